@@ -15,6 +15,7 @@ from jaxsight.events import Consent, Event
 from jaxsight.features import code_actions, completion, named_function
 from jaxsight.features.background import Background
 from jaxsight.features.call_hierarchy import TracedCalls, traced_calls
+from jaxsight.features.findings.examined import Examination, examined
 from jaxsight.features.findings.findings import Findings, findings
 from jaxsight.features.fixes.scheduler import FixScheduler
 from jaxsight.features.fixes.verifier import Fix
@@ -230,6 +231,20 @@ class Session:
         return await panel(self.engine, path, where)
 
     # What the terminal asks
+
+    async def settle_inputs(
+        self, path: str, *, only: str = "", patience: float | None = None
+    ) -> float:
+        """Wait for the example inputs of a file's functions; see `Background.settle`."""
+        return await self._background.settle(path, only=only, patience=patience)
+
+    async def why_not_examined(self, path: str, function: str) -> str:
+        """Return why a function was not examined; empty if it was, or if there is none."""
+        return next((e.reason for e in await examined(self.engine, path, function)), "")
+
+    async def examined(self, path: str) -> list[Examination]:
+        """Return which functions of a file were examined, and why others were not."""
+        return await examined(self.engine, path)
 
     async def view(self, path: str, function: str) -> View:
         """Return the answer about one function; raise `LookupError` if there is none."""

@@ -39,7 +39,11 @@ class JaxUse:
         Tests, plots and `main` do not count: they are not there to be traced.
         """
         name = function.qualname.rpartition(".")[2]
-        if self.uses is None or _NOT_TRACED.fullmatch(name):
+        return not _NOT_TRACED.fullmatch(name) and self.mentioned(chunk, function)
+
+    def mentioned(self, chunk: ModuleChunk, function: Function) -> bool:
+        """Return whether a function, of any kind, uses JAX in its body or its decorators."""
+        if self.uses is None:
             return False
         lines = chunk.text.split("\n")[function.body_start.line : function.range.end.line + 1]
         return self.uses.search("\n".join((*function.decorators, *lines))) is not None

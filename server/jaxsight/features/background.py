@@ -14,6 +14,7 @@ from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.open_documents import loop_runs
 from jaxsight.queries.programs.programs import LONG_COMPILE
+from jaxsight.queries.proposals.proposals import show as use_proposal
 from jaxsight.queries.schedule import debounce
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Unasked
@@ -93,17 +94,64 @@ class Background:
             return
         self._before()
         await self._statuses.update(document)
-        # Functions with example inputs of their own come first: their traces call the others.
-        for from_callers in (False, True):
-            engine.callers.update()
-            if not await self._trace_functions(document, from_callers=from_callers):
-                return
+        if not await self._trace_all(document):
+            return
         self.schedule_called(path)
         engine.waiting.refresh(path)
         await asyncio.gather(self._name_sizes(path), self._compile(path))
         await self._propose(path)
         if (document := engine.documents.get(path)) is not None:
             await self._statuses.update(document)
+
+    async def settle(self, path: str, *, only: str = "", patience: float | None = None) -> float:
+        """Find the example inputs of a document's functions now, in the order of the background.
+
+        Proposals that can be traced are used from then on. Returns the seconds that they took.
+
+        Args:
+            path: an open document.
+            only: the function to propose inputs for, by default each that is worth it.
+            patience: seconds after which nothing more is proposed; without it, no limit.
+        """
+        self.stop(path)
+        engine = self._engine
+        document = await engine.documents.read(path)
+        if document is None:
+            return 0.0
+        await self._trace_all(document)
+        subjects = engine.documents.subjects(document)
+        if only:
+            worth = [pair for pair in document.module.functions if pair[1].qualname == only]
+        else:
+            worth = list(worth_proposing(document, subjects))
+        having = {subject.name for subject in subjects if subject.examples.sets}
+        now = asyncio.get_running_loop().time
+        began = now()
+        ends = None if patience is None else began + patience
+        for chunk, function in worth:
+            if function.qualname in having or function.refused:
+                continue
+            if ends is not None and now() >= ends:
+                break
+            try:
+                async with asyncio.timeout_at(ends):
+                    outcome = await engine.proposals.outcome(document, chunk, function)
+            except TimeoutError:
+                break
+            if outcome is not None and outcome.traced and not outcome.trivial:
+                use_proposal(document, function.qualname, outcome.traced[0].text)
+        return now() - began
+
+    async def _trace_all(self, document: Document) -> bool:
+        """Trace the functions of a document; return whether all could be asked.
+
+        Functions with example inputs of their own come first: their traces call the others.
+        """
+        for from_callers in (False, True):
+            self._engine.callers.update()
+            if not await self._trace_functions(document, from_callers=from_callers):
+                return False
+        return True
 
     async def _trace_functions(self, document: Document, *, from_callers: bool) -> bool:
         """Trace functions of a document without an answer; return whether all could be asked.

@@ -202,6 +202,8 @@ def _reading(
         calls += outside.observed.get((path, function.qualname), ())
         if (proposal := proposed.get(function.qualname)) is not None:
             calls = (*calls, proposal)
+        if outside.only_written:
+            calls = ()
         key = (chunk.id, function.qualname, function.range, sizes, project, outside.mesh, calls)
         own = previous.get(key)
         if own is None:

@@ -6,11 +6,11 @@ import asyncio
 import functools
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from jaxsight.features import contracts
-from jaxsight.features.findings import failures, nested, run_rules, sizes
+from jaxsight.features.findings import failures, inputs, nested, run_rules, sizes
 from jaxsight.features.findings.report import one_a_line, report, wanted
 from jaxsight.features.hover import called
 from jaxsight.features.inlay_hints.hints import needs_kernels
@@ -178,15 +178,19 @@ async def _in_function(engine: Engine, view: View, check: _Check) -> list[Findin
     outlined = await engine.waiting.within(engine.programs.outline(view), check.patience, view)
     if outlined is None:
         return []
-    about_sizes = await _about_sizes(engine, view, check)
     targets = engine.choices.targets(path)
     platform = targets[0].platform if targets else ""
     unsaid = _OF_WHOLE_PROGRAMS if view.subject.is_from_caller else frozenset()
     codes = [code for code in check.codes if code not in unsaid]
+    assumed = inputs.assumed(view)
+    if assumed:
+        codes = [code for code in codes if RULES[code].any_inputs]
     in_program = await engine.look(
         view, lambda: list(run_rules.of_program(view, outlined, codes, platform))
     )
-    in_program += about_sizes
+    if assumed:
+        return [replace(finding, assumed=assumed) for finding in in_program]
+    in_program += await _about_sizes(engine, view, check)
     wrong = engine.memory.miscompiled.get(view.answer.key)
     if wrong is not None and miscompiled.RULE.code in check.codes:
         in_program += run_rules.of_running(view, wrong, in_program)

@@ -123,5 +123,5 @@ def show(document: Document, function: str, text: str) -> None:
     """Trace a function with proposed example inputs from now on; empty text ends that."""
     proposed = {name: shown for name, shown in document.proposed.items() if name != function}
     if text:
-        proposed[function] = OutsideSet("proposed", LABEL, text)
+        proposed[function] = OutsideSet("proposed", LABEL, text, may_fail=True)
     document.proposed = MappingProxyType(proposed)

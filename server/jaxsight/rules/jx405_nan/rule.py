@@ -22,6 +22,7 @@ RULE = Rule(
     "nan",
     "NaN, or a `where` whose gradient may be NaN.",
     severity="warning",
+    any_inputs=True,
 )
 
 

@@ -17,6 +17,7 @@ RULE = Rule(
     "Result is computed but never used.",
     severity="hint",
     on=False,
+    any_inputs=True,
 )
 
 

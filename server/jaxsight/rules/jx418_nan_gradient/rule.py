@@ -21,6 +21,7 @@ RULE = Rule(
     "nan-gradient",
     "Gradient that is NaN or infinite at a point that inputs reach.",
     severity="warning",
+    any_inputs=True,
 )
 
 
