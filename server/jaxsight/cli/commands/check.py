@@ -202,7 +202,7 @@ async def check(
     severities = [reported.finding.severity for reported in total.reported]
     if any(severity not in informs for severity in severities):
         return FOUND
-    return 0 if origins(total.examined) else NOTHING_EXAMINED
+    return 0 if origins(total.examined) or calls else NOTHING_EXAMINED
 
 
 def _codes(option: str, arguments: Sequence[str] | None) -> list[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from jaxsight.cli.errors import CommandError, or_nearest
 from jaxsight.cli.sources import notebooks
 from jaxsight.files import reading
+from jaxsight.source.module import Module
 
 SKIPPED = frozenset(
     {"__pycache__", "build", "dist", "env", "node_modules", "site-packages", "venv"}
@@ -28,6 +29,8 @@ class Address:
 def parse_address(text: str) -> Address:
     """Read `FILE:FUNCTION`, or `FILE::FUNCTION` as pytest writes it.
 
+    A nested function is `outer.inner`, or as Python names it, `outer.<locals>.inner`.
+
     Raises:
         CommandError: the file does not exist.
     """
@@ -44,7 +47,18 @@ def parse_address(text: str) -> Address:
     if not reading.is_file(path):
         beside = reading.below(path.parent, "*.py") if reading.is_folder(path.parent) else ()
         raise CommandError(f"no such file: {file}{or_nearest(path.name, (p.name for p in beside))}")
-    return Address(path, function)
+    return Address(path, _qualified(path, function) if "." in function else function)
+
+
+def _qualified(path: Path, function: str) -> str:
+    """Return the qualified name of a function, which may be that of a nested one without marks."""
+    try:
+        functions = Module.parse(read_source(path)).functions
+    except CommandError:
+        return function  # whoever reads the file reports it
+    names = [each.qualname for _, each in functions]
+    nested = (name for name in names if name.replace(".<locals>", "") == function)
+    return function if function in names else next(nested, function)
 
 
 def read_source(path: Path) -> str:

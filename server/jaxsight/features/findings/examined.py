@@ -58,7 +58,8 @@ async def examined(engine: Engine, path: str, only: str = "") -> list[Examinatio
     Args:
         engine: the engine.
         path: an open document.
-        only: a function that is returned alone, whether it uses JAX or not.
+        only: a function that is returned alone, whether it uses JAX or not, and examined only if
+            it was traced itself.
     """
     document = await engine.documents.read(path)
     if document is None:
@@ -79,8 +80,8 @@ async def examined(engine: Engine, path: str, only: str = "") -> list[Examinatio
         view = by_name.get(name)
         if view is not None and _has_result(view):
             found.append(Examination(name, at, inputs.origin(view), inputs.described(view)))
-        elif caller := reached.by(chunk, function):
-            found.append(Examination(name, at, REACHED, f"as called by `{caller}`"))
+        elif (caller := reached.by(chunk, function)) and not only:
+            found.append(Examination(name, at, REACHED, f"in the trace of `{caller}`"))
         elif name not in subjects and not only and not jax_use.by(chunk, function):
             found.append(Examination(name, at, kind="program", reason=_PROGRAM))
         else:

@@ -106,7 +106,21 @@ def _object(reported: Reported) -> dict[str, Any]:
         "fix": _fix(reported.fix) if reported.fix is not None else None,
         "severity": finding.severity.value,
         "assumed_inputs": finding.assumed or None,
-        **caveats.record(reported.caveats),
+        **_caveats(reported.caveats, reported.cells),
+    }
+
+
+def _caveats(of_function: Sequence[Caveat], cells: Cells) -> dict[str, object]:
+    """Return the keys about a function's caveats, in a notebook with the cell of each."""
+    if not cells:
+        return caveats.record(of_function)
+    places = [cells.of_line(caveat.range.start.line) for caveat in of_function]
+    return {
+        "complete": not of_function,
+        "caveats": [
+            {"cell": cell, "line": line + 1, "reason": caveats.reason(caveat)}
+            for (cell, line), caveat in zip(places, of_function, strict=True)
+        ],
     }
 
 
@@ -147,7 +161,10 @@ def _fix(fix: Fix) -> dict[str, Any]:
 def _incomplete(incomplete: Incomplete) -> dict[str, object]:
     function = incomplete.function
     message = f"`{function.function}` may differ from the imported module"
-    return {**_of_function(incomplete, INCOMPLETE, message), **caveats.record(function.caveats)}
+    return {
+        **_of_function(incomplete, INCOMPLETE, message),
+        **_caveats(function.caveats, incomplete.cells),
+    }
 
 
 def _refused(refused: Refused) -> dict[str, object]:
@@ -223,12 +240,12 @@ def as_github(
     reported: Sequence[Reported],
     incomplete: Sequence[Incomplete] = (),
     refused: Sequence[Refused] = (),
-    examined: Sequence[ExaminedFile] = (),
+    examined: Sequence[ExaminedFile] | None = None,
 ) -> str:
     """Return workflow commands, which GitHub shows on the lines of a pull request.
 
     There is one for each finding, each skipped statement and each function not compiled, and one
-    for what was examined: a warning if that is nothing.
+    for what was examined, if that is given: a warning if it is nothing.
     """
     notes = (
         _notice(INCOMPLETE, path, cells, caveat.range.start.line, caveats.reason(caveat))
@@ -244,10 +261,13 @@ def as_github(
         )
         for function in refused
     )
+    commands = [*map(_command, reported), *notes, *functions]
+    if examined is None:
+        return "\n".join(commands)
     level = "notice" if origins(examined) else "warning"
     message = "; ".join(filter(None, (totals(examined), misses(examined))))
     summary = f"::{level} title=jaxsight ({EXAMINED})::{_data(message)}"
-    return "\n".join([*map(_command, reported), *notes, *functions, summary])
+    return "\n".join([*commands, summary])
 
 
 def _left_out(incomplete: Sequence[Incomplete]) -> dict[tuple[str, Cells, Caveat], None]:
