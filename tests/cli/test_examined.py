@@ -59,6 +59,40 @@ def test_findings_of_assumed_inputs_do_not_depend_on_them_and_are_marked(folder:
     assert done.returncode == 1
 
 
+UNROLLED = """\
+import jax.numpy as jnp
+
+
+def unrolled(x):
+    for i in range(20):
+        x = jnp.cumsum(jnp.sin(x)) * i
+    return x
+"""
+WRITTEN = '    """\n    Example inputs:\n        x: f32[8]\n    """\n'
+
+
+def test_findings_that_depend_on_inputs_need_inputs_that_are_not_assumed(folder: Path) -> None:
+    (folder / "unrolled.py").write_text(UNROLLED)
+    done = jaxsight("check", "unrolled.py", cwd=folder)
+    assert done.stdout == "No findings: examined 1 of 1 function (1 assumed) in 1 file.\n"
+    head = "def unrolled(x):\n"
+    (folder / "unrolled.py").write_text(UNROLLED.replace(head, head + WRITTEN))
+    done = jaxsight("check", "unrolled.py", cwd=folder)
+    assert "warning[JX209]" in done.stdout
+
+
+def test_a_function_that_ends_the_process_hides_no_other(folder: Path) -> None:
+    (folder / "dies.py").write_text(
+        "import os\n\nimport jax.numpy as jnp\n\n\n"
+        f"def dies(x):\n{WRITTEN}    os.abort()\n\n\n"
+        f"def lives(x):\n{WRITTEN}    return jnp.log1p(jnp.exp(x))\n"
+    )
+    done = jaxsight("check", "dies.py", cwd=folder)
+    assert "error[JX400]" in done.stdout
+    assert "warning[JX417]" in done.stdout
+    assert "examined 2 of 2 functions (2 docstring) in 1 file." in done.stdout
+
+
 def test_fixes_are_not_applied_where_inputs_are_assumed(folder: Path) -> None:
     done = jaxsight("check", "assumed.py", "--fix", "--unsafe-fixes", cwd=folder)
     assert (folder / "assumed.py").read_text() == ASSUMED

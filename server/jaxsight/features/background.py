@@ -138,6 +138,9 @@ class Background:
                     outcome = await engine.proposals.outcome(document, chunk, function)
             except TimeoutError:
                 break
+            except Exception:
+                log.exception("proposing inputs of %s of %s", function.qualname, path)
+                continue
             if outcome is not None and outcome.traced and not outcome.trivial:
                 use_proposal(document, function.qualname, outcome.traced[0].text)
         return now() - began

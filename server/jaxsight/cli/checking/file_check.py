@@ -38,6 +38,9 @@ UNREADABLE = "unreadable-file"
 FAILED = "internal-error"
 """The code for a file whose check failed because of an error in jaxsight."""
 
+_SHARE = 4
+"""A file has at most this part of the time that is left for proposals: others follow."""
+
 log = logging.getLogger(__name__)
 
 
@@ -161,7 +164,8 @@ async def _settle(run: CommandRun, path: str, options: CheckOptions) -> None:
     """Wait for the inputs of a file's functions, as long as the time for proposals lasts."""
     if run.inputs is not Inputs.ALL:
         return
-    spent = await run.get(run.session.settle_inputs(path, patience=options.budget.left))
+    patience = options.budget.left / _SHARE
+    spent = await run.get(run.session.settle_inputs(path, patience=patience))
     options.budget.left = max(options.budget.left - spent, 0)
 
 
