@@ -198,11 +198,15 @@ async def check(
     if baseline is not None:
         total.reported = _new_findings(baseline, total.reported)
     _print(total, output_format, pythons, with_verified=verify_import, verbose=verbose)
+    return _status(total, has_run_tests=bool(calls))
+
+
+def _status(total: CheckResult, *, has_run_tests: bool) -> int:
+    """Return the exit status."""
     informs = (Severity.INFORMATION, Severity.HINT)
-    severities = [reported.finding.severity for reported in total.reported]
-    if any(severity not in informs for severity in severities):
+    if any(reported.finding.severity not in informs for reported in total.reported):
         return FOUND
-    return 0 if origins(total.examined) or calls else NOTHING_EXAMINED
+    return 0 if origins(total.examined) or has_run_tests else NOTHING_EXAMINED
 
 
 def _codes(option: str, arguments: Sequence[str] | None) -> list[str]:

@@ -176,9 +176,8 @@ async def sourcerize(
     if written is None:
         return FOUND
     if output is not None and not check:
-        await asyncio.to_thread(
-            _write_files, output, commented(written.shown, written.options.style)
-        )
+        text = commented(written.shown, written.options.style)
+        await asyncio.to_thread(_write_files, output, text)
     if as_json:
         print_json(_success_record(written))
     elif check:

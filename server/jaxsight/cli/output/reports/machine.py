@@ -337,13 +337,28 @@ def as_sarif(
         "columnKind": "unicodeCodePoints",
         "results": [_result(subject) for subject in reported],
     }
-    summary = {
-        "descriptor": {"id": EXAMINED},
-        "level": "note" if origins(examined) else "warning",
-        "message": {"text": totals(examined)},
-        "properties": {"origins": origins(examined), "not_examined": reasons(examined)},
-    }
-    notifications = [
+    notifications = _notifications(incomplete, refused, examined)
+    run["invocations"] = [
+        {"executionSuccessful": True, "toolExecutionNotifications": notifications}
+    ]
+    return {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _notifications(
+    incomplete: Sequence[Incomplete],
+    refused: Sequence[Refused],
+    examined: Sequence[ExaminedFile],
+) -> list[dict[str, object]]:
+    """Return SARIF's notifications, that with the counts first."""
+    notifications: list[dict[str, object]] = [
+        {
+            "descriptor": {"id": EXAMINED},
+            "level": "note" if origins(examined) else "warning",
+            "message": {"text": totals(examined)},
+            "properties": {"origins": origins(examined), "not_examined": reasons(examined)},
+        }
+    ]
+    notifications += [
         _notification(INCOMPLETE, path, cells, caveat.range.start.line, caveats.reason(caveat))
         for path, cells, caveat in _left_out(incomplete)
     ]
@@ -368,13 +383,7 @@ def as_sarif(
         for file in examined
         for function in file.not_examined
     ]
-    run["invocations"] = [
-        {
-            "executionSuccessful": True,
-            "toolExecutionNotifications": [summary, *notifications],
-        }
-    ]
-    return {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
+    return notifications
 
 
 def _unlinked(text: str) -> str:
