@@ -25,6 +25,10 @@ from jaxsight.features.lenses import inputs_range, lenses
 from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Panel, Repro, Shown
 from jaxsight.features.panel.panel import panel
 from jaxsight.features.proposals import actions as proposing
+from jaxsight.features.proposals.assumed import BUDGET
+from jaxsight.features.recording.actions import Plan as RunPlan
+from jaxsight.features.recording.actions import UntilSeen
+from jaxsight.features.recording.until_seen import Outcome, Seen
 from jaxsight.features.repros.repros import KINDS, Repros
 from jaxsight.features.setup.installing import Installer, Plan
 from jaxsight.features.setup.targets import Offers, targets
@@ -48,6 +52,7 @@ class Session:
         self.engine = Engine.of(projects if projects is not None else Projects())
         self._fixing = FixScheduler.of(self.engine)
         self._repros = Repros(self.engine)
+        self._until_seen = UntilSeen(self.engine)
         self._installer = Installer(self.engine)
         self._background = Background(self.engine, self._look_for_decisions)
         self.events: asyncio.Queue[Event] = self.engine.events
@@ -98,9 +103,11 @@ class Session:
         """Let what nobody waits for wait: a message of the client has arrived."""
         self.engine.turns.attend()
 
-    def open(self, path: str, text: str) -> None:
-        """Open a document; its functions are traced in the background from now on."""
+    def open(self, path: str, text: str, *, in_background: bool = True) -> None:
+        """Open a document; its functions are traced in the background from now on, by default."""
         self.engine.documents.open(path, text)
+        if not in_background:
+            return
         self._background.schedule(path)
         self._background.schedule_importers(path)
 
@@ -186,11 +193,11 @@ class Session:
         return await self._fixing.fixes(path, report.module, None, None)
 
     async def lenses(self, path: str) -> list[Lens]:
-        """Return the lenses above each function with example inputs."""
+        """Return the lenses above functions with example inputs, and to run a program."""
         proposes = self.engine.projects.of(path).settings.propose_inputs
         if proposes and self.engine.proposals.watch(path):
             self._background.schedule(path)
-        return await lenses(self.engine, path)
+        return [*await lenses(self.engine, path), *await self._until_seen.lenses(path)]
 
     async def actions(self, path: str, range: Range) -> list[Action]:
         """Return the code actions for a range, with the fixes that are verified within a moment."""
@@ -226,15 +233,23 @@ class Session:
         """Make a function's repro smaller until interrupted; raise `LookupError` if it cannot."""
         return await self._repros.reduce(path, function, report, interrupted)
 
+    async def plan_until_seen(self, path: str) -> RunPlan:
+        """Return which program would be run for a file; raise `LookupError` if none can be."""
+        return await self._until_seen.plan(path)
+
+    async def run_until_seen(
+        self, plan: RunPlan, report: Callable[[Seen], None], stop: asyncio.Event
+    ) -> Outcome:
+        """Run a program until functions were called; raise `LookupError` if it does not start."""
+        return await self._until_seen.run(plan, report, stop)
+
     async def panel(self, path: str, where: Position | str) -> Panel | None:
         """Return the panel's data for the function at a position or with a name, if any."""
         return await panel(self.engine, path, where)
 
     # What the terminal asks
 
-    async def settle_inputs(
-        self, path: str, *, only: str = "", patience: float | None = None
-    ) -> float:
+    async def settle_inputs(self, path: str, *, only: str = "", patience: float = BUDGET) -> float:
         """Wait for the example inputs of a file's functions; see `Background.settle`."""
         return await self._background.settle(path, only=only, patience=patience)
 
@@ -333,6 +348,7 @@ class Session:
         """Cancel all background work and end every process."""
         self._background.stop_all()
         await self._installer.aclose()
+        await self._until_seen.aclose()
         await self._repros.aclose()
         await self._fixing.aclose()
         await self.engine.aclose()

@@ -95,7 +95,7 @@ def test_fixes_are_not_applied_where_inputs_are_assumed(folder: Path) -> None:
     done = jaxsight("check", "assumed.py", "--fix", "--unsafe-fixes", cwd=folder)
     assert (folder / "assumed.py").read_text() == ASSUMED
     assert "Nothing fixed." in done.stdout
-    assert "note: found with assumed inputs: logits: f32[" in done.stdout
+    assert "note: assumed inputs: logits: f32[" in done.stdout
 
 
 def test_nothing_examined_has_an_exit_status_of_its_own(folder: Path) -> None:

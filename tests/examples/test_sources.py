@@ -8,7 +8,15 @@ import pytest
 
 from jaxsight import examples
 from jaxsight.examples import Examples, ExampleSet, OutsideSet
-from jaxsight.wire.messages.inputs import ArraySpec, InputSpec, KeySpec, TreeSpec, ValueSpec
+from jaxsight.wire.messages.inputs import (
+    ArraySpec,
+    DryCall,
+    EntryPoint,
+    InputSpec,
+    KeySpec,
+    TreeSpec,
+    ValueSpec,
+)
 from tests.examples.fixtures import function
 
 
@@ -492,7 +500,7 @@ def test_a_call_that_was_observed_serves_a_function_without_any_other_example() 
 @pytest.mark.parametrize(
     ("source", "project", "wins"),
     [
-        ("def f(x, n): ...", None, "caller"),
+        ("def f(x, n): ...", None, "recorded"),
         ("def f(x, n): ...", "x: f32[2]\nn: 1", "project"),
         ('def f(x, n):\n    """\n    >>> f(jnp.ones(3), 2)\n    """', None, "doctest"),
         ("def f(x: Float[Array, '3'], n: Int[Array, '']): ...", None, "annotations"),
@@ -503,11 +511,40 @@ def test_a_call_that_was_observed_serves_a_function_without_any_other_example() 
         ),
     ],
 )
-def test_callers_win_over_recordings_and_all_that_is_written_wins_over_both(
+def test_recordings_win_over_callers_and_all_that_is_written_wins_over_both(
     source: str, project: str | None, wins: str
 ) -> None:
     found = examples.of(function(source), sizes={}, project=project, outside=[RECORDED, CALLED])
     assert found.source == wins
+
+
+DRY_CALL = DryCall(EntryPoint("/p/main.py", "main"), 2)
+DRY = OutsideSet("program", "as called in main.py:3", "", dry_call=DRY_CALL)
+NESTED = "def main():\n    def step(x, y): ..."
+
+
+@pytest.mark.parametrize(
+    ("source", "name"), [("def f(x, n): ...", "f"), (NESTED, "main.<locals>.step")]
+)
+def test_a_call_in_a_dry_run_has_all_arguments_also_of_a_nested_function(
+    source: str, name: str
+) -> None:
+    found = examples.of(function(source, name), sizes={}, outside=[CALLED, DRY])
+    (only,) = found.sets
+    assert (found.source, found.problems, only.name) == ("program", (), DRY.label)
+    assert (only.dry_call, only.arguments) == (DRY_CALL, ())
+
+
+def test_what_a_dry_run_does_not_know_has_examples() -> None:
+    proposed = OutsideSet("proposed", "assumed inputs", "y: f32[4]", dry_call=DRY_CALL)
+    found = examples.of(function(NESTED, "main.<locals>.step"), sizes={}, outside=[proposed])
+    assert found.sets[0].dry_call == DRY_CALL
+    assert arguments(found.sets[0]) == {"y": f32(4)}
+
+
+def test_a_nested_function_has_no_other_calls() -> None:
+    calls = [OutsideSet("recorded", "recorded", "x: f32[4]\ny: f32[4]")]
+    assert not examples.of(function(NESTED, "main.<locals>.step"), sizes={}, outside=calls).sets
 
 
 def test_several_calls_are_sets_to_choose_from() -> None:

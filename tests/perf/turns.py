@@ -121,7 +121,24 @@ def by_document(root: Path, runs: int) -> list[Figure]:
         print(f"  {name} …", file=sys.stderr, flush=True)
         figures.append(_figure(name, _longest(root, [text()])))
     figures.append(_figure("200 files at once", _longest(root, [_many(_step, 20)] * 200)))
+    figures.append(_figure("project of 500 files", _longest(_project(root), [_LIBRARY])))
     return figures
+
+
+_LIBRARY = f"{HEAD}def layer(x):\n    return jnp.tanh(x)\n"
+
+
+def _project(root: Path) -> Path:
+    """Return the folder of a project whose files import one another, and the opened one."""
+    folder = root / "project"
+    folder.mkdir(exist_ok=True)
+    (folder / "pyproject.toml").touch()
+    (folder / "file0.py").write_text(_LIBRARY, encoding="utf-8")
+    for number in range(500):
+        before = f"from module{number - 1} import helper0\n" if number % 10 else "import file0\n"
+        text = f"{before}{_many(_helper, 40)}if __name__ == '__main__':\n    helper0(jnp.ones(3))\n"
+        (folder / f"module{number}.py").write_text(text, encoding="utf-8")
+    return folder
 
 
 def _figure(name: str, longest: float) -> Figure:

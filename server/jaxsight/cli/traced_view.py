@@ -86,7 +86,7 @@ async def _open(run: CommandRun, address: Address, source: str, *, settle: bool 
         CommandError: the function does not exist or has no example inputs; the message helps.
     """
     path, name = str(address.path), address.path.name
-    run.session.open(path, source)
+    run.session.open(path, source, in_background=False)
     functions = [function for _, function in Module.parse(source).functions]
     if not address.function:
         names = [function.qualname for function in functions if not function.refused]

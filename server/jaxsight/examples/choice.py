@@ -1,8 +1,9 @@
 """Choose the source of a function's example inputs, from its docstring down to recorded calls.
 
 Explicit examples come first: the function's section, its class's, the project's table; then
-doctests, then annotations, then calls: at the module's top level, by callers, in recorded runs;
-then proposals that the user wants to see. Annotations also fill in arguments that the others lack.
+doctests, then annotations, then calls: in recorded runs, at the module's top level, in dry runs of
+programs, by callers; then proposals that the user wants to see. Annotations also fill in arguments
+that the others lack.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from jaxsight.examples.problems import PROJECT_EXAMPLE, Problem, problem
 from jaxsight.examples.sets import Examples, ExampleSet, OutsideOrigin, OutsideSet
 from jaxsight.examples.signature import Signature
 from jaxsight.source.functions import Function
-from jaxsight.source.text import Range
+from jaxsight.source.text import Position, Range
 from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.inputs import ValueSpec
 
@@ -59,7 +60,7 @@ def of(
             examples = _of_outside(signature, outside, shared, settings, examples)
     problems = (*own.problems, *examples.problems)
     sets = examples.sets
-    if own.expects and sets:
+    if own.expects and sets and not sets[0].assumed:
         sets = (replace(sets[0], expects=(*own.expects, *sets[0].expects)), *sets[1:])
     return Examples(sets, _in_order(problems), examples.source)
 
@@ -175,10 +176,13 @@ def _of_outside(
 
     A call that no longer fits the function's parameters is left out without a problem.
     """
-    if signature.function.refused:
-        return before
-    for origin in _OUTSIDE:
+    better = [call.origin for call in outside if call.is_better]
+    for origin in (*better, *_OUTSIDE):
         calls = [call for call in outside if call.origin == origin]
+        if signature.function.refused:
+            # A nested function exists only in a run: there it has all that it is called with.
+            is_nested = signature.function.refused == "nested"
+            calls = [call for call in calls if is_nested and call.dry_call is not None]
         made_sets = (_of_call(signature, call, shared, settings) for call in calls)
         if sets := [made for made in made_sets if made is not None]:
             names = [made.name for made in sets]
@@ -191,7 +195,7 @@ def _of_outside(
     return before
 
 
-_OUTSIDE: tuple[OutsideOrigin, ...] = ("module", "caller", "recorded", "proposed")
+_OUTSIDE: tuple[OutsideOrigin, ...] = ("recorded", "module", "program", "caller", "proposed")
 """Where sets that no text declares come from, the best first."""
 
 
@@ -199,13 +203,16 @@ def _of_call(
     signature: Signature, call: OutsideSet, shared: Declared, settings: _Defaults
 ) -> ExampleSet | None:
     """Return a call as a set, whose examples all have their place at the function."""
-    declared = read_project(call.text)
+    place = signature.function.name_range
+    declared = read_project(call.text) if call.text else _NOTHING
     if len(declared.sets) != 1:
         return None
+    if call.dry_call is not None:
+        signature = _with_parameters(signature, {line.name for line in declared.sets[0].examples})
+        shared = Declared()
     bound = _bound(signature, _layers(declared, shared)[0], settings)
     if bound.set is None or bound.problems:
         return None
-    place = signature.function.name_range
     return replace(
         bound.set,
         name=call.label,
@@ -216,11 +223,32 @@ def _of_call(
             for argument in bound.set.arguments
         ),
         may_fail=call.may_fail,
+        assumed=_assumed(call, bound.set),
+        dry_call=call.dry_call,
         expects=(),
         line=place.start.line,
         places=tuple((name, place) for name, _ in bound.set.places),
         axis_places=tuple((name, place) for name, _ in bound.set.axis_places),
     )
+
+
+def _assumed(call: OutsideSet, made: ExampleSet) -> tuple[str, ...]:
+    """Return the parameters whose inputs are guesses, all of them for a proposal."""
+    names = tuple(argument.name for argument in made.arguments)
+    if call.origin == "proposed":
+        return names or ("",)
+    return tuple(name for name in names if name in call.assumed)
+
+
+_NOTHING = Declared((DeclaredSet("", Range(Position(0, 0), Position(0, 0))),))
+"""A set without lines."""
+
+
+def _with_parameters(signature: Signature, names: set[str]) -> Signature:
+    """Return a function's signature without the parameters that have other names."""
+    function = signature.function
+    kept = tuple(p for p in function.parameters if p.name in names)
+    return Signature(replace(function, parameters=kept))
 
 
 def _bound(signature: Signature, layers: Layers, settings: _Defaults) -> Bound:

@@ -38,8 +38,7 @@ class JaxUse:
 
         Tests, plots and `main` do not count: they are not there to be traced.
         """
-        name = function.qualname.rpartition(".")[2]
-        return not _NOT_TRACED.fullmatch(name) and self.mentioned(chunk, function)
+        return may_be_traced(function) and self.mentioned(chunk, function)
 
     def mentioned(self, chunk: ModuleChunk, function: Function) -> bool:
         """Return whether a function, of any kind, uses JAX in its body or its decorators."""
@@ -47,3 +46,8 @@ class JaxUse:
             return False
         lines = chunk.text.split("\n")[function.body_start.line : function.range.end.line + 1]
         return self.uses.search("\n".join((*function.decorators, *lines))) is not None
+
+
+def may_be_traced(function: Function) -> bool:
+    """Return whether a function may be there to be traced: tests, plots and `main` are not."""
+    return _NOT_TRACED.fullmatch(function.qualname.rpartition(".")[2]) is None

@@ -8,22 +8,26 @@ import logging
 from collections.abc import Callable
 
 from jaxsight.features.inlay_hints.hints import needs_kernels
-from jaxsight.features.proposals.functions import worth_proposing
+from jaxsight.features.preferred_sets import prefer_traced
+from jaxsight.features.proposals.assumed import BUDGET, assume, is_worth_proposing
 from jaxsight.features.setup.file_status import FileStatuses
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.open_documents import loop_runs
 from jaxsight.queries.programs.programs import LONG_COMPILE
-from jaxsight.queries.proposals.proposals import show as use_proposal
 from jaxsight.queries.schedule import debounce
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Unasked
 from jaxsight.queries.traces.trace_cache import Superseded
+from jaxsight.queries.traces.traces import named
+from jaxsight.wire.messages.replies import Traced
 from jaxsight.workers.compilation.queue import Urgency
 from jaxsight.workers.supervisor import Priority
 
 log = logging.getLogger(__name__)
 
+_FIRST = 4.0
+"""Seconds in which example inputs are proposed right after a file was opened."""
 _PROPOSING_PAUSE = 1.0
 """Seconds without an edit after which example inputs are proposed."""
 
@@ -40,6 +44,8 @@ class Background:
         self._statuses = FileStatuses(engine)
         self._before = before
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._proposed: set[str] = set()
+        """Documents for which example inputs were proposed since they were opened."""
 
     def schedule(self, path: str) -> None:
         """Trace a document after a pause, in place of what is scheduled for it."""
@@ -64,7 +70,8 @@ class Background:
 
     def schedule_importers(self, path: str) -> None:
         """Trace the documents again whose answers were made of a file whose text has changed."""
-        for importer in self._engine.traces.cache.importers(path):
+        engine = self._engine
+        for importer in {*engine.traces.cache.importers(path), *engine.dry_runs.readers(path)}:
             if self._engine.documents.get(importer) is not None:
                 self.schedule(importer)
 
@@ -77,6 +84,7 @@ class Background:
     def close(self, path: str) -> None:
         """Stop, and forget a document."""
         self.stop(path)
+        self._proposed.discard(path)
         self._statuses.forget(path)
 
     def stop_all(self) -> None:
@@ -96,65 +104,63 @@ class Background:
         await self._statuses.update(document)
         if not await self._trace_all(document):
             return
-        self.schedule_called(path)
-        engine.waiting.refresh(path)
-        await asyncio.gather(self._name_sizes(path), self._compile(path))
-        await self._propose(path)
+        if path not in self._proposed:  # before programs run, which takes longer
+            await self._propose(path, _FIRST)
+        await asyncio.gather(self._name_sizes(path), self._compile(path), self._run_dry(document))
+        await self._propose(path, BUDGET)
         if (document := engine.documents.get(path)) is not None:
             await self._statuses.update(document)
 
-    async def settle(self, path: str, *, only: str = "", patience: float | None = None) -> float:
-        """Find the example inputs of a document's functions now, in the order of the background.
+    async def _trace_all(self, document: Document) -> bool:
+        """Trace all functions of a document without an answer; return whether all were asked.
 
-        Proposals that can be traced are used from then on. Returns the seconds that they took.
+        Functions with example inputs of their own come first: their traces call the others.
+        """
+        engine, path = self._engine, document.path
+        for from_callers in (False, True):
+            engine.callers.update()
+            if not await self._trace_functions(document, from_callers=from_callers):
+                return False
+        self.schedule_called(path)
+        engine.waiting.refresh(path)
+        return True
+
+    async def _run_dry(self, document: Document) -> None:
+        """Run programs for their calls, and trace the functions that have inputs from these."""
+        path = document.path
+        outdated = not self._engine.dry_runs.is_current(document)
+        try:
+            changed = await self._engine.dry_runs.update(document)
+        except Exception:
+            log.exception("running programs that reach %s", path)
+            return
+        if changed and await self._trace_all(document):
+            await asyncio.gather(self._name_sizes(path), self._compile(path))
+        elif outdated:
+            self._engine.waiting.refresh(path)
+
+    async def settle(self, path: str, *, only: str = "", patience: float = BUDGET) -> float:
+        """Find the inputs of a document's functions now, in the order of the background.
+
+        Returns the seconds that proposals took.
 
         Args:
             path: an open document.
             only: the function to propose inputs for, by default each that is worth it.
-            patience: seconds after which nothing more is proposed; without it, no limit.
+            patience: seconds after which no further proposals are tried.
         """
         self.stop(path)
         engine = self._engine
-        document = await engine.documents.read(path)
-        if document is None:
+        if (document := await engine.documents.read(path)) is None:
             return 0.0
         await self._trace_all(document)
-        subjects = engine.documents.subjects(document)
-        if only:
-            worth = [pair for pair in document.module.functions if pair[1].qualname == only]
-        else:
-            worth = list(worth_proposing(document, subjects))
-        having = {subject.name for subject in subjects if subject.examples.sets}
-        now = asyncio.get_running_loop().time
-        began = now()
-        ends = None if patience is None else began + patience
-        for chunk, function in worth:
-            if function.qualname in having or function.refused:
-                continue
-            if ends is not None and now() >= ends:
-                break
-            try:
-                async with asyncio.timeout_at(ends):
-                    outcome = await engine.proposals.outcome(document, chunk, function)
-            except TimeoutError:
-                break
-            except Exception:
-                log.exception("proposing inputs of %s of %s", function.qualname, path)
-                continue
-            if outcome is not None and outcome.traced and not outcome.trivial:
-                use_proposal(document, function.qualname, outcome.traced[0].text)
-        return now() - began
-
-    async def _trace_all(self, document: Document) -> bool:
-        """Trace the functions of a document; return whether all could be asked.
-
-        Functions with example inputs of their own come first: their traces call the others.
-        """
-        for from_callers in (False, True):
-            self._engine.callers.update()
-            if not await self._trace_functions(document, from_callers=from_callers):
-                return False
-        return True
+        await self._run_dry(document)
+        settings = engine.projects.of(path).settings
+        if not (settings.propose_inputs and settings.examples_assumed) or patience <= 0:
+            return 0.0
+        began = asyncio.get_running_loop().time()
+        await assume(engine, path, patience, only)
+        return asyncio.get_running_loop().time() - began
 
     async def _trace_functions(self, document: Document, *, from_callers: bool) -> bool:
         """Trace functions of a document without an answer; return whether all could be asked.
@@ -170,15 +176,24 @@ class Background:
             for subject in engine.documents.subjects(document)
             if subject.is_from_caller == from_callers
         )
-        for subject in sorted(subjects, key=lambda subject: rank(subject.range)):
+        for earlier in sorted(
+            subjects, key=lambda subject: (subject.is_proposed, rank(subject.range))
+        ):
             await engine.turns.breathe()
+            # Its example inputs may be others by now: a question about the old ones would cancel
+            # that about the new ones.
+            subject = named(engine.documents.subjects(document), earlier.name)
+            if subject is None:
+                continue
             question = await engine.traces.question(document, subject)
             if isinstance(question, Unasked) or engine.traces.cache.known(question) is not None:
                 continue
             try:
                 seen = engine.attention.urgency(path, subject.range) is Urgency.SEEN
                 priority = Priority.SCREEN if seen else Priority.DOCUMENT
-                await engine.traces.answer(question, priority)
+                answer = await engine.traces.answer(question, priority)
+                if not isinstance(answer.reply, Traced):
+                    await prefer_traced(engine, document, subject)
             except Superseded:
                 # Another question about the function replaced this one, such as one about an older
                 # text whose trace was gone. Start over, or no refresh would follow.
@@ -208,30 +223,27 @@ class Background:
         if named:
             engine.waiting.refresh(path)
 
-    async def _propose(self, path: str) -> None:
-        """Try proposed example inputs of functions without any, those on screen first."""
+    async def _propose(self, path: str, budget: float) -> None:
+        """Try proposed example inputs of functions without any, and compile those shown."""
         engine = self._engine
         document = engine.documents.get(path)
         project = engine.projects.of(path)
-        if document is None or not engine.proposals.is_watched(path) or project.held_back:
+        settings = project.settings
+        if document is None or not settings.propose_inputs:
             return
-        await asyncio.sleep(_PROPOSING_PAUSE)
-        rank = functools.partial(engine.attention.rank, path)
-        subjects = engine.documents.subjects(document)
-        worth = sorted(
-            worth_proposing(document, subjects),
-            key=lambda pair: rank(pair[1].range.shifted(pair[0].first_line)),
-        )
-        for chunk, function in worth:
-            if engine.proposals.known(document, chunk, function) is not None:
-                continue
-            try:
-                outcome = await engine.proposals.outcome(document, chunk, function)
-            except Exception:
-                log.exception("proposing inputs of %s of %s", function.qualname, path)
-                return
-            if outcome is not None and outcome.traced:
-                engine.waiting.refresh(path)
+        if not (settings.examples_assumed or engine.proposals.is_watched(path)):
+            return
+        if project.held_back:
+            if settings.examples_assumed and is_worth_proposing(engine, document):
+                project.ask_consent()
+            return
+        if path in self._proposed:
+            await asyncio.sleep(_PROPOSING_PAUSE)
+        self._proposed.add(path)
+        before = document.proposed
+        await assume(engine, path, budget)
+        if document.proposed != before and budget == BUDGET:
+            await self._compile(path)
 
     async def _compile(self, path: str) -> None:
         """Compile traced functions for the first target, one by one, if hints show kernels.

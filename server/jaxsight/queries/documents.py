@@ -49,6 +49,16 @@ class Subject:
         return self.examples.source == "caller"
 
     @property
+    def is_proposed(self) -> bool:
+        """Whether jaxsight proposed its example inputs: nobody wrote or passed them."""
+        return self.examples.source == "proposed"
+
+    @property
+    def is_called(self) -> bool:
+        """Whether its example inputs are those of calls that may change with another text."""
+        return self.examples.source in ("caller", "program")
+
+    @property
     def name_range(self) -> Range:
         """The function's name, absolute."""
         return self.function.name_range.shifted(self.chunk.first_line)
@@ -68,7 +78,7 @@ class _Reading:
 
     module: Module
     outside: ExampleSettings
-    proposed: Mapping[str, OutsideSet]
+    proposed: Mapping[str, tuple[OutsideSet, ...]]
     subjects: tuple[Subject, ...]
     examples: Mapping[_Key, Examples]
     whole: tuple[Module, tuple[Subject, ...]] | None
@@ -86,8 +96,10 @@ class Document:
 
         Then all of its statements that only bind names run.
         """
-        self.proposed: Mapping[str, OutsideSet] = {}
-        """Proposed example inputs that the user wants to see, by the function's qualified name."""
+        self.proposed: Mapping[str, tuple[OutsideSet, ...]] = {}
+        """Proposed example inputs that are shown, by the function's qualified name."""
+        self.hidden: set[str] = set()
+        """Functions whose proposed example inputs the user does not want to see."""
         self._unread: str | None = None
         self._reading: asyncio.Task[None] | None = None
         self._read: _Reading | None = None
@@ -184,7 +196,7 @@ def _reading(
     module: Module,
     outside: ExampleSettings,
     last: _Reading | None,
-    proposed: Mapping[str, OutsideSet],
+    proposed: Mapping[str, tuple[OutsideSet, ...]],
 ) -> _Reading:
     """Find the functions of a module that have example inputs.
 
@@ -200,8 +212,7 @@ def _reading(
         project = outside.examples.get(f"{name}:{function.qualname}")
         calls = called.get((chunk.first_line, function.qualname), ())
         calls += outside.observed.get((path, function.qualname), ())
-        if (proposal := proposed.get(function.qualname)) is not None:
-            calls = (*calls, proposal)
+        calls += proposed.get(function.qualname, ())
         if outside.only_written:
             calls = ()
         key = (chunk.id, function.qualname, function.range, sizes, project, outside.mesh, calls)

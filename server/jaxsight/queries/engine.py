@@ -12,6 +12,7 @@ from jaxsight.projects.projects import Projects
 from jaxsight.queries.attention import Attention
 from jaxsight.queries.callers import Callers
 from jaxsight.queries.choices import Choices
+from jaxsight.queries.dry_runs.dry_runs import DryRuns
 from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.queries.memory import Memory
 from jaxsight.queries.open_documents import OpenDocuments
@@ -37,6 +38,7 @@ class Engine:
     traces: Traces
     programs: Programs
     sizes: SizeExplorer
+    dry_runs: DryRuns
     proposals: Proposals
     waiting: Waiting
     attention: Attention
@@ -53,10 +55,11 @@ class Engine:
         memory, aside, turns = Memory(), Aside(), Turns()
         documents, choices = OpenDocuments(projects, turns), Choices(projects)
         callers = Callers(documents, projects, choices, memory)
-        traces = Traces(documents, projects, choices, callers, memory, aside, turns)
+        dry_runs = DryRuns(documents, projects, choices, memory, aside, callers.touch)
+        traces = Traces(documents, projects, choices, callers, dry_runs, memory, aside, turns)
         attention = Attention()
         programs = Programs(projects, traces, choices, memory, attention)
-        proposals = Proposals(projects, documents.by_path, memory)
+        proposals = Proposals(projects, documents, memory, aside)
         waiting = Waiting(projects.events)
         return Engine(
             projects,
@@ -66,6 +69,7 @@ class Engine:
             traces,
             programs,
             SizeExplorer(projects, memory),
+            dry_runs,
             proposals,
             waiting,
             attention,
@@ -92,6 +96,7 @@ class Engine:
         self.waiting.close(path)
         self.programs.close(path)
         self.attention.close(path)
+        self.dry_runs.close(path)
         self.proposals.close(path)
         self.memory.close(path)
         self.projects.closed(path)
@@ -101,12 +106,14 @@ class Engine:
         self.memory.retry()
         self.traces.cache.retry()
         self.callers.outdate()
+        self.dry_runs.retry()
         self.projects.retry()
 
     def outdate(self) -> None:
         """Drop all answers: settings, interpreters or decisions changed, or the user restarts."""
         self.memory.outdate()
         self.callers.outdate()
+        self.dry_runs.outdate()
         self.traces.cache.cancel_all()
         self.sizes.cancel_all()
 
@@ -121,4 +128,5 @@ class Engine:
         await self.proposals.aclose()
         await self.projects.aclose()
         self.aside.close()
+        self.dry_runs.stop()
         self.documents.stop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from jaxsight.examples import OutsideSet
 from jaxsight.projects.projects import Projects
@@ -15,6 +16,7 @@ from jaxsight.settings.example_settings import ExampleSettings
 Observed = Mapping[tuple[str, str], tuple[OutsideSet, ...]]
 """Observed calls by the path of a file and the qualified name of a function in it."""
 
+_NONE: Observed = MappingProxyType({})
 _READERS = 3
 """Number of large texts that are parsed at the same time."""
 
@@ -28,8 +30,9 @@ class OpenDocuments:
         self._readers = Aside(_READERS)
         self._turns = turns
         self._observed: dict[str, Observed] = {}
-        self._outside: dict[str, tuple[ExampleSettings, Observed, ExampleSettings]] = {}
-        """By path: settings and observed calls, and both together."""
+        self._dry_calls: dict[str, Observed] = {}
+        self._outside: dict[str, tuple[ExampleSettings, Observed, Observed, ExampleSettings]] = {}
+        """By path: settings and observed calls, and all of them together."""
         projects.documents = self.by_path
 
     def open(self, path: str, text: str) -> None:
@@ -49,6 +52,7 @@ class OpenDocuments:
     def close(self, path: str) -> None:
         """Remove a document, if it is open."""
         self._observed.pop(path, None)
+        self._dry_calls.pop(path, None)
         self._outside.pop(path, None)
         if (document := self.by_path.pop(path, None)) is not None:
             document.close()
@@ -78,7 +82,7 @@ class OpenDocuments:
 
     def observed(self, path: str) -> Observed:
         """Return the calls of a document's functions by their callers."""
-        return self._observed.get(path, {})
+        return self._observed.get(path, _NONE)
 
     def observe(self, path: str, calls: Observed) -> bool:
         """Replace the calls of a document's functions; return whether they are others."""
@@ -87,21 +91,36 @@ class OpenDocuments:
         self._observed[path] = calls
         return True
 
+    def dry_calls(self, path: str) -> Observed:
+        """Return the calls of a document's functions in dry runs."""
+        return self._dry_calls.get(path, _NONE)
+
+    def put_dry_calls(self, path: str, calls: Observed) -> bool:
+        """Replace a document's calls in dry runs; return whether they are others."""
+        if path not in self.by_path or self.dry_calls(path) == calls:
+            return False
+        self._dry_calls[path] = calls
+        return True
+
     def outside(self, path: str) -> ExampleSettings:
         """Return what a document's example inputs depend on besides its text.
 
         It is the same object until that changes.
         """
-        settings, observed = self._projects.of(path).outside, self.observed(path)
-        if not observed:
+        settings = self._projects.of(path).outside
+        observed, dry_calls = self.observed(path), self.dry_calls(path)
+        if not observed and not dry_calls:
             return settings
         cached = self._outside.get(path)
-        if cached is None or cached[0] is not settings or cached[1] is not observed:
-            recorded = settings.observed
-            both = {key: (*calls, *recorded.get(key, ())) for key, calls in observed.items()}
-            joined = replace(settings, observed={**recorded, **both})
-            cached = self._outside[path] = settings, observed, joined
-        return cached[2]
+        is_same = cached is not None and cached[0] is settings
+        if cached is None or not is_same or cached[1] is not observed or cached[2] is not dry_calls:
+            every = dict(settings.observed)
+            for calls in (observed, dry_calls):
+                for function, sets in calls.items():
+                    every[function] = (*every.get(function, ()), *sets)
+            joined = replace(settings, observed=every)
+            cached = self._outside[path] = settings, observed, dry_calls, joined
+        return cached[3]
 
     def find(self, path: str, function: str) -> tuple[Document, Subject]:
         """Return a function by its qualified name.

@@ -45,16 +45,13 @@ class Finding:
     data: object = field(default=None, compare=False)
     """Figures and names for the rule's fix, in a class of the rule's own."""
     assumed: str = ""
-    """The inputs that it was found with, if nobody wrote them: `x: f32[B,D]`."""
+    """The inputs that it was found with, if nobody wrote them; a note says so, too."""
 
     @property
     def lines(self) -> tuple[str, ...]:
         """The message, the help and the notes, for clients that show plain text."""
         helps = (f"help: {self.help}",) if self.help else ()
-        notes = self.notes
-        if self.assumed:
-            notes = (*notes, f"found with assumed inputs: {self.assumed}")
-        return (self.message, *helps, *(f"note: {note}" for note in notes))
+        return (self.message, *helps, *(f"note: {note}" for note in self.notes))
 
 
 def finding_of(

@@ -42,13 +42,13 @@ class Rule:
     """Whether it speaks of the program as a whole, so that one finding a line is enough."""
     always: bool = True
     """Whether every check looks for it. Otherwise a comment that ignores it is never unused."""
-    any_inputs: bool = False
-    """Whether what it finds in a program does not depend on shapes, dtypes and values of inputs.
-
-    Only such rules look at programs whose inputs are assumed.
-    """
     unless: str = ""
     """The code of a rule that says the same with certainty: on its lines this one is silent."""
+    without_inputs: bool = False
+    """Whether what it finds depends neither on sizes nor on values of inputs.
+
+    Then it is also reported where inputs are assumed.
+    """
     word: str = ""
     """What a statement must contain to be looked at in text, or the module for `finds_in_module`.
 

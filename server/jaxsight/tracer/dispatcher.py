@@ -26,6 +26,7 @@ from jaxsight.interpreters import views
 from jaxsight.timeline import mark
 from jaxsight.tracer.calls.inputs import Evaluator
 from jaxsight.tracer.connection import Connection
+from jaxsight.tracer.dry_runs.programs import DryRuns
 from jaxsight.tracer.execution import unknown_devices
 from jaxsight.tracer.execution.device_demand import MoreDevices
 from jaxsight.tracer.execution.file_namespace import FileNamespace
@@ -46,6 +47,7 @@ from jaxsight.tracer.observation.observation_table import Observed
 from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.messages.replies import (
     Cancelled,
+    DryCalls,
     Failed,
     FromTracer,
     Reply,
@@ -84,6 +86,7 @@ class Tracer:
         self._namespaces = Namespaces(self._imports)
         self._traces = Traces()
         self._evaluator = Evaluator()
+        self._dry_runs = DryRuns(self._imports.modules)
         self._irreversible = IrreversibleEffects()
         self._traced_in: dict[int, ref[FileNamespace]] = {}
         """The namespaces of traces that requests may still refer to, by id."""
@@ -220,6 +223,8 @@ class Tracer:
                         seconds = time.perf_counter() - begin
                         mark("executed")
                         reply = handler.answer(Job(request, self._traces, announce, module))
+                    for path, version in module.files.items():
+                        read.note(path, version)
                     namespace.note_imports(self._imports)
                     completed = self._completed(reply, slice, namespace, read, seconds)
                 finally:
@@ -304,7 +309,9 @@ class Tracer:
         with file_reads.recording(earlier_reads):
             namespace.prepare(slice, self._imports)
         executed = replace(slice, chunks=namespace.chunks)
-        return Module(executed, namespace.names, namespace.recorder, self._evaluator)
+        return Module(
+            executed, namespace.names, namespace.recorder, self._evaluator, self._dry_runs
+        )
 
     def _completed(
         self, reply: Reply, slice: Trace, namespace: FileNamespace, read: Reads, seconds: float
@@ -324,6 +331,8 @@ class Tracer:
                     reused=_reused(slice, namespace),
                     caveats=(*namespace.caveats, *self._unknown_devices(reply.id, namespace)),
                 )
+            case DryCalls():
+                return replace(reply, files=self._files(namespace, read), caveats=namespace.caveats)
             case Shown():
                 files = self._files(namespace, read)
                 return replace(reply, files=files, reused=_reused(slice, namespace))
@@ -376,7 +385,7 @@ class Tracer:
             files=self._files(namespace, read),
             executed=namespace.executed,
             reused=_reused(slice, namespace),
-            caveats=namespace.caveats,
+            caveats=tuple(c for c in namespace.caveats if c.reason != problem.message),
         )
 
 

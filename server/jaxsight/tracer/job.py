@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from jaxsight.files.texts import Version
+from jaxsight.tracer.calls import linen_calls
 from jaxsight.tracer.calls.inputs import Evaluator, Inputs
-from jaxsight.tracer.calls.user_function import UserFunction
+from jaxsight.tracer.calls.user_function import UserFunction, as_called, find
 from jaxsight.tracer.compat import meshes
+from jaxsight.tracer.dry_runs.captured import nested
+from jaxsight.tracer.dry_runs.programs import DryRuns, Ran
 from jaxsight.tracer.execution import device_demand
-from jaxsight.tracer.failures import UserError
+from jaxsight.tracer.failures import UserError, refusal
 from jaxsight.tracer.isolation import refusals
 from jaxsight.tracer.kept_traces import Traces
+from jaxsight.tracer.observation.observation_table import Observed
 from jaxsight.tracer.observation.recorder import Recorder
+from jaxsight.tracer.states import linen
+from jaxsight.wire.messages.inputs import DryCall, EntryPoint
 from jaxsight.wire.messages.requests import Trace
 
 Asked = TypeVar("Asked")
@@ -29,27 +36,71 @@ class Module:
     """
 
     trace: Trace
-    namespace: Mapping[str, object]
+    namespace: dict[str, object]
     recorder: Recorder
     evaluator: Evaluator
+    dry_runs: DryRuns | None = None
+    files: dict[str, Version] = field(default_factory=dict)
+    """The files that dry runs for the request read, with their versions."""
+
+    def dry_run(self, entry: EntryPoint, patience: float) -> Ran:
+        """Return what a program calls the functions of the file with."""
+        if self.dry_runs is None:
+            raise refusal("inputs", "programs are not run dry here")
+        ran = self.dry_runs.ran(self.trace, self.namespace, self.recorder, entry, patience)
+        self.files.update(ran.files)
+        return ran
 
     @contextlib.contextmanager
-    def inputs(self, function: UserFunction) -> Iterator[Inputs]:
-        """Provide the function's inputs, with their mesh as the context's.
+    def called(self) -> Iterator[tuple[UserFunction, Inputs]]:
+        """Provide the function of the request and its inputs, with their mesh as the context's.
 
         Effects outside of the process are refused in the block, if nobody asked for the call.
 
         Raises:
-            UserError: the inputs are invalid; its stage is `inputs`.
+            UserError: there is no such function, or the inputs are invalid; its stage is `find` or
+                `inputs`.
             MoreDevices: they may be valid with more devices.
         """
+        if self.trace.dry_call is None:
+            function, known = find(self.namespace, self.trace.function), None
+        else:
+            function, known = self._called_dry(self.trace.dry_call)
+        with self._inputs(function, known) as inputs:
+            first = inputs.args[0] if inputs.args and function.owner is not None else None
+            if linen.is_module(first):
+                yield linen_calls.applied(function, self.trace.function, inputs)
+            else:
+                yield function, inputs
+
+    def observed_dry(self, wanted: DryCall) -> Observed:
+        """Return what was observed in a dry run."""
+        return self.dry_run(wanted.entry, self.trace.patience * 2).observed
+
+    def _called_dry(self, wanted: DryCall) -> tuple[UserFunction, dict[str, object]]:
+        """Return the function that a dry run calls, and its known arguments."""
+        name = self.trace.function
+        calls = self.dry_run(wanted.entry, self.trace.patience * 2).calls.get(name, ())
+        if wanted.number >= len(calls):
+            raise refusal("inputs", f"{name} was not called in the dry run")
+        call = calls[wanted.number]
+        if "<locals>" in name:
+            return nested(call), call.values()
+        return as_called(find(self.namespace, name)), call.values()
+
+    @contextlib.contextmanager
+    def _inputs(
+        self, function: UserFunction, known: Mapping[str, object] | None
+    ) -> Iterator[Inputs]:
         with self.recorder.tracing():
             mesh = self.evaluator.mesh(self.trace, self.namespace)
         guard = refusals.refusing() if self.trace.unasked else contextlib.nullcontext()
         with guard, meshes.entered(mesh):
             try:
                 with self.recorder.tracing():
-                    inputs = self.evaluator.inputs(self.trace, function, self.namespace, mesh)
+                    inputs = self.evaluator.inputs(
+                        self.trace, function, self.namespace, mesh, known
+                    )
             except UserError as error:
                 device_demand.demand(error, self.trace)
                 raise

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from jaxsight.wire.messages.replies import Cancelled
-from jaxsight.wire.messages.requests import NEW, Request, Trace
+from jaxsight.wire.messages.requests import NEW, DryRun, Request, Trace
 from jaxsight.workers.results import Died, Outcome, Reason
 
 PATIENCE = 5
@@ -90,10 +90,11 @@ class CrashBackoff:
     ) -> None:
         """Remember how a request ended.
 
-        Requests that exceeded their time do not count, as the tracer survived until then.
+        Requests that exceeded their time do not count, as the tracer survived until then, nor do
+        dry runs: what a program of another file does says nothing about this one.
         """
         slice = message.executes
-        if slice is None:
+        if slice is None or isinstance(message, DryRun):
             return
         match outcome:
             case Died(death=death):

@@ -78,8 +78,8 @@ def test_a_name_that_left_the_file_is_gone(tracer: Driver) -> None:
 def test_a_chunk_that_raised_runs_again(tracer: Driver) -> None:
     broken = "LIMIT = open('limit.txt').read()\ndef f(x):\n    return x * float(LIMIT)\n"
     failed = tracer.fail(broken)
-    assert failed.failure.stage == "execute"
     assert failed.failure.type == "FileNotFoundError"
+    assert failed.failure.message == "`limit.txt` does not exist"
     (tracer.project / "limit.txt").write_text("3")
     assert "3.0" in tracer.trace(broken).jaxpr
 
@@ -203,15 +203,15 @@ def test_a_chunk_that_raised_for_a_function_that_does_not_need_it_fails_one_that
     tracer: Driver,
 ) -> None:
     text = """
-    from not_there import name
+    from jax.numpy import not_there
     def f(x):
         return x
     def g(x):
-        return name(x)
+        return not_there(x)
     """
     (caveat,) = tracer.trace(text, "f").caveats
-    assert caveat.reason == "raised ModuleNotFoundError: No module named 'not_there'"
-    assert tracer.fail(text, "g").failure.type == "ModuleNotFoundError"
+    assert caveat.reason.startswith("raised ImportError: cannot import name 'not_there'")
+    assert tracer.fail(text, "g").failure.type == "ImportError"
 
 
 STATEFUL = """

@@ -107,7 +107,7 @@ async def check_file(run: CommandRun, text: Text, options: CheckOptions) -> Chec
             raise
         finding = Finding(UNREADABLE, Severity.ERROR, start, str(error))
         return CheckResult([Reported(path, "", finding)], files=1)
-    run.session.open(path, source)
+    run.session.open(path, source, in_background=False)
     try:
         return await _checked(run, text, source, cells, options)
     except CommandError:

@@ -102,7 +102,8 @@ async def show(
         print_json({**_object(view, view.answer.reply, view_name, document), "python": traced_by})
         return 0
     is_document = view_name not in (What.HOVER, What.SHAPES)
-    print_inputs(Printer(stderr=True) if is_document else printer, view)
+    if view_name != What.HOVER or not view.assumed:  # else the hover begins with them
+        print_inputs(Printer(stderr=True) if is_document else printer, view)
     print_notes(printer, str(address.path), view.caveats)
     match view_name:
         case What.HOVER:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxsight.files import reading
-from jaxsight.lsp.documents.magics import without_magics
+from jaxsight.text.magics import without_magics
 
 SUFFIX = ".ipynb"
 

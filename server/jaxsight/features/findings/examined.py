@@ -134,7 +134,7 @@ async def _why_not(
     if subject is not None:
         question = await engine.traces.question(document, subject)
         return "fails", question.reason if isinstance(question, Unasked) else "it was not traced"
-    outcome = engine.proposals.known(document, chunk, function)
+    outcome = await engine.proposals.known(document, chunk, function)
     if outcome is None:
         return "untried", "no example inputs"
     if outcome.traced:

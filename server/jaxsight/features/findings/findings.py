@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from jaxsight.features import contracts
+from jaxsight.features import assumptions, contracts
 from jaxsight.features.findings import failures, inputs, nested, run_rules, sizes
 from jaxsight.features.findings.report import one_a_line, report, wanted
 from jaxsight.features.hover import called
@@ -178,19 +178,25 @@ async def _in_function(engine: Engine, view: View, check: _Check) -> list[Findin
     outlined = await engine.waiting.within(engine.programs.outline(view), check.patience, view)
     if outlined is None:
         return []
+    about_sizes = await _about_sizes(engine, view, check)
     targets = engine.choices.targets(path)
     platform = targets[0].platform if targets else ""
     unsaid = _OF_WHOLE_PROGRAMS if view.subject.is_from_caller else frozenset()
-    codes = [code for code in check.codes if code not in unsaid]
-    assumed = inputs.assumed(view)
-    if assumed:
-        codes = [code for code in codes if RULES[code].any_inputs]
+    codes = [
+        code
+        for code in check.codes
+        if code not in unsaid and (RULES[code].without_inputs or not view.assumed)
+    ]
     in_program = await engine.look(
         view, lambda: list(run_rules.of_program(view, outlined, codes, platform))
     )
-    if assumed:
-        return [replace(finding, assumed=assumed) for finding in in_program]
-    in_program += await _about_sizes(engine, view, check)
+    if view.assumed:
+        note = assumptions.words(view.answer.question)
+        return [
+            replace(found, notes=(*found.notes, note), assumed=inputs.described(view))
+            for found in in_program
+        ]
+    in_program += about_sizes
     wrong = engine.memory.miscompiled.get(view.answer.key)
     if wrong is not None and miscompiled.RULE.code in check.codes:
         in_program += run_rules.of_running(view, wrong, in_program)
@@ -207,7 +213,7 @@ async def _in_function(engine: Engine, view: View, check: _Check) -> list[Findin
 
 async def _about_sizes(engine: Engine, view: View, check: _Check) -> list[Finding]:
     """Return the findings about the sizes of a function, which is traced with others for them."""
-    if view.stale:
+    if view.stale or view.assumed:
         return []
     differing = list(sizes.of_annotations(view)) if sizes.ANNOTATIONS in check.codes else []
     if not differing and sizes.FIXED_SIZES not in check.codes:

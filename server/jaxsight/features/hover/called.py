@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jaxsight.queries.traces.located_answer import View
+from jaxsight.source.text import Range
 from jaxsight.text.inert import one_line
 from jaxsight.text.markdown import prose
 from jaxsight.wire.messages.replies import Traced
 
+_NAMED = ("module", "program", "recorded")
+
 
 def origin(view: View) -> str:
     """Return which call or run example inputs are from; empty if other words say it, or none."""
-    return one_line(view.set_name) if view.subject.examples.source in ("module", "recorded") else ""
+    return one_line(view.set_name) if view.subject.examples.source in _NAMED else ""
 
 
 def words(view: View) -> str:
     """Return Markdown that says by whom or where a function is called; empty for other ones."""
-    is_called = view.subject.examples.source in ("module", "caller")
+    is_called = view.subject.examples.source in ("module", "program", "caller")
     return prose(view.set_name) if is_called else ""
 
 
@@ -35,7 +38,8 @@ def compiled_alone(view: View) -> str:
 def without_repeats(views: Sequence[View]) -> list[View]:
     """Return the views without functions that a trace of another one in their file reaches.
 
-    That trace describes them as they are used, so it takes precedence.
+    That trace describes them as they are used, so it takes precedence. It does for nested functions
+    if it is that of the function around them.
     """
     used = {
         called.function
@@ -44,4 +48,24 @@ def without_repeats(views: Sequence[View]) -> list[View]:
         for called in view.answer.reply.calls
         if not called.file
     }
-    return [v for v in views if not (v.subject.is_from_caller and v.subject.name in used)]
+    return [
+        view
+        for view in views
+        if not (view.subject.is_from_caller and view.subject.name in used)
+        and not (_is_nested_call(view) and any(_is_around(v, view) for v in views))
+    ]
+
+
+def _is_nested_call(view: View) -> bool:
+    """Return whether a view is of a nested function, with the inputs of a call in a dry run."""
+    return "<locals>" in view.subject.name and view.subject.examples.source == "program"
+
+
+def _is_around(view: View, nested: View) -> bool:
+    """Return whether a view is of a function around a nested one, and describes that too."""
+    is_outer = nested.subject.name.startswith(f"{view.subject.name}.<locals>.")
+    if not is_outer or not isinstance(view.answer.reply, Traced):
+        return False
+    subject = nested.subject
+    body = Range(subject.function.body_start.down(subject.chunk.first_line), subject.range.end)
+    return any(place.start in body for place in view.observed)

@@ -75,14 +75,23 @@ def ask(
     """
     if subject.broken:
         return Unasked("the function has a syntax error")
-    if subject.function.refused:
+    if subject.function.refused and not (
+        subject.function.refused == "nested" and chosen.dry_call is not None
+    ):
         return Unasked(refusal(subject))
     if any(problem.severity is Severity.ERROR for problem in subject.examples.problems):
         return Unasked("the example inputs have errors")
     module = document.module if module is None else module
     mesh_names = _mesh_names(module) if chosen.needs_mesh else ()
     names = [subject.function.qualname.partition(".")[0], *chosen.expressions, *mesh_names]
-    needed = slice_for(module, names, subject.chunk, keep_all=document.looked_into)
+    whole = document.looked_into or chosen.dry_call is not None
+    needed = slice_for(
+        module,
+        names,
+        subject.chunk,
+        keep_all=whole,
+        in_cells=document.path.endswith(_NOTEBOOK),
+    )
     if any(chunk.broken is not None and chunk.broken.too_large for chunk in needed.broken):
         return Unasked("it depends on code that is too large to be analyzed")
     if needed.broken:
@@ -98,19 +107,22 @@ def ask(
         sizes=chosen.sizes,
         future_flags=module.future_flags,
         call=chosen.call,
+        dry_call=chosen.dry_call,
         patience=patience,
-        whole=document.looked_into,
+        whole=whole,
         mesh=chosen.mesh,
         mesh_is_default=chosen.mesh_is_default,
         mesh_source=chosen.mesh_source,
         mesh_names=mesh_names,
         devices=devices,
-        unasked=subject.examples.source in ("module", "recorded", "proposed"),
+        unasked=bool(chosen.assumed)
+        or subject.examples.source in ("module", "program", "recorded"),
     )
-    key = _key(environment, needed, trace)
+    key = _key(environment, needed, trace, module)
     return Question(document.path, subject, chosen, module, needed, trace, key, needed.caveats)
 
 
+_NOTEBOOK = ".ipynb"
 _MESH = re.compile(r"mesh", re.IGNORECASE)
 _MAKES_MESH = re.compile(r"mesh\w*\(", re.IGNORECASE)
 
@@ -131,15 +143,20 @@ def _mesh_names(module: Module) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _key(environment: str, needed: Slice, trace: Trace) -> str:
+def _key(environment: str, needed: Slice, trace: Trace, module: Module) -> str:
     """Return a digest of everything that the answer depends on.
 
-    The number of devices is part of it only if the answer may depend on it.
+    A program of the file itself may run statements that no slice has. The number of devices is part
+    of it only if the answer may depend on it.
     """
     devices = trace.devices if trace.devices and may_depend_on_devices(trace) else 0
+    called = trace.dry_call
+    is_own = called is not None and called.entry.file == trace.file
     meaning = repr(
         (
             environment,
+            called,
+            module_meaning(module) if is_own else "",
             needed.key,
             trace.file,
             trace.module,
@@ -158,6 +175,34 @@ def _key(environment: str, needed: Slice, trace: Trace) -> str:
         )
     )
     return hashlib.blake2b(meaning.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def module_meaning(module: Module) -> str:
+    """Return a digest of the meaning of all statements of a module, also those that are skipped."""
+    meanings = "\0".join(chunk.meaning for chunk in module.chunks)
+    return hashlib.blake2b(meanings.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def run_of(
+    document: Document, *, root: str, environment: str, patience: float, module: Module
+) -> tuple[Trace, str]:
+    """Return the request that executes a whole module, of no function, and its key."""
+    needed = slice_for(module, (), keep_all=True)
+    trace = Trace(
+        id=NEW,
+        file=document.path,
+        module=module_name(document.path),
+        root=root,
+        chunks=needed.chunks,
+        function="",
+        arguments=(),
+        future_flags=module.future_flags,
+        patience=patience,
+        whole=True,
+        unasked=True,
+        keep=False,
+    )
+    return trace, f"{_key(environment, needed, trace, module)} {module_meaning(module)}"
 
 
 def refusal(subject: Subject) -> str:

@@ -12,6 +12,7 @@ from jaxsight.projects.projects import Projects
 from jaxsight.queries.callers import Callers
 from jaxsight.queries.choices import Choices
 from jaxsight.queries.documents import Document, Subject
+from jaxsight.queries.dry_runs.dry_runs import DryRuns
 from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.queries.memory import Memory
 from jaxsight.queries.open_documents import OpenDocuments
@@ -35,6 +36,7 @@ class Traces:
         projects: Projects,
         choices: Choices,
         callers: Callers,
+        dry_runs: DryRuns,
         memory: Memory,
         aside: Aside,
         turns: Turns,
@@ -43,6 +45,7 @@ class Traces:
         self._projects = projects
         self._choices = choices
         self._callers = callers
+        self._dry_runs = dry_runs
         self._memory = memory
         self._aside = aside
         self._turns = turns
@@ -130,7 +133,7 @@ class Traces:
         """
         module = document.module
         question = await self.question(document, subject)
-        outdated = subject.is_from_caller and subject.name in await self._outdated(document)
+        outdated = subject.is_called and subject.name in await self._outdated(document)
         latest = self.latest(document, subject)
         if isinstance(question, Unasked):
             if latest is None or self._projects.of(document.path).held_back:
@@ -215,7 +218,7 @@ class Traces:
         ]
         if unknown:
             await self._answered(unknown, patience, priority)
-            if any(q.trace.whole != document.looked_into for q in unknown):
+            if document.looked_into and not all(q.trace.whole for q in unknown):
                 return await self.views(document, patience, priority)
         if patience is None:
             self._callers.update()
@@ -229,14 +232,14 @@ class Traces:
             answer = self.cache.known(current) if current is not None else None
             if answer is None:
                 answer = self.latest(document, subject)
-            if subject.is_from_caller and subject.name in outdated:
+            if subject.name in outdated:
                 current = None
             if answer is not None:
                 views.append(await self.placed(self.located(answer, module, current, subject)))
         return views
 
     async def _outdated(self, document: Document) -> frozenset[str]:
-        """Return the functions whose example inputs from callers may be outdated."""
+        """Return the functions whose example inputs from calls may be outdated."""
         questions = [
             (subject, await self.question(document, subject))
             for subject in self._documents.subjects(document)
@@ -246,9 +249,10 @@ class Traces:
     def _outdated_calls(
         self, document: Document, questions: Sequence[tuple[Subject, Question | Unasked]]
     ) -> frozenset[str]:
-        """Return the functions of a document whose example inputs from callers may be outdated.
+        """Return the functions of a document whose example inputs from calls may be outdated.
 
-        No trace of the current text has made those calls. Callers in other files count as current.
+        No trace of the current text has made those calls, or no dry run. Callers in other files
+        count as current.
         """
         current = {
             answer.key
@@ -261,7 +265,12 @@ class Traces:
         outdated: set[str] = set()
         for subject, _ in questions:
             chosen = self._choices.set_of(document, subject)
-            if chosen is None or not subject.is_from_caller:
+            if chosen is None or not subject.is_called:
+                continue
+            if not subject.is_from_caller:
+                # A trace with the call of a dry run makes that call anew.
+                if chosen.dry_call is None and not self._dry_runs.is_current(document):
+                    outdated.add(subject.name)
                 continue
             asked = self._callers.asked(document.path, subject.name, chosen.name)
             if not any(path != document.path or key in current for path, key in asked):
@@ -347,7 +356,8 @@ class Traces:
         """Give a view the names of sizes that are known, if the settings show them."""
         question = view.answer.question
         explored = self._memory.sizes.get((question.unit, view.answer.key))
-        wanted = self._projects.of(question.path).settings.inlay_hints.size_names
+        settings = self._projects.of(question.path).settings.inlay_hints
+        wanted = settings.size_names or bool(view.assumed)
         view.size_names = explored.names if explored is not None and wanted else SizeNames()
 
 

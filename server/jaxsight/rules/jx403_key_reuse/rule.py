@@ -25,7 +25,7 @@ RULE = Rule(
     "JX403",
     "key-reuse",
     "PRNG key used more than once.",
-    any_inputs=True,
+    without_inputs=True,
 )
 
 _CONSUMES = frozenset({"random_bits", "random_split", "random_gamma"})

@@ -22,7 +22,6 @@ RULE = Rule(
     "nan",
     "NaN, or a `where` whose gradient may be NaN.",
     severity="warning",
-    any_inputs=True,
 )
 
 

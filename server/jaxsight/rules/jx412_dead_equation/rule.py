@@ -17,7 +17,6 @@ RULE = Rule(
     "Result is computed but never used.",
     severity="hint",
     on=False,
-    any_inputs=True,
 )
 
 

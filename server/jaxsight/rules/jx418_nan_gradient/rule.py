@@ -21,7 +21,6 @@ RULE = Rule(
     "nan-gradient",
     "Gradient that is NaN or infinite at a point that inputs reach.",
     severity="warning",
-    any_inputs=True,
 )
 
 

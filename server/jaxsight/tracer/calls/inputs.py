@@ -147,6 +147,7 @@ class Evaluator:
         user_function: UserFunction,
         namespace: Mapping[str, object],
         mesh: AnyMesh | None = None,
+        known: Mapping[str, object] | None = None,
     ) -> Inputs:
         """Return the arguments for `user_function`.
 
@@ -155,6 +156,7 @@ class Evaluator:
             user_function: the function.
             namespace: the module.
             mesh: the mesh of the example inputs, which is the context's.
+            known: arguments by parameter that a dry run has seen, besides those of the request.
 
         Raises:
             UserError: the inputs are invalid; its stage is `inputs`, and it names the argument.
@@ -169,8 +171,11 @@ class Evaluator:
             return Inputs(args, kwargs, named(user_function, args, kwargs))
         call = _Call(request, user_function, namespace, mesh)
         values = {
-            argument.name: self._value(argument, argument.spec, call)
-            for argument in request.arguments
+            **(known or {}),
+            **{
+                argument.name: self._value(argument, argument.spec, call)
+                for argument in request.arguments
+            },
         }
         args, kwargs = bound(request.function, user_function, values)
         return Inputs(args, kwargs, named(user_function, args, kwargs), call.warned)

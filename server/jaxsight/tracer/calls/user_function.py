@@ -12,9 +12,11 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 from jaxsight.tracer.failures import UserError, failure, refusal
+from jaxsight.tracer.importing import placeholders
 from jaxsight.tracer.states import nnx
 
 _OPENED = {
@@ -66,11 +68,35 @@ def find(namespace: Mapping[str, object], name: str) -> UserFunction:
     value, owner = namespace[first], None
     for part in attributes:
         value, owner = _member(value, part, name)
+    found = opened(value, owner)
+    _check(found.call, name)
+    return found
+
+
+def opened(value: Any, owner: type | None = None) -> UserFunction:
+    """Return a function without the wrappers that hide its body."""
+    value = placeholders.opened(value)
     call: Callable[..., object] = _opened(value)
-    _check(call, name)
     if call is value:
         return UserFunction(call, _is_jitted(call), owner)
     return UserFunction(call, _is_jitted(call), owner, value, _kind(value) in _PURE)
+
+
+def as_called(function: UserFunction) -> UserFunction:
+    """Return the function inside of JAX's transformations other than `jit`, such as `vmap`.
+
+    What it was called with is what they pass to it. A constructor is the class.
+    """
+    call: Any = function.call
+    if function.owner is not None and getattr(call, "__name__", "") == "__init__":
+        return UserFunction(function.owner, False, None)
+    while (
+        isinstance(call, FunctionType)
+        and str(call.__globals__.get("__name__")).startswith("jax.")
+        and callable(inner := getattr(call, "__wrapped__", None))
+    ):
+        call = inner
+    return function if call is function.call else opened(call, function.owner)
 
 
 def _member(holder: object, part: str, name: str) -> tuple[object, type | None]:

@@ -58,8 +58,10 @@ class Execution:
     """Number of chunks above it that act."""
     failed_imports: dict[str, Version] = field(default_factory=dict)
     """Files whose import failed before it ended: it may have caught the error."""
-    missing: str = ""
-    """The missing module or file that made it fail; once it exists, the chunk runs again."""
+    missing: set[str] = field(default_factory=set)
+    """Modules and files that were missing; once one exists, the chunk runs again."""
+    absences: tuple[str, ...] = ()
+    """What it needed and is missing, in clauses, if it caught the error."""
     uses: set[Identity] = field(default_factory=set)
     """The executions that bound those names.
 

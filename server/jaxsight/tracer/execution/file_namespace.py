@@ -15,7 +15,7 @@ import functools
 import os
 import weakref
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from importlib.machinery import ModuleSpec
 from pathlib import PurePath
@@ -28,6 +28,7 @@ from jaxsight.tracer.execution import chunk_code, device_demand
 from jaxsight.tracer.execution.device_demand import MoreDevices
 from jaxsight.tracer.execution.execution_cache import Execution, ExecutionCache, Identity
 from jaxsight.tracer.failures import one_line
+from jaxsight.tracer.importing import placeholders
 from jaxsight.tracer.importing.import_folders import package_of
 from jaxsight.tracer.importing.imports import Imports
 from jaxsight.tracer.importing.project_modules import Edges
@@ -56,6 +57,8 @@ class FileNamespace:
         self.recorder = Recorder(imported)
         self.slice: list[Execution] = []
         """The prepared part of the current request's slice."""
+        self._needed: tuple[bool, ...] = ()
+        """Whether the current request's function needs the names of each chunk."""
         self.executed = 0
         """Number of its chunks that were executed."""
         self.packages: Edges = {}
@@ -112,6 +115,7 @@ class FileNamespace:
             begin()
 
     def _execute(self, request: Trace, imports: Imports) -> None:
+        self._needed = tuple(chunk.needed for chunk in request.chunks)
         token: tuple[int, ...] = ()
         occurrences: Counter[str] = Counter()
         acted_before = 0
@@ -140,8 +144,7 @@ class FileNamespace:
         ):
             return True
         if any(
-            execution.missing and imports.modules.can_find(execution.missing)
-            for execution in self._executions
+            any(map(imports.modules.can_find, execution.missing)) for execution in self._executions
         ):
             return True
         executed = {identity[0] for identity, _ in self._executions.items()}
@@ -193,7 +196,20 @@ class FileNamespace:
             for execution in self.slice
             if execution.caveat
         )
-        return (*missing, *stopped)
+        caught = (
+            Caveat(execution.chunk.id, absence)
+            for execution, is_needed in zip(self.slice, self._needed, strict=False)
+            for absence in (execution.absences if is_needed else ())
+        )
+        return (*missing, *stopped, *caught, *self._needed_while_traced())
+
+    def _needed_while_traced(self) -> Iterator[Caveat]:
+        """Yield a caveat for each missing module or file that the function has needed."""
+        for absence in placeholders.uses:
+            binding = (e for e in self.slice if placeholders.stand_in(e.bindings, absence))
+            execution = next(binding, self.slice[-1] if self.slice else None)
+            if execution is not None:
+                yield Caveat(execution.chunk.id, absence)
 
     @property
     def warnings(self) -> tuple[Warned, ...]:
@@ -247,6 +263,7 @@ class FileNamespace:
 
     def _clear_names(self, request: Trace) -> None:
         self._executions.drop_failed(self.slice)
+        placeholders.uses.clear()
         self.slice = []
         self.executed = 0
         name = self.module.__name__
@@ -304,6 +321,8 @@ class FileNamespace:
         names = dict(self.names)
         applied = set(imports.applied)
         jax, imports.jax = imports.jax, False
+        imports.missing = set()
+        placeholders.uses.clear()
         execution = Execution(chunk, file, {}, (), None, {}, frozenset(), False)
         self.slice.append(execution)
         self.executed += 1
@@ -327,6 +346,9 @@ class FileNamespace:
             changes, self._state = process_effects.since(before)
             execution.effects = self._executions.with_equal(changes)
         missing = object()
+        execution.missing |= imports.missing
+        execution.absences = tuple(placeholders.uses)
+        placeholders.uses.clear()
         execution.warnings = tuple(warned)
         execution.bindings = {
             name: value
@@ -371,7 +393,8 @@ class FileNamespace:
                 exec(code, self.names)  # noqa: S102 - runs user code
             except Exception as error:
                 _demand_devices(error, chunk, request)
-                raise
+                if not self._stands_in(error, execution):
+                    raise
             return
         limit = contextlib.nullcontext() if chunk.unlimited else at_most(request.patience)
         try:
@@ -384,10 +407,29 @@ class FileNamespace:
             raise
         except BaseException as error:  # noqa: BLE001 - user code, `SystemExit` included
             _demand_devices(error, chunk, request)
+            if self._stands_in(error, execution):
+                return
             execution.failed = True
             execution.missing = _missing(error)
             if not self._follows_from_another(error):
                 execution.caveat = f"raised {one_line(error)}"
+
+    def _stands_in(self, error: BaseException, execution: Execution) -> bool:
+        """Bind a chunk's names to placeholders if it failed because something is missing.
+
+        Whoever needs one of them gets the error. Other effects of the chunk are a caveat.
+        """
+        chunk = execution.chunk
+        absence = placeholders.absence_of(error)
+        if absence is None or "*" in chunk.binds:
+            return False
+        placeholders.uses.clear()
+        execution.missing = _missing(error)
+        for name in chunk.binds:
+            self.names[name] = placeholders.Placeholder(absence, is_module=False)
+        if chunk.acts and placeholders.may_change(chunk.text, self.names):
+            execution.caveat = f"did not run: {absence.reason}"
+        return True
 
     def _follows_from_another(self, error: BaseException) -> bool:
         """Return whether a chunk failed because of a name that an earlier, failed chunk binds."""
@@ -419,11 +461,11 @@ def _demand_devices(error: BaseException, chunk: Chunk, request: Trace) -> None:
         raise MoreDevices(demand, chunk.key.partition("/")[0]) from None
 
 
-def _missing(error: BaseException) -> str:
+def _missing(error: BaseException) -> set[str]:
     """Return the missing module or file that an error is about, if any."""
     match error:
         case ModuleNotFoundError(name=str(name)):
-            return name
+            return {name}
         case FileNotFoundError(filename=str(name)):
-            return os.path.abspath(name)  # noqa: PTH100 - relative to where the chunk runs
-    return ""
+            return {os.path.abspath(name)}  # noqa: PTH100 - relative to where the chunk runs
+    return set()

@@ -17,7 +17,6 @@ from jax.stages import Traced
 from jaxsight.tracer.calls import stateful_traces
 from jaxsight.tracer.calls.state_updates import Outcome
 from jaxsight.tracer.calls.stateful_call import StatefulCall
-from jaxsight.tracer.calls.user_function import find
 from jaxsight.tracer.comparison.closeness import Incomparable, agree, wide
 from jaxsight.tracer.comparison.gradients import (
     gradient_of,
@@ -90,8 +89,7 @@ def compare(job: Job[Compare]) -> Compared:
         return compared(request, before, job.traces.of(request.other).shown)
     module = job.module
     after = job.traces.of(request.other)
-    function = find(module.namespace, request.run.function)
-    with module.inputs(function) as inputs:
+    with module.called() as (function, inputs):
         call = stateful_traces.with_values(function, inputs)
         return compared_with_values(request, call, after.shown, after.outcome)
 

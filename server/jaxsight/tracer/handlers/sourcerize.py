@@ -26,7 +26,7 @@ from jaxsight.tracer.calls.inputs import Inputs
 from jaxsight.tracer.calls.leaves import is_array
 from jaxsight.tracer.calls.traceable_call import TraceableCall
 from jaxsight.tracer.calls.transforms import transformed
-from jaxsight.tracer.calls.user_function import UserFunction, find
+from jaxsight.tracer.calls.user_function import UserFunction
 from jaxsight.tracer.compat import jaxprs
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
 from jaxsight.tracer.interruptions import CancelledByServer
@@ -52,9 +52,8 @@ def sourcerize(job: Job[Sourcerize]) -> Shown:
         CancelledByServer: the request was cancelled.
     """
     module = job.module
-    function = find(module.namespace, module.trace.function)
     job.begin("inputs")
-    with module.inputs(function) as inputs:
+    with module.called() as (function, inputs):
         job.begin("sourcerize")
         return _of_call(job, function, inputs)
 

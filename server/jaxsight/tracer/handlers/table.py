@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxsight.tracer.handlers.compare import compare
+from jaxsight.tracer.handlers.dry_run import dry_run
 from jaxsight.tracer.handlers.find_modules import find_modules
 from jaxsight.tracer.handlers.lower import lower
 from jaxsight.tracer.handlers.outline import outline
@@ -19,6 +20,7 @@ from jaxsight.tracer.handlers.trace import trace
 from jaxsight.wire.messages.replies import Reply
 from jaxsight.wire.messages.requests import (
     Compare,
+    DryRun,
     FindModules,
     Lower,
     Outline,
@@ -44,6 +46,7 @@ class Handler:
 
 HANDLERS: Mapping[type[Request[object]], Handler] = {
     Trace: Handler(trace),
+    DryRun: Handler(dry_run),
     Sourcerize: Handler(sourcerize),
     Show: Handler(show),
     Lower: Handler(lower, runs_user_code="lower"),

@@ -22,7 +22,7 @@ from jaxsight.tracer.calls.inputs import Inputs
 from jaxsight.tracer.calls.leaves import placements
 from jaxsight.tracer.calls.parameters import named
 from jaxsight.tracer.calls.state_updates import Outcome
-from jaxsight.tracer.calls.user_function import UserFunction, find
+from jaxsight.tracer.calls.user_function import UserFunction
 from jaxsight.tracer.compat import jaxprs, leaks, traces
 from jaxsight.tracer.execution import device_demand
 from jaxsight.tracer.failures import UserError, clean, failure
@@ -34,9 +34,10 @@ from jaxsight.tracer.observation.observation_table import Observed
 from jaxsight.tracer.programs import jaxpr_text
 from jaxsight.tracer.user_warnings import collected
 from jaxsight.wire.chunks import real_file
+from jaxsight.wire.messages.inputs import RUN
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.wire.messages.requests import Trace
-from jaxsight.wire.observations import Failure, Frame
+from jaxsight.wire.observations import DRY_RUN, Failure, Frame
 
 _LEAVES = 40
 """Maximum number of leaves shown of a parameter, and of the result."""
@@ -52,10 +53,11 @@ def trace(job: Job[Trace]) -> Traced:
         MoreDevices: it failed, and may succeed with more devices.
         CancelledByServer: the request was cancelled.
     """
-    function = find(job.module.namespace, job.request.function)
     job.begin("inputs")
+    if job.request.dry_call is not None and job.request.dry_call.number == RUN:
+        raise UserError(Failure(DRY_RUN, "", ""), job.module.observed_dry(job.request.dry_call))
     begin = time.perf_counter()
-    with job.module.inputs(function) as inputs:
+    with job.module.called() as (function, inputs):
         job.begin("trace")
         middle = time.perf_counter()
         traced = _traced(job, function, inputs)

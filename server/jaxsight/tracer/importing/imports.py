@@ -14,9 +14,10 @@ import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from jaxsight.tracer.failures import one_line
+from jaxsight.tracer.importing import placeholders
 from jaxsight.tracer.importing.project_modules import (
     Edges,
     ProjectModules,
@@ -56,6 +57,8 @@ class Imports:
 
         This repeats the message of `WantsWhole`, as user code may have caught that exception.
         """
+        self.missing: set[str] = set()
+        """Modules that placeholders stand in for in the chunk that runs."""
         self.arrived: Callable[[], None] = lambda: None
         """Called when code of the project has imported a module that was not loaded."""
 
@@ -135,7 +138,20 @@ class Imports:
     ) -> ModuleType:
         """Replace `__import__` while a file runs."""
         arguments = (name, globals, locals, fromlist, level)
-        return self._import_followed(arguments, sys._getframe(1).f_code.co_filename)
+        frame = sys._getframe(1)
+        try:
+            return self._import_followed(arguments, frame.f_code.co_filename)
+        except ModuleNotFoundError as error:
+            loaded = self.modules.loaded.get(str((globals or {}).get("__name__", "")))
+            users = "§" in frame.f_code.co_filename or loaded is not None
+            if not users or level or "*" in (fromlist or ()):
+                raise
+            placeholder = placeholders.missing_module(error, name, frame)
+            if placeholder is None:
+                raise
+            names = loaded.missing if loaded is not None else self.missing
+            names.add(name.partition(".")[0])
+            return cast("ModuleType", placeholder)
 
     def _follow_import_module(self, name: str, package: str | None = None) -> ModuleType:
         """Replace `importlib.import_module` while a file runs."""

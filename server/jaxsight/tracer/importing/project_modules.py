@@ -51,6 +51,8 @@ class Loaded:
     """Whether its import may depend on those before it, and others on it (`import_order.py`)."""
     error: str = ""
     """Why an empty package stands in for it."""
+    missing: set[str] = field(default_factory=set)
+    """Modules that placeholders stand in for; once one exists, the module is outdated."""
 
 
 @dataclass(slots=True)
@@ -251,6 +253,7 @@ class ProjectModules:
             if not self.texts.are_current(loaded.versions)
             or name.partition(".")[0] in elsewhere
             or not self.texts.are_current(loaded.reads.unwritten())
+            or any(map(self.can_find, loaded.missing))
         }
         if stale or moved:
             importlib.invalidate_caches()

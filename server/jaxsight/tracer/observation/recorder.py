@@ -78,6 +78,9 @@ class Recorder:
 
         The runner clears it.
         """
+        self.capture: Callable[[int, tuple[object, ...]], None] | None = None
+        """If set, called with the arguments of each call of a function, instead of recording them.
+        """
         self.naming: Callable[[int, object], None] | None = None
         """If set, called with each array and its site."""
         self._instances: dict[tuple[str, str], InstrumentedChunk] = {}
@@ -100,6 +103,13 @@ class Recorder:
         sites = instrumentation.instrument(tree, self._next)
         self._instances[chunk, key] = InstrumentedChunk(self._next, tuple(sites))
         self._next += len(sites)
+        return tree
+
+    def instrumented_again(self, tree: ast.Module, chunk: str, key: str) -> ast.Module:
+        """Rewrite another tree of a chunk that was instrumented, for the same sites."""
+        instance = self._instances.get((chunk, key))
+        if instance is not None:
+            instrumentation.instrument(tree, instance.first)
         return tree
 
     def forget(self, chunk: str, key: str) -> None:
@@ -210,6 +220,10 @@ class Recorder:
             arguments: the values of its parameters.
             namespace: the names of its module, by default those of the code that calls this.
         """
+        if self.capture is not None:
+            if not traces.has_named_axes():
+                self.capture(site, arguments)
+            return
         if self._describing or (context := self._entered()) is None:
             return
         values = context.values.get(site)

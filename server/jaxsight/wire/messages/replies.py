@@ -136,6 +136,8 @@ class CallSeen:
     """Parameters whose arguments are not known: data that was not loaded."""
     text: str = ""
     """The lines of an example set, if all arguments can be written so."""
+    chunk: str = ""
+    """The chunk of the call, if `file` is the request's: `line` is that in the chunk then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,10 @@ class DryCalls:
     calls: tuple[CallSeen, ...]
     missing: tuple[str, ...] = ()
     """Top-level modules that are not installed, or not found, and that the programs import."""
+    ran: tuple[tuple[str, int], ...] = ()
+    """The functions that ran themselves, outside of JAX's transformations, such as `main`, each
+    with the index of a program: `DryCall` with the number `RUN` shows what they computed.
+    """
     files: tuple[tuple[str, str], ...] = ()
     """The files that the answer was made of, with their versions, as in `Traced`."""
     caveats: tuple[Caveat, ...] = ()

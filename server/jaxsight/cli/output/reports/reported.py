@@ -76,6 +76,7 @@ ORIGINS = {
     "annotations": "annotations",
     "recorded": "recorded",
     "module": "called in the module",
+    "program": "called in programs",
     "caller": "called by others",
     "assumed": "assumed",
 }

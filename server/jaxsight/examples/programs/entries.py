@@ -1,0 +1,177 @@
+"""Where programs begin in a Python file: its statements, `main`, tests, other functions.
+
+Only functions without parameters of their own are among them, besides those that `absl`, `hydra`
+and the like call with the command line (`main(argv)`).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jaxsight.source.analysis.syntax_trees import (
+    dotted_name,
+    first_name,
+    is_main_guard,
+    names_loaded,
+)
+from jaxsight.source.limits import file_problem, statement_problem
+from jaxsight.source.statements import tree_of
+
+_CONFIGURES = ("jax.config", "config", "logging", "warnings", "sys.path", "print", "os.environ")
+_MAINS = frozenset({"main", "run", "cli", "run_main", "_main"})
+_GIVEN = frozenset({"self", "argv", "args", "_", "_argv", "unused_argv", "cfg", "config", "flags"})
+"""Parameters of `main` that whoever starts a program passes."""
+_MOST_COMPARED = 100
+"""Number of tests from which their order is that of the text."""
+_SETTINGS = re.compile(r"(?:get|make)_(?:\w+_)?(?:config|hyper)\w*")
+"""Functions without arguments that call nothing with arrays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """The beginnings of programs in a file, by kind, each kind in the order of the text."""
+
+    acts: bool = False
+    """Whether the module's statements do something."""
+    guarded: bool = False
+    """Whether some of them are guarded by `__name__`: they call `main`."""
+    mains: tuple[str, ...] = ()
+    tests: tuple[str, ...] = ()
+    """Those that use other wanted names than the ones before come first.
+
+    Those with parameters of a list come last.
+    """
+    others: tuple[str, ...] = ()
+    """Functions without arguments that use one of the wanted names."""
+
+
+def entries_in(text: str, wanted: frozenset[str] | None = None) -> Entries:
+    """Return where programs begin in a file; nothing if it does not parse, or is too large.
+
+    Args:
+        text: the file's text.
+        wanted: names that tell that a function reaches what is looked for; by default the names of
+            the file's own functions and classes.
+    """
+    if file_problem(text) or statement_problem(text):
+        return Entries()
+    try:
+        body = tree_of(text).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return Entries()
+    own = {s.name for s in body if isinstance(s, ast.FunctionDef | ast.ClassDef)}
+    is_own = wanted is None
+    wanted = frozenset(own) if wanted is None else wanted
+    tests: dict[str, set[str]] = {}
+    of_lists: dict[str, set[str]] = {}
+    mains: list[str] = []
+    others: list[str] = []
+    for name, function, cls in _functions(body):
+        last = function.name
+        reaches = not wanted.isdisjoint(_names(function if cls is None else cls) - {last})
+        if last.startswith("test") and (cls is not None or last != "test" or reaches):
+            needs = set(_required(function)) - {"self"}
+            if not needs:
+                tests[name] = _uses(function, wanted)
+            elif _is_parametrized(function):
+                of_lists[name] = _uses(function, wanted)
+        elif cls is not None:
+            continue
+        elif last in _MAINS and set(_required(function)) <= _GIVEN:
+            mains.append(name)
+        elif (
+            (reaches or (is_own and _has_inner(function)))
+            and not _required(function)
+            and not _SETTINGS.fullmatch(last)
+        ):
+            others.append(name)
+    return Entries(
+        any(_acts(statement, own | wanted) for statement in body),
+        any(isinstance(s, ast.If) and is_main_guard(s.test) for s in body),
+        tuple(mains),
+        (*_varied(tests), *_varied(of_lists)),
+        tuple(others),
+    )
+
+
+def _functions(
+    body: list[ast.stmt],
+) -> Iterator[tuple[str, ast.FunctionDef, ast.ClassDef | None]]:
+    """Yield the functions at the top level, and the tests of its classes with their class."""
+    for statement in body:
+        match statement:
+            case ast.FunctionDef(name=name):
+                yield name, statement, None
+            case ast.ClassDef(name=name, body=inner):
+                for method in inner:
+                    match method:
+                        case ast.FunctionDef(name=test) if test.startswith("test"):
+                            yield f"{name}.{test}", method, statement
+
+
+def _required(function: ast.FunctionDef) -> list[str]:
+    parameters = function.args
+    positional = [*parameters.posonlyargs, *parameters.args]
+    needed = positional[: len(positional) - len(parameters.defaults)]
+    keywords = zip(parameters.kwonlyargs, parameters.kw_defaults, strict=True)
+    return [p.arg for p in (*needed, *(p for p, value in keywords if value is None))]
+
+
+def _uses(function: ast.FunctionDef, wanted: frozenset[str]) -> set[str]:
+    """Return the wanted names that a function uses, and the attributes of these."""
+    uses: set[str] = set()
+    for node in ast.walk(function):
+        match node:
+            case ast.Attribute(value=ast.Name(id=name), attr=attribute) if name in wanted:
+                uses |= {name, attribute}
+            case ast.Name(id=name) if name in wanted:
+                uses.add(name)
+    return uses
+
+
+def _varied(tests: dict[str, set[str]]) -> Iterator[str]:
+    """Yield the tests, those that use most names that the ones before do not use first."""
+    left, used = dict(tests), set[str]()
+    while left:
+        name = max(left, key=lambda test: (len(left[test] - used), bool(left[test])))
+        if len(left) > _MOST_COMPARED:
+            name = next(iter(left))
+        used |= left.pop(name)
+        yield name
+
+
+def _is_parametrized(function: ast.FunctionDef) -> bool:
+    """Return whether a test is called for each item of a list in its decorator."""
+    return any("param" in ast.unparse(decorator).lower() for decorator in function.decorator_list)
+
+
+def _has_inner(function: ast.FunctionDef) -> bool:
+    """Return whether a function defines others."""
+    nodes = ast.walk(function)
+    return any(isinstance(n, ast.FunctionDef) and n is not function for n in nodes)
+
+
+def _names(node: ast.AST) -> set[str]:
+    return set(names_loaded(node))
+
+
+def _acts(statement: ast.stmt, wanted: set[str] | frozenset[str]) -> bool:
+    """Return whether a statement at the top level is a program, or a part of one."""
+    match statement:
+        case ast.If(test=test) if is_main_guard(test):
+            return True
+        case ast.Expr(value=ast.Call(func=function)):
+            name = dotted_name(function)
+            return not name.startswith(_CONFIGURES) and "DEFINE" not in name
+        case ast.For() | ast.While() | ast.With():
+            return True
+        case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value):
+            return any(
+                first_name(dotted_name(node.func)) in wanted
+                for node in ast.walk(value)
+                if isinstance(node, ast.Call)
+            )
+    return False

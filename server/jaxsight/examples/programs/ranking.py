@@ -1,0 +1,150 @@
+"""The programs that may call a file's functions, the most telling ones first.
+
+A file's own programs come first, then those of the files that import it, the nearest ones first:
+tests, as they call functions with small arguments that they make themselves; scripts; notebooks and
+documents; then whatever else imports it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import islice
+from pathlib import PurePath
+
+from jaxsight.examples.programs import texts
+from jaxsight.examples.programs.entries import entries_in
+from jaxsight.examples.programs.imports import Import
+from jaxsight.wire.messages.inputs import EntryPoint
+
+MOST = 12
+"""Programs of a file."""
+_MOST_OF_ONE = 6
+"""Programs of one file among them."""
+FARTHEST = 3
+"""Number of imports between a program's file and that of the functions."""
+_TEST = re.compile(r"test_.*|.*_tests?")
+_TEST_FOLDERS = frozenset({"test", "tests", "testing"})
+_SCRIPTS = frozenset({"main", "__main__", "train", "run", "eval", "demo", "example"})
+
+
+class _Kind(IntEnum):
+    """What an importer is; the lower ones are run first."""
+
+    OWN_TEST = 0
+    TEST = 1
+    SCRIPT = 2
+    NOTEBOOK = 3
+    DOCUMENT = 4
+    OTHER = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Importer:
+    """A file that imports another one, directly or through others."""
+
+    path: str
+    distance: int
+    imports: tuple[Import, ...]
+    """What it imports of the file, or of the one between them."""
+
+    def kind_for(self, path: str) -> _Kind:
+        """Return what it is for a file whose functions are looked for."""
+        file, stem = PurePath(self.path), PurePath(path).stem
+        if file.suffix == ".ipynb":
+            return _Kind.NOTEBOOK
+        if file.suffix != ".py":
+            return _Kind.DOCUMENT
+        if file.stem in (f"{stem}_test", f"test_{stem}"):
+            return _Kind.OWN_TEST
+        if _TEST.fullmatch(file.stem) or not _TEST_FOLDERS.isdisjoint(file.parts[-3:-1]):
+            return _Kind.TEST
+        return _Kind.SCRIPT if file.stem in _SCRIPTS else _Kind.OTHER
+
+
+def importers_of(
+    path: str, imported_by: Mapping[str, Mapping[str, tuple[Import, ...]]]
+) -> tuple[Importer, ...]:
+    """Return the files that import a file, the nearest and most telling ones first.
+
+    Args:
+        path: the file.
+        imported_by: by file, the files that import it, with what they import.
+    """
+    found: dict[str, Importer] = {}
+    nearest = [path]
+    for distance in range(1, FARTHEST + 1):
+        farther: list[str] = []
+        for between in nearest:
+            for importer, imports in imported_by.get(between, {}).items():
+                if importer != path and importer not in found:
+                    found[importer] = Importer(importer, distance, imports)
+                    farther.append(importer)
+        nearest = farther
+    return tuple(sorted(found.values(), key=lambda i: (i.distance, i.kind_for(path), i.path)))
+
+
+def programs(
+    path: str,
+    text: str,
+    importers: tuple[Importer, ...],
+    read: Callable[[str], str],
+    module_of: Callable[[str], str],
+) -> tuple[EntryPoint, ...]:
+    """Return the programs that may call functions of a file, at most `MOST`.
+
+    Args:
+        path: the file.
+        text: its text.
+        importers: the files that import it, in order.
+        read: returns the text of a file; empty if it cannot be read.
+        module_of: returns the dotted name of a file's module.
+    """
+    found = _own(path, text, module_of(path))
+    for importer in importers:
+        if len(found) >= MOST:
+            break
+        found += _of_importer(importer, importer.kind_for(path), read(importer.path), module_of)
+    return tuple(found[:MOST])
+
+
+def _own(path: str, text: str, module: str) -> list[EntryPoint]:
+    """Return the programs in the file itself."""
+    entries = entries_in(text)
+    names = (*(() if entries.guarded else entries.mains), *entries.tests, *entries.others)
+    found = [EntryPoint(path, module)] if entries.acts and not entries.tests else []
+    found += [EntryPoint(path, module, name) for name in islice(names, _MOST_OF_ONE)]
+    if doctests := texts.of_doctests(text):
+        _, _, below = doctests.partition("\n")  # no doctest is on the first line
+        found.append(_written(path, module, f"from {module} import *\n{below}"))
+    return found
+
+
+def _of_importer(
+    importer: Importer, kind: _Kind, text: str, module_of: Callable[[str], str]
+) -> list[EntryPoint]:
+    path = importer.path
+    if kind is _Kind.NOTEBOOK:
+        code = texts.of_notebook(text)
+        return [EntryPoint(path, PurePath(path).stem, text=code)] if code else []
+    if kind is _Kind.DOCUMENT:
+        code = texts.of_markdown(text)
+        return [_written(path, PurePath(path).stem, code)] if code else []
+    bound = frozenset(i.bound.partition(".")[0] for i in importer.imports)
+    entries = entries_in(text, bound)
+    names = [*entries.tests, *(() if entries.guarded else entries.mains), *entries.others]
+    found = [EntryPoint(path, module_of(path), name) for name in names[:_MOST_OF_ONE]]
+    if entries.acts and not entries.tests:
+        found.insert(0, EntryPoint(path, module_of(path)))
+    if not found and (doctests := texts.of_doctests(text)):
+        found.append(_written(path, module_of(path), doctests))
+    return found
+
+
+def _written(path: str, module: str, text: str) -> EntryPoint:
+    """Return a program in a text, without the empty lines above it."""
+    lines = text.split("\n")
+    above = next((n for n, written in enumerate(lines) if written.strip()), 0)
+    return EntryPoint(path, module, text="\n".join(lines[above:]) + "\n", line=above)

@@ -1,0 +1,1 @@
+"""Example inputs from dry runs: programs of a project are run abstractly, for their calls."""

@@ -1,0 +1,392 @@
+"""What functions are called with in dry runs of a project's programs.
+
+A tracer runs programs that reach an open file abstractly: tests, scripts, notebooks, documents.
+Their calls are example inputs of functions that have no better ones. The programs run one file
+after another in the background until all such functions have inputs, and again when a text that
+they depend on has another meaning. A program that ends its tracer is not run again with the same
+texts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from jaxsight.examples import OutsideSet
+from jaxsight.examples.jax_use import JaxUse, may_be_traced
+from jaxsight.files.texts import Version
+from jaxsight.projects.project import Project
+from jaxsight.projects.projects import Projects
+from jaxsight.queries.choices import Choices
+from jaxsight.queries.documents import Document
+from jaxsight.queries.dry_runs.labels import label
+from jaxsight.queries.dry_runs.project_files import ProjectFiles
+from jaxsight.queries.long_work import Aside
+from jaxsight.queries.memory import Memory
+from jaxsight.queries.open_documents import Observed, OpenDocuments
+from jaxsight.queries.traces.query import module_meaning, run_of
+from jaxsight.source.functions import Function
+from jaxsight.source.module import ModuleChunk
+from jaxsight.wire.messages.inputs import DryCall, EntryPoint
+from jaxsight.wire.messages.replies import CallSeen, Cancelled, DryCalls, Traced
+from jaxsight.wire.messages.requests import NEW, DryRun, Trace
+from jaxsight.workers.request_queue import Priority
+from jaxsight.workers.results import Died, Reason
+
+_SETS = 3
+"""Maximum number of example sets of a function from dry runs."""
+_BATCH = 4
+"""Maximum number of programs of one file that run in one request."""
+_PATIENCE = 10.0
+"""Seconds of one request after which its programs end."""
+_LONGEST = 60.0
+"""Seconds after which no further program of a file is run."""
+_DEATHS = 2
+"""Tracers that a program may end, with whatever texts."""
+_NOT_ITS_FAULT = frozenset({Reason.STOPPED, Reason.UNAVAILABLE, Reason.SPOILED})
+_WEAKER = frozenset({"program", "caller", "proposed", "none"})
+"""Origins of example inputs that calls in programs take precedence over."""
+_OBSERVED = frozenset({"recorded", "module"})
+"""Origins that take precedence over them, if they can be traced."""
+_ARRAY = re.compile(r"[\w>]\[")
+"""An array's type in a text, in contrast to a list."""
+_LOOP = re.compile(r"^[ \t]*(?:async )?(?:for|while)\b", re.MULTILINE)
+_MAKES = frozenset({"__init__", "setup", "__post_init__"})
+"""Methods that are not looked for: they are called with what is no array."""
+
+_Batch = tuple[EntryPoint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartialCall:
+    """A call of a function that has only some of its arguments: data were not loaded.
+
+    An example set with this `dry_call` needs examples of the `unknown` parameters alone.
+    """
+
+    function: str
+    dry_call: DryCall
+    label: str
+    known: tuple[tuple[str, str], ...]
+    """The types of the known arguments, by parameter, for people."""
+    unknown: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Found:
+    """What is known of the calls in a file's programs, for texts that have a certain meaning."""
+
+    key: tuple[str, tuple[EntryPoint, ...]]
+    meaning: str
+    """That of the file's own text."""
+    replies: dict[_Batch, DryCalls | None] = field(default_factory=dict)
+    """By programs that were run; `None` if they could not be."""
+    files: dict[str, Version] = field(default_factory=dict)
+    """The versions of the other files that the replies are made of."""
+    settled: bool = False
+    """Whether no further program is going to be run."""
+
+    @property
+    def calls(self) -> Iterator[tuple[CallSeen, DryCall]]:
+        """The calls of all replies, those of the first programs first."""
+        for batch, reply in self.replies.items():
+            for call in reply.calls if reply is not None else ():
+                if 0 <= call.entry < len(batch):
+                    yield call, DryCall(batch[call.entry], call.number)
+
+
+class DryRuns:
+    """Keeps the documents' example inputs from dry runs up to date."""
+
+    def __init__(
+        self,
+        documents: OpenDocuments,
+        projects: Projects,
+        choices: Choices,
+        memory: Memory,
+        aside: Aside,
+        on_change: Callable[[str], None],
+    ) -> None:
+        """Know nothing yet; `on_change` is called when functions of a file have other inputs."""
+        self._documents = documents
+        self._projects = projects
+        self._choices = choices
+        self._memory = memory
+        self._aside = aside
+        self._on_change = on_change
+        self._files = ProjectFiles()
+        self._readers = Aside()
+        """The thread that looks at other files."""
+        self._found: dict[str, _Found] = {}
+        self._turns: dict[str, asyncio.Lock] = {}
+        self._killers: dict[tuple[str, EntryPoint], tuple[int, tuple[str, Version]]] = {}
+        """By file and program: the tracers that it ended, and with which texts it did last."""
+
+    async def update(self, document: Document) -> bool:
+        """Run programs whose calls are not known; return whether functions have other inputs.
+
+        Other requests of the project's tracers come first. A request that is cancelled is asked
+        again the next time, the replies so far are kept.
+        """
+        async with self._turns.setdefault(document.path, asyncio.Lock()):
+            return await self._update(document)
+
+    async def settle(self, path: str) -> None:
+        """Wait until the inputs of an open file's functions from dry runs are known."""
+        document = await self._documents.read(path)
+        if document is not None:
+            await self.update(document)
+
+    def is_current(self, document: Document) -> bool:
+        """Return whether the calls are those of the current text, and no program is to be run."""
+        found = self._found.get(document.path)
+        return (
+            found is not None and found.settled and found.meaning == module_meaning(document.module)
+        )
+
+    def partial(self, path: str, function: str) -> tuple[PartialCall, ...]:
+        """Return the calls of a function of which not all arguments are known, at most a few."""
+        found, document = self._found.get(path), self._documents.get(path)
+        if found is None or document is None:
+            return ()
+        calls: dict[object, PartialCall] = {}
+        for call, dry_call in found.calls:
+            if call.function == function and call.unknown:
+                named = label(document, call, dry_call.entry)
+                partial = PartialCall(function, dry_call, named, call.inputs, call.unknown)
+                calls.setdefault((call.inputs, call.unknown), partial)
+        return tuple(calls.values())[:_SETS]
+
+    def missing(self, path: str) -> tuple[str, ...]:
+        """Return the modules that programs of a file import and that are not found."""
+        found = self._found.get(path)
+        replies = found.replies.values() if found is not None else ()
+        missing = (name for reply in replies if reply is not None for name in reply.missing)
+        return tuple(dict.fromkeys(missing))
+
+    def readers(self, path: str) -> list[str]:
+        """Return the open files whose functions may have other inputs after a change of a file."""
+        real = self._projects.texts.real(path)
+        return [
+            reader
+            for reader, found in self._found.items()
+            if reader != path
+            and any(path == file or real == file for file in (*found.files, *_files_of(found)))
+        ]
+
+    def close(self, path: str) -> None:
+        """Drop what is known of a document."""
+        self._found.pop(path, None)
+        self._turns.pop(path, None)
+        for key in [key for key in self._killers if key[0] == path]:
+            del self._killers[key]
+
+    def outdate(self) -> None:
+        """Run all programs again: settings, interpreters or decisions changed."""
+        self._found.clear()
+        self._killers.clear()
+
+    def retry(self) -> None:
+        """Look for programs again, and run those that failed: files on disk have changed."""
+        self._files.retry()
+        self._killers.clear()
+
+    def stop(self) -> None:
+        """Look at no further file."""
+        self._readers.close()
+
+    async def _update(self, document: Document) -> bool:
+        path, module = document.path, document.module
+        project = self._projects.of(path)
+        lacking = self._lacking(document)
+        if any(lacking.values()) and project.held_back:
+            project.ask_consent()
+        if (
+            not any(lacking.values())
+            or project.held_back
+            or not project.settings.examples_from_programs
+        ):
+            self._found.pop(path, None)
+            return self._publish(path, {})
+        asking = functools.partial(
+            run_of,
+            document,
+            root=project.root,
+            environment=project.environment,
+            patience=project.settings.timeouts.statement,
+            module=module,
+        )
+        run, key = await self._aside.judge(module, asking)
+        looking = functools.partial(
+            self._files.programs, path, module.text, project.root, project.texts.open
+        )
+        programs = await self._readers.run(looking)
+        if self._documents.get(path) is not document or document.module is not module:
+            return False
+        found = self._found.get(path)
+        if (
+            found is None
+            or found.key != (key, programs)
+            or not project.texts.are_current(found.files)
+        ):
+            found = self._found[path] = _Found((key, programs), module_meaning(module))
+        if found.settled:
+            return False
+        return await self._run(document, project, run, found, lacking)
+
+    async def _run(
+        self,
+        document: Document,
+        project: Project,
+        run: Trace,
+        found: _Found,
+        lacking: Mapping[str, bool],
+    ) -> bool:
+        """Run programs until all wanted functions have inputs; return whether these are others."""
+        path = document.path
+        wanted = {function for function, is_wanted in lacking.items() if is_wanted}
+        before = self._documents.dry_calls(path)
+        changed = False
+        began = time.monotonic()
+        batches = list(_batches(found.key[1]))
+        while batches and not wanted <= self._complete(found):
+            batch = batches.pop(0)
+            version = found.key[0], project.texts.version(batch[0].file)
+            if batch in found.replies or self._kills(path, batch, version):
+                continue
+            if time.monotonic() - began > _LONGEST:
+                break
+            reply = await project.ask(
+                DryRun(NEW, run, batch, _PATIENCE), priority=Priority.BACKGROUND
+            )
+            if self._found.get(path) is not found:
+                return changed
+            match reply:
+                case DryCalls():
+                    found.replies[batch] = reply
+                    found.files |= {file: v for file, v in reply.files if file != path}
+                    so_far = {**before, **self._sets(document, found, lacking)}
+                    changed |= self._publish(path, so_far)
+                case Cancelled():
+                    return changed
+                case Died(death=death) if reply.repeated or death.reason in _NOT_ITS_FAULT:
+                    return changed
+                case Died() if len(batch) > 1:
+                    batches[:0] = [(entry,) for entry in batch]
+                    found.replies[batch] = None
+                case Died():
+                    deaths, _ = self._killers.get((path, batch[0]), (0, ("", "")))
+                    self._killers[path, batch[0]] = deaths + 1, version
+                case _:
+                    found.replies[batch] = None
+        found.settled = True
+        return self._publish(path, self._sets(document, found, lacking)) or changed
+
+    def _kills(self, path: str, batch: _Batch, version: tuple[str, Version]) -> bool:
+        """Return whether a program is known to end its tracer."""
+        deaths, last = self._killers.get((path, batch[0]), (0, ("", "")))
+        return len(batch) == 1 and deaths > 0 and (deaths >= _DEATHS or last == version)
+
+    def _lacking(self, document: Document) -> dict[str, bool]:
+        """Return the functions without inputs that take precedence, and whether they use JAX.
+
+        Only those that use JAX are looked for.
+        """
+        subjects = self._documents.subjects(document)
+        having = {s.name for s in subjects if s.examples.source not in _WEAKER}
+        having -= self._failing(document)
+        jax_use = JaxUse.of(document.module)
+        return {
+            function.qualname: jax_use.by(chunk, function)
+            and function.qualname.rpartition(".")[2] not in _MAKES
+            for chunk, function in document.module.functions
+            if function.refused in ("", "nested")
+            and having.isdisjoint((function.qualname, *_around(function.qualname)))
+            and jax_use.uses is not None
+            and may_be_traced(function)
+        }
+
+    def _failing(self, document: Document) -> set[str]:
+        """Return the functions that cannot be traced with the inputs of other calls."""
+        failing: set[str] = set()
+        for subject in self._documents.subjects(document):
+            if subject.examples.source not in _OBSERVED:
+                continue
+            chosen = self._choices.set_of(document, subject)
+            unit = (document.path, subject.name, chosen.name if chosen is not None else "")
+            latest = self._memory.latest.get(unit)
+            if latest is not None and not isinstance(latest.reply, Traced):
+                failing.add(subject.name)
+        better = self._documents.dry_calls(document.path).items()
+        return failing | {name for (_, name), sets in better if any(s.is_better for s in sets)}
+
+    def _complete(self, found: _Found) -> set[str]:
+        """Return the functions of which a call with all arguments is known."""
+        return {call.function for call, _ in found.calls if not call.unknown}
+
+    def _sets(self, document: Document, found: _Found, lacking: Mapping[str, bool]) -> Observed:
+        """Return the example sets of functions whose calls have all arguments."""
+        failing = self._failing(document)
+        loops = {
+            function.qualname
+            for chunk, function in document.module.functions
+            if _LOOP.search(chunk.text) and _has_loop(chunk, function)
+        }
+        sets: dict[tuple[str, str], dict[object, OutsideSet]] = {}
+        for call, dry_call in found.calls:
+            if call.unknown or call.function not in lacking:
+                continue
+            has_arrays = any(_ARRAY.search(text) for _, text in call.inputs)
+            if not has_arrays and (call.function in loops or not lacking[call.function]):
+                continue  # it would run a whole program
+            is_written = bool(call.text) and not _around(call.function)
+            of_function = sets.setdefault((document.path, call.function), {})
+            of_function.setdefault(
+                call.text if is_written else call.inputs,
+                OutsideSet(
+                    "program",
+                    label(document, call, dry_call.entry),
+                    call.text if is_written else "",
+                    may_fail=True,
+                    keeps_numbers=True,
+                    dry_call=None if is_written else dry_call,
+                    is_better=call.function in failing,
+                ),
+            )
+        return {function: tuple(calls.values())[:_SETS] for function, calls in sets.items()}
+
+    def _publish(self, path: str, sets: Observed) -> bool:
+        """Give a document's functions their example sets; return whether these are others."""
+        changed = self._documents.put_dry_calls(path, sets)
+        if changed:
+            self._on_change(path)
+        return changed
+
+
+def _has_loop(chunk: ModuleChunk, function: Function) -> bool:
+    lines = chunk.text.split("\n")[function.body_start.line : function.range.end.line + 1]
+    return _LOOP.search("\n".join(lines)) is not None
+
+
+def _around(qualname: str) -> tuple[str, ...]:
+    """Return the functions that a nested function is in."""
+    parts = qualname.split(".<locals>.")[:-1]
+    return tuple(".<locals>.".join(parts[: n + 1]) for n in range(len(parts)))
+
+
+def _batches(programs: tuple[EntryPoint, ...]) -> Iterator[_Batch]:
+    """Yield the programs that run in one request: some of one file."""
+    for _, group in groupby(programs, key=lambda entry: entry.file):
+        entries = tuple(group)
+        for first in range(0, len(entries), _BATCH):
+            yield entries[first : first + _BATCH]
+
+
+def _files_of(found: _Found) -> Iterator[str]:
+    """Yield the files of the programs, also of those that were not run."""
+    return (entry.file for entry in found.key[1])

@@ -1,0 +1,33 @@
+"""Names of example sets from dry runs: who calls the function, and where."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from jaxsight.queries.documents import Document
+from jaxsight.source.text import Position
+from jaxsight.text.inert import clause
+from jaxsight.wire.messages.inputs import EntryPoint
+from jaxsight.wire.messages.replies import CallSeen
+
+_LONGEST = 60
+"""Maximum length of a file's or a function's name, in characters."""
+
+
+def label(document: Document, call: CallSeen, entry: EntryPoint) -> str:
+    """Return the name of an example set, such as `as called in train_test.py:31`.
+
+    In the document itself the function that calls is named: edits would change a line.
+    """
+    file = clause(PurePath(call.file or entry.file).name, _LONGEST)
+    if call.file != document.path:
+        is_notebook = PurePath(file).suffix == ".ipynb"
+        line = "" if is_notebook or call.line <= 0 else f":{call.line}"
+        return f"as called in {file}{line}"
+    first = document.line_of(call.chunk) if call.chunk else 1
+    around = document.module.function_at(Position(max((first or 1) + call.line - 2, 0), 0))
+    if around is not None and around[1].qualname != call.function:
+        return f"as called by `{clause(around[1].qualname.rpartition('<locals>.')[2], _LONGEST)}`"
+    if entry.file != document.path:
+        return f"as called in a run of {clause(PurePath(entry.file).name, _LONGEST)}"
+    return "as called in a dry run" if entry.text else "as called in this file"

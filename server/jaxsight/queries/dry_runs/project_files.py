@@ -1,0 +1,217 @@
+"""Which files of a project import which, for the programs that reach a file.
+
+It is looked up in a thread, and only what has changed is read again. A text in the editor takes
+precedence over that on disk. The number of files, their size and their depth are limited: a folder
+may be somebody's home.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePath
+
+from jaxsight.examples.programs import texts as program_texts
+from jaxsight.examples.programs.imports import Import, imports_in, places_of
+from jaxsight.examples.programs.ranking import importers_of, programs
+from jaxsight.files import reading
+from jaxsight.files.texts import Version, stamp_of, version_of_text
+from jaxsight.lru import Recent
+from jaxsight.queries.documents import module_name
+from jaxsight.wire.messages.inputs import EntryPoint
+
+_MOST_FILES = 1500
+_MOST_FOLDERS = 400
+_DEEPEST = 8
+_LONGEST = 400_000
+"""Size of a file that is looked at, in bytes."""
+_SUFFIXES = frozenset({".py", ".ipynb", ".md"})
+_OTHERS = frozenset(
+    {
+        *("node_modules", "site-packages", "dist-packages", "__pycache__", "build", "dist"),
+        *("venv", "env", "third_party", "vendor"),
+    }
+)
+"""Folders without a project's own files."""
+_LISTED = 10.0
+"""Seconds for which a list of files is used."""
+_KEPT = 4000
+"""Number of files whose imports are remembered."""
+_LISTINGS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A file as it was last looked at."""
+
+    version: Version
+    imports: tuple[Import, ...]
+
+
+@dataclass(slots=True)
+class _Listing:
+    """The files near a file, when they were listed, and which of them import which."""
+
+    at: float
+    files: tuple[str, ...]
+    places: dict[str, str]
+    """The Python files by what they are imported by."""
+    imported: dict[str, tuple[_Known, Mapping[str, tuple[Import, ...]]]] = field(
+        default_factory=dict
+    )
+    """By file: the file as it was, and what it imports of which other files."""
+
+
+class ProjectFiles:
+    """The imports of files; used by one thread at a time."""
+
+    def __init__(self) -> None:
+        self._known: Recent[str, _Known] = Recent(_KEPT)
+        self._listings: Recent[tuple[str, str], _Listing] = Recent(_LISTINGS)
+        self._is_outdated = False
+
+    def retry(self) -> None:
+        """List files again: some have changed on disk."""
+        self._is_outdated = True  # not cleared here: the thread may be reading
+
+    def programs(
+        self, path: str, text: str, root: str, opened: Mapping[str, str]
+    ) -> tuple[EntryPoint, ...]:
+        """Return the programs that may call functions of a file, in order.
+
+        Args:
+            path: the file.
+            text: its text.
+            root: the folder of its project.
+            opened: the texts in the editor, by path.
+        """
+        listing = self._listed(root, str(PurePath(path).parent))
+        if listing.places.setdefault(_place(path), path) != path or path not in listing.files:
+            listing.imported.clear()  # the file is not saved yet, or has two suffixes
+            listing.places[_place(path)] = path
+        imported_by: dict[str, dict[str, tuple[Import, ...]]] = {}
+        for file in listing.files:
+            for target, imports in self._imported(file, root, listing, opened).items():
+                imported_by.setdefault(target, {})[file] = imports
+
+        def read(file: str) -> str:
+            return _text(file, opened)
+
+        return programs(path, text, importers_of(path, imported_by), read, module_name)
+
+    def _imported(
+        self, file: str, root: str, listing: _Listing, opened: Mapping[str, str]
+    ) -> Mapping[str, tuple[Import, ...]]:
+        """Return the files that a file imports, with what it imports of each."""
+        known = self._looked_at(file, opened)
+        before = listing.imported.get(file)
+        if before is not None and before[0] is known:
+            return before[1]
+        targets: dict[str, tuple[Import, ...]] = {}
+        folders = _folders(file, root)
+        for imported in known.imports:
+            places = places_of(imported, file, folders)
+            target = next((listing.places[p] for p in places if p in listing.places), file)
+            if target != file:
+                targets[target] = (*targets.get(target, ()), imported)
+        listing.imported[file] = known, targets
+        return targets
+
+    def _looked_at(self, path: str, opened: Mapping[str, str]) -> _Known:
+        """Return what a file imports; it is read only if it has changed."""
+        unsaved = opened.get(path)
+        version = version_of_text(unsaved) if unsaved is not None else stamp_of(path)
+        known = self._known.get(path)
+        if known is None or known.version != version:
+            known = _Known(version, imports_in(_python(path, _text(path, opened))))
+            self._known.put(path, known)
+        return known
+
+    def _listed(self, root: str, folder: str) -> _Listing:
+        """Return the files of a project, those near a folder first."""
+        listing = self._listings.get((root, folder))
+        now = time.monotonic()
+        if self._is_outdated:
+            self._is_outdated = False
+            self._listings.clear()
+        elif listing is not None and now - listing.at <= _LISTED:
+            return listing
+        files = tuple(_found(root, folder))
+        if listing is None or listing.files != files:
+            places = {_place(file): file for file in reversed(files) if file.endswith(".py")}
+            listing = _Listing(now, files, places)
+        listing.at = now
+        self._listings.put((root, folder), listing)
+        return listing
+
+
+def _text(path: str, opened: Mapping[str, str]) -> str:
+    """Return the text of a file; empty if it cannot be read, or is too large."""
+    if (unsaved := opened.get(path)) is not None:
+        return unsaved
+    try:
+        return reading.text(path, _LONGEST, strict=False)
+    except OSError:
+        return ""
+
+
+def _python(path: str, text: str) -> str:
+    """Return the Python in a file."""
+    match PurePath(path).suffix:
+        case ".ipynb":
+            return program_texts.of_notebook(text)
+        case ".md":
+            return program_texts.of_markdown(text)
+    return text
+
+
+def _place(path: str) -> str:
+    """Return what a file is imported by: its path without the suffix, or its package's folder."""
+    file = PurePath(path)
+    return str(file.parent if file.stem == "__init__" else file.with_suffix(""))
+
+
+def _folders(path: str, root: str) -> tuple[str, ...]:
+    """Return where a file's absolute imports may be found: its folder and those above it."""
+    above = [PurePath(path).parent, *PurePath(path).parent.parents]
+    inside = [str(folder) for folder in above if folder.is_relative_to(root)]
+    return tuple(dict.fromkeys((*inside, str(PurePath(root, "src")))))
+
+
+def _found(root: str, folder: str) -> Iterator[str]:
+    """Yield the files of a project: those below a folder first, then those below its parents."""
+    seen: set[str] = set()
+    count = 0
+    todo = [str(f) for f in (PurePath(folder), *PurePath(folder).parents)]
+    for start in (f for f in todo if PurePath(f).is_relative_to(root)):
+        for file in _below(start, seen):
+            yield file
+            count += 1
+            if count == _MOST_FILES:
+                return
+
+
+def _below(top: str, seen: set[str]) -> Iterator[str]:
+    """Yield the files below a folder, without folders that were seen; the shallow ones first."""
+    level = [top]
+    for _ in range(_DEEPEST):
+        deeper: list[str] = []
+        for folder in level:
+            if folder in seen or len(seen) >= _MOST_FOLDERS:
+                continue
+            seen.add(folder)
+            try:
+                with os.scandir(folder) as listed:
+                    entries = sorted(listed, key=lambda entry: entry.name)
+                for entry in entries:
+                    if entry.name.startswith(".") or entry.name in _OTHERS:
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        deeper.append(entry.path)
+                    elif PurePath(entry.name).suffix in _SUFFIXES:
+                        yield entry.path
+            except OSError:
+                continue
+        level = deeper

@@ -1,0 +1,310 @@
+"""Keep what functions are called with, as abstract arrays and objects that hold no tracer."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxsight.interpreters.compat import avals
+from jaxsight.tracer.calls.leaves import is_array
+from jaxsight.tracer.calls.user_function import UserFunction, opened
+from jaxsight.tracer.dry_runs.unknown import has_unknown, is_unknown
+from jaxsight.tracer.states import linen, nnx
+
+_LARGEST = 20_000
+"""Maximum number of objects that are searched for tracers; an object of more may hold some."""
+_HARMLESS = (
+    type(None), bool, int, float, complex, str, bytes, type, types.ModuleType, np.dtype, np.ufunc,
+    types.BuiltinFunctionType, jax.ShapeDtypeStruct, range, slice, types.CodeType, np.ndarray,
+    np.generic,
+)  # fmt: skip
+
+
+class HoldsTracersError(Exception):
+    """An object may hold arrays of the dry run, and has no form without them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """A value without the dry run's arrays, from which equal ones can be made."""
+
+    leaves: tuple[object, ...]
+    structure: Any
+    split: nnx.Split
+
+    def value(self) -> Any:
+        """Return the value, with abstract arrays."""
+        pure = jax.tree_util.tree_unflatten(self.structure, self.leaves)
+        return self.split.merge(pure)[0]
+
+
+def captured(value: object) -> Captured:
+    """Return a value to be kept after the dry run.
+
+    Raises:
+        HoldsTracersError: that is not possible.
+    """
+    if linen.is_bound(value):
+        value = linen.unbound(value)
+    split = nnx.split(value)
+    leaves, structure = jax.tree_util.tree_flatten(split.pure)
+    kept = []
+    for leaf in leaves:
+        if is_array(leaf):
+            kept.append(_abstract(leaf))
+        elif holds_tracers(leaf):
+            raise HoldsTracersError
+        else:
+            kept.append(leaf)
+    if holds_tracers(structure):
+        raise HoldsTracersError
+    return Captured(tuple(kept), structure, nnx.Split(None, split.outer, split.places, split.graph))
+
+
+def _abstract(leaf: Any) -> object:
+    if isinstance(leaf, jax.ShapeDtypeStruct):
+        return leaf
+    aval = avals.of(leaf)
+    if not isinstance(aval, jax.core.ShapedArray):
+        raise HoldsTracersError
+    if not all(isinstance(size, int) for size in aval.shape):
+        raise HoldsTracersError
+    return avals.struct(aval.shape, aval.dtype, avals.weak(aval))
+
+
+def holds_tracers(value: object) -> bool:
+    """Return whether an object may hold a tracer, or something unknown, wherever in it."""
+    seen: set[int] = set()
+    queue: list[object] = [value]
+    while queue:
+        each = queue.pop()
+        if isinstance(each, jax.core.Tracer) or is_unknown(each):
+            return True
+        if isinstance(each, _HARMLESS) or id(each) in seen:
+            continue
+        seen.add(id(each))
+        if len(seen) > _LARGEST:
+            return True
+        queue.extend(_parts(each))
+    return False
+
+
+def _parts(value: Any) -> Iterable[object]:
+    """Return the objects that an object refers to, without its class."""
+    match value:
+        case dict():
+            return [*value.keys(), *value.values()]
+        case list() | tuple() | set() | frozenset():
+            return [*value, *getattr(value, "__dict__", {}).values()]
+        case types.MethodType():
+            return [value.__func__, value.__self__]
+        case functools.partial():
+            return [value.func, value.args, value.keywords]
+        case types.FunctionType():
+            cells = [_content(cell) for cell in value.__closure__ or ()]
+            return [*cells, *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
+        case types.GeneratorType():
+            return [*(value.gi_frame.f_locals.values() if value.gi_frame is not None else ())]
+        case jax.tree_util.PyTreeDef():
+            node = value.node_data()
+            return [*value.children(), *([node[1]] if node is not None else [])]
+        case _:
+            pass
+    if isinstance(getattr(value, "__wrapped__", None), types.FunctionType):
+        return [value.__wrapped__]
+    parts = [*getattr(value, "__dict__", {}).values()]
+    for kind in type(value).__mro__:
+        slots = kind.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if isinstance(name, str):
+                parts.append(_member(value, name))  # noqa: PERF401 - one of several kinds
+    return parts
+
+
+def _content(cell: types.CellType) -> object:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
+
+
+def _member(value: object, name: str) -> object:
+    try:
+        return object.__getattribute__(value, name)
+    except AttributeError:
+        return None
+
+
+@dataclass(slots=True)
+class Call:
+    """A call of a function: its arguments by parameter, `*args` and `**kwargs` with stars."""
+
+    arguments: dict[str, Captured]
+    unknown: tuple[str, ...]
+    file: str
+    """Where it was called: the name of a code's file, and the line in it."""
+    line: int
+    function: object = None
+    """A nested function, as it was defined."""
+    decorated: object = None
+    """The nested function under its decorators, if it has any."""
+    closure: Closure | None = None
+    """The nested function, if it captures arrays."""
+
+    def values(self) -> dict[str, object]:
+        """Return the known arguments by parameter, without stars, with abstract arrays."""
+        return {name.lstrip("*"): kept.value() for name, kept in self.arguments.items()}
+
+    @property
+    def elements(self) -> int:
+        """The number of elements of the arrays among the arguments."""
+        leaves = (leaf for kept in self.arguments.values() for leaf in kept.leaves)
+        return sum(int(leaf.size) for leaf in leaves if isinstance(leaf, jax.ShapeDtypeStruct))
+
+    @property
+    def types(self) -> str:
+        """A text that equal calls share."""
+        parts = (
+            (name, str(value.structure), [_type_of(leaf) for leaf in value.leaves])
+            for name, value in self.arguments.items()
+        )
+        return repr((*parts, self.unknown))
+
+
+def _type_of(leaf: object) -> object:
+    if isinstance(leaf, jax.ShapeDtypeStruct):
+        return leaf.shape, str(leaf.dtype)
+    return leaf if isinstance(leaf, bool | int | float | str) else type(leaf).__qualname__
+
+
+def call_of(
+    values: Mapping[str, object], tainted: Mapping[int, object], file: str, line: int
+) -> Call | None:
+    """Return a call with these arguments; `None` if nothing of it is known.
+
+    Args:
+        values: the arguments by parameter.
+        tainted: objects that a failed statement may have changed, by their ids.
+        file: the name of the file of the code that calls.
+        line: its line.
+    """
+    arguments: dict[str, Captured] = {}
+    unknown: list[str] = []
+    for name, value in values.items():
+        if has_unknown(value) or id(value) in tainted:
+            unknown.append(name)
+            continue
+        try:
+            arguments[name] = captured(value)
+        except Exception:  # noqa: BLE001 - user code, or an object that may hold tracers
+            unknown.append(name)
+    if not arguments and unknown:
+        return None
+    return Call(arguments, tuple(unknown), file, line)
+
+
+def closed(function: types.FunctionType) -> Closure:
+    """Return a function with what it captures, to be called later.
+
+    Raises:
+        HoldsTracersError: it captures something that has no form without the dry run's arrays.
+    """
+    cells: dict[str, Captured | Closure | object] = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        content = _content(cell)
+        inner = getattr(content, "__wrapped__", content)
+        if not holds_tracers(content):
+            cells[name] = content
+        elif isinstance(inner, types.FunctionType):
+            cells[name] = closed(inner) if inner is not function else None
+        else:
+            cells[name] = captured(content)
+    return Closure(function, cells)
+
+
+@dataclass(frozen=True, slots=True)
+class Closure:
+    """A nested function, and what its free variables contain."""
+
+    function: types.FunctionType
+    cells: Mapping[str, object]
+
+    def captured(self) -> dict[str, object]:
+        """Return the captured values with arrays, by variable."""
+        held: dict[str, object] = {}
+        for name, kept in self.cells.items():
+            if isinstance(kept, Captured):
+                held[name] = kept.value()
+            elif isinstance(kept, Closure) and (inner := kept.captured()):
+                held[name] = inner
+        return held
+
+    def with_values(self, values: Mapping[str, Any]) -> types.FunctionType:
+        """Return the function with these captured values."""
+        made = types.FunctionType(
+            self.function.__code__,
+            self.function.__globals__,
+            self.function.__name__,
+            self.function.__defaults__,
+            tuple(types.CellType() for _ in self.cells),
+        )
+        made.__kwdefaults__ = self.function.__kwdefaults__
+        made.__qualname__ = self.function.__qualname__
+        for cell, (name, kept) in zip(made.__closure__ or (), self.cells.items(), strict=True):
+            if isinstance(kept, Closure):
+                cell.cell_contents = kept.with_values(values.get(name, {}))
+            else:
+                cell.cell_contents = values[name] if isinstance(kept, Captured) else kept
+        return made
+
+
+def nested(call: Call) -> UserFunction:
+    """Return a nested function as it can be traced after the dry run.
+
+    If it captures arrays, these become its first argument.
+    """
+    function: Any = call.function
+    closure = call.closure
+    if closure is None:
+        return opened(call.decorated if call.decorated is not None else function)
+    held = closure.captured()
+
+    @functools.wraps(function, updated=())
+    def run(captured: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
+        return closure.with_values(captured)(*args, **kwargs)
+
+    del run.__wrapped__
+    kinds = inspect.Parameter
+    parameters = inspect.signature(function).parameters.values()
+    first = kinds("captured", kinds.POSITIONAL_OR_KEYWORD)
+    run.__signature__ = inspect.Signature([first, *parameters])  # type: ignore[attr-defined]
+    call.arguments.setdefault("captured", captured(held))
+    return UserFunction(run, False, None)
+
+
+def signature(value: object, depth: int = 4) -> object:
+    """Return a description of a value that differs if its type, shape or structure does."""
+    match value:
+        case jax.Array() | jax.core.Tracer() | np.ndarray() | np.generic():
+            return tuple(value.shape), str(value.dtype)
+        case None | bool() | int() | float() | complex() | str() | bytes():
+            return value
+        case dict():
+            items = value.items() if depth else ()
+            return dict, len(value), tuple((repr(k), signature(v, depth - 1)) for k, v in items)
+        case list() | tuple():
+            parts = value if depth else ()
+            return type(value), len(value), tuple(signature(v, depth - 1) for v in parts)
+        case _ if depth and type(value).__module__ != "builtins":
+            contents = getattr(value, "__dict__", None)
+            inside = signature(dict(contents), depth - 1) if isinstance(contents, dict) else ()
+            return type(value), inside
+        case _:
+            return type(value)

@@ -1,0 +1,134 @@
+"""Give programs in a dry run the default arguments of their command lines.
+
+The standard library's `argparse` and absl's flags; `click` and `typer` take them from `sys.argv`.
+What has no default is unknown, except a configuration file (`ml_collections.config_flags`): that of
+the folder `configs` next to the program, as `--config=configs/default.py` gives it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+from jaxsight.tracer.dry_runs.unknown import UNKNOWN
+
+_CONFIGURATIONS = 8
+"""Maximum number of configuration files that are tried."""
+
+
+class _WrongUsageError(Exception):
+    """The command line lacks an argument."""
+
+
+class CommandLine:
+    """The command line of a program in a dry run."""
+
+    def __init__(self, file: str, read: Callable[[str], str]) -> None:
+        """Create that of a program's file; `read` returns the text of another file, or nothing."""
+        self._file, self._read = file, read
+        self._restore: list[Callable[[], None]] = []
+        self._absl = False
+
+    @contextlib.contextmanager
+    def given(self) -> Iterator[CommandLine]:
+        """Replace the command line in the block."""
+        arguments, parse = sys.argv[:], argparse.ArgumentParser.parse_args
+        folder = tempfile.tempdir
+        sys.argv[:] = [self._file]
+        if folder is None:  # Python would try to write to it
+            tempfile.tempdir = os.environ.get("TMPDIR", os.path.join(os.sep, "tmp"))  # noqa: PTH118
+
+        def parse_args(parser: Any, args: Any = None, namespace: Any = None) -> Any:
+            return self._parsed(parser, parse, args, namespace)
+
+        argparse.ArgumentParser.parse_args = parse_args  # type: ignore[method-assign, assignment]
+        self.imported()
+        try:
+            yield self
+        finally:
+            argparse.ArgumentParser.parse_args = parse  # type: ignore[method-assign]
+            sys.argv[:], tempfile.tempdir = arguments, folder
+            for restore in reversed(self._restore):
+                restore()
+
+    def imported(self) -> None:
+        """Replace absl's start of programs, as soon as it is imported."""
+        app, flags = sys.modules.get("absl.app"), sys.modules.get("absl.flags")
+        if self._absl or app is None or flags is None:
+            return
+        self._absl = True
+        run, values = app.run, flags.FLAGS
+        defined, parsed = set(values), values.is_parsed()
+
+        def restore() -> None:
+            app.run = run  # type: ignore[attr-defined]
+            for name in set(values) - defined:
+                delattr(values, name)
+            if not parsed:
+                values.unparse_flags()
+
+        self._restore.append(restore)
+        app.run = self._run_app  # type: ignore[attr-defined]
+
+    def _run_app(self, main: Callable[[list[str]], object], *_: object, **__: object) -> object:
+        """Call the main function of a program that uses absl, with the flags' defaults."""
+        self.fill_flags()
+        return main([self._file])
+
+    def fill_flags(self) -> None:
+        """Set the flags that have no default."""
+        flags = sys.modules.get("absl.flags")
+        if flags is None:
+            return
+        values = flags.FLAGS
+        values.mark_as_parsed()
+        for name in values:
+            flag = values[name]
+            if flag.value is not None:
+                continue
+            is_config = "config" in type(flag).__name__.lower()
+            given = default_config(self._file, self._read) if is_config else UNKNOWN
+            flag.value = given
+            self._restore.append(lambda flag=flag: setattr(flag, "value", None))  # type: ignore[misc]
+
+    def _parsed(self, parser: Any, parse: Any, args: Any, namespace: Any) -> Any:
+        def fail(message: str) -> NoReturn:
+            raise _WrongUsageError(message)
+
+        parser.error = fail
+        try:
+            return parse(parser, args, namespace)
+        except _WrongUsageError:
+            values = namespace if namespace is not None else argparse.Namespace()
+            for action in parser._actions:
+                if action.dest != argparse.SUPPRESS and action.default != argparse.SUPPRESS:
+                    default = action.default
+                    if isinstance(default, str):
+                        default = parser._get_value(action, default)
+                    missing = action.required and default is None
+                    setattr(values, action.dest, UNKNOWN if missing else default)
+            return values
+        finally:
+            del parser.error
+
+
+def default_config(file: str, read: Callable[[str], str]) -> Any:
+    """Return what `get_config()` of the default configuration next to a program returns."""
+    folder = Path(file).parent
+    found = [folder / "configs" / "default.py", folder / "config.py"]
+    with contextlib.suppress(OSError):
+        found += sorted((folder / "configs").glob("*.py"))[:_CONFIGURATIONS]
+    for path in found:
+        try:
+            names: dict[str, Any] = {"__name__": path.stem, "__file__": str(path)}
+            exec(compile(read(str(path)), str(path), "exec"), names)  # noqa: S102 - user code
+            return names["get_config"]()
+        except Exception:  # noqa: BLE001, S112 - user code, or no file
+            continue
+    return UNKNOWN

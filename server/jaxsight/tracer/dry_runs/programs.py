@@ -1,0 +1,472 @@
+"""Run the programs of a request dry, and keep the calls of the file's functions."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import inspect
+import io
+import logging
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import jax
+
+from jaxsight.files.texts import Version
+from jaxsight.tracer.compat import contexts
+from jaxsight.tracer.dry_runs import rewriting
+from jaxsight.tracer.dry_runs.captured import Call
+from jaxsight.tracer.dry_runs.command_lines import CommandLine, default_config
+from jaxsight.tracer.dry_runs.runtime import Runtime
+from jaxsight.tracer.dry_runs.unknown import UNKNOWN
+from jaxsight.tracer.importing import placeholders
+from jaxsight.tracer.importing.project_modules import Edges, ProjectModules
+from jaxsight.tracer.interruptions import CancelledByServer, TookTooLong, at_most
+from jaxsight.tracer.isolation import refusals
+from jaxsight.tracer.observation import call_entries
+from jaxsight.tracer.observation.observation_table import Observed
+from jaxsight.tracer.observation.observed_values import Sites
+from jaxsight.tracer.observation.recorder import Recorder
+from jaxsight.wire.chunks import Chunk, chunk_file, real_file
+from jaxsight.wire.messages.inputs import EntryPoint
+from jaxsight.wire.messages.requests import Trace
+
+logger = logging.getLogger(__name__)
+
+_clear_caches: Callable[[], None] = jax.clear_caches
+
+_KEPT = 32
+"""Maximum number of dry runs whose calls are kept."""
+_ARGUMENTS = frozenset({"argv", "_argv", "unused_argv", "_", "args", "_args", "unused_args"})
+"""Parameters of main functions that take the command line."""
+_MAIN = "__main__"
+
+
+@dataclass(slots=True)
+class Ran:
+    """What a dry run has shown; `names` are the objects of the file that it depends on."""
+
+    calls: Mapping[str, list[Call]]
+    ran: tuple[str, ...]
+    """The functions of the file that ran outside of JAX's transformations."""
+    missing: tuple[str, ...]
+    files: dict[str, Version]
+    edges: Edges
+    names: Mapping[str, object]
+    observed: Observed
+    """The observations in the file."""
+    ended: bool = True
+    """Whether it was not stopped for its time."""
+
+
+@dataclass(slots=True)
+class _Codes:
+    """The codes of functions that were replaced, and those of a file's functions."""
+
+    replaced: list[tuple[FunctionType, CodeType]] = field(default_factory=list)
+
+    def replace(self, function: FunctionType, codes: Mapping[tuple[str, int], CodeType]) -> None:
+        """Give a function its rewritten code, if that has the same variables."""
+        old = function.__code__
+        new = codes.get((old.co_qualname, old.co_firstlineno))
+        if new is not None and new.co_freevars == old.co_freevars:
+            self.replaced.append((function, old))
+            function.__code__ = new
+
+    def restore(self) -> None:
+        for function, code in reversed(self.replaced):
+            function.__code__ = code
+
+
+class DryRuns:
+    """The dry runs of this process; the newest ones are kept."""
+
+    def __init__(self, modules: ProjectModules) -> None:
+        self._modules = modules
+        self._runtime = Runtime()
+        self._runtime.install()
+        self._ran: OrderedDict[object, Ran] = OrderedDict()
+
+    def ran(
+        self,
+        request: Trace,
+        names: dict[str, object],
+        recorder: Recorder,
+        entry: EntryPoint,
+        patience: float,
+    ) -> Ran:
+        """Run a program dry, unless that has been done for the same texts.
+
+        Args:
+            request: the request with the slice of the file, which has been executed.
+            names: the file's namespace.
+            recorder: it records the calls of the file's functions.
+            entry: where the program begins.
+            patience: seconds after which it is stopped.
+        """
+        key = request.file, entry
+        known = self._ran.get(key)
+        if known is not None and self._is_current(known, names):
+            self._ran.move_to_end(key)
+            return known
+        run = _Run(self._modules, self._runtime, request, names, recorder, entry)
+        ran = self._ran[key] = run.run(patience)
+        while len(self._ran) > _KEPT:
+            self._ran.popitem(last=False)
+        return ran
+
+    def _is_current(self, ran: Ran, names: Mapping[str, object]) -> bool:
+        return (
+            self._modules.are_current(ran.edges)
+            and self._modules.texts.are_current(ran.files)
+            and all(names.get(name) is value for name, value in ran.names.items())
+        )
+
+
+class _Run:
+    """One dry run."""
+
+    def __init__(
+        self,
+        modules: ProjectModules,
+        runtime: Runtime,
+        request: Trace,
+        names: dict[str, object],
+        recorder: Recorder,
+        entry: EntryPoint,
+    ) -> None:
+        self._modules, self._runtime = modules, runtime
+        self._request, self._names, self._recorder, self._entry = request, names, recorder, entry
+        self._files: dict[str, Version] = {}
+        self._codes = _Codes()
+        self._rewritten: set[int] = set()
+        self._next = 0
+        self._command_line = CommandLine(entry.file, self._read)
+
+    def run(self, patience: float) -> Ran:
+        runtime, before = self._runtime, dict(self._names)
+        runtime.calls, runtime.missing, runtime.ran = {}, {}, {}
+        runtime.entry_of, runtime.original = {}, {}
+        runtime.imported = self._imported
+        loaded, needed = dict(sys.modules), dict(placeholders.uses)
+        ended = True
+        sites: list[Sites] = []
+
+        def program() -> tuple[()]:
+            with runtime.running():
+                self._begin()
+            return ()
+
+        self._rewrite_file()
+        self._recorder.capture = self._capture
+        try:
+            with (
+                refusals.refusing(),
+                contextlib.redirect_stdout(io.StringIO()),
+                contextlib.redirect_stderr(io.StringIO()),
+                self._command_line.given(),
+                at_most(patience),
+            ):
+                self._imported()
+                with contexts.eager(), self._recorder.tracing() as sites:
+                    jax.make_jaxpr(program)()
+        except CancelledByServer:
+            raise
+        except TookTooLong:
+            ended = False
+        except BaseException as error:  # noqa: BLE001 - user code; what it called until then counts
+            logger.debug("the program ended: %r", error)
+        finally:
+            self._recorder.capture = None
+            runtime.imported = lambda: None
+            self._codes.restore()
+            self._restore(before, loaded)
+            placeholders.uses.clear()
+            placeholders.uses.update(needed)
+            # Functions that were traced here may hold this trace's arrays, and were not observed.
+            _clear_caches()
+        self._files.pop(self._request.file, None)
+        edges = {name: module.serial for name, module in self._modules.loaded.items()}
+        stable = {
+            name: value
+            for name, value in before.items()
+            if callable(value) and not name.startswith("__")
+        }
+        calls = {name: calls for name, calls in runtime.calls.items() if calls}
+        observed = self._recorder.collect(self._request.chunks, sites)
+        own = {function for chunk in self._request.chunks for function in chunk.binds}
+        ran = tuple(name for name in runtime.ran if name.partition(".")[0] in own)
+        missing = tuple(runtime.missing)
+        return Ran(calls, ran, missing, self._files, edges, stable, observed, ended)
+
+    def _restore(self, names: dict[str, object], loaded: dict[str, ModuleType]) -> None:
+        self._names.clear()
+        self._names.update(names)
+        for name in (_MAIN, self._entry.module):
+            if name in loaded:
+                sys.modules[name] = loaded[name]
+            else:
+                sys.modules.pop(name, None)
+
+    def _read(self, path: str) -> str:
+        self._files[path] = self._modules.texts.version(path)
+        return self._modules.texts.current(path)
+
+    def _begin(self) -> None:
+        """Run the program: its statements, then the function that it begins with."""
+        entry = self._entry
+        own = entry.file == self._request.file
+        if entry.text:
+            names = self._names if own else _fresh(_MAIN, entry.file)
+            self._execute(entry.text, entry.file, names, own=False, above=entry.line)
+        elif own and not entry.function:
+            self._names["__name__"] = _MAIN
+            for chunk in self._skipped():
+                self._execute(chunk, entry.file, self._names, own=False)
+        elif own:
+            self._call(self._names, entry.function)
+        else:
+            module = ModuleType(_MAIN if not entry.function else entry.module)
+            module.__dict__.update(_fresh(module.__name__, entry.file))
+            if entry.module.rpartition(".")[0] in sys.modules:
+                module.__package__ = entry.module.rpartition(".")[0]
+            sys.modules[module.__name__] = module
+            self._execute(self._read(entry.file), entry.file, module.__dict__, own=False)
+            if entry.function:
+                self._command_line.fill_flags()
+                self._call(module.__dict__, entry.function)
+
+    def _skipped(self) -> Iterator[str]:
+        """Yield the statements that the slice does not execute: calls, and the main guard."""
+        executed = {chunk.text.strip() for chunk in self._request.chunks}
+        text = self._modules.texts.current(self._request.file)
+        lines = text.splitlines(keepends=True)
+        try:
+            tree = ast.parse(text)
+        except SyntaxError:
+            return
+        kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom
+        for node in tree.body:
+            source = "".join(lines[node.lineno - 1 : node.end_lineno])
+            if isinstance(node, kinds):
+                continue
+            if source.strip() not in executed or _MAIN in source:
+                yield "\n" * (node.lineno - 1) + source
+
+    def _call(self, names: Mapping[str, Any], function: str) -> None:
+        """Call a function, or a test's method, with the arguments that a program would give it."""
+        first, *rest = function.split(".")
+        target = names[first]
+        is_of_list = False
+        if rest and isinstance(target, type):
+            is_of_list = not hasattr(target, rest[0])
+            rest = [_method(target, rest[0]), *rest[1:]]
+            target = _instance(target, rest[0])
+            if callable(set_up := getattr(target, "setUp", None)):
+                self._runtime.call(set_up)
+        for part in rest:
+            target = getattr(target, part)
+        arguments = {} if is_of_list else self._arguments(target, names)
+        self._runtime.call(target, **arguments)
+
+    def _arguments(self, function: Any, names: Mapping[str, Any], depth: int = 4) -> dict[str, Any]:
+        """Return the arguments of a main function or a test, by its parameters."""
+        given: dict[str, Any] = dict(_parametrized(function))
+        try:
+            parameters = _own_parameters(function)
+        except (TypeError, ValueError):
+            return {}
+        kinds = inspect.Parameter
+        for parameter in parameters:
+            name = parameter.name
+            if parameter.kind in (kinds.VAR_POSITIONAL, kinds.VAR_KEYWORD, kinds.POSITIONAL_ONLY):
+                continue
+            if name in given or parameter.default is not kinds.empty:
+                continue
+            fixture = _fixture(names.get(name))
+            if fixture is not None and depth:
+                try:
+                    made = fixture(**self._arguments(fixture, names, depth - 1))
+                    given[name] = next(made) if inspect.isgenerator(made) else made
+                except Exception:  # noqa: BLE001 - user code
+                    given[name] = UNKNOWN
+            elif name in _ARGUMENTS:
+                given[name] = [self._entry.file]
+            elif name == "config":
+                given[name] = default_config(self._entry.file, self._read)
+            else:
+                given[name] = UNKNOWN
+        return given
+
+    def _execute(
+        self, text: str, file: str, names: dict[str, Any], *, own: bool, above: int = 0
+    ) -> None:
+        """Run rewritten statements one after another."""
+        try:
+            tree = ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError):
+            return
+        ast.increment_lineno(tree, above)
+        self._register(rewriting.rewrite(tree, self._next), own=own)
+        exec(compile(tree, file, "exec", dont_inherit=True), names)  # noqa: S102 - user code
+
+    def _register(self, done: rewriting.Rewritten, *, own: bool) -> frozenset[str]:
+        if own:
+            self._runtime.register(done.entries, self._next)
+        self._next += len(done.entries)
+        return done.names
+
+    def _rewrite_file(self) -> None:
+        """Replace the codes of the file's functions, and note their calls."""
+        file = self._request.file
+        codes: dict[tuple[str, int], CodeType] = {}
+        parameters: dict[str, tuple[str, ...]] = {}
+        for chunk in self._request.chunks:
+            if "def " not in chunk.text:
+                continue
+            try:
+                codes |= self._rewritten_chunk(chunk, parameters)
+            except (SyntaxError, ValueError, RecursionError):
+                continue
+        for function in _functions_in(self._names.values()):
+            old = function.__code__
+            if real_file(old.co_filename) != file:
+                continue
+            self._runtime.original |= {c.co_qualname: c for c in _codes_in(old)}
+            self._codes.replace(function, codes)
+            if (own := parameters.get(old.co_qualname)) is not None:
+                for code in (old, function.__code__):
+                    self._runtime.entry_of[code] = old.co_qualname, own
+
+    def _rewritten_chunk(
+        self, chunk: Chunk, parameters: dict[str, tuple[str, ...]]
+    ) -> dict[tuple[str, int], CodeType]:
+        flags = self._request.future_flags
+        name = chunk_file(self._request.file, chunk.id, chunk.above)
+        tree = compile(chunk.text, name, "exec", ast.PyCF_ONLY_AST | flags, dont_inherit=True)
+        for entry in call_entries.add_entries(ast.parse(chunk.text), 0):
+            parameters[entry.function] = entry.parameters
+        self._recorder.instrumented_again(tree, chunk.id, chunk.key)
+        ast.increment_lineno(tree, chunk.above)
+        names = self._register(rewriting.rewrite(tree, self._next, reports=True), own=True)
+        return _codes_of(names, compile(tree, name, "exec", flags, dont_inherit=True))
+
+    def _imported(self) -> None:
+        """Rewrite the functions of the project's modules that were imported since the last time."""
+        self._command_line.imported()
+        for name, loaded in tuple(self._modules.loaded.items()):
+            module = sys.modules.get(name)
+            if module is None or id(module) in self._rewritten:
+                continue
+            self._rewritten.add(id(module))
+            try:
+                tree = ast.parse(self._read(loaded.path))
+                names = self._register(rewriting.rewrite(tree, self._next), own=False)
+                code = compile(tree, loaded.path, "exec", dont_inherit=True)
+            except (SyntaxError, ValueError, RecursionError):
+                continue
+            codes = _codes_of(names, code)
+            for function in _functions_in(tuple(vars(module).values())):
+                if function.__code__.co_filename == loaded.path:
+                    self._codes.replace(function, codes)
+
+    def _capture(self, number: int, values: tuple[object, ...]) -> None:
+        """Note a call of one of the file's functions that were not rewritten."""
+        place = self._recorder.site(number)
+        entry = place[1].entry if place is not None else None
+        if entry is not None and "<locals>" not in entry.function:
+            frame = sys._getframe(3)
+            self._runtime.note(entry.function, entry.parameters, values, frame)
+
+
+def _fresh(name: str, file: str) -> dict[str, Any]:
+    return {"__name__": name, "__file__": file, "__builtins__": __builtins__}
+
+
+def _method(kind: type, name: str) -> str:
+    """Return the name of a test's method; of the first one if `absl` made some of a list."""
+    made = (each for each in vars(kind) if each.startswith(name))
+    return name if hasattr(kind, name) else next(made, name)
+
+
+def _instance(kind: type, method: str) -> Any:
+    """Return an instance of a class of tests."""
+    import unittest
+
+    try:
+        return kind(method) if issubclass(kind, unittest.TestCase) else kind()
+    except Exception:  # noqa: BLE001 - user code, or a base class that is not installed
+        return object.__new__(kind)
+
+
+def _own_parameters(function: Any) -> list[inspect.Parameter]:
+    """Return the parameters of a function; those that a wrapper gives it are none."""
+    parameters = [*inspect.signature(function, follow_wrapped=False).parameters.values()]
+    if any(each.kind is each.VAR_KEYWORD for each in parameters):
+        parameters = [*inspect.signature(function).parameters.values()]
+    return parameters
+
+
+def _parametrized(function: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the first values of `pytest.mark.parametrize`."""
+    for mark in getattr(function, "pytestmark", ()):
+        if getattr(mark, "name", "") == "parametrize" and len(getattr(mark, "args", ())) > 1:
+            names, values = mark.args[:2]
+            listed = [n.strip() for n in names.split(",")] if isinstance(names, str) else [*names]
+            first: Any = next(iter(values), None)
+            first = getattr(first, "values", first) if len(listed) > 1 else first
+            with contextlib.suppress(TypeError):
+                yield from zip(listed, first if len(listed) > 1 else [first], strict=False)
+
+
+def _fixture(value: Any) -> Callable[..., Any] | None:
+    """Return the function of a pytest fixture, if a value is one."""
+    named = "fixture" in type(value).__name__.lower()
+    if not named and not hasattr(value, "_pytestfixturefunction"):
+        return None
+    inner = getattr(value, "__wrapped__", None) or getattr(value, "_fixture_function", None)
+    pytest_wrapped = getattr(value, "__pytest_wrapped__", None)
+    return getattr(pytest_wrapped, "obj", inner)
+
+
+def _functions_in(values: Any, depth: int = 2) -> Iterator[FunctionType]:
+    """Yield the plain functions among a module's values, those under decorators, and methods."""
+    for value in values:
+        inner = value
+        for _ in range(8):
+            if isinstance(inner, FunctionType):
+                yield inner
+            if isinstance(inner, staticmethod | classmethod | MethodType):
+                inner = inner.__func__
+            elif callable(inner) and callable(below := _wrapped(inner)):
+                inner = below
+            else:
+                break
+        if isinstance(value, type) and depth:
+            yield from _functions_in(tuple(vars(value).values()), depth - 1)
+
+
+def _wrapped(value: Any) -> Any:
+    try:
+        return inspect.getattr_static(value, "__wrapped__", None) or getattr(
+            value, "__wrapped__", None
+        )
+    except Exception:  # noqa: BLE001 - user code
+        return None
+
+
+def _codes_of(names: frozenset[str], code: CodeType) -> dict[tuple[str, int], CodeType]:
+    """Return the codes of a module's functions of these names, by name and first line."""
+    codes = (each for each in _codes_in(code) if each.co_qualname in names)
+    return {(each.co_qualname, each.co_firstlineno): each for each in codes}
+
+
+def _codes_in(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes_in(constant)

@@ -1,0 +1,417 @@
+"""Rewrite a program so that it survives its failures in a dry run.
+
+Each statement of a function gets a handler that makes the names unknown which the statement binds,
+a loop asks for each of its iterations, a `with` survives a context that cannot be entered, and
+calls are announced. Only the tree is rewritten, so the lines stay. Outside of a dry run, and inside
+of a function that JAX traces, rewritten code behaves like the original (`runtime.py`).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+from jaxsight.tracer.observation import call_entries, instrumentation
+from jaxsight.tracer.observation.call_entries import Entry
+
+NAME = "__jaxsight_dry__"
+"""The builtin that rewritten code calls: a `Runtime`."""
+_ERROR, _FAILED, _TURN = "__jaxsight_error__", "__jaxsight_failed__", "__jaxsight_turn__"
+_TRACED = re.compile(
+    r"jit|map\b|grad|vjp|jvp|checkpoint|remat|scan|shard_map|custom_|property|contextmanager"
+)
+"""Decorators of functions that are not rewritten: JAX traces them, or they are not plain."""
+_PLAIN_BASES = re.compile(r"Test|object$|ABC$|Trainer|Protocol$")
+"""Base classes of classes whose methods are rewritten; those of modules are not."""
+_NOT_CALLED = frozenset(
+    {"super", "locals", "globals", "vars", "dir", "eval", "exec", "isinstance", "hasattr", "len"}
+)
+"""Builtins that look at their caller, or whose calls need no announcement."""
+_OURS = frozenset({NAME, instrumentation.NAME, call_entries.NAME})
+_LOAD, _STORE = ast.Load(), ast.Store()
+Node = TypeVar("Node", bound=ast.AST)
+
+
+@dataclass(frozen=True, slots=True)
+class NestedEntry:
+    """A function of the program, nested ones with `<locals>`."""
+
+    name: str
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """What was rewritten: the functions with parameters, by number, and the names of all."""
+
+    entries: list[NestedEntry]
+    names: frozenset[str]
+
+
+def rewrite(tree: ast.Module, first: int, *, reports: bool = False) -> Rewritten:
+    """Rewrite a module's tree in place; the numbers of its functions begin at `first`.
+
+    Args:
+        tree: the tree.
+        first: the first number.
+        reports: whether functions that are not nested report their calls already.
+    """
+    rewriting = _Rewriting(first, reports)
+    tree.body = rewriting.block(tree.body, frozenset())
+    ast.fix_missing_locations(tree)
+    return Rewritten(rewriting.entries, frozenset(rewriting.functions))
+
+
+class _Calls(ast.NodeTransformer):
+    """Announces calls."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id in _NOT_CALLED | _OURS:
+            return node
+        call = ast.Call(_runtime("call", node), [node.func, *node.args], node.keywords)
+        return ast.copy_location(call, node)
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        return node
+
+
+class _Rewriting:
+    def __init__(self, first: int, reports: bool) -> None:
+        self.first, self.reports = first, reports
+        self.entries: list[NestedEntry] = []
+        self.functions: set[str] = set()
+        self.names: tuple[str, ...] = ()
+        """The qualified name of the function or class around the current statement, in parts."""
+        self.in_function = False
+
+    def block(self, body: Iterable[ast.stmt], own: frozenset[str]) -> list[ast.stmt]:
+        """Return rewritten statements; `own` are the local names of the function around them."""
+        return [new for statement in body for new in self.statement(statement, own)]
+
+    def statement(self, node: ast.stmt, own: frozenset[str]) -> Iterator[ast.stmt]:
+        match node:
+            case ast.FunctionDef():
+                yield self.handled(node, [self.function(node)], own)
+                if self.in_function and self.number >= 0:
+                    yield self.runtime_statement("decorated", node, self.number, _name(node.name))
+            case ast.ClassDef():
+                yield self.handled(node, [self.class_(node)], own)
+            case ast.AsyncFunctionDef() | ast.Global() | ast.Nonlocal() | ast.Pass():
+                yield node
+            case ast.Break() | ast.Continue() | ast.Raise():
+                yield node
+            case ast.ImportFrom(module="__future__"):
+                yield node
+            case ast.Import() | ast.ImportFrom():
+                context = ast.Call(_runtime("importing", node), [], [])
+                importing = _at(ast.With([ast.withitem(context)], [node]), node)
+                done = self.runtime_statement("imported", node)
+                yield self.handled(node, [importing, done], own)
+            case ast.Return():
+                yield self.handled(node, [_with_calls(node)], own, leaves=True)
+            case ast.For():
+                yield from self.loop(node, own)
+            case ast.While():
+                yield from self.loop(_as_for(node), own)
+            case ast.With():
+                yield self.handled(node, [self.context(node, own)], own)
+            case ast.If():
+                node.test = _with_calls(node.test)
+                node.body, node.orelse = self.block(node.body, own), self.block(node.orelse, own)
+                yield self.handled(node, [node], own)
+            case ast.Match():
+                for case in node.cases:
+                    case.body = self.block(case.body, own)
+                yield self.handled(node, [node], own)
+            case ast.Try():
+                if not node.handlers:
+                    node.body = self.block(node.body, own)
+                for handler in node.handlers:
+                    handler.body = self.block(handler.body, own)
+                node.orelse = self.block(node.orelse, own)
+                node.finalbody = self.block(node.finalbody, own)
+                yield self.handled(node, [node], own)
+            case _:
+                yield self.handled(node, [_with_calls(node)], own)
+
+    def handled(
+        self, node: ast.stmt, body: list[ast.stmt], own: frozenset[str], *, leaves: bool = False
+    ) -> ast.stmt:
+        """Return statements with a handler, for the names that `node` binds or changes."""
+        after: list[ast.stmt] = [self.runtime_statement("failed", node, _name(_ERROR))]
+        stored, changed = _stored(node), _changed(node)
+        kept = _read_and_bound(node) if isinstance(node, ast.Assign) else set()
+        for name in sorted(stored):
+            unknown = _assign(name, ast.Attribute(_name(NAME), "unknown", _LOAD))
+            if name in kept:
+                value = ast.Call(_runtime("state"), [_name(name)], [])
+                after.append(_unless_unbound(_assign(name, value), unknown))
+            else:
+                after.append(unknown)
+        for name in sorted(changed - stored):
+            value = ast.Call(_runtime("changed"), [_name(name)], [])
+            local = name in own or not self.in_function
+            after.append(_unless_unbound(_assign(name, value) if local else ast.Expr(value)))
+        if self.in_function:
+            after.append(_assign(_FAILED, ast.Constant(value=True)))
+        if leaves:
+            after.append(ast.Return(ast.Attribute(_name(NAME), "unknown", _LOAD)))
+        handler = ast.ExceptHandler(_name("BaseException"), _ERROR, after)
+        return _at(ast.Try(body, [handler], [], []), node)
+
+    def function(self, node: ast.FunctionDef) -> ast.stmt:
+        names, in_function = self.names, self.in_function
+        nested = (*names, "<locals>", node.name) if in_function else (*names, node.name)
+        self.names, self.in_function = nested, True
+        self.functions.add(".".join(nested))
+        try:
+            wanted = in_function or not self.reports
+            entry = call_entries.entry_of(node, ()) if wanted else None
+            number = self.first + len(self.entries)
+            start = 1 if ast.get_docstring(node, clean=False) is not None else 0
+            docstring, body = node.body[:start], node.body[start:]
+            head: list[ast.stmt] = []
+            if entry is not None:
+                self.entries.append(NestedEntry(".".join(nested), entry))
+                head.append(call_entries.statement(node, entry, number))
+                head[0].value.func = _runtime("entered", node)  # type: ignore[attr-defined]
+            rewrites = not any(
+                _TRACED.search(ast.unparse(each)) for each in node.decorator_list
+            ) and not _is_generator(node)
+            if rewrites:
+                own = _locals(node)
+                body = [
+                    self.runtime_statement("began", node, ast.Constant(".".join(nested))),
+                    _at(_assign(_FAILED, ast.Constant(value=False)), node),
+                    *self.block(body, own),
+                    _at(
+                        ast.If(
+                            _name(_FAILED),
+                            [ast.Return(ast.Attribute(_name(NAME), "unknown", _LOAD))],
+                            [],
+                        ),
+                        node,
+                    ),
+                ]
+            node.body = [*docstring, *head, *body]
+            if in_function and entry is not None:
+                defined = ast.Call(_runtime("defined", node), [ast.Constant(number)], [])
+                node.decorator_list.append(_at(defined, node))
+            self.number = number if entry is not None else -1
+        finally:
+            self.names, self.in_function = names, in_function
+        return node
+
+    number: int = -1
+    """The number of the last function, -1 without an entry."""
+
+    def class_(self, node: ast.ClassDef) -> ast.stmt:
+        names, in_function = self.names, self.in_function
+        self.names = (*names, *(("<locals>",) if in_function else ()), node.name)
+        plain = all(_PLAIN_BASES.search(ast.unparse(base)) for base in node.bases)
+        if plain and not node.decorator_list:
+            self.in_function = False
+            for at, statement in enumerate(node.body):
+                if isinstance(statement, ast.FunctionDef) and not statement.name.startswith("__"):
+                    node.body[at] = self.function(statement)
+        self.names, self.in_function = names, in_function
+        return node
+
+    def loop(self, node: ast.For, own: frozenset[str]) -> Iterator[ast.stmt]:
+        """Yield a loop that asks for each iteration, and what is done after it."""
+        template = _template(node.target)
+        number = ast.Constant(node.lineno * 1000 + node.col_offset)
+        items = _thunk(_with_calls(node.iter))
+        node.iter = ast.Call(_runtime("turns", node), [number, items, template], [])
+        names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        listed = ast.Constant(cast("Any", tuple(sorted(names))))
+        values = ast.Call(_name("locals"), [], [])
+        note = self.runtime_statement("turned", node, number, values, listed)
+        body = self.block(node.body, own)
+        node.body = [ast.Try(body, [], [], [note])]
+        node.orelse = self.block(node.orelse, own)
+        yield self.handled(node, [node], own)
+        settle = [
+            _unless_unbound(
+                _assign(
+                    name,
+                    ast.Call(_runtime("settled"), [ast.Constant(name), _name(name)], []),
+                )
+            )
+            for name in sorted(names)
+            if name in own or (not self.in_function and name in _stored(node))
+        ]
+        if settle:
+            cut = ast.Call(_runtime("was_cut", node), [number], [])
+            yield _at(ast.If(cut, settle, []), node)
+
+    def context(self, node: ast.With, own: frozenset[str]) -> ast.stmt:
+        for item in node.items:
+            if not any(isinstance(n, _UNMOVABLE) for n in ast.walk(item.context_expr)):
+                expression = _thunk(_with_calls(item.context_expr))
+                template = _template(item.optional_vars) if item.optional_vars else _template(None)
+                call = ast.Call(_runtime("context", node), [expression, template], [])
+                item.context_expr = call
+        node.body = self.block(node.body, own)
+        return node
+
+    def runtime_statement(self, method: str, at: ast.stmt, *arguments: int | ast.expr) -> ast.stmt:
+        values = [a if isinstance(a, ast.expr) else ast.Constant(a) for a in arguments]
+        return _at(ast.Expr(ast.Call(_runtime(method, at), values, [])), at)
+
+
+_UNMOVABLE = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
+"""Expressions that cannot be evaluated in a function of their own."""
+
+
+def _with_calls(node: Node) -> Node:
+    """Return a node whose calls are announced."""
+    return cast("Node", _Calls().visit(node))
+
+
+def _thunk(node: ast.expr) -> ast.expr:
+    arguments = ast.arguments([], [], None, [], [], None, [])
+    return ast.copy_location(ast.Lambda(arguments, node), node)
+
+
+def _as_for(node: ast.While) -> ast.For:
+    """Return a `while` loop as an endless `for` loop that its condition ends."""
+    test = ast.Call(_runtime("goes_on"), [node.test], [])
+    leave = ast.If(ast.UnaryOp(ast.Not(), test), [ast.Break()], [])
+    endless = ast.Call(ast.Attribute(_name(NAME), "endless", _LOAD), [], [])
+    loop = ast.For(ast.Name(_TURN, _STORE), endless, [leave, *node.body], [])
+    at = ast.copy_location(loop, node)
+    ast.fix_missing_locations(at)
+    return at
+
+
+def _template(target: ast.expr | None) -> ast.expr:
+    """Return the structure that a target unpacks, as nested tuples of `None`."""
+    match target:
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            return ast.Tuple([_template(part) for part in parts], _LOAD)
+        case _:
+            return ast.Constant(None)
+
+
+def _locals(node: ast.FunctionDef) -> frozenset[str]:
+    """Return the names that a function binds itself."""
+    arguments = [a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)]
+    outside: set[str] = set()
+    for each in _own_nodes(node.body):
+        if isinstance(each, ast.Global | ast.Nonlocal):
+            outside.update(each.names)
+    stored = {name for statement in node.body for name in _stored(statement)}
+    return frozenset((*arguments, *stored)) - outside
+
+
+def _own_nodes(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
+    """Yield the nodes of statements, without those of functions and classes inside."""
+    queue: list[ast.AST] = [*body]
+    while queue:
+        node = queue.pop()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            queue.extend(ast.iter_child_nodes(node))
+
+
+def _stored(statement: ast.stmt) -> set[str]:
+    """Return the names that a statement binds."""
+    names: set[str] = set()
+    for node in _own_nodes([statement]):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()):
+                names.add(name)
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                names.add(name)
+            case ast.ClassDef(name=name):
+                names.add(name)
+            case ast.alias(name=full, asname=name):
+                names.add(name or full.partition(".")[0])
+            case ast.comprehension(target=target):
+                names -= {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
+            case _:
+                pass
+    return names - {"*", _ERROR, _FAILED, _TURN}
+
+
+def _changed(statement: ast.stmt) -> set[str]:
+    """Return the names of objects that a statement may change in place."""
+    names: set[str] = set()
+    for node in _own_nodes([statement]):
+        match node:
+            case ast.Call(func=called) if isinstance(_plain(called), ast.Attribute):
+                names.add(_root(called))
+            case ast.Attribute(ctx=ast.Store()) | ast.Subscript(ctx=ast.Store()):
+                names.add(_root(node))
+            case _:
+                pass
+    return names - {NAME, ""}
+
+
+def _plain(node: ast.expr) -> ast.expr:
+    """Return an expression without the call that records it."""
+    match node:
+        case ast.Call(func=ast.Name(id=instrumentation.NAME), args=[_, value]):
+            return _plain(value)
+        case _:
+            return node
+
+
+def _root(node: ast.expr) -> str:
+    """Return the name that an attribute or item is of; empty if there is none."""
+    node = _plain(node)
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = _plain(node.value)
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _read_and_bound(statement: ast.Assign) -> set[str]:
+    """Return the names that an assignment binds to the result of a call that takes them."""
+    value = _plain(statement.value)
+    if not isinstance(value, ast.Call):
+        return set()
+    taken = {
+        node.id
+        for argument in (*value.args, *(k.value for k in value.keywords))
+        for node in ast.walk(argument)
+        if isinstance(node, ast.Name)
+    }
+    return taken & _stored(statement)
+
+
+def _is_generator(node: ast.FunctionDef) -> bool:
+    return any(isinstance(each, ast.Yield | ast.YieldFrom) for each in _own_nodes(node.body))
+
+
+def _name(name: str) -> ast.Name:
+    return ast.Name(name, _LOAD)
+
+
+def _assign(name: str, value: ast.expr) -> ast.stmt:
+    return ast.Assign([ast.Name(name, _STORE)], value)
+
+
+def _unless_unbound(statement: ast.stmt, otherwise: ast.stmt | None = None) -> ast.stmt:
+    """Return a statement that does nothing if it reads a name that is not bound."""
+    handler = ast.ExceptHandler(_name("NameError"), None, [otherwise or ast.Pass()])
+    return ast.Try([statement], [handler], [], [])
+
+
+def _runtime(method: str, at: ast.AST | None = None) -> ast.expr:
+    node = ast.Attribute(_name(NAME), method, _LOAD)
+    return _at(node, at) if at is not None else node
+
+
+def _at(node: Node, at: ast.AST) -> Node:
+    """Place a new node, and those below it without a place, at another one."""
+    ast.copy_location(node, at)
+    for each in ast.walk(node):
+        has_place = isinstance(each, ast.expr | ast.stmt | ast.excepthandler)
+        if has_place and not hasattr(each, "lineno"):
+            ast.copy_location(each, at)
+    return node

@@ -1,0 +1,361 @@
+"""What rewritten code calls while a program runs dry."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import functools
+import itertools
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterator
+from types import CodeType, FrameType, FunctionType, MethodType
+from typing import Any
+
+import jax
+
+from jaxsight.tracer.compat import traces
+from jaxsight.tracer.dry_runs import captured
+from jaxsight.tracer.dry_runs.captured import Call
+from jaxsight.tracer.dry_runs.rewriting import NAME, NestedEntry
+from jaxsight.tracer.dry_runs.unknown import UNKNOWN, has_unknown, is_unknown, shaped_like
+from jaxsight.tracer.importing.placeholders import absence_of
+from jaxsight.tracer.interruptions import CancelledByServer, TookTooLong
+from jaxsight.tracer.isolation import code_origins
+
+logger = logging.getLogger(__name__)
+
+
+_TURNS = 64
+"""Maximum number of iterations of a loop: more than a model has layers."""
+_LOOP_SECONDS = 1.0
+"""Seconds after which a loop is left, so that one loop does not use up a program's time."""
+_CALLS = 3
+"""Maximum number of different calls that are kept of a function."""
+_END = object()
+
+
+class Runtime:
+    """The state of the dry runs of this process; outside of one, it changes nothing."""
+
+    unknown = UNKNOWN
+
+    def __init__(self) -> None:
+        self.calls: dict[str, list[Call]] = {}
+        """Calls of the file's functions, by qualified name."""
+        self.ran: dict[str, None] = {}
+        """The qualified names of the programs' functions that ran."""
+        self.imported: Callable[[], None] = lambda: None
+        """Called after imports, to rewrite the functions of new modules."""
+        self.entry_of: dict[CodeType, tuple[str, tuple[str, ...]]] = {}
+        """The file's functions by their codes: qualified name and parameters."""
+        self.original: dict[str, CodeType] = {}
+        """The codes of the file's nested functions before they were rewritten."""
+        self.missing: dict[str, None] = {}
+        """Modules that were not found."""
+        self._outer: Any = None
+        self._entries: dict[int, NestedEntry] = {}
+        self._functions: dict[int, object] = {}
+        self._decorated: dict[int, object] = {}
+        self._tainted: dict[int, object] = {}
+        self._turned: dict[tuple[int, int], list[dict[str, object]]] = {}
+        """The variables after the last two iterations, by the frame and the number of the loop."""
+        self._cut: set[tuple[int, int]] = set()
+        """Loops that were left early."""
+        self._changing: set[str] = set()
+
+    def install(self) -> None:
+        """Make this object available to rewritten code."""
+        setattr(builtins, NAME, self)
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Run a program dry under the current trace."""
+        outer = self._outer, self._tainted, self._turned, self._cut
+        self._outer, self._tainted, self._turned, self._cut = traces.current(), {}, {}, set()
+        try:
+            yield
+        finally:
+            self._outer, self._tainted, self._turned, self._cut = outer
+            self._functions.clear()
+            self._decorated.clear()
+            self._entries.clear()
+
+    def register(self, entries: list[NestedEntry], first: int) -> None:
+        """Note the functions of the file, whose calls are kept, by their numbers."""
+        self._entries |= dict(enumerate(entries, first))
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the current code is that of a program, not of a function that JAX traces."""
+        return self._outer is not None and traces.current() is self._outer
+
+    # Called by rewritten code, with short names.
+
+    def failed(self, error: BaseException) -> None:
+        """Let the program survive an error, unless it is not ours to catch."""
+        if not self.is_active or isinstance(
+            error, CancelledByServer | TookTooLong | GeneratorExit | MemoryError
+        ):
+            raise error
+        if isinstance(error, ModuleNotFoundError) and (absence := absence_of(error)) is not None:
+            self.missing[absence.name] = None
+        logger.debug("a statement failed: %r", error)
+
+        error.__traceback__ = None
+
+    def state(self, value: object) -> object:
+        """Return what a failed `state = step(state, …)` leaves: an object of many parts stays."""
+        keeps = not hasattr(value, "shape") and not isinstance(
+            value, bool | int | float | complex | str
+        )
+        return value if keeps else UNKNOWN
+
+    def changed(self, value: object) -> object:
+        """Return what a failed statement leaves of an object that it may have changed."""
+        if isinstance(value, list | dict | set | bytearray):
+            self._tainted[id(value)] = value
+            return UNKNOWN
+        return value
+
+    def call(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """Call a function; one of the file that JAX would trace with something unknown is noted."""
+        if self._outer is None or not (
+            any(map(has_unknown, args)) or any(map(has_unknown, kwargs.values()))
+        ):
+            return function(*args, **kwargs)
+        if is_unknown(function) or not self.is_active:
+            return function(*args, **kwargs)
+        below = _unwrapped(function)
+        if below is function or not isinstance(below, FunctionType):
+            return function(*args, **kwargs)
+        if self._note_partial(below, args, kwargs, sys._getframe(1)):
+            return UNKNOWN
+        return function(*args, **kwargs)
+
+    def _note_partial(
+        self, function: FunctionType, args: Any, kwargs: Any, frame: FrameType
+    ) -> bool:
+        own = self.entry_of.get(function.__code__)
+        number = next((n for n, f in self._functions.items() if f is function), None)
+        if number is not None and number in self._entries:
+            entry = self._entries[number]
+            own = entry.name, entry.entry.parameters
+        if own is None:
+            return False
+        name, parameters = own
+        values: dict[str, object] = dict(zip(parameters, args, strict=False))
+        values |= {key: value for key, value in kwargs.items() if key in parameters}
+        call = captured.call_of(values, self._tainted, *_place(frame))
+        if call is not None:
+            self._add(name, call, number)
+        return True
+
+    def began(self, name: str) -> None:
+        """Note that a function of the program runs outside of JAX's transformations."""
+        if self.is_active:
+            self.ran[name] = None
+
+    def entered(self, number: int, values: tuple[object, ...]) -> None:
+        """Note a call of a function of rewritten code."""
+        entry = self._entries.get(number)
+        if self._outer is not None and entry is not None and not traces.has_named_axes():
+            frame = sys._getframe(2)
+            self.note(entry.name, entry.entry.parameters, values, frame, number)
+
+    def note(
+        self,
+        name: str,
+        parameters: tuple[str, ...],
+        values: tuple[object, ...],
+        frame: FrameType | None,
+        number: int | None = None,
+    ) -> None:
+        """Note a call of a function of the file."""
+        if len(self.calls.get(name, ())) >= 2 * _CALLS:
+            return
+        by_name = dict(zip(parameters, values, strict=True))
+        if name.endswith(".__init__"):  # the object is what it makes
+            del by_name[parameters[0]]
+        call = captured.call_of(by_name, self._tainted, *_caller(frame))
+        if call is not None:
+            self._add(name, call, number)
+
+    def _add(self, name: str, call: Call, number: int | None) -> None:
+        if number is not None:
+            call.function = self._functions.get(number)
+            call.decorated = self._decorated.get(number)
+            if "<locals>" in name and not self._keeps_function(call):
+                return
+        calls = self.calls.setdefault(name, [])
+        if all(call.types != other.types for other in calls):
+            calls.append(call)
+            calls.sort(key=lambda each: (len(each.unknown), -each.elements))
+            del calls[_CALLS:]
+
+    def _keeps_function(self, call: Call) -> bool:
+        """Return whether a nested function can be traced after the dry run."""
+        if not isinstance(call.function, FunctionType):
+            return False
+        function = call.function
+        original = self.original.get(function.__qualname__)
+        if original is not None and original.co_freevars == function.__code__.co_freevars:
+            function.__code__ = original
+        if captured.holds_tracers(function):
+            try:
+                call.closure = captured.closed(function)
+            except Exception:  # noqa: BLE001 - user code, or an object that may hold tracers
+                return False
+        return True
+
+    def defined(self, number: int) -> Callable[[Any], Any]:
+        """Return a decorator that notes a nested function."""
+
+        def note(function: Any) -> Any:
+            if self._outer is not None and number in self._entries:
+                self._functions[number] = function
+                self._decorated.pop(number, None)
+            return function
+
+        return note
+
+    def decorated(self, number: int, value: object) -> None:
+        """Note what a nested function has become by its decorators."""
+        if number in self._functions and value is not self._functions[number]:
+            self._decorated[number] = value
+
+    def turns(self, loop: int, items: Callable[[], Any], template: object) -> Iterator[Any]:
+        """Yield the items of a loop; in a dry run only the first ones."""
+        if not self.is_active:
+            yield from items()
+            return
+        place = id(sys._getframe(1)), loop
+        self._turned[place] = []
+        self._cut.discard(place)
+        begin = time.monotonic()
+        iterator = self._tried(lambda: iter(items()), iter([UNKNOWN]))
+        for number in itertools.count():
+            item = self._tried(lambda: next(iterator, _END), _END if number else UNKNOWN)
+            if item is _END:
+                return
+            late = number > 1 and time.monotonic() - begin > _LOOP_SECONDS
+            if is_unknown(item) or number == _TURNS or late:
+                self._cut.add(place)
+            if number == _TURNS or late or (number and is_unknown(item)):
+                return
+            yield shaped_like(template) if is_unknown(item) else item
+
+    def _tried(self, function: Callable[[], Any], otherwise: object) -> Any:
+        """Return the result of a function, or something else if it fails."""
+        try:
+            return function()
+        except BaseException as error:  # noqa: BLE001 - user code
+            self.failed(error)
+            return otherwise
+
+    def endless(self) -> Iterator[None]:
+        """Return the items of a `while` loop."""
+        return itertools.repeat(None)
+
+    def goes_on(self, condition: object) -> bool:
+        """Return whether a `while` loop has another iteration."""
+        try:
+            return bool(condition)
+        except Exception:  # an array has no value here
+            if not self.is_active:
+                raise
+            return True
+
+    def turned(self, loop: int, names: dict[str, object], of: tuple[str, ...]) -> None:
+        """Note the variables after an iteration."""
+        notes = self._turned.get((id(sys._getframe(1)), loop))
+        if notes is not None and self.is_active:
+            notes.append({n: captured.signature(names[n]) for n in of if n in names})
+            del notes[:-2]
+
+    def was_cut(self, loop: int) -> bool:
+        """Return whether a loop was left early, and note which variables it changes."""
+        place = id(sys._getframe(1)), loop
+        if place not in self._cut:
+            return False
+        self._cut.discard(place)
+        notes = self._turned.pop(place, [])
+        last = notes[-1] if notes else {}
+        before = notes[0] if len(notes) > 1 else {}
+        self._changing = {n for n in last if n not in before or before[n] != last[n]}
+        return True
+
+    def settled(self, name: str, value: object) -> object:
+        """Return a variable after a loop that was left: unknown, if each iteration changes it."""
+        if name not in self._changing:
+            return value
+        if isinstance(value, list | dict | set):
+            self._tainted[id(value)] = value
+            return UNKNOWN
+        single = isinstance(value, bool | int | float | complex | str) or hasattr(value, "shape")
+        return UNKNOWN if single else value
+
+    def importing(self) -> contextlib.AbstractContextManager[Any]:
+        """Return a context in which the arrays of imported modules have values."""
+        return jax.ensure_compile_time_eval() if self.is_active else contextlib.nullcontext()
+
+    def context(
+        self, manager: Callable[[], Any], template: object
+    ) -> contextlib.AbstractContextManager[Any]:
+        """Return a context manager; one that cannot be entered has an unknown value."""
+        return _Context(self, manager, template) if self.is_active else manager()
+
+
+class _Context(contextlib.AbstractContextManager[Any]):
+    def __init__(self, runtime: Runtime, manager: Callable[[], Any], template: object) -> None:
+        self._runtime, self._make, self._template = runtime, manager, template
+        self._entered: Any = None
+
+    def __enter__(self) -> Any:
+        try:
+            manager = self._make()
+            value = manager.__enter__()
+        except BaseException as error:  # noqa: BLE001 - user code
+            self._runtime.failed(error)
+            return shaped_like(self._template)
+        self._entered = manager
+        return shaped_like(self._template) if is_unknown(value) else value
+
+    def __exit__(self, *error: object) -> Any:
+        return self._entered.__exit__(*error) if self._entered is not None else None
+
+
+def _unwrapped(function: Any) -> Any:
+    """Return the function under transformations, `partial`s and methods."""
+    for _ in range(16):
+        match function:
+            case functools.partial():
+                function = function.func
+            case MethodType():
+                function = function.__func__
+            case FunctionType():
+                inner = getattr(function, "__wrapped__", None)
+                if not callable(inner):
+                    return function
+                function = inner
+            case _:
+                inner = getattr(function, "__wrapped__", None)
+                if not callable(inner):
+                    return function
+                function = inner
+    return function
+
+
+def _place(frame: FrameType) -> tuple[str, int]:
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+def _caller(frame: FrameType | None) -> tuple[str, int]:
+    """Return where the nearest code of the project calls, from a frame outwards."""
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if code_origins.of_file(file.partition("§")[0]) == code_origins.USER:
+            return file, frame.f_lineno
+        frame = frame.f_back
+    return "", 0

@@ -1,0 +1,74 @@
+"""Run programs dry, and report what they call the functions of a file with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from jaxsight.recording.arguments import write_call
+from jaxsight.recording.notation import UnwritableError
+from jaxsight.tracer.dry_runs.captured import Call
+from jaxsight.tracer.failures import clean
+from jaxsight.tracer.job import Job
+from jaxsight.tracer.observation import display
+from jaxsight.tracer.states import linen
+from jaxsight.wire.chunks import chunk_of, line_in_chunk
+from jaxsight.wire.messages.replies import CallSeen, DryCalls
+from jaxsight.wire.messages.requests import DryRun
+
+_LEAVES = 8
+"""Maximum number of leaves shown of an argument."""
+
+
+def dry_run(job: Job[DryRun]) -> DryCalls:
+    """Run the programs of a request; the caller sets `files` and `caveats`."""
+    request = job.request
+    deadline = time.monotonic() + request.patience
+    seen: list[CallSeen] = []
+    missing: dict[str, None] = {}
+    functions: dict[str, int] = {}
+    for index, entry in enumerate(request.entries):
+        left = deadline - time.monotonic()
+        if left <= 0:
+            break
+        job.begin("dry run", entry.function or entry.file)
+        ran = job.module.dry_run(entry, left)
+        missing |= dict.fromkeys(ran.missing)
+        functions = {**dict.fromkeys(ran.ran, index), **functions}
+        for name, calls in ran.calls.items():
+            for number, call in enumerate(calls):
+                seen.append(_seen(job, name, index, number, call))
+    return DryCalls(request.id, tuple(seen), tuple(missing), tuple(functions.items()))
+
+
+def _seen(job: Job[DryRun], name: str, entry: int, number: int, call: Call) -> CallSeen:
+    values = {parameter: kept.value() for parameter, kept in call.arguments.items()}
+    inputs = tuple((each, clean(display.text(value, _LEAVES))) for each, value in values.items())
+    place = chunk_of(call.file)
+    line = line_in_chunk(place, call.line) if place is not None else call.line
+    text = ""
+    if not call.unknown and "<locals>" not in name and not name.endswith(".__init__"):
+        text = "\n".join(_written(values, job.module.namespace))
+    return CallSeen(
+        name,
+        entry,
+        number,
+        place["path"] if place is not None else call.file,
+        line,
+        inputs,
+        call.unknown,
+        text,
+        place["chunk"] if place is not None else "",
+    )
+
+
+def _written(values: dict[str, object], namespace: object) -> Iterator[str]:
+    """Yield the arguments as the lines of an example set; nothing if one of them has no form."""
+    if any(linen.is_module(value) for value in values.values()):
+        return
+    try:
+        written = write_call(values.items(), namespace)  # type: ignore[arg-type]
+    except UnwritableError:
+        return
+    if not written.unwritten:
+        yield written.text

@@ -1,0 +1,262 @@
+"""Stand-ins for what is not there: modules that no import finds, and data that was not loaded.
+
+A placeholder may be passed around: its attributes and items are placeholders, and it can be used in
+annotations, as a base class and as a decorator. An operation that needs its value raises one error,
+which says what is missing. So no answer depends on a placeholder silently, not even if the error is
+caught: `uses` has what raised.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+from types import BuiltinFunctionType, FrameType, FunctionType, ModuleType
+from typing import Any, NoReturn, cast
+
+from jaxsight.tracer.importing import frame_syntax
+from jaxsight.tracer.isolation import code_origins
+
+uses: dict[str, None] = {}
+"""What was needed and is missing, in clauses; whoever reads it clears it first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """Something that is missing; `name` is a module or a file, and `reason` is a clause."""
+
+    name: str
+    reason: str
+    raises: type[Exception]
+
+    def error(self) -> Exception:
+        """Return the error of whoever needs it."""
+        uses[self.reason] = None
+        error = self.raises(self.reason)
+        error.absence = self  # type: ignore[attr-defined]
+        return error
+
+
+def missing_module(error: ImportError, absolute: str, frame: FrameType) -> Placeholder | None:
+    """Return the placeholder of a module that an import statement has not found.
+
+    Args:
+        error: the import's error.
+        absolute: the name of the module.
+        frame: that of the statement.
+
+    Returns:
+        `None` if the error is about something else, or if code of the user handles it.
+    """
+    top = absolute.partition(".")[0]
+    if type(error) is not ModuleNotFoundError or error.name != top or top in sys.modules:
+        return None
+    if frame_syntax.handles_import_errors(frame):
+        return None
+    return Placeholder(_not_installed(top))
+
+
+def absence_of(error: BaseException) -> Absence | None:
+    """Return what is missing, if an error is about that: a module, a file, the network."""
+    known = getattr(error, "absence", None)
+    if isinstance(known, Absence):
+        return known
+    match error:
+        case ModuleNotFoundError(name=str(name)) if "." not in name and name not in sys.modules:
+            return _not_installed(name)
+        case FileNotFoundError(filename=str(name)):
+            return Absence(name, f"`{name}` does not exist", FileNotFoundError)
+        case FileNotFoundError():
+            return Absence("", _clause(error), FileNotFoundError)
+        case ConnectionError() | TimeoutError():
+            return _not_loaded(error)
+        case OSError() if type(error).__name__ in _NETWORK_ERRORS:
+            return _not_loaded(error)
+    return None
+
+
+_LONGEST = 100
+_NETWORK_ERRORS = frozenset({"RefusedError", "URLError", "gaierror", "ConnectionError"})
+
+
+def _not_installed(name: str) -> Absence:
+    return Absence(name, f"`{name}` is not installed", ModuleNotFoundError)
+
+
+def _not_loaded(error: BaseException) -> Absence:
+    return Absence("", f"data was not loaded: {_clause(error)}"[:_LONGEST], ConnectionError)
+
+
+def _clause(error: BaseException) -> str:
+    return " ".join(str(error).split()).replace("`", "'")[:_LONGEST].rstrip(".")
+
+
+class Placeholder:
+    """An object of which only its absence is known."""
+
+    __slots__ = ("_absence", "_decorated", "_is_module")
+
+    def __init__(self, absence: Absence, decorated: Any = None, is_module: bool = True) -> None:
+        object.__setattr__(self, "_absence", absence)
+        object.__setattr__(self, "_decorated", decorated)
+        object.__setattr__(self, "_is_module", is_module)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__wrapped__" and self._decorated is not None:
+            return self._decorated
+        if name == "__jax_array__":
+            raise self._absence.error()
+        private = name.startswith("_") and not (self._is_module and not name.startswith("__"))
+        if private and name != "__version__":
+            raise AttributeError(name)
+        if name in _OF_ARRAYS and not self._is_module:
+            raise self._absence.error()
+        return self._part()
+
+    def _part(self) -> Placeholder:
+        return Placeholder(self._absence, is_module=False)
+
+    def __getitem__(self, key: object) -> Placeholder:
+        return self._part()
+
+    def __or__(self, other: object) -> Placeholder:
+        return self._part()
+
+    __ror__ = __or__
+
+    def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
+        plain = all(isinstance(base, Placeholder) or type(base) is type for base in bases)
+        kind = _MissingClass if plain else type
+        absence = self._absence
+
+        def refuse(cls: type, *args: object, **kwargs: object) -> NoReturn:
+            raise absence.error()
+
+        def accept(cls: Any, **kwargs: object) -> None:
+            pass
+
+        members = {"__new__": refuse, "__init_subclass__": classmethod(cast("Any", accept))}
+        return (kind("Missing", (), {**members, "_missing": absence}),)
+
+    def __call__(self, *args: Any, **kwargs: object) -> Placeholder:
+        """Return a placeholder where a decorator is called; any other call needs the object."""
+        if not frame_syntax.decorates(sys._getframe(1)):
+            raise self._absence.error()
+        function = args[0] if len(args) == 1 and not kwargs else None
+        decorated = function if callable(function) else None
+        return Placeholder(self._absence, decorated, is_module=False)
+
+    def __eq__(self, other: object) -> bool:
+        """Need the value, unless Python's own library compares objects, as `inspect` does."""
+        asking = sys._getframe(1).f_code.co_filename
+        if code_origins.of_file(asking) != code_origins.PYTHON:
+            raise self._absence.error()
+        return self is other
+
+    def __repr__(self) -> str:
+        return f"<{self._absence.reason}>"
+
+    __hash__ = object.__hash__
+
+
+class _MissingClass(type):
+    """The class of a class that derives from a missing one."""
+
+    _missing: Absence
+
+    def __getattr__(cls, name: str) -> object:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise cls._missing.error()
+
+
+def stand_in(bindings: Mapping[str, object], reason: str) -> bool:
+    """Return whether one of these names is bound to a placeholder of what is missing."""
+    return any(
+        isinstance(value, Placeholder) and value._absence.reason == reason
+        for value in bindings.values()
+    )
+
+
+def opened(value: object) -> object:
+    """Return the function that a missing decorator was given; any other value itself."""
+    while isinstance(value, Placeholder):
+        inner = getattr(value, "__wrapped__", None)
+        if inner is None:
+            break
+        uses[value._absence.reason] = None
+        value = inner
+    return value
+
+
+def may_change(text: str, names: Mapping[str, object]) -> bool:
+    """Return whether a statement that needs something missing may change objects of the module.
+
+    It may if it hands one on, or calls a module for nothing but its effects. What it assigns to
+    names is not meant, nor are effects of what is missing itself.
+    """
+    return any(_changes_by_name(statement, names) for statement in frame_syntax.tree(text).body)
+
+
+def _changes_by_name(statement: ast.stmt, names: Mapping[str, object]) -> bool:
+    match statement:
+        case ast.Import() | ast.ImportFrom() | ast.FunctionDef() | ast.AsyncFunctionDef():
+            return False
+        case ast.ClassDef():
+            return False
+        case ast.Assign(targets=targets):
+            return not all(map(_is_of_names, targets))
+        case ast.AnnAssign(target=target):
+            return not _is_of_names(target)
+        case ast.Expr(value=ast.Call(func=called)) if _root(called, names) is ModuleType:
+            return True
+    read = (node.id for node in ast.walk(statement) if isinstance(node, ast.Name))
+    return any(_is_mutable(names[name]) for name in read if name in names)
+
+
+def _is_mutable(value: object) -> bool:
+    if isinstance(value, _UNCHANGED):
+        return False
+    return type(value).__module__.partition(".")[0] not in ("jax", "jaxlib")
+
+
+def _root(called: ast.expr, names: Mapping[str, object]) -> type:
+    while isinstance(called, ast.Attribute | ast.Call | ast.Subscript):
+        called = called.func if isinstance(called, ast.Call) else called.value
+    return type(names.get(called.id)) if isinstance(called, ast.Name) else type(None)
+
+
+def _is_of_names(target: ast.expr) -> bool:
+    if isinstance(target, ast.Tuple | ast.List):
+        return all(map(_is_of_names, target.elts))
+    return isinstance(target.value if isinstance(target, ast.Starred) else target, ast.Name)
+
+
+_UNCHANGED = (
+    *(bool, int, float, complex, str, bytes, type(None), range, PurePath, Placeholder, type),
+    *(FunctionType, BuiltinFunctionType, ModuleType),
+)
+"""Classes of objects that a call does not change."""
+
+_OF_ARRAYS = frozenset({"shape", "dtype", "ndim", "aval", "weak_type", "sharding"})
+"""Attributes that JAX and NumPy read of a value instead of failing."""
+
+_NEEDING = """
+    bool int float complex index str format bytes fspath len iter next reversed contains
+    lt le gt ge neg pos abs invert add sub mul matmul truediv floordiv mod divmod pow
+    lshift rshift and xor radd rsub rmul rmatmul rtruediv rfloordiv rmod rdivmod rpow rlshift
+    rrshift rand rxor iadd isub imul imatmul itruediv ifloordiv imod ipow iand ior ixor
+    setattr delattr setitem delitem enter exit aenter aexit await aiter anext
+    instancecheck subclasscheck array
+"""
+"""Special methods that need the object's value."""
+
+
+def _refuse(self: Placeholder, *args: object, **kwargs: object) -> NoReturn:
+    raise self._absence.error()
+
+
+for _name in _NEEDING.split():
+    setattr(Placeholder, f"__{_name}__", _refuse)

@@ -1,0 +1,115 @@
+"""Flax Linen: modules without their variables, and their methods as functions of variables.
+
+Public API of `flax.linen.Module` and its errors; `clone(_deep_clone, _reset_names)` as
+`Module.unbind` has it (flax/linen/module.py, 0.8 to 0.12).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+_NEEDED = re.compile(r'needs PRNG for "(\w+)"')
+"""The stream of random numbers that is missing (`flax.errors.InvalidRngError`)."""
+_STREAMS = 4
+"""Maximum number of streams of random numbers besides that of parameters."""
+
+
+def is_module(value: object) -> bool:
+    """Return whether a value is a module of Linen."""
+    return any(
+        kind.__name__ == "Module" and kind.__module__ == "flax.linen.module"
+        for kind in type(value).__mro__
+    )
+
+
+def is_bound(value: Any) -> bool:
+    """Return whether a value is a module that has variables, as in its methods."""
+    return is_module(value) and getattr(value, "scope", None) is not None
+
+
+def unbound(module: Any) -> Any:
+    """Return an equal module without variables."""
+    return module.clone(_deep_clone=True, _reset_names=True, name=None)
+
+
+def applied(
+    module: Any, method: str, args: tuple[object, ...], kwargs: dict[str, object]
+) -> tuple[Callable[..., object], tuple[object, ...], dict[str, object]]:
+    """Return a method as a function of the module's variables, with its arguments.
+
+    The variables are those that initializing the module with these arguments creates, and they have
+    no values. Collections other than parameters may be updated; they are results then.
+    """
+    streams: dict[str, object] = {}
+    key = jax.eval_shape(lambda: jax.random.key(0))
+
+    def made(keys: Any, args: Any, kwargs: Any) -> Any:
+        return module.init(keys, *args, method=method, **kwargs)
+
+    def run(variables: Any, args: Any, kwargs: Any, keys: Any) -> Any:
+        updated = [name for name in variables if name != "params"]
+        return module.apply(
+            variables, *args, rngs=keys, method=method, mutable=updated or False, **kwargs
+        )
+
+    variables = _with_streams(
+        lambda keys: _shapes(made, {"params": key, **keys}, args, kwargs), streams, key
+    )
+    streams.clear()
+    _with_streams(lambda keys: _shapes(run, variables, args, kwargs, keys), streams, key)
+
+    own = getattr(type(module), method)
+
+    @functools.wraps(own, updated=())
+    def call(variables: Any, *args: Any, **kwargs: Any) -> Any:
+        keys = kwargs.pop("rngs", {})
+        return run(variables, args, kwargs, keys)
+
+    parameters = list(inspect.signature(own).parameters.values())[1:]
+    kinds = inspect.Parameter
+    first = kinds("variables", kinds.POSITIONAL_ONLY)
+    place = next(
+        (at for at, each in enumerate(parameters) if each.kind is kinds.VAR_KEYWORD),
+        len(parameters),
+    )
+    if streams:
+        parameters.insert(place, kinds("rngs", kinds.KEYWORD_ONLY))
+        kwargs = {**kwargs, "rngs": streams}
+    del call.__wrapped__
+    call.__signature__ = inspect.Signature([first, *parameters])  # type: ignore[attr-defined]
+    return call, (variables, *args), kwargs
+
+
+def _shapes(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return the shapes of a result; arguments other than arrays are passed as they are."""
+    structure: jax.tree_util.PyTreeDef
+    leaves, structure = jax.tree_util.tree_flatten(arguments)
+    places = [at for at, leaf in enumerate(leaves) if hasattr(leaf, "dtype")]
+
+    def call(arrays: list[object]) -> Any:
+        full = list(leaves)
+        for at, array in zip(places, arrays, strict=True):
+            full[at] = array
+        return function(*structure.unflatten(full))
+
+    return jax.eval_shape(call, [leaves[at] for at in places])
+
+
+def _with_streams(
+    run: Callable[[dict[str, object]], Any], streams: dict[str, object], key: object
+) -> Any:
+    """Return the result of a function with the streams of random numbers that it asks for."""
+    while True:
+        try:
+            return run(streams)
+        except Exception as error:
+            needed = _NEEDED.search(str(error))
+            if needed is None or needed[1] in streams or len(streams) == _STREAMS:
+                raise
+            streams[needed[1]] = key
