@@ -108,7 +108,7 @@ def test_nothing_examined_has_an_exit_status_of_its_own(folder: Path) -> None:
 
 
 def test_the_time_for_proposals_is_limited(folder: Path) -> None:
-    done = jaxsight("check", "assumed.py", "--proposal-time", "0", "--verbose", cwd=folder)
+    done = jaxsight("check", "assumed.py", "--inputs-time", "0", "--verbose", cwd=folder)
     assert done.returncode == 3
     assert "note: assumed.py:4: `stable` is not examined: no example inputs\n" in done.stdout
 

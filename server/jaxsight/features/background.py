@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
 from collections.abc import Callable
@@ -142,25 +143,27 @@ class Background:
     async def settle(self, path: str, *, only: str = "", patience: float = BUDGET) -> float:
         """Find the inputs of a document's functions now, in the order of the background.
 
-        Returns the seconds that proposals took.
+        Returns the seconds that it took to find those that nobody wrote.
 
         Args:
             path: an open document.
             only: the function to propose inputs for, by default each that is worth it.
-            patience: seconds after which no further proposals are tried.
+            patience: seconds after which no program is run and no further proposal tried.
         """
         self.stop(path)
         engine = self._engine
         if (document := await engine.documents.read(path)) is None:
             return 0.0
         await self._trace_all(document)
-        await self._run_dry(document)
-        settings = engine.projects.of(path).settings
-        if not (settings.propose_inputs and settings.examples_assumed) or patience <= 0:
-            return 0.0
-        began = asyncio.get_running_loop().time()
-        await assume(engine, path, patience, only)
-        return asyncio.get_running_loop().time() - began
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                await self._run_dry(document)
+        settings, left = engine.projects.of(path).settings, began + patience - clock()
+        if settings.propose_inputs and settings.examples_assumed and left > 0:
+            await assume(engine, path, left, only)
+        return clock() - began
 
     async def _trace_functions(self, document: Document, *, from_callers: bool) -> bool:
         """Trace functions of a document without an answer; return whether all could be asked.

@@ -39,16 +39,27 @@ FAILED = "internal-error"
 """The code for a file whose check failed because of an error in jaxsight."""
 
 _SHARE = 4
-"""A file has at most this part of the time that is left for proposals: others follow."""
+"""A file has at most so many times its even share of the time that is left for inputs."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class Budget:
-    """The seconds in which proposed inputs are tried, in all files together."""
+    """The seconds in which inputs that nobody wrote are looked for, in all files together."""
 
     left: float
+    files: int
+    """The number of files that are still to be checked."""
+
+    @property
+    def share(self) -> float:
+        """The seconds for one file: some files need none."""
+        return min(self.left, _SHARE * self.left / max(self.files, 1))
+
+    def spend(self, seconds: float) -> None:
+        """Take the seconds that a file needed."""
+        self.left = max(self.left - seconds, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +131,7 @@ async def check_file(run: CommandRun, text: Text, options: CheckOptions) -> Chec
         )
     finally:
         run.session.close(path)
+        options.budget.files -= 1
 
 
 async def _checked(
@@ -164,9 +176,8 @@ async def _settle(run: CommandRun, path: str, options: CheckOptions) -> None:
     """Wait for the inputs of a file's functions, as long as the time for proposals lasts."""
     if run.inputs is not Inputs.ALL:
         return
-    patience = options.budget.left / _SHARE
-    spent = await run.get(run.session.settle_inputs(path, patience=patience))
-    options.budget.left = max(options.budget.left - spent, 0)
+    budget = options.budget
+    budget.spend(await run.get(run.session.settle_inputs(path, patience=budget.share)))
 
 
 def _caveats(finding: Finding, functions: Sequence[Completeness]) -> tuple[Caveat, ...]:

@@ -121,12 +121,12 @@ StdinFilename = Annotated[
     typer.Option(metavar="FILE", help="Name of the file that stdin has, for settings and imports."),
 ]
 
-ProposalTime = Annotated[
+InputsTime = Annotated[
     float,
     typer.Option(
         metavar="SECONDS",
         min=0,
-        help="Time limit for trying proposed inputs, in all files together.",
+        help="Time limit for finding inputs that nobody wrote, in all files together.",
     ),
 ]
 
@@ -157,7 +157,7 @@ async def check(
     python: Python = None,
     allow: Allow = None,
     which: WhichInputs = Inputs.ALL,
-    proposal_time: ProposalTime = 120.0,
+    inputs_time: InputsTime = 120.0,
     stdin_filename: StdinFilename = None,
     verbose: Verbose = False,
 ) -> int:
@@ -179,9 +179,9 @@ async def check(
     """
     fix_log = FixLog(unsafe=unsafe_fixes) if fix or unsafe_fixes else None
     with_fixes = output_format is Format.JSON
-    budget = Budget(proposal_time)
-    options = CheckOptions(budget, fix_log, with_fixes, verify_import, verify_timeout)
     files = list(texts(paths or [Path()], stdin_filename))
+    budget = Budget(inputs_time, len(files))
+    options = CheckOptions(budget, fix_log, with_fixes, verify_import, verify_timeout)
     if fix_log is not None and any(not file.is_fixable for file in files if file.is_argument):
         raise CommandError("fixes are applied to Python files only, not to stdin and notebooks")
     rules = {"select": _codes("--select", select), "ignore": _codes("--ignore", ignore)}
