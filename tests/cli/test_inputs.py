@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,9 @@ def test_kernels_of_assumed_inputs_say_so(folder: Path) -> None:
     inputs = json.loads(done.stdout)["inputs"]
     assert (inputs["origin"], inputs["assumed"]) == ("assumed", True)
     assert inputs["description"].startswith("logits: f32[")
+    table = jaxsight("kernels", "assumed.py:stable", cwd=folder).stdout.splitlines()
+    assert re.match(r"assumed inputs: logits: f32\[\w+, \w+\], labels: .* where \w+=\d", table[0])
+    assert table[1].endswith(" with assumed sizes")
 
 
 def test_written_inputs_are_neither_recorded_nor_called_nor_assumed(folder: Path) -> None:

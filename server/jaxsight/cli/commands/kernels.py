@@ -18,6 +18,7 @@ from jaxsight.cli.output.printing import Printer, Table, cells, print_document, 
 from jaxsight.cli.sources.arguments import Address, parse_address, read_source
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.cli.trusted_paths import hosts
+from jaxsight.features import assumptions
 from jaxsight.features.findings import inputs
 from jaxsight.features.inlay_hints.kernels import SIGN
 from jaxsight.features.kernels import launches, modules
@@ -143,7 +144,7 @@ async def kernels(
         return 0
     # Graphs and HLO are input of other programs: notes go to stderr.
     notes = printer if form == table else Printer(stderr=True)
-    print_inputs(notes, after[0].view)
+    print_inputs(notes, after[0].view, sizes=True)
     print_notes(notes, str(address.path), after[0].view.caveats)
     if before and isinstance(baseline, Address):
         print_notes(notes, str(baseline.path), before[0].view.caveats)
@@ -280,7 +281,8 @@ def _as_svg(kernels: Kernels) -> str:
 def _print_summary(printer: Printer, address: Address, kernels: Kernels) -> None:
     """Print the figures of the whole program, and notes."""
     compiled, target = kernels.compiled, kernels.target
-    title = f"{SIGN} {address.function}: {headline(compiled, target)}"
+    figures_of = f"{headline(compiled, target)}{assumptions.figures(kernels.view)}"
+    title = f"{SIGN} {address.function}: {figures_of}"
     printer.print(styled((one_line(title), "bold")))
     made_by = f"{origin(compiled, target)}, jaxlib {compiled.jaxlib}"
     for note in (made_by, *memory_lines(kernels), *compiled.notes, *kernels.graph.notes):

@@ -10,11 +10,12 @@ from jaxsight.cli.output.printing import Printer, styled
 from jaxsight.cli.output.reports.reported import ExaminedFile, Incomplete, Refused
 from jaxsight.cli.output.reports.text import shown_path
 from jaxsight.cli.sources.notebooks import Cells
-from jaxsight.features import caveats
+from jaxsight.features import assumptions, caveats
 from jaxsight.features.caveats import Completeness
 from jaxsight.features.findings import inputs
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.slicing.caveat import Caveat
+from jaxsight.text.inert import one_line
 
 _NAMED = 3
 """Functions that a line lists; the rest are counted."""
@@ -42,9 +43,19 @@ def print_notes(printer: Printer, path: str, function_caveats: Sequence[Caveat])
         print_note(printer, note(path, caveat))
 
 
-def print_inputs(printer: Printer, view: View) -> None:
-    """Print where inputs are from that the user did not write: `inputs: as recorded`."""
+def print_inputs(printer: Printer, view: View, *, sizes: bool = False) -> None:
+    """Print where inputs are from that the user did not write: `inputs: as recorded`.
+
+    Args:
+        printer: where to print.
+        view: the traced function.
+        sizes: whether assumed sizes are listed, for figures that follow from them.
+    """
     if inputs.is_written(view):
+        return
+    if view.assumed and sizes:
+        header = one_line(assumptions.header(view.answer.question, view.size_names))
+        print_note(printer, header)
         return
     assumed = inputs.origin(view) == inputs.ASSUMED
     label = "assumed inputs:" if assumed else "inputs:"
