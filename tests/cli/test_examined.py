@@ -111,6 +111,7 @@ def test_the_time_for_proposals_is_limited(folder: Path) -> None:
     done = jaxsight("check", "assumed.py", "--inputs-time", "0", "--verbose", cwd=folder)
     assert done.returncode == 3
     assert "note: assumed.py:4: `stable` is not examined: no example inputs\n" in done.stdout
+    assert "note: the time limit for inputs was reached in some files" in done.stderr
 
 
 def test_sarif_and_github_say_that_nothing_was_examined(folder: Path) -> None:

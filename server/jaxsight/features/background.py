@@ -148,7 +148,7 @@ class Background:
         Args:
             path: an open document.
             only: the function to propose inputs for, by default each that is worth it.
-            patience: seconds after which no program is run and no further proposal tried.
+            patience: seconds after which no further proposal is tried; programs run for half of it.
         """
         self.stop(path)
         engine = self._engine
@@ -158,7 +158,7 @@ class Background:
         clock = asyncio.get_running_loop().time
         began = clock()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(patience / 2):  # proposals have the rest
                 await self._run_dry(document)
         settings, left = engine.projects.of(path).settings, began + patience - clock()
         if settings.propose_inputs and settings.examples_assumed and left > 0:

@@ -51,6 +51,8 @@ class Budget:
     left: float
     files: int
     """The number of files that are still to be checked."""
+    is_reached: bool = False
+    """Whether a file needed more than its share."""
 
     @property
     def share(self) -> float:
@@ -59,6 +61,7 @@ class Budget:
 
     def spend(self, seconds: float) -> None:
         """Take the seconds that a file needed."""
+        self.is_reached |= seconds >= self.share / 2
         self.left = max(self.left - seconds, 0)
 
 

@@ -26,6 +26,7 @@ from jaxsight.cli.errors import FOUND, NOTHING_EXAMINED, CommandError
 from jaxsight.cli.execution import command
 from jaxsight.cli.options import Allow, Inputs, Python, WhichInputs
 from jaxsight.cli.output import notes
+from jaxsight.cli.output.notes import print_note
 from jaxsight.cli.output.printing import Printer, print_document, print_json
 from jaxsight.cli.output.reports import machine, text
 from jaxsight.cli.output.reports.reported import Reported, misses, origins, totals
@@ -139,6 +140,8 @@ Verbose = Annotated[
     ),
 ]
 
+_TIME_IS_UP = "note: the time limit for inputs was reached in some files; raise --inputs-time"
+
 
 @command
 async def check(
@@ -198,6 +201,8 @@ async def check(
     if baseline is not None:
         total.reported = _new_findings(baseline, total.reported)
     _print(total, output_format, pythons, with_verified=verify_import, verbose=verbose)
+    if budget.is_reached and misses(total.examined):
+        print_note(Printer(stderr=True), _TIME_IS_UP)
     return _status(total, has_run_tests=bool(calls))
 
 
