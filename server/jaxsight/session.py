@@ -15,6 +15,7 @@ from jaxsight.events import Consent, Event
 from jaxsight.features import code_actions, completion, named_function
 from jaxsight.features.background import Background
 from jaxsight.features.call_hierarchy import TracedCalls, traced_calls
+from jaxsight.features.findings.examined import Examination, examined
 from jaxsight.features.findings.findings import Findings, findings
 from jaxsight.features.fixes.scheduler import FixScheduler
 from jaxsight.features.fixes.verifier import Fix
@@ -24,6 +25,7 @@ from jaxsight.features.lenses import inputs_range, lenses
 from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Panel, Repro, Shown
 from jaxsight.features.panel.panel import panel
 from jaxsight.features.proposals import actions as proposing
+from jaxsight.features.proposals.assumed import BUDGET
 from jaxsight.features.recording.actions import Plan as RunPlan
 from jaxsight.features.recording.actions import UntilSeen
 from jaxsight.features.recording.until_seen import Outcome, Seen
@@ -101,9 +103,11 @@ class Session:
         """Let what nobody waits for wait: a message of the client has arrived."""
         self.engine.turns.attend()
 
-    def open(self, path: str, text: str) -> None:
-        """Open a document; its functions are traced in the background from now on."""
+    def open(self, path: str, text: str, *, in_background: bool = True) -> None:
+        """Open a document; its functions are traced in the background from now on, by default."""
         self.engine.documents.open(path, text)
+        if not in_background:
+            return
         self._background.schedule(path)
         self._background.schedule_importers(path)
 
@@ -245,6 +249,18 @@ class Session:
 
     # What the terminal asks
 
+    async def settle_inputs(self, path: str, *, only: str = "", patience: float = BUDGET) -> float:
+        """Wait for the example inputs of a file's functions; see `Background.settle`."""
+        return await self._background.settle(path, only=only, patience=patience)
+
+    async def why_not_examined(self, path: str, function: str) -> str:
+        """Return why a function was not examined; empty if it was, or if there is none."""
+        return next((e.reason for e in await examined(self.engine, path, function)), "")
+
+    async def examined(self, path: str) -> list[Examination]:
+        """Return which functions of a file were examined, and why others were not."""
+        return await examined(self.engine, path)
+
     async def view(self, path: str, function: str) -> View:
         """Return the answer about one function; raise `LookupError` if there is none."""
         return await named_function.view_of(self.engine, path, function)
@@ -272,15 +288,6 @@ class Session:
         document = self.engine.documents.now(path)
         subjects = self.engine.documents.subjects(document) if document is not None else ()
         return [subject.name for subject in subjects]
-
-    async def settle_inputs(self, path: str) -> None:
-        """Wait until it is known what programs of the project call a file's functions with.
-
-        The functions are traced before, because calls in programs replace inputs that fail.
-        """
-        if (document := await self.engine.documents.read(path)) is not None:
-            await self.engine.traces.views(document, None)
-            await self.engine.dry_runs.settle(path)
 
     # Choices
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jaxsight.cli.arguments import Address, parse_address, python_files, read_source
 from jaxsight.cli.errors import CommandError
+from jaxsight.cli.sources.arguments import Address, parse_address, python_files, read_source
 
 
 @pytest.fixture(autouse=True)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from jaxsight.cli.output.reports import machine
-from jaxsight.cli.output.reports.reported import Incomplete, Refused, Reported
+from jaxsight.cli.output.reports.reported import ExaminedFile, Incomplete, Refused, Reported
+from jaxsight.cli.sources.notebooks import Cells
 from jaxsight.features.caveats import Completeness
+from jaxsight.features.findings.examined import Examination
 from jaxsight.features.kernels.uncompiled import Uncompiled
 from jaxsight.rules.finding import Finding, Severity
 from jaxsight.source.slicing.caveat import Caveat
@@ -40,6 +42,7 @@ def test_json_has_the_keys_of_ruff_and_counts_from_one() -> None:
             "url": "https://example.org/JX401",
             "fix": None,
             "severity": "error",
+            "assumed_inputs": None,
             "complete": True,
             "caveats": [],
         }
@@ -120,12 +123,12 @@ def test_sarif_has_no_result_but_a_notification_for_what_was_left_out() -> None:
     assert run["results"] == []
     [invocation] = run["invocations"]
     assert invocation["executionSuccessful"] is True
-    [notification] = invocation["toolExecutionNotifications"]
+    [summary, notification] = invocation["toolExecutionNotifications"]
     assert (notification["level"], notification["message"]) == ("note", {"text": WORDS})
     [location] = notification["locations"]
     assert location["physicalLocation"]["region"] == {"startLine": 120}
-    [complete] = machine.as_sarif(reported())["runs"]
-    assert "invocations" not in complete
+    assert notification["descriptor"] == {"id": "incomplete"}
+    assert summary["message"] == {"text": "no functions to examine"}
 
 
 def refused() -> list[Refused]:
@@ -167,10 +170,86 @@ def test_github_has_a_notice_for_each_function_that_was_not_compiled() -> None:
 def test_sarif_has_a_notification_for_each_function_that_was_not_compiled() -> None:
     [run] = machine.as_sarif([], refused=refused())["runs"]
     assert run["results"] == []
-    [notification] = run["invocations"][0]["toolExecutionNotifications"]
+    [_, notification] = run["invocations"][0]["toolExecutionNotifications"]
     assert notification["message"] == {"text": NOT_COMPILED}
     [location] = notification["locations"]
     assert location["physicalLocation"]["region"] == {"startLine": 5}
+
+
+def examined() -> list[ExaminedFile]:
+    """A file with a function that was examined, one that was not, and a test."""
+    places = [Range(Position(line, 4), Position(line, 5)) for line in (0, 4, 8)]
+    functions = (
+        Examination("f", places[0], "assumed", "x: f32[B,D]"),
+        Examination("g", places[1], kind="untried", reason="no example inputs"),
+        Examination("test_g", places[2], kind="program", reason="it is a test"),
+    )
+    return [ExaminedFile("/project/a.py", functions)]
+
+
+def test_json_has_an_object_for_each_file_with_what_was_examined() -> None:
+    start = {"row": 1, "column": 1}
+    [one] = machine.as_json([], examined=examined())
+    functions = one.pop("functions")
+    assert one == {
+        "code": "examined",
+        "message": "examined 1 of 2 functions (1 assumed)",
+        "help": None,
+        "notes": [],
+        "data": None,
+        "filename": "/project/a.py",
+        "location": start,
+        "end_location": start,
+        "url": None,
+        "fix": None,
+        "severity": "information",
+        "origins": {"assumed": 1},
+    }
+    assert functions[0] == {
+        "function": "f",
+        "location": {"row": 1, "column": 5},
+        "end_location": {"row": 1, "column": 6},
+        "examined": True,
+        "origin": "assumed",
+        "inputs": "x: f32[B,D]",
+        "kind": None,
+        "reason": None,
+    }
+    assert [(f["examined"], f["kind"], f["reason"]) for f in functions[1:]] == [
+        (False, "untried", "no example inputs"),
+        (False, "program", "it is a test"),
+    ]
+
+
+def test_sarif_has_a_notification_for_each_function_that_was_not_examined() -> None:
+    [run] = machine.as_sarif([], examined=examined())["runs"]
+    summary, missed = run["invocations"][0]["toolExecutionNotifications"]
+    assert summary == {
+        "descriptor": {"id": "examined"},
+        "level": "note",
+        "message": {"text": "examined 1 of 2 functions (1 assumed)"},
+        "properties": {"origins": {"assumed": 1}, "not_examined": {"untried": 1}},
+    }
+    assert missed["message"] == {"text": "`g` is not examined: no example inputs"}
+    [location] = missed["locations"]
+    assert location["physicalLocation"]["region"] == {"startLine": 5}
+
+
+CELLS = Cells((2, 4), (0, 1))
+"""Two cells of code: one line, and the rest."""
+
+
+def test_lines_of_a_notebook_are_those_of_its_cells() -> None:
+    in_cell = [replace(reported("/project/a.ipynb")[0], cells=CELLS, caveats=(CAVEAT,))]
+    [one] = machine.as_json(in_cell)
+    assert (one["cell"], one["location"]) == (4, {"row": 1, "column": 12})
+    assert one["caveats"] == [{"cell": 4, "line": 119, "reason": WORDS}]
+    [result] = machine.as_sarif(in_cell)["runs"][0]["results"]
+    assert result["message"]["text"].startswith("cell 4:1: not known")
+    assert "region" not in result["locations"][0]["physicalLocation"]
+    assert machine.as_github(in_cell).startswith(
+        "::error title=jaxsight (JX401),file=/project/a.ipynb::cell 4:1: not known"
+    )
 
 
 def test_no_findings_are_an_empty_list_of_json() -> None:

@@ -135,9 +135,10 @@ def test_check_has_a_note_for_each_statement_with_the_functions_it_may_affect(
 def test_json_of_check_has_the_functions_that_leave_something_out(project: Path) -> None:
     done = jaxsight("check", "--output-format", "json", cwd=project)
     assert done.returncode == 0
-    found = json.loads(done.stdout)
+    *found, examined = json.loads(done.stdout)
     assert [one["function"] for one in found] == ["scaled", "halved"]
     assert all(completeness(one) == INCOMPLETE for one in found)
+    assert examined["code"] == "examined"
 
 
 @pytest.mark.slow

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from jaxsight.cli.arguments import python_files, read_source
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.output.file_writing import write_file
+from jaxsight.cli.sources.arguments import python_files, read_source
 from tests.cli.test_commands import jaxsight
 
 

@@ -83,7 +83,8 @@ def main(
 ) -> None:
     """Show how JAX traces and compiles your functions: shapes, jaxprs, kernels and errors.
 
-    Functions are traced with the example inputs in their docstrings:
+    Functions are traced with the example inputs in their docstrings, else as they
+    are called, else with assumed inputs:
 
         def f(x):
             \"\"\"Return twice the sine.

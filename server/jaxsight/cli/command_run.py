@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from jaxsight.cli.errors import PYTHON_OPTION, CommandError, about_python_option
+from jaxsight.cli.options import Inputs
 from jaxsight.cli.output.notes import print_note
 from jaxsight.cli.output.printing import Printer, Spinner, Text, styled
 from jaxsight.cli.trusted_paths import trust_paths
@@ -36,10 +37,12 @@ class CommandRun:
         errors: Printer,
         spinner: Spinner | None,
         *,
+        inputs: Inputs = Inputs.ALL,
         is_python_option: bool = False,
     ) -> None:
         """Use a session; `is_python_option`: `--python` has chosen the interpreter."""
         self.session = session
+        self.inputs = inputs
         self._errors = errors
         self._spinner = spinner
         self._is_python_option = is_python_option
@@ -155,7 +158,10 @@ class CommandRun:
 
 @asynccontextmanager
 async def start_run(
-    paths: Iterable[Path], editor: Mapping[str, object], allow: Sequence[str] = ()
+    paths: Iterable[Path],
+    editor: Mapping[str, object],
+    allow: Sequence[str] = (),
+    inputs: Inputs = Inputs.ALL,
 ) -> AsyncIterator[CommandRun]:
     """Run a session over files and folders; end it with all its processes.
 
@@ -163,6 +169,7 @@ async def start_run(
         paths: files and folders on the command line, which the user thereby trusts.
         editor: the settings with the highest precedence.
         allow: hosts and interpreters that projects may use.
+        inputs: the example inputs that functions are traced with.
     """
     trusted = await asyncio.to_thread(trust_paths, paths, allow)
     errors = Printer(stderr=True)
@@ -170,18 +177,16 @@ async def start_run(
     if errors.is_terminal:
         status = errors.status("starting JAX")
     with status as spinner:
-        session = Session(Projects(trusted.trust))
-        run = CommandRun(session, errors, spinner, is_python_option="python" in editor)
+        session = Session(Projects(trusted.trust, only_written=inputs is Inputs.WRITTEN))
+        run = CommandRun(
+            session, errors, spinner, inputs=inputs, is_python_option="python" in editor
+        )
         for line in trusted.notes:
             print_note(errors, line)
         events = asyncio.create_task(run.follow_events())
         try:
-            # Trace and compile only what the command needs. What a file shows does not depend on
-            # which other files were read before.
-            quiet = {
-                "inlayHints": {"kernels": False, "barriers": False},
-                "examplesFromCallers": False,
-            }
+            # Trace and compile only what the command needs.
+            quiet = {"inlayHints": {"kernels": False, "barriers": False}}
             session.configure(trusted.roots, {**quiet, **editor})
             yield run
         finally:

@@ -9,6 +9,8 @@ FOUND = 1
 """The exit status when there are findings."""
 UNUSABLE = 2
 """The exit status when the command itself failed."""
+NOTHING_EXAMINED = 3
+"""The exit status when there are no findings because no function was examined."""
 PYTHON_OPTION = "`--python`"
 
 

@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
+
+
+class Inputs(StrEnum):
+    """Which example inputs are used."""
+
+    ALL = "all"
+    WRITTEN = "written"
+
+
+WhichInputs = Annotated[
+    Inputs,
+    typer.Option(
+        "--inputs",
+        help="Example inputs to use. [cyan]written[/cyan]: those in docstrings, annotations, "
+        "doctests and settings; [cyan]all[/cyan]: also recorded runs, calls, and proposed inputs "
+        "that can be traced, which are marked as assumed.",
+    ),
+]
 
 Function = Annotated[
     str,

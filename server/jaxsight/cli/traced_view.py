@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from jaxsight.cli.arguments import Address, read_source
+from collections.abc import Sequence
+
 from jaxsight.cli.command_run import CommandRun
 from jaxsight.cli.errors import CommandError, or_nearest
+from jaxsight.cli.options import Inputs
 from jaxsight.cli.output.notes import print_notes
 from jaxsight.cli.output.printing import Printer
 from jaxsight.cli.output.reports.reported import Reported
 from jaxsight.cli.output.reports.text import report
+from jaxsight.cli.sources.arguments import Address, read_source
 from jaxsight.features.findings import failures
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question
 from jaxsight.source.module import Module
 from jaxsight.source.text import Range
 from jaxsight.wire.messages.replies import Traced
+
+_LISTED = 8
+"""Number of functions that an error lists."""
 
 
 async def trace_view(
@@ -26,8 +32,7 @@ async def trace_view(
         CommandError: the function does not exist or has no example inputs, or no tracer starts.
     """
     path = str(address.path)
-    run.session.open(path, source)
-    _check_function(run, address, source)
+    await _open(run, address, source)
     try:
         if set_name is not None:
             run.session.choose_set(path, address.function, set_name)
@@ -46,15 +51,13 @@ async def trace_view(
 
 
 async def find_question(run: CommandRun, address: Address, set_name: str | None) -> Question:
-    """Return what a tracer would be asked about a function.
+    """Return what a tracer would be asked about a function, which is never with assumed inputs.
 
     Raises:
         CommandError: the function does not exist or has no example inputs.
     """
     path = str(address.path)
-    source = read_source(address.path)
-    run.session.open(path, source)
-    _check_function(run, address, source)
+    await _open(run, address, read_source(address.path), settle=False)
     try:
         if set_name is not None:
             run.session.choose_set(path, address.function, set_name)
@@ -70,26 +73,47 @@ def _range(name: str, source: str) -> Range | None:
     return None
 
 
-def _check_function(run: CommandRun, address: Address, source: str) -> None:
-    """Raise a helpful error if the function does not exist or has no example inputs."""
-    path = str(address.path)
-    ready = run.session.functions(path)
-    if address.function in ready:
-        return
-    name = address.path.name
+async def _open(run: CommandRun, address: Address, source: str, *, settle: bool = True) -> None:
+    """Open a function's file, and settle the function's example inputs.
+
+    Args:
+        run: the session.
+        address: the function.
+        source: the file's text.
+        settle: whether calls by other functions and proposals are tried.
+
+    Raises:
+        CommandError: the function does not exist or has no example inputs; the message helps.
+    """
+    path, name = str(address.path), address.path.name
+    run.session.open(path, source, in_background=False)
+    functions = [function for _, function in Module.parse(source).functions]
     if not address.function:
-        names = ", ".join(ready) or "none"
-        raise CommandError(
-            f"missing function: write {name}:FUNCTION; functions with example inputs: {names}"
-        )
-    everything = [function.qualname for _, function in Module.parse(source).functions]
-    if address.function not in everything:
-        raise CommandError(
-            f"no function {address.function} in {name}{or_nearest(address.function, everything)}"
-        )
+        names = [function.qualname for function in functions if not function.refused]
+        raise CommandError(f"missing function: write {name}:FUNCTION{_functions(names)}")
+    function = next((f for f in functions if f.qualname == address.function), None)
+    if function is None:
+        names = [function.qualname for function in functions]
+        near = or_nearest(address.function, names) or _functions(names)
+        raise CommandError(f"no function {address.function} in {name}{near}")
+    if address.function in run.session.functions(path):
+        return
+    if settle and run.inputs is Inputs.ALL:
+        await run.get(run.session.settle_inputs(path, only=address.function))
+        if address.function in run.session.functions(path):
+            return
+    reason = await run.get(run.session.why_not_examined(path, address.function))
     raise CommandError(
-        f"{address.function} has no example inputs; add a section to its docstring, such as\n"
+        f"{address.function}: {reason}; add a section to its docstring, such as\n"
         "\n"
         "    Example inputs:\n"
         "        x: f32[8, 128]"
     )
+
+
+def _functions(names: Sequence[str]) -> str:
+    """Return `; functions: a, b and 3 more`, or that there are none."""
+    if not names:
+        return "; the file has no functions"
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return f"; functions: {', '.join(names[:_LISTED])}{more}"

@@ -38,7 +38,11 @@ class JaxUse:
 
         Tests, plots and `main` do not count: they are not there to be traced.
         """
-        if self.uses is None or not may_be_traced(function):
+        return may_be_traced(function) and self.mentioned(chunk, function)
+
+    def mentioned(self, chunk: ModuleChunk, function: Function) -> bool:
+        """Return whether a function, of any kind, uses JAX in its body or its decorators."""
+        if self.uses is None:
             return False
         lines = chunk.text.split("\n")[function.body_start.line : function.range.end.line + 1]
         return self.uses.search("\n".join((*function.decorators, *lines))) is not None

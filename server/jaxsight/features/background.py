@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
 from collections.abc import Callable
@@ -144,6 +145,31 @@ class Background:
             await asyncio.gather(self._name_sizes(path), self._compile(path))
         elif outdated:
             self._engine.waiting.refresh(path)
+
+    async def settle(self, path: str, *, only: str = "", patience: float = BUDGET) -> float:
+        """Find the inputs of a document's functions now, in the order of the background.
+
+        Returns the seconds that it took to find those that nobody wrote.
+
+        Args:
+            path: an open document.
+            only: the function to propose inputs for, by default each that is worth it.
+            patience: seconds after which no further proposal is tried; programs run for half of it.
+        """
+        self.stop(path)
+        engine = self._engine
+        if (document := await engine.documents.read(path)) is None:
+            return 0.0
+        await self._trace_all(document)
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience / 2):  # proposals have the rest
+                await self._run_dry(document)
+        settings, left = engine.projects.of(path).settings, began + patience - clock()
+        if settings.propose_inputs and settings.examples_assumed and left > 0:
+            await assume(engine, path, left, only)
+        return clock() - began
 
     async def _trace_functions(self, document: Document, *, from_callers: bool) -> bool:
         """Trace functions of a document without an answer; return whether all could be asked.

@@ -60,6 +60,7 @@ class Owner(Protocol):
     """What a project needs of all projects together."""
 
     trust: Trust
+    only_written: bool
     events: asyncio.Queue[Event]
     texts: Texts
 
@@ -109,8 +110,8 @@ class Project:
         self.settings: Settings = merge(read, editor)
         self._recorded_problem = ""
         self._recorded_at: tuple[int, int] | None = None
-        self.outside = self._outside()
         self._owner = owner
+        self.outside = self._outside()
         self._tracers: Tracers | None = None
         self._listener: asyncio.Task[None] | None = None
         self._last_status: Status | None = None
@@ -190,6 +191,7 @@ class Project:
             settings.mesh,
             observed,
             from_module=settings.examples_from_module,
+            only_written=self._owner.only_written,
         )
 
     def _held_back(self) -> str:

@@ -46,13 +46,17 @@ SPARES = 2
 class Projects:
     """All projects of a session, and its workspace folders."""
 
-    def __init__(self, trust: Trust | None = None, *, idle: float = IDLE) -> None:
+    def __init__(
+        self, trust: Trust | None = None, *, idle: float = IDLE, only_written: bool = False
+    ) -> None:
         """Start without folders and settings.
 
         Args:
             trust: decides which code may run; by default from the user's own decisions.
             idle: seconds after which a project without open files ends its processes.
+            only_written: whether only what users wrote as example inputs counts.
         """
+        self.only_written = only_written
         self.trust = trust if trust is not None else Trust.of_user()
         self._idle = idle
         self.events: asyncio.Queue[Event] = asyncio.Queue()

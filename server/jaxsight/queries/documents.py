@@ -223,6 +223,8 @@ def _reading(
         if function.qualname in rejected:
             _, without = rejected[function.qualname]
             calls = tuple(call for call in calls if call not in without)
+        if outside.only_written:
+            calls = ()
         key = (chunk.id, function.qualname, function.range, sizes, project, outside.mesh, calls)
         own = previous.get(key)
         if own is None:

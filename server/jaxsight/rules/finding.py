@@ -44,6 +44,8 @@ class Finding:
     """Facts that explain it."""
     data: object = field(default=None, compare=False)
     """Figures and names for the rule's fix, in a class of the rule's own."""
+    assumed: str = ""
+    """The inputs that it was found with, if nobody wrote them; a note says so, too."""
 
     @property
     def lines(self) -> tuple[str, ...]:

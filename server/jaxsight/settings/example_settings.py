@@ -26,3 +26,5 @@ class ExampleSettings:
     """Observed calls by the path of a file and the qualified name of a function in it."""
     from_module: bool = False
     """Whether calls at a module's top level are example inputs."""
+    only_written: bool = False
+    """Whether only what the user wrote as example inputs counts: no calls, and no proposals."""

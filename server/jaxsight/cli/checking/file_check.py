@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
 
-from jaxsight.cli.arguments import read_source
 from jaxsight.cli.checking.fixes import FixLog, apply_fixes
 from jaxsight.cli.command_run import CommandRun
 from jaxsight.cli.errors import CommandError
-from jaxsight.cli.output.reports.reported import Incomplete, Refused, Reported
+from jaxsight.cli.options import Inputs
+from jaxsight.cli.output.reports.reported import ExaminedFile, Incomplete, Refused, Reported
+from jaxsight.cli.sources.notebooks import Cells
+from jaxsight.cli.sources.texts import Text
 from jaxsight.features.caveats import Completeness, completeness
 from jaxsight.features.fixes.registry import FIXES
 from jaxsight.features.fixes.verifier import Fix
@@ -32,9 +35,41 @@ UNREADABLE = "unreadable-file"
 """The code for an unreadable file in a folder; other files are still checked."""
 
 
+FAILED = "internal-error"
+"""The code for a file whose check failed because of an error in jaxsight."""
+
+_SHARE = 4
+"""A file has at most so many times its even share of the time that is left for inputs."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Budget:
+    """The seconds in which inputs that nobody wrote are looked for, in all files together."""
+
+    left: float
+    files: int
+    """The number of files that are still to be checked."""
+    is_reached: bool = False
+    """Whether a file needed more than its share."""
+
+    @property
+    def share(self) -> float:
+        """The seconds for one file: some files need none."""
+        return min(self.left, _SHARE * self.left / max(self.files, 1))
+
+    def spend(self, seconds: float) -> None:
+        """Take the seconds that a file needed."""
+        self.is_reached |= seconds >= self.share / 2
+        self.left = max(self.left - seconds, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class CheckOptions:
     """What to do with each file besides reporting its findings."""
+
+    budget: Budget
 
     fix_log: FixLog | None = None
     """Verified fixes are applied and recorded here; without it, files stay unchanged."""
@@ -53,9 +88,8 @@ class CheckResult:
     reported: list[Reported] = field(default_factory=list)
     incomplete: list[Incomplete] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
+    examined: list[ExaminedFile] = field(default_factory=list)
     files: int = 0
-    functions: int = 0
-    """The number of functions with example inputs."""
     compared: int = 0
     """The number of functions with the same program as the import."""
     imported: int = 0
@@ -67,62 +101,86 @@ class CheckResult:
         self.incomplete += more.incomplete
         self.refused += more.refused
         self.files += more.files
-        self.functions += more.functions
+        self.examined += more.examined
         self.compared += more.compared
         self.imported += more.imported
 
 
-async def check_file(
-    run: CommandRun, file: Path, options: CheckOptions, *, is_argument: bool
-) -> CheckResult:
+async def check_file(run: CommandRun, text: Text, options: CheckOptions) -> CheckResult:
     """Return the findings of one file after fixing it, and its caveats.
-
-    Args:
-        is_argument: whether the file itself was named on the command line.
 
     Raises:
         CommandError: a file that was named on the command line cannot be read.
     """
-    path = str(file)
+    path = str(text.path)
+    start = Range(Position(0, 0), Position(0, 0))
     try:
-        source = read_source(file)
+        source, cells = text.read()
     except CommandError as error:
-        if is_argument:
+        if text.is_argument:
             raise
-        start = Range(Position(0, 0), Position(0, 0))
         finding = Finding(UNREADABLE, Severity.ERROR, start, str(error))
         return CheckResult([Reported(path, "", finding)], files=1)
-    run.session.open(path, source)
-    if options.fix_log is not None:
-        source = await apply_fixes(run, file, source, options.fix_log)
-    functions = len(run.session.functions(path))
+    run.session.open(path, source, in_background=False)
+    try:
+        return await _checked(run, text, source, cells, options)
+    except CommandError:
+        raise
+    except Exception as error:
+        log.exception("checking %s", path)
+        message = f"internal error: {type(error).__name__}; the file was not checked"
+        return CheckResult(
+            [Reported(path, source, Finding(FAILED, Severity.ERROR, start, message))]
+        )
+    finally:
+        run.session.close(path)
+        options.budget.files -= 1
+
+
+async def _checked(
+    run: CommandRun, text: Text, source: str, cells: Cells, options: CheckOptions
+) -> CheckResult:
+    """Return the findings of an open file."""
+    path = str(text.path)
+    await _settle(run, path, options)
+    if options.fix_log is not None and text.is_fixable:
+        source = await apply_fixes(run, text.path, source, options.fix_log)
+        await _settle(run, path, options)
     findings = await run.get(run.session.findings(path, kernels=True))
     fixes: list[Fix] = []
     if options.with_fixes and any(finding.code in FIXES for finding in findings):
         fixes = await run.get(run.session.fixes(path))
-    fix_of = {fix.finding: fix for fix in fixes}
+    fix_of = {fix.finding: fix for fix in fixes if not fix.finding.assumed}
     answers = await run.get(completeness(run.session.engine, path))
     not_compiled = await run.get(uncompiled(run.session.engine, path))
+    functions = await run.get(run.session.examined(path))
     verified = Verified()
     if options.verify:
         verified = await run.get(verify(run.session.engine, path, options.verify_timeout))
         findings += verified.findings
-    run.session.close(path)
     problem = Module.parse(source).syntax_problem
     if problem is not None:
         findings.append(Finding(SYNTAX, Severity.ERROR, problem.range, problem.message))
     return CheckResult(
         reported=[
-            Reported(path, source, finding, _caveats(finding, answers), fix_of.get(finding))
+            Reported(path, source, finding, _caveats(finding, answers), fix_of.get(finding), cells)
             for finding in findings
         ],
-        incomplete=[Incomplete(path, function) for function in answers if function.caveats],
-        refused=[Refused(path, function) for function in not_compiled],
+        incomplete=[Incomplete(path, function, cells) for function in answers if function.caveats],
+        refused=[Refused(path, function, cells) for function in not_compiled],
+        examined=[ExaminedFile(path, tuple(functions), cells)] if functions else [],
         files=1,
-        functions=functions,
         compared=verified.functions,
         imported=int(verified.functions > 0),
     )
+
+
+async def _settle(run: CommandRun, path: str, options: CheckOptions) -> None:
+    """Wait for the inputs of a file's functions, as long as the time for proposals lasts."""
+    if run.inputs is not Inputs.ALL:
+        return
+    budget = options.budget
+    budget.spend(await run.get(run.session.settle_inputs(path, patience=budget.share)))
 
 
 def _caveats(finding: Finding, functions: Sequence[Completeness]) -> tuple[Caveat, ...]:

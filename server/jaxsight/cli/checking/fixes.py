@@ -65,6 +65,8 @@ async def apply_fixes(run: CommandRun, path: Path, source: str, log: FixLog) -> 
     original = source
     for _ in range(ROUNDS):
         fixes = await run.get(run.session.fixes(str(path)))
+        # A fix is proved for the inputs that the function was traced with, and these are assumed.
+        fixes = [fix for fix in fixes if not fix.finding.assumed]
         allowed = [fix for fix in fixes if fix.safe or log.unsafe]
         chosen = _independent(Module.parse(source), allowed)
         if not chosen:

@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from jaxsight.cli.arguments import python_files
 from jaxsight.cli.checking import baseline as baselines
-from jaxsight.cli.checking.file_check import CheckOptions, CheckResult, check_file, check_settings
+from jaxsight.cli.checking.file_check import (
+    Budget,
+    CheckOptions,
+    CheckResult,
+    check_file,
+    check_settings,
+)
 from jaxsight.cli.checking.fixes import FixLog
 from jaxsight.cli.checking.recompilations import recompiled
 from jaxsight.cli.command_run import CommandRun, start_run
-from jaxsight.cli.errors import FOUND, CommandError
+from jaxsight.cli.errors import FOUND, NOTHING_EXAMINED, CommandError
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import Allow, Python
+from jaxsight.cli.options import Allow, Inputs, Python, WhichInputs
 from jaxsight.cli.output import notes
+from jaxsight.cli.output.notes import print_note
 from jaxsight.cli.output.printing import Printer, print_document, print_json
 from jaxsight.cli.output.reports import machine, text
-from jaxsight.cli.output.reports.reported import Reported
+from jaxsight.cli.output.reports.reported import Reported, misses, origins, totals
+from jaxsight.cli.sources.texts import Text, texts
 from jaxsight.cli.trusted_paths import hosts
 from jaxsight.rules.finding import Severity
 from jaxsight.settings.kinds import CODE_LIST
@@ -41,7 +49,9 @@ class Format(StrEnum):
 
 Paths = Annotated[
     list[Path] | None,
-    typer.Argument(metavar="PATH", help="Files or folders to check.", show_default="."),
+    typer.Argument(
+        metavar="PATH", help="Files or folders to check, or `-` for stdin.", show_default="."
+    ),
 ]
 
 OutputFormat = Annotated[Format, typer.Option(help="Output format for findings.")]
@@ -107,6 +117,31 @@ Target = Annotated[
     ),
 ]
 
+StdinFilename = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Name of the file that stdin has, for settings and imports."),
+]
+
+InputsTime = Annotated[
+    float,
+    typer.Option(
+        metavar="SECONDS",
+        min=0,
+        help="Time limit for finding inputs that nobody wrote, in all files together.",
+    ),
+]
+
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "--verbose",
+        "-v",
+        help="List each function with its inputs, or with the reason why it was not examined.",
+    ),
+]
+
+_TIME_IS_UP = "note: the time limit for inputs was reached in some files; raise --inputs-time"
+
 
 @command
 async def check(
@@ -124,11 +159,15 @@ async def check(
     verify_timeout: VerifyTimeout = None,
     python: Python = None,
     allow: Allow = None,
+    which: WhichInputs = Inputs.ALL,
+    inputs_time: InputsTime = 120.0,
+    stdin_filename: StdinFilename = None,
+    verbose: Verbose = False,
 ) -> int:
-    """Check all functions with example inputs and report errors and performance problems.
+    """Trace all functions and report errors and performance problems.
 
     Exits with 0 if there are no findings, with 1 if there are errors or
-    warnings, and with 2 if the check fails.
+    warnings, with 2 if the check fails, and with 3 if nothing was examined.
 
     [bold]Examples[/bold]
 
@@ -139,14 +178,18 @@ async def check(
         jaxsight check --calls tests
         jaxsight check --verify-import
         jaxsight check --output-format github
+        jaxsight check - --stdin-filename src/model.py < model.py
     """
     fix_log = FixLog(unsafe=unsafe_fixes) if fix or unsafe_fixes else None
     with_fixes = output_format is Format.JSON
-    options = CheckOptions(fix_log, with_fixes, verify_import, verify_timeout)
+    files = list(texts(paths or [Path()], stdin_filename))
+    budget = Budget(inputs_time, len(files))
+    options = CheckOptions(budget, fix_log, with_fixes, verify_import, verify_timeout)
+    if fix_log is not None and any(not file.is_fixable for file in files if file.is_argument):
+        raise CommandError("fixes are applied to Python files only, not to stdin and notebooks")
     rules = {"select": _codes("--select", select), "ignore": _codes("--ignore", ignore)}
-    total, pythons = await _check(
-        paths or [Path()], options, rules, target, python, calls or (), allow or ()
-    )
+    start = _Start(target, python, calls or (), allow or (), which)
+    total, pythons = await _check(files, options, rules, start)
     if fix_log is not None:
         # Machine-readable output must not contain it.
         fix_log.print(Printer(stderr=output_format is not Format.TEXT))
@@ -157,10 +200,18 @@ async def check(
         return 0
     if baseline is not None:
         total.reported = _new_findings(baseline, total.reported)
-    _print(total, output_format, pythons, with_verified=verify_import)
+    _print(total, output_format, pythons, with_verified=verify_import, verbose=verbose)
+    if budget.is_reached and misses(total.examined):
+        print_note(Printer(stderr=True), _TIME_IS_UP)
+    return _status(total, has_run_tests=bool(calls))
+
+
+def _status(total: CheckResult, *, has_run_tests: bool) -> int:
+    """Return the exit status."""
     informs = (Severity.INFORMATION, Severity.HINT)
-    severities = [reported.finding.severity for reported in total.reported]
-    return FOUND if any(severity not in informs for severity in severities) else 0
+    if any(reported.finding.severity not in informs for reported in total.reported):
+        return FOUND
+    return 0 if origins(total.examined) or has_run_tests else NOTHING_EXAMINED
 
 
 def _codes(option: str, arguments: Sequence[str] | None) -> list[str]:
@@ -181,47 +232,55 @@ def _choose_target(run: CommandRun, target: str) -> None:
         raise CommandError(str(error.args[0])) from error
 
 
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """What a run is started with."""
+
+    target: str | None
+    python: str | None
+    calls: Sequence[str]
+    """Tests to run to find recompilations."""
+    allow: Sequence[str]
+    inputs: Inputs
+
+
 async def _check(
-    paths: Sequence[Path],
+    files: Sequence[Text],
     options: CheckOptions,
     rules: Mapping[str, Sequence[str]],
-    target: str | None,
-    python: str | None,
-    calls: Sequence[str],
-    allow: Sequence[str],
+    start: _Start,
 ) -> tuple[CheckResult, dict[str, object]]:
     """Check all files; return the result, and the Python environment of each file.
 
     Args:
+        files: what the command line names.
+        options: what to do with each.
         rules: the settings `select` and `ignore`; empty ones leave those of the project.
-        calls: tests to run to find recompilations.
+        start: what the run is started with.
 
     Raises:
-        CommandError: a path does not exist or cannot be read, there is no such target, or no
-            tracer starts.
+        CommandError: a file cannot be read, there is no such target, or no tracer starts.
     """
-    files = list(python_files(paths))
-    arguments = {path.absolute() for path in paths}
     editor: dict[str, object] = {name: list(codes) for name, codes in rules.items() if codes}
-    if python:
-        editor["python"] = python
-    # Scripts among the files run no further than their own example inputs need.
-    editor["examplesFromModule"] = False
+    if start.python:
+        editor["python"] = start.python
     total = CheckResult()
-    named = hosts([target] if target else ())
-    async with start_run([*paths, *([Path()] if calls else [])], editor, [*allow, *named]) as run:
-        if target:
-            _choose_target(run, target)
+    paths = [file.path for file in files]
+    named = hosts([start.target] if start.target else ())
+    roots = [*(paths or [Path()]), *([Path()] if start.calls else [])]
+    async with start_run(roots, editor, [*start.allow, *named], start.inputs) as run:
+        if start.target:
+            _choose_target(run, start.target)
         for number, file in enumerate(files, 1):
-            run.show_step(f"{number}/{len(files)} {text.shown_path(str(file))}")
-            total.add(await check_file(run, file, options, is_argument=file in arguments))
-        total.reported += await check_settings(run, files)
-        pythons: dict[str, object] = {str(file): run.python(file) for file in files}
-        if calls:
+            run.show_step(f"{number}/{len(files)} {text.shown_path(str(file.path))}")
+            total.add(await check_file(run, file, options))
+        total.reported += await check_settings(run, paths)
+        pythons: dict[str, object] = {str(path): run.python(path) for path in paths}
+        if start.calls:
             interpreter = run.python_path(Path.cwd() / "tests")
             run.show_step("running the tests")
             total.reported += await asyncio.to_thread(
-                recompiled, interpreter, calls, tuple(rules["select"]), tuple(rules["ignore"])
+                recompiled, interpreter, start.calls, tuple(rules["select"]), tuple(rules["ignore"])
             )
     return total, pythons
 
@@ -236,7 +295,12 @@ def _new_findings(baseline: Path, reported: Sequence[Reported]) -> list[Reported
 
 
 def _print(
-    total: CheckResult, format: Format, pythons: Mapping[str, object], *, with_verified: bool
+    total: CheckResult,
+    format: Format,
+    pythons: Mapping[str, object],
+    *,
+    with_verified: bool,
+    verbose: bool,
 ) -> None:
     reported, incomplete, refused = total.reported, total.incomplete, total.refused
     match format:
@@ -246,22 +310,22 @@ def _print(
                 printer.print(text.report(finding, printer.columns))
                 printer.print()
             notes.print_file_notes(printer, incomplete, refused)
-            printer.print(_summary(total, with_verified))
+            if verbose:
+                notes.print_examined(printer, total.examined)
+            printer.print("\n".join(_summary(total, with_verified, verbose)))
         case Format.JSON:
-            print_json(machine.as_json(reported, incomplete, pythons, refused))
+            print_json(machine.as_json(reported, incomplete, pythons, refused, total.examined))
         case Format.SARIF:
-            print_json(machine.as_sarif(reported, incomplete, refused))
-        case Format.GITHUB if reported or incomplete or refused:
-            print_document(machine.as_github(reported, incomplete, refused))
+            print_json(machine.as_sarif(reported, incomplete, refused, total.examined))
         case Format.GITHUB:
-            pass
+            print_document(machine.as_github(reported, incomplete, refused, total.examined))
 
 
-def _summary(total: CheckResult, with_verified: bool) -> str:
-    functions, files = count(total.functions, "function"), count(total.files, "file")
+def _summary(total: CheckResult, with_verified: bool, verbose: bool) -> Iterator[str]:
+    if with_verified:
+        compared, imported = count(total.compared, "function"), count(total.imported, "file")
+        yield f"verified {compared} in {imported}"
     findings = count(len(total.reported), "finding") if total.reported else "No findings"
-    summary = f"{findings}: {functions} with example inputs in {files}."
-    if not with_verified:
-        return summary
-    compared, imported = count(total.compared, "function"), count(total.imported, "file")
-    return f"verified {compared} in {imported}\n{summary}"
+    yield f"{findings}: {totals(total.examined)} in {count(total.files, 'file')}."
+    if missed := misses(total.examined):
+        yield f"{missed}." + ("" if verbose else " List them with --verbose.")

@@ -9,15 +9,17 @@ from typing import Annotated, Literal
 import typer
 
 from jaxsight.cli import git
-from jaxsight.cli.arguments import Address, parse_address, read_source
 from jaxsight.cli.command_run import CommandRun, start_run
 from jaxsight.cli.errors import FOUND, CommandError
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import Allow, AsJson, Function, Python, SetName
-from jaxsight.cli.output.notes import print_notes
+from jaxsight.cli.options import Allow, AsJson, Function, Inputs, Python, SetName, WhichInputs
+from jaxsight.cli.output.notes import print_inputs, print_notes
 from jaxsight.cli.output.printing import Printer, Table, cells, print_document, print_json, styled
+from jaxsight.cli.sources.arguments import Address, parse_address, read_source
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.cli.trusted_paths import hosts
+from jaxsight.features import assumptions
+from jaxsight.features.findings import inputs
 from jaxsight.features.inlay_hints.kernels import SIGN
 from jaxsight.features.kernels import launches, modules
 from jaxsight.features.kernels.collectives import kernel_title
@@ -99,6 +101,7 @@ async def kernels(
     against: Against = None,
     python: Python = None,
     allow: Allow = None,
+    which: WhichInputs = Inputs.ALL,
     by_module: ByModule = False,
     as_json: AsJson = False,
     as_dot: AsDot = False,
@@ -124,7 +127,7 @@ async def kernels(
     printer = Printer(wrap=form == table)
     paths = [address.path, *([baseline.path] if isinstance(baseline, Address) else [])]
     allowed = [*(allow or ()), *hosts(targets or ())]
-    async with start_run(paths, {"python": python} if python else {}, allowed) as run:
+    async with start_run(paths, {"python": python} if python else {}, allowed, which) as run:
         after = await _results(run, address, targets or (), set_name, printer, complete)
         before = []
         if isinstance(baseline, str):
@@ -141,6 +144,7 @@ async def kernels(
         return 0
     # Graphs and HLO are input of other programs: notes go to stderr.
     notes = printer if form == table else Printer(stderr=True)
+    print_inputs(notes, after[0].view, sizes=True)
     print_notes(notes, str(address.path), after[0].view.caveats)
     if before and isinstance(baseline, Address):
         print_notes(notes, str(baseline.path), before[0].view.caveats)
@@ -174,6 +178,7 @@ async def _results(
     view = await trace_view(run, address, source, set_name, printer)
     if not isinstance(view.answer.reply, Traced):
         return []
+    await run.get(run.session.name_sizes(view))
     results = []
     for target in targets or (None,):
         run.show_step(f"compiling {address.function}" + (f" for {target}" if target else ""))
@@ -208,7 +213,14 @@ def _records(
     python: dict[str, str] | None,
 ) -> list[dict[str, object]]:
     """Return the objects that `--json` prints, one for each target."""
-    records = [{**figures(kernels, address.function), "python": python} for kernels in after]
+    records = [
+        {
+            **figures(kernels, address.function),
+            "inputs": inputs.record(kernels.view),
+            "python": python,
+        }
+        for kernels in after
+    ]
     if not before:
         return records
     name = against.function if isinstance(against, Address) else f"{address.function} of {against}"
@@ -269,7 +281,8 @@ def _as_svg(kernels: Kernels) -> str:
 def _print_summary(printer: Printer, address: Address, kernels: Kernels) -> None:
     """Print the figures of the whole program, and notes."""
     compiled, target = kernels.compiled, kernels.target
-    title = f"{SIGN} {address.function}: {headline(compiled, target)}"
+    figures_of = f"{headline(compiled, target)}{assumptions.figures(kernels.view)}"
+    title = f"{SIGN} {address.function}: {figures_of}"
     printer.print(styled((one_line(title), "bold")))
     made_by = f"{origin(compiled, target)}, jaxlib {compiled.jaxlib}"
     for note in (made_by, *memory_lines(kernels), *compiled.notes, *kernels.graph.notes):

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from jaxsight.cli.arguments import parse_address
 from jaxsight.cli.boot_process import emit, run_captured
 from jaxsight.cli.command_run import start_run
 from jaxsight.cli.errors import FOUND, CommandError
@@ -20,6 +19,7 @@ from jaxsight.cli.execution import command
 from jaxsight.cli.explaining import Issue, Wanted, explain
 from jaxsight.cli.options import Allow, AsJson, Function, Python, SetName
 from jaxsight.cli.output.printing import Printer, print_json, styled
+from jaxsight.cli.sources.arguments import parse_address
 from jaxsight.cli.traced_view import find_question
 from jaxsight.cli.user_python import user_interpreter
 from jaxsight.repro.boot_commands import difference

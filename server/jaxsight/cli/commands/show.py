@@ -11,15 +11,16 @@ from typing import Annotated, Any
 import typer
 from rich.cells import cell_len
 
-from jaxsight.cli.arguments import Address, parse_address, read_source
 from jaxsight.cli.command_run import CommandRun, start_run
 from jaxsight.cli.errors import FOUND, CommandError, or_nearest
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import Allow, AsJson, Function, Python, SetName
-from jaxsight.cli.output.notes import print_notes
+from jaxsight.cli.options import Allow, AsJson, Function, Inputs, Python, SetName, WhichInputs
+from jaxsight.cli.output.notes import print_inputs, print_notes
 from jaxsight.cli.output.printing import Printer, print_document, print_json, print_markdown, styled
+from jaxsight.cli.sources.arguments import Address, parse_address, read_source
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.features import caveats
+from jaxsight.features.findings import inputs
 from jaxsight.features.hover.text import function_hover, updates
 from jaxsight.features.inlay_hints.shapes import shape_hints
 from jaxsight.features.model import Shown
@@ -71,11 +72,12 @@ async def show(
     view_name: ViewName = What.HOVER,
     python: Python = None,
     allow: Allow = None,
+    which: WhichInputs = Inputs.ALL,
     as_json: AsJson = False,
 ) -> int:
     """Show the jaxpr and the shapes of a function.
 
-    The function is traced with the example inputs in its docstring.
+    The function is traced with its example inputs, else as it is called, else with assumed inputs.
 
     [bold]Examples[/bold]
 
@@ -86,7 +88,8 @@ async def show(
     address = parse_address(function)
     source = read_source(address.path)
     printer = Printer()
-    async with start_run([address.path], {"python": python} if python else {}, allow or ()) as run:
+    editor = {"python": python} if python else {}
+    async with start_run([address.path], editor, allow or (), which) as run:
         view = await trace_view(run, address, source, set_name, printer)
         if not isinstance(view.answer.reply, Traced):
             return FOUND
@@ -98,6 +101,9 @@ async def show(
     if as_json:
         print_json({**_object(view, view.answer.reply, view_name, document), "python": traced_by})
         return 0
+    is_document = view_name not in (What.HOVER, What.SHAPES)
+    if view_name != What.HOVER or not view.assumed:  # else the hover begins with them
+        print_inputs(Printer(stderr=True) if is_document else printer, view)
     print_notes(printer, str(address.path), view.caveats)
     match view_name:
         case What.HOVER:
@@ -167,6 +173,7 @@ def _object(view: View, traced: Traced, view_name: str, document: Shown | None) 
         "filename": view.answer.question.path,
         "function": view.subject.name,
         "set": view.answer.question.set.name,
+        "inputs": inputs.record(view),
         "parameters": [{"name": name, "value": value} for name, value in traced.parameters],
         "outputs": traced.outputs,
         "updates": list(traced.updates),

@@ -13,17 +13,18 @@ from typing import Annotated, Any
 
 import typer
 
-from jaxsight.cli.arguments import Address, parse_address, read_source
 from jaxsight.cli.command_run import CommandRun, start_run
 from jaxsight.cli.errors import FOUND, CommandError
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import Allow, AsJson, Function, Python, SetName
+from jaxsight.cli.options import Allow, AsJson, Function, Inputs, Python, SetName, WhichInputs
 from jaxsight.cli.output.file_writing import write_file
-from jaxsight.cli.output.notes import print_notes
+from jaxsight.cli.output.notes import print_inputs, print_notes
 from jaxsight.cli.output.printing import Printer, print_document, print_json
+from jaxsight.cli.sources.arguments import Address, parse_address, read_source
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.features import caveats
 from jaxsight.features.caveats import commented
+from jaxsight.features.findings import inputs
 from jaxsight.features.model import Shown
 from jaxsight.features.virtual_documents.show import with_settings
 from jaxsight.features.virtual_documents.sourcerized import NotSourcerized, label
@@ -141,6 +142,7 @@ async def sourcerize(
     output: OutputFile = None,
     python: Python = None,
     allow: Allow = None,
+    which: WhichInputs = Inputs.ALL,
     as_json: AsJson = False,
 ) -> int:
     """Write a function as equivalent source in pure JAX, without classes and libraries.
@@ -168,14 +170,14 @@ async def sourcerize(
         derivatives=derivatives.value if derivatives is not None else "",
     )
     form = "json" if as_json else "verdict" if check else "source"
-    async with start_run([address.path], {"python": python} if python else {}, allow or ()) as run:
+    editor = {"python": python} if python else {}
+    async with start_run([address.path], editor, allow or (), which) as run:
         written = await _write_source(run, address, set_name, options, form)
     if written is None:
         return FOUND
     if output is not None and not check:
-        await asyncio.to_thread(
-            _write_files, output, commented(written.shown, written.options.style)
-        )
+        text = commented(written.shown, written.options.style)
+        await asyncio.to_thread(_write_files, output, text)
     if as_json:
         print_json(_success_record(written))
     elif check:
@@ -213,6 +215,7 @@ async def _write_source(
     view = await trace_view(run, address, read_source(address.path), set_name, errors)
     if not isinstance(view.answer.reply, Traced):
         return None
+    print_inputs(errors, view)
     print_notes(errors, path, view.caveats)
     python = run.python(address.path)
     try:
@@ -255,6 +258,7 @@ def _record(view: View, options: SourceOptions, *, verified: bool) -> dict[str, 
         "filename": view.answer.question.path,
         "function": view.subject.name,
         "set": view.answer.question.set.name,
+        "inputs": inputs.record(view),
         "style": options.style,
         "transform": options.transform,
         "derivatives": options.derivatives,

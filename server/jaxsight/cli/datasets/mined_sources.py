@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from jaxsight import examples
-from jaxsight.cli.arguments import python_files
 from jaxsight.cli.errors import CommandError
+from jaxsight.cli.sources.arguments import python_files
 from jaxsight.cli.trusted_paths import trust_paths
 from jaxsight.dataset.mining.doctest_names import with_doctests
 from jaxsight.examples import ExampleSet

@@ -7,25 +7,29 @@ from itertools import groupby
 from operator import attrgetter
 
 from jaxsight.cli.output.printing import Printer, styled
-from jaxsight.cli.output.reports.reported import Incomplete, Refused
+from jaxsight.cli.output.reports.reported import ExaminedFile, Incomplete, Refused
 from jaxsight.cli.output.reports.text import shown_path
-from jaxsight.features import caveats
+from jaxsight.cli.sources.notebooks import Cells
+from jaxsight.features import assumptions, caveats
 from jaxsight.features.caveats import Completeness
+from jaxsight.features.findings import inputs
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.slicing.caveat import Caveat
+from jaxsight.text.inert import one_line
 
 _NAMED = 3
 """Functions that a line lists; the rest are counted."""
 
 
-def note(path: str, caveat: Caveat, suffix: str = "") -> str:
+def note(path: str, caveat: Caveat) -> str:
     """Return a caveat in one line.
 
     For example ``note: model.py:120: `train()` was not run and may change `CFG` ``.
     """
-    return note_at(path, caveats.line(caveat), f"{caveats.reason(caveat)}{suffix}")
+    return note_at(path, str(caveats.line(caveat)), caveats.reason(caveat))
 
 
-def note_at(path: str, line: int, message: str) -> str:
+def note_at(path: str, line: str, message: str) -> str:
     """Return a note about a line.
 
     For example ``note: model.py:12: `f` is not compiled for h100: it spans 8 devices``.
@@ -39,6 +43,25 @@ def print_notes(printer: Printer, path: str, function_caveats: Sequence[Caveat])
         print_note(printer, note(path, caveat))
 
 
+def print_inputs(printer: Printer, view: View, *, sizes: bool = False) -> None:
+    """Print where inputs are from that the user did not write: `inputs: as recorded`.
+
+    Args:
+        printer: where to print.
+        view: the traced function.
+        sizes: whether assumed sizes are listed, for figures that follow from them.
+    """
+    if inputs.is_written(view):
+        return
+    if view.assumed and sizes:
+        header = one_line(assumptions.header(view.answer.question, view.size_names))
+        print_note(printer, header)
+        return
+    assumed = inputs.origin(view) == inputs.ASSUMED
+    label = "assumed inputs:" if assumed else "inputs:"
+    printer.print(styled((label, "bold cyan"), f" {inputs.described(view)}"), soft_wrap=True)
+
+
 def print_note(printer: Printer, line: str) -> None:
     """Print one line, with its first word in colour."""
     label, _, text = line.partition(" ")
@@ -49,17 +72,34 @@ def print_file_notes(
     printer: Printer, incomplete: Sequence[Incomplete], refused: Sequence[Refused]
 ) -> None:
     """Print a line for each skipped statement and each function that was not compiled."""
-    for path, functions in groupby(incomplete, key=attrgetter("path")):
-        for line in _of_file(path, [function.function for function in functions]):
+    for (path, cells), functions in groupby(incomplete, key=attrgetter("path", "cells")):
+        for line in _of_file(path, cells, [function.function for function in functions]):
             print_note(printer, line)
     for function in refused:
-        at = function.function.range.start.line + 1
+        at = function.cells.place(function.function.range.start.line)
         print_note(printer, note_at(function.path, at, function.function.message))
     if incomplete or refused:
         printer.print()
 
 
-def _of_file(path: str, functions: Iterable[Completeness]) -> Iterator[str]:
+def print_examined(printer: Printer, files: Sequence[ExaminedFile]) -> None:
+    """Print a line for each function: the inputs it was examined with, or why it was not."""
+    for file in files:
+        for function in file.functions:
+            name = f"`{function.function}`"
+            if not function.origin:
+                said = f"{name} is not examined: {function.reason}"
+            elif function.origin == inputs.ASSUMED:
+                said = f"{name} is examined with assumed inputs: {function.inputs}"
+            else:
+                said = f"{name} is examined, inputs {function.inputs}"
+            at = file.cells.place(function.range.start.line)
+            print_note(printer, note_at(file.path, at, said))
+    if files:
+        printer.print()
+
+
+def _of_file(path: str, cells: Cells, functions: Iterable[Completeness]) -> Iterator[str]:
     """Yield a line for each skipped statement of a file, with the functions that it may affect."""
     by_caveat: dict[Caveat, list[str]] = {}
     for function in functions:
@@ -67,4 +107,6 @@ def _of_file(path: str, functions: Iterable[Completeness]) -> Iterator[str]:
             by_caveat.setdefault(caveat, []).append(f"`{function.function}`")
     for caveat, names in sorted(by_caveat.items(), key=lambda entry: entry[0].range):
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        yield note(path, caveat, f" (may affect {', '.join(names[:_NAMED])}{more})")
+        affected = f"{', '.join(names[:_NAMED])}{more}"
+        at = cells.place(caveat.range.start.line)
+        yield note_at(path, at, f"{caveats.reason(caveat)} (may affect {affected})")

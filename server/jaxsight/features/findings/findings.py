@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from jaxsight.features import contracts
-from jaxsight.features.findings import failures, nested, run_rules, sizes
+from jaxsight.features.findings import failures, inputs, nested, run_rules, sizes
 from jaxsight.features.findings.report import one_a_line, report, wanted
 from jaxsight.features.hover import called
 from jaxsight.features.inlay_hints.hints import needs_kernels
@@ -193,7 +193,10 @@ async def _in_function(engine: Engine, view: View, check: _Check) -> list[Findin
     )
     if view.assumed:
         note = assumptions.words(view.answer.question)
-        return [replace(found, notes=(*found.notes, note)) for found in in_program]
+        return [
+            replace(found, notes=(*found.notes, note), assumed=inputs.described(view))
+            for found in in_program
+        ]
     in_program += about_sizes
     wrong = engine.memory.miscompiled.get(view.answer.key)
     if wrong is not None and miscompiled.RULE.code in check.codes:

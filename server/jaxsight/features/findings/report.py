@@ -79,7 +79,10 @@ def one_a_line(
 
 def _merged(group: Sequence[tuple[View, Finding]]) -> tuple[View, Finding]:
     ranks = list(Severity)
-    view, finding = min(group, key=lambda pair: (pair[1].stale, ranks.index(pair[1].severity)))
+    view, finding = min(
+        group,
+        key=lambda pair: (pair[1].stale, pair[1].assumed != "", ranks.index(pair[1].severity)),
+    )
     # Functions whose text is incomplete are not listed: their findings are about an older text.
     current = (owner for owner, grouped in group if grouped.stale == finding.stale)
     names = list(dict.fromkeys(f"`{owner.subject.name}`" for owner in current))

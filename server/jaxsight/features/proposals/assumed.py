@@ -34,10 +34,11 @@ _NAMING = 1.0
 """Seconds that the first hints of a function wait for names of its sizes."""
 
 
-async def assume(engine: Engine, path: str, budget: float = BUDGET) -> None:
+async def assume(engine: Engine, path: str, budget: float = BUDGET, only: str = "") -> None:
     """Try proposals of a document's functions that have no inputs, and show those that trace.
 
     A refresh is sent for each. With the setting `examplesAssumed` off, lenses offer them.
+    With `only`, this is for the function that the user named, whether it is worth it or not.
     """
     document = engine.documents.get(path)
     if document is None:
@@ -47,6 +48,10 @@ async def assume(engine: Engine, path: str, budget: float = BUDGET) -> None:
     ends = clock() + budget
     rank = functools.partial(engine.attention.rank, path)
     wanted = [*_failed(engine, document), *_without(engine, document)]
+    if only:
+        having = {subject.name for subject in engine.documents.subjects(document)}
+        functions = document.module.functions
+        wanted = [p for p in functions if p[1].qualname == only and only not in having]
     for chunk, function in sorted(
         wanted, key=lambda pair: rank(pair[1].range.shifted(pair[0].first_line))
     ):

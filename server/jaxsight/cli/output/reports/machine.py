@@ -13,15 +13,24 @@ from pathlib import Path
 from typing import Any
 
 from jaxsight import __version__
-from jaxsight.cli.output.reports.reported import Incomplete, Refused, Reported
+from jaxsight.cli.output.reports.reported import (
+    ExaminedFile,
+    Incomplete,
+    Refused,
+    Reported,
+    misses,
+    origins,
+    reasons,
+    totals,
+)
 from jaxsight.cli.output.reports.text import short_path
+from jaxsight.cli.sources.notebooks import Cells
 from jaxsight.features import caveats
 from jaxsight.features.fixes.verifier import Fix
-from jaxsight.features.kernels.uncompiled import Uncompiled
 from jaxsight.rules import RULES
 from jaxsight.rules.finding import Finding, Severity
 from jaxsight.source.slicing.caveat import Caveat
-from jaxsight.source.text import Position
+from jaxsight.source.text import Position, Range
 from jaxsight.text.inert import visible
 
 GITHUB_COMMANDS = {
@@ -50,20 +59,34 @@ NOT_COMPILED = "not-compiled"
 """The code for a function that was not compiled, which is not a rule either."""
 
 
+NOT_EXAMINED = "not-examined"
+"""The identifier of SARIF's notifications about functions that were not examined."""
+
+EXAMINED = "examined"
+"""The code for what was examined in a file, which is not a rule either."""
+
+
 def as_json(
     reported: Sequence[Reported],
     incomplete: Sequence[Incomplete] = (),
     pythons: Mapping[str, object] | None = None,
     refused: Sequence[Refused] = (),
+    examined: Sequence[ExaminedFile] = (),
 ) -> list[dict[str, Any]]:
     """Return a list of objects, as `ruff check --output-format json` writes it.
 
     Besides ruff's keys there are `severity`, and `complete` and `caveats` of the function.
     A function with skipped statements has an object of its own with the code `incomplete`, and one
-    that was not compiled has one with `not-compiled`.
+    that was not compiled has one with `not-compiled`. A file with functions that use JAX has one
+    with `examined`, which lists them.
     `python` is the Python environment that traced the file, from `pythons`.
     """
-    objects = [*map(_object, reported), *map(_incomplete, incomplete), *map(_refused, refused)]
+    objects = [
+        *map(_object, reported),
+        *map(_incomplete, incomplete),
+        *map(_refused, refused),
+        *map(_examined, examined),
+    ]
     if pythons is None:
         return objects
     return [{**record, "python": pythons.get(record["filename"])} for record in objects]
@@ -78,12 +101,26 @@ def _object(reported: Reported) -> dict[str, Any]:
         "notes": list(finding.notes),
         "data": _figures(finding.data),
         "filename": reported.path,
-        "location": _location(finding.range.start),
-        "end_location": _location(finding.range.end),
+        **_places(finding.range, reported.cells),
         "url": finding.url or None,
         "fix": _fix(reported.fix) if reported.fix is not None else None,
         "severity": finding.severity.value,
-        **caveats.record(reported.caveats),
+        "assumed_inputs": finding.assumed or None,
+        **_caveats(reported.caveats, reported.cells),
+    }
+
+
+def _caveats(of_function: Sequence[Caveat], cells: Cells) -> dict[str, object]:
+    """Return the keys about a function's caveats, in a notebook with the cell of each."""
+    if not cells:
+        return caveats.record(of_function)
+    places = [cells.of_line(caveat.range.start.line) for caveat in of_function]
+    return {
+        "complete": not of_function,
+        "caveats": [
+            {"cell": cell, "line": line + 1, "reason": caveats.reason(caveat)}
+            for (cell, line), caveat in zip(places, of_function, strict=True)
+        ],
     }
 
 
@@ -124,7 +161,10 @@ def _fix(fix: Fix) -> dict[str, Any]:
 def _incomplete(incomplete: Incomplete) -> dict[str, object]:
     function = incomplete.function
     message = f"`{function.function}` may differ from the imported module"
-    return {**_of_function(incomplete, INCOMPLETE, message), **caveats.record(function.caveats)}
+    return {
+        **_of_function(incomplete, INCOMPLETE, message),
+        **_caveats(function.caveats, incomplete.cells),
+    }
 
 
 def _refused(refused: Refused) -> dict[str, object]:
@@ -138,16 +178,57 @@ def _of_function(subject: Incomplete | Refused, code: str, message: str) -> dict
     return {
         "code": code,
         "message": message,
+        **_about(subject.path, function.range, subject.cells),
+        "function": function.function,
+    }
+
+
+def _about(path: str, range: Range, cells: Cells) -> dict[str, object]:
+    """Return the other keys of a finding for what is not a finding."""
+    return {
         "help": None,
         "notes": [],
         "data": None,
-        "filename": subject.path,
-        "location": _location(function.range.start),
-        "end_location": _location(function.range.end),
+        "filename": path,
+        **_places(range, cells),
         "url": None,
         "fix": None,
         "severity": Severity.INFORMATION.value,
-        "function": function.function,
+    }
+
+
+def _examined(file: ExaminedFile) -> dict[str, object]:
+    """Return the object about a file, whose `functions` are in text order."""
+    return {
+        "code": EXAMINED,
+        "message": totals([file]),
+        **_about(file.path, Range(Position(0, 0), Position(0, 0)), file.cells),
+        "origins": origins([file]),
+        "functions": [
+            {
+                "function": function.function,
+                **_places(function.range, file.cells),
+                "examined": bool(function.origin),
+                "origin": function.origin or None,
+                "inputs": function.inputs or None,
+                "kind": function.kind or None,
+                "reason": function.reason or None,
+            }
+            for function in file.functions
+        ],
+    }
+
+
+def _places(range: Range, cells: Cells) -> dict[str, object]:
+    """Return where something is, in a notebook with its cell, as ruff does."""
+    if not cells:
+        return {"location": _location(range.start), "end_location": _location(range.end)}
+    cell, start = cells.of_line(range.start.line)
+    end = range.end.line - range.start.line + start
+    return {
+        "cell": cell,
+        "location": _location(Position(start, range.start.column)),
+        "end_location": _location(Position(end, range.end.column)),
     }
 
 
@@ -159,50 +240,66 @@ def as_github(
     reported: Sequence[Reported],
     incomplete: Sequence[Incomplete] = (),
     refused: Sequence[Refused] = (),
+    examined: Sequence[ExaminedFile] | None = None,
 ) -> str:
     """Return workflow commands, which GitHub shows on the lines of a pull request.
 
-    There is one for each finding, each skipped statement and each function not compiled.
+    There is one for each finding, each skipped statement and each function not compiled, and one
+    for what was examined, if that is given: a warning if it is nothing.
     """
     notes = (
-        _notice(INCOMPLETE, path, caveats.line(caveat), caveats.reason(caveat))
-        for path, caveat in _left_out(incomplete)
+        _notice(INCOMPLETE, path, cells, caveat.range.start.line, caveats.reason(caveat))
+        for path, cells, caveat in _left_out(incomplete)
     )
     functions = (
-        _notice(NOT_COMPILED, function.path, _line(function.function), function.function.message)
+        _notice(
+            NOT_COMPILED,
+            function.path,
+            function.cells,
+            function.function.range.start.line,
+            function.function.message,
+        )
         for function in refused
     )
-    return "\n".join([*map(_command, reported), *notes, *functions])
+    commands = [*map(_command, reported), *notes, *functions]
+    if examined is None:
+        return "\n".join(commands)
+    level = "notice" if origins(examined) else "warning"
+    message = "; ".join(filter(None, (totals(examined), misses(examined))))
+    summary = f"::{level} title=jaxsight ({EXAMINED})::{_data(message)}"
+    return "\n".join([*commands, summary])
 
 
-def _line(function: Uncompiled) -> int:
-    return function.range.start.line + 1
-
-
-def _left_out(incomplete: Sequence[Incomplete]) -> dict[tuple[str, Caveat], None]:
+def _left_out(incomplete: Sequence[Incomplete]) -> dict[tuple[str, Cells, Caveat], None]:
     """Return the caveats of all functions, without duplicates."""
     return dict.fromkeys(
-        (subject.path, caveat) for subject in incomplete for caveat in subject.function.caveats
+        (subject.path, subject.cells, caveat)
+        for subject in incomplete
+        for caveat in subject.function.caveats
     )
 
 
-def _notice(code: str, path: str, line: int, message: str) -> str:
-    location = f"file={_property(short_path(path))},line={line}"
-    return f"::notice title=jaxsight ({code}),{location}::{_data(message)}"
+def _notice(code: str, path: str, cells: Cells, line: int, message: str) -> str:
+    location = f"file={_property(short_path(path))}" + ("" if cells else f",line={line + 1}")
+    return f"::notice title=jaxsight ({code}),{location}::{_data(_in_cell(cells, line, message))}"
 
 
 def _command(reported: Reported) -> str:
     finding = reported.finding
-    properties = {
+    properties: dict[str, object] = {
         "title": f"jaxsight ({finding.code})",
         "file": short_path(reported.path),
-        "line": finding.range.start.line + 1,
-        "col": finding.range.start.column + 1,
-        "endLine": finding.range.end.line + 1,
-        "endColumn": finding.range.end.column + 1,
     }
+    if not reported.cells:
+        properties |= {
+            "line": finding.range.start.line + 1,
+            "col": finding.range.start.column + 1,
+            "endLine": finding.range.end.line + 1,
+            "endColumn": finding.range.end.column + 1,
+        }
+    message = _in_cell(reported.cells, finding.range.start.line, _full_message(finding))
     written = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
-    return f"::{GITHUB_COMMANDS[finding.severity]} {written}::{_data(_full_message(finding))}"
+    return f"::{GITHUB_COMMANDS[finding.severity]} {written}::{_data(message)}"
 
 
 def _data(text: str) -> str:
@@ -217,11 +314,12 @@ def as_sarif(
     reported: Sequence[Reported],
     incomplete: Sequence[Incomplete] = (),
     refused: Sequence[Refused] = (),
+    examined: Sequence[ExaminedFile] = (),
 ) -> dict[str, object]:
     """Return a SARIF run, with the rules of its findings.
 
-    Skipped statements and functions that were not compiled are notifications of the tool, not
-    results.
+    Notifications of the tool, not results, are: what was examined (a warning if that is nothing),
+    functions that were not, skipped statements, and functions that were not compiled.
     """
     rules = [
         {
@@ -239,19 +337,53 @@ def as_sarif(
         "columnKind": "unicodeCodePoints",
         "results": [_result(subject) for subject in reported],
     }
-    if incomplete or refused:
-        notifications = [
-            _notification(path, caveats.line(caveat), caveats.reason(caveat))
-            for path, caveat in _left_out(incomplete)
-        ]
-        notifications += [
-            _notification(subject.path, _line(subject.function), subject.function.message)
-            for subject in refused
-        ]
-        run["invocations"] = [
-            {"executionSuccessful": True, "toolExecutionNotifications": notifications}
-        ]
+    notifications = _notifications(incomplete, refused, examined)
+    run["invocations"] = [
+        {"executionSuccessful": True, "toolExecutionNotifications": notifications}
+    ]
     return {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _notifications(
+    incomplete: Sequence[Incomplete],
+    refused: Sequence[Refused],
+    examined: Sequence[ExaminedFile],
+) -> list[dict[str, object]]:
+    """Return SARIF's notifications, that with the counts first."""
+    notifications: list[dict[str, object]] = [
+        {
+            "descriptor": {"id": EXAMINED},
+            "level": "note" if origins(examined) else "warning",
+            "message": {"text": totals(examined)},
+            "properties": {"origins": origins(examined), "not_examined": reasons(examined)},
+        }
+    ]
+    notifications += [
+        _notification(INCOMPLETE, path, cells, caveat.range.start.line, caveats.reason(caveat))
+        for path, cells, caveat in _left_out(incomplete)
+    ]
+    notifications += [
+        _notification(
+            NOT_COMPILED,
+            subject.path,
+            subject.cells,
+            subject.function.range.start.line,
+            subject.function.message,
+        )
+        for subject in refused
+    ]
+    notifications += [
+        _notification(
+            NOT_EXAMINED,
+            file.path,
+            file.cells,
+            function.range.start.line,
+            f"`{function.function}` is not examined: {function.reason}",
+        )
+        for file in examined
+        for function in file.not_examined
+    ]
+    return notifications
 
 
 def _unlinked(text: str) -> str:
@@ -262,13 +394,12 @@ def _unlinked(text: str) -> str:
     return _LINK.sub(r"\\](", visible(text))
 
 
-def _notification(path: str, line: int, message: str) -> dict[str, object]:
-    region = {"startLine": line}
-    physical = {"artifactLocation": {"uri": Path(path).as_uri()}, "region": region}
+def _notification(code: str, path: str, cells: Cells, line: int, message: str) -> dict[str, object]:
     return {
+        "descriptor": {"id": code},
         "level": "note",
-        "message": {"text": _unlinked(message)},
-        "locations": [{"physicalLocation": physical}],
+        "message": {"text": _unlinked(_in_cell(cells, line, message))},
+        "locations": [_physical(path, cells, {"startLine": line + 1})],
     }
 
 
@@ -280,10 +411,23 @@ def _result(reported: Reported) -> dict[str, Any]:
         "endLine": end.line + 1,
         "endColumn": end.column + 1,
     }
-    physical = {"artifactLocation": {"uri": Path(reported.path).as_uri()}, "region": region}
+    message = _in_cell(reported.cells, start.line, _full_message(reported.finding))
     return {
         "ruleId": reported.finding.code,
         "level": SARIF_LEVELS[reported.finding.severity],
-        "message": {"text": _unlinked(_full_message(reported.finding))},
-        "locations": [{"physicalLocation": physical}],
+        "message": {"text": _unlinked(message)},
+        "locations": [_physical(reported.path, reported.cells, region)],
     }
+
+
+def _physical(path: str, cells: Cells, region: Mapping[str, int]) -> dict[str, Any]:
+    """Return a location; lines of a cell are not lines of the notebook's file."""
+    physical: dict[str, Any] = {"artifactLocation": {"uri": Path(path).as_uri()}}
+    if not cells:
+        physical["region"] = dict(region)
+    return {"physicalLocation": physical}
+
+
+def _in_cell(cells: Cells, line: int, message: str) -> str:
+    """Return a message that names the cell of a line, if there are cells."""
+    return f"{cells.place(line)}: {message}" if cells else message

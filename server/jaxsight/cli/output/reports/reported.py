@@ -1,14 +1,19 @@
-"""What `jaxsight check` reports: findings, and functions that could not be fully checked."""
+"""What `jaxsight check` reports: findings, and which functions it examined, and how far."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from jaxsight.cli.sources.notebooks import NO_CELLS, Cells
 from jaxsight.features.caveats import Completeness
+from jaxsight.features.findings.examined import Examination
 from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.kernels.uncompiled import Uncompiled
 from jaxsight.rules.finding import Finding
 from jaxsight.source.slicing.caveat import Caveat
+from jaxsight.text.units import count
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +27,8 @@ class Reported:
     """Statements that were skipped in the slice of the finding's function."""
     fix: Fix | None = None
     """A verified fix, if fixes were requested and there is one."""
+    cells: Cells = NO_CELLS
+    """The cells of a notebook."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +37,7 @@ class Incomplete:
 
     path: str
     function: Completeness
+    cells: Cells = NO_CELLS
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,3 +46,82 @@ class Refused:
 
     path: str
     function: Uncompiled
+    cells: Cells = NO_CELLS
+
+
+@dataclass(frozen=True, slots=True)
+class ExaminedFile:
+    """The functions of a file that use JAX or have example inputs."""
+
+    path: str
+    functions: tuple[Examination, ...]
+    cells: Cells = NO_CELLS
+
+    @property
+    def examined(self) -> tuple[Examination, ...]:
+        """Those that were examined."""
+        return tuple(function for function in self.functions if function.origin)
+
+    @property
+    def not_examined(self) -> tuple[Examination, ...]:
+        """Those that were not, without tests and programs, which call others."""
+        return tuple(f for f in self.functions if not f.origin and f.kind != "program")
+
+
+ORIGINS = {
+    "docstring": "docstring",
+    "class": "class docstring",
+    "project": "settings",
+    "doctest": "doctest",
+    "annotations": "annotations",
+    "recorded": "recorded",
+    "module": "called in the module",
+    "program": "called in programs",
+    "caller": "called by others",
+    "assumed": "assumed",
+}
+"""The origins of inputs in a summary, in the order of their precedence."""
+REASONS = {
+    "no-inputs": "without inputs that can be traced",
+    "untried": "without inputs",
+    "fails": "failing",
+    "unsupported": "that cannot be traced alone",
+}
+"""Why functions were not examined, by kind."""
+
+
+def origins(files: Sequence[ExaminedFile]) -> dict[str, int]:
+    """Return how many functions were examined, by the origin of their inputs."""
+    counts = Counter(function.origin for file in files for function in file.examined)
+    return {origin: counts[origin] for origin in sorted(counts, key=_rank)}
+
+
+def reasons(files: Sequence[ExaminedFile]) -> dict[str, int]:
+    """Return how many functions were not examined, by kind."""
+    counts = Counter(str(function.kind) for file in files for function in file.not_examined)
+    return {kind: counts[kind] for kind in REASONS if counts[kind]}
+
+
+def _rank(origin: str) -> int:
+    known = list(ORIGINS)
+    return known.index(origin) if origin in known else len(known) - 1
+
+
+def totals(files: Sequence[ExaminedFile]) -> str:
+    """Return `examined 3 of 5 functions (2 docstring, 1 assumed)`, or that there are none."""
+    examined = sum(origins(files).values())
+    missed = sum(reasons(files).values())
+    if not examined + missed:
+        return "no functions to examine"
+    functions = f"{examined} of {count(examined + missed, 'function')}"
+    parts = [f"{number} {ORIGINS.get(origin, origin)}" for origin, number in origins(files).items()]
+    return f"examined {functions}" + (f" ({', '.join(parts)})" if parts else "")
+
+
+def misses(files: Sequence[ExaminedFile]) -> str:
+    """Return `2 functions not examined: 1 failing, 1 without inputs`; empty if there are none."""
+    kinds = reasons(files)
+    if not kinds:
+        return ""
+    parts = [f"{number} {REASONS[kind]}" for kind, number in kinds.items()]
+    return f"{count(sum(kinds.values()), 'function')} not examined: {', '.join(parts)}"

@@ -36,14 +36,15 @@ def report(reported: Reported, width: int | None = None) -> Text:
     finding = reported.finding
     style = STYLES[finding.severity]
     lines = LINE_END.split(reported.source)
-    number = str(finding.range.start.line + 1)
+    place = reported.cells.place(finding.range.start.line)
+    number = place.rpartition(":")[2]
     edge = " " * len(number)
     first, *more_lines = finding.message.splitlines() or [""]
     parts: list[Part] = [
         (f"{finding.severity.value}[{finding.code}]", style),
         (f": {first}\n", "bold"),
         (f"{edge}--> ", GUTTER),
-        f"{shown_path(reported.path)}:{number}:{finding.range.start.column + 1}\n",
+        f"{shown_path(reported.path)}:{place}:{finding.range.start.column + 1}\n",
     ]
     if finding.range.start.line < len(lines):
         line = lines[finding.range.start.line]

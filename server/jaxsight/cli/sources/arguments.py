@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxsight.cli.errors import CommandError, or_nearest
+from jaxsight.cli.sources import notebooks
 from jaxsight.files import reading
+from jaxsight.source.module import Module
 
 SKIPPED = frozenset(
     {"__pycache__", "build", "dist", "env", "node_modules", "site-packages", "venv"}
@@ -27,6 +29,8 @@ class Address:
 def parse_address(text: str) -> Address:
     """Read `FILE:FUNCTION`, or `FILE::FUNCTION` as pytest writes it.
 
+    A nested function is `outer.inner`, or as Python names it, `outer.<locals>.inner`.
+
     Raises:
         CommandError: the file does not exist.
     """
@@ -43,38 +47,60 @@ def parse_address(text: str) -> Address:
     if not reading.is_file(path):
         beside = reading.below(path.parent, "*.py") if reading.is_folder(path.parent) else ()
         raise CommandError(f"no such file: {file}{or_nearest(path.name, (p.name for p in beside))}")
-    return Address(path, function)
+    return Address(path, _qualified(path, function) if "." in function else function)
+
+
+def _qualified(path: Path, function: str) -> str:
+    """Return the qualified name of a function, which may be that of a nested one without marks."""
+    try:
+        functions = Module.parse(read_source(path)).functions
+    except CommandError:
+        return function  # whoever reads the file reports it
+    names = [each.qualname for _, each in functions]
+    nested = (name for name in names if name.replace(".<locals>", "") == function)
+    return function if function in names else next(nested, function)
 
 
 def read_source(path: Path) -> str:
-    """Return the text of a Python file, decoded like Python does, line ends unchanged.
+    """Return the text of a Python file, decoded like Python does, or of a notebook's Python cells.
+
+    Line ends are unchanged.
 
     Raises:
         CommandError: it cannot be read or decoded.
     """
     try:
-        return reading.source(path)
+        return notebooks.read(path)[0] if notebooks.is_notebook(path) else reading.source(path)
     except reading.UnreadableError as error:
         raise CommandError(str(error)) from error
 
 
-def python_files(paths: Iterable[Path]) -> Iterator[Path]:
+def python_files(paths: Iterable[Path], *, with_notebooks: bool = False) -> Iterator[Path]:
     """Yield the given files, and the Python files in the given folders, sorted in each folder.
+
+    A file that several paths lead to is yielded once.
+
+    Args:
+        paths: files and folders.
+        with_notebooks: whether the notebooks in folders are yielded as well.
 
     Raises:
         CommandError: a path does not exist.
     """
-    yielded: set[Path] = set()
+    suffixes = (".py", notebooks.SUFFIX) if with_notebooks else (".py",)
+    yielded: set[str] = set()
     for path in paths:
         if not reading.exists(path):
             raise CommandError(f"no such file or folder: {path}")
-        for file in _below(path.absolute()) if reading.is_folder(path) else [path.absolute()]:
-            if file not in yielded:
-                yielded.add(file)
+        own = path.absolute()
+        for file in _below(own, suffixes) if reading.is_folder(path) else [own]:
+            real = os.path.realpath(file)
+            if real not in yielded:
+                yielded.add(real)
                 yield file
 
 
-def _below(folder: Path) -> Iterator[Path]:
+def _below(folder: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
     for parent, folders, files in os.walk(folder):
         folders[:] = sorted(
             name
@@ -83,4 +109,4 @@ def _below(folder: Path) -> Iterator[Path]:
             and name not in SKIPPED
             and not reading.is_file(Path(parent, name, "pyvenv.cfg"))
         )
-        yield from (Path(parent, name) for name in sorted(files) if name.endswith(".py"))
+        yield from (Path(parent, name) for name in sorted(files) if name.endswith(suffixes))

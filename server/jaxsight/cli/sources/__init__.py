@@ -1,0 +1,1 @@
+"""The texts that a command works on: Python files, notebooks, and stdin."""

@@ -1,0 +1,83 @@
+"""Read a notebook (`.ipynb`) as one text: its Python cells, joined as an editor joins them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jaxsight.files import reading
+from jaxsight.text.magics import without_magics
+
+SUFFIX = ".ipynb"
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """The cells of a notebook's text: numbers (from 1, as ruff counts them) and first lines."""
+
+    numbers: tuple[int, ...] = ()
+    first_lines: tuple[int, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.numbers)
+
+    def of_line(self, line: int) -> tuple[int, int]:
+        """Return the cell of a line of the text (from 0), and the line in it."""
+        cell, first = self.numbers[0], self.first_lines[0]
+        for number, start in zip(self.numbers, self.first_lines, strict=True):
+            if start <= line:
+                cell, first = number, start
+        return cell, line - first
+
+    def place(self, line: int) -> str:
+        """Return `12` for a line of a file (from 0), `cell 3:2` for one of a notebook."""
+        if not self:
+            return str(line + 1)
+        cell, inside = self.of_line(line)
+        return f"cell {cell}:{inside + 1}"
+
+
+NO_CELLS = Cells()
+"""Those of a file that is not a notebook."""
+
+
+def is_notebook(path: Path) -> bool:
+    """Return whether a file's name is that of a notebook."""
+    return path.suffix == SUFFIX
+
+
+def read(path: Path) -> tuple[str, Cells]:
+    """Return the text of a notebook, and where its cells are.
+
+    Raises:
+        UnreadableError: it cannot be read, or is not a notebook.
+    """
+    try:
+        notebook = json.loads(reading.text(path))
+        sources = [_source(cell) for cell in notebook["cells"]]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise reading.UnreadableError(path, "it is not a notebook") from error
+    numbers: list[int] = []
+    first_lines: list[int] = []
+    text = ""
+    line = 0
+    for number, source in enumerate(sources, 1):
+        if source is None:
+            continue
+        python = without_magics(source) + "\n"
+        numbers.append(number)
+        first_lines.append(line)
+        line += python.count("\n")
+        text += python
+    return text, Cells(tuple(numbers), tuple(first_lines))
+
+
+def _source(cell: dict[str, Any]) -> str | None:
+    """Return the text of a cell of code; `None` for any other cell."""
+    if cell["cell_type"] != "code":
+        return None
+    source = cell["source"]
+    text = source if isinstance(source, str) else "".join(source)
+    return text.replace("\r\n", "\n").replace("\r", "\n")

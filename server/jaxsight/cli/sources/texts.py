@@ -1,0 +1,77 @@
+"""The text of a file to check: on disk, a notebook's cells, or what stdin has."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from jaxsight.cli.errors import CommandError
+from jaxsight.cli.sources import notebooks
+from jaxsight.cli.sources.arguments import python_files, read_source
+from jaxsight.cli.sources.notebooks import NO_CELLS, Cells
+from jaxsight.files import reading
+
+STDIN = Path("-")
+"""The path of stdin on the command line."""
+STDIN_NAME = "stdin.py"
+"""The name of its file, unless `--stdin-filename` says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A file to check; `text` is that of stdin, in place of the file's."""
+
+    path: Path
+    is_argument: bool = False
+    """Whether the file itself was named on the command line."""
+    text: str | None = None
+
+    @property
+    def is_fixable(self) -> bool:
+        """Whether fixes can be written to the file."""
+        return self.text is None and not notebooks.is_notebook(self.path)
+
+    def read(self) -> tuple[str, Cells]:
+        """Return the text, and the cells of a notebook.
+
+        Raises:
+            CommandError: it cannot be read.
+        """
+        if self.text is not None:
+            return self.text, NO_CELLS
+        if not notebooks.is_notebook(self.path):
+            return read_source(self.path), NO_CELLS
+        try:
+            return notebooks.read(self.path)
+        except reading.UnreadableError as error:
+            raise CommandError(str(error)) from error
+
+
+def texts(paths: Iterable[Path], stdin_name: Path | None) -> Iterator[Text]:
+    """Yield what the paths on the command line name.
+
+    Raises:
+        CommandError: a path does not exist, or stdin is not alone or is not text.
+    """
+    paths = list(paths)
+    if STDIN in paths:
+        if len(paths) > 1:
+            raise CommandError("`-` is stdin; it cannot be combined with other paths")
+        name = stdin_name if stdin_name is not None else Path(STDIN_NAME)
+        yield Text(name.absolute(), is_argument=True, text=_stdin())
+        return
+    if stdin_name is not None:
+        raise CommandError("--stdin-filename requires `-` as the path")
+    named = {path.absolute() for path in paths}
+    for file in python_files(paths, with_notebooks=True):
+        yield Text(file, is_argument=file in named)
+
+
+def _stdin() -> str:
+    content = sys.stdin.buffer.read(reading.SOURCE)
+    try:
+        return content.decode(reading.encoding(content))
+    except (SyntaxError, UnicodeError, LookupError) as error:
+        raise CommandError(f"cannot read stdin: {error}") from error

@@ -1,0 +1,142 @@
+"""Which functions of a file were examined, with which inputs, and why others were not.
+
+A function is examined if it was traced, or if the trace of another function has reached it. An
+error that is reported counts, too: then the function was examined, and this is the result.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from jaxsight.examples import Examples
+from jaxsight.examples.jax_use import JaxUse
+from jaxsight.features.findings import failures, inputs
+from jaxsight.queries.documents import Document, Subject
+from jaxsight.queries.engine import Engine
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.queries.traces.query import Unasked, refusal
+from jaxsight.source.functions import Function
+from jaxsight.source.module import ModuleChunk
+from jaxsight.source.text import Position, Range
+from jaxsight.text.inert import clause
+from jaxsight.wire.messages.replies import Traced
+
+REACHED = "caller"
+"""The origin of the inputs of a function that the traces of its callers have reached."""
+_PROGRAM = "tests, plots and `main` are not traced by themselves"
+_LONGEST = 160
+"""Maximum length of a reason, in characters."""
+
+Kind = Literal["no-inputs", "untried", "fails", "unsupported", "program"]
+"""Why a function was not examined: it has no inputs, or none that were tried; its trace fails, and
+that is not the user's error; it cannot be traced by itself; or it is a test, a plot or `main`.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """A function that uses JAX or has example inputs."""
+
+    function: str
+    range: Range
+    """Its name."""
+    origin: str = ""
+    """Where its inputs are from: `docstring`, `module`, `assumed`…; empty if not examined."""
+    inputs: str = ""
+    """These inputs in a clause, such as `as recorded`."""
+    kind: Kind | Literal[""] = ""
+    reason: str = ""
+    """Why it was not examined, in a clause; empty if it was."""
+
+
+async def examined(engine: Engine, path: str, only: str = "") -> list[Examination]:
+    """Return the functions of a file that use JAX or have example inputs, in text order.
+
+    Args:
+        engine: the engine.
+        path: an open document.
+        only: a function that is returned alone, whether it uses JAX or not, and examined only if
+            it was traced itself.
+    """
+    document = await engine.documents.read(path)
+    if document is None:
+        return []
+    subjects = {subject.name: subject for subject in engine.documents.subjects(document)}
+    views = await engine.traces.views(document, None)
+    by_name = {view.subject.name: view for view in views}
+    reached = _Reached(views)
+    jax_use = JaxUse.of(document.module)
+    found: list[Examination] = []
+    for chunk, function in document.module.functions:
+        name = function.qualname
+        if only and name != only:
+            continue
+        if not only and name not in subjects and not jax_use.mentioned(chunk, function):
+            continue
+        at = function.name_range.shifted(chunk.first_line)
+        view = by_name.get(name)
+        if view is not None and _has_result(view):
+            found.append(Examination(name, at, inputs.origin(view), inputs.described(view)))
+        elif (caller := reached.by(chunk, function)) and not only:
+            found.append(Examination(name, at, REACHED, f"in the trace of `{caller}`"))
+        elif name not in subjects and not only and not jax_use.by(chunk, function):
+            found.append(Examination(name, at, kind="program", reason=_PROGRAM))
+        else:
+            kind, reason = await _why_not(engine, document, chunk, function, subjects, view)
+            found.append(Examination(name, at, kind=kind, reason=clause(reason, _LONGEST)))
+    return found
+
+
+def _has_result(view: View) -> bool:
+    """Return whether a function was traced, or has an error that is reported."""
+    is_traced = isinstance(view.answer.reply, Traced)
+    return is_traced or next(failures.reported(view), None) is not None
+
+
+class _Reached:
+    """The places of a file that traces have reached, with the traced functions."""
+
+    def __init__(self, views: Sequence[View]) -> None:
+        places = ((place.start, view.subject.name) for view in views for place in view.observed)
+        self._places = sorted(places)
+
+    def by(self, chunk: ModuleChunk, function: Function) -> str:
+        """Return a traced function whose trace has reached the body of another; empty if none."""
+        start = function.body_start
+        body = Position(start.line + chunk.first_line, start.column)
+        first = bisect_left(self._places, (body, ""))
+        if first == len(self._places):
+            return ""
+        place, name = self._places[first]
+        is_inside = place in function.range.shifted(chunk.first_line)
+        return name if is_inside and name != function.qualname else ""
+
+
+async def _why_not(
+    engine: Engine,
+    document: Document,
+    chunk: ModuleChunk,
+    function: Function,
+    subjects: Mapping[str, Subject],
+    view: View | None,
+) -> tuple[Kind, str]:
+    """Return why a function was not examined."""
+    subject = subjects.get(function.qualname)
+    if view is not None:
+        error = next(failures.findings(view), None)
+        why = error.message if error is not None else "it fails"
+        return "fails", f"tracing fails with inputs {inputs.described(view)}: {why}"
+    if function.refused:
+        return "unsupported", refusal(subject or Subject(chunk, function, Examples()))
+    if subject is not None:
+        question = await engine.traces.question(document, subject)
+        return "fails", question.reason if isinstance(question, Unasked) else "it was not traced"
+    outcome = await engine.proposals.known(document, chunk, function)
+    if outcome is None:
+        return "untried", "no example inputs"
+    if outcome.traced:
+        return "no-inputs", "no example inputs, and proposed ones compute nothing from arrays"
+    return "no-inputs", f"no example inputs, and proposed ones fail: {outcome.reason}"
