@@ -63,7 +63,6 @@ class Fingerprints:
             return kind, id(value)
         return kind
 
-
     def _held(self, value: object) -> tuple[object, ...] | None:
         """Return the attributes of a module or variable of a library, once for each."""
         if not any(base.__module__.startswith(_HOLDERS) for base in type(value).__mro__):

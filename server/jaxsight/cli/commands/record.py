@@ -128,7 +128,7 @@ async def record(
     status = 0
     if until_seen and not program:
         raise CommandError(
-            f"{OPTION} needs a program: `jaxsight record {OPTION} -- python train.py`"
+            f"`{OPTION}` needs a program: `jaxsight record {OPTION} -- python train.py`"
         )
     root = root_of(program, Path.cwd()) if program else project_root(Path.cwd())
     if program:
