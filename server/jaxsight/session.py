@@ -274,8 +274,13 @@ class Session:
         return [subject.name for subject in subjects]
 
     async def settle_inputs(self, path: str) -> None:
-        """Wait until it is known what programs of the project call a file's functions with."""
-        await self.engine.dry_runs.settle(path)
+        """Wait until it is known what programs of the project call a file's functions with.
+
+        The functions are traced before, because calls in programs replace inputs that fail.
+        """
+        if (document := await self.engine.documents.read(path)) is not None:
+            await self.engine.traces.views(document, None)
+            await self.engine.dry_runs.settle(path)
 
     # Choices
 

@@ -72,7 +72,7 @@ async def editing(
 ) -> AsyncIterator[tuple[Editor, str]]:
     """VS Code with the extension, and one of a project's files."""
     write(root, files)
-    params = introduction(VSCODE, root, **options)
+    params = introduction(VSCODE, root, examplesFromPrograms=False, **options)
     params.capabilities.experimental = {"jaxsight": True}
     async with started(SERVER) as editor:
         answer = await editor.initialize_session(params)

@@ -60,7 +60,7 @@ def of(
             examples = _of_outside(signature, outside, shared, settings, examples)
     problems = (*own.problems, *examples.problems)
     sets = examples.sets
-    if own.expects and sets:
+    if own.expects and sets and not sets[0].assumed:
         sets = (replace(sets[0], expects=(*own.expects, *sets[0].expects)), *sets[1:])
     return Examples(sets, _in_order(problems), examples.source)
 
@@ -176,7 +176,8 @@ def _of_outside(
 
     A call that no longer fits the function's parameters is left out without a problem.
     """
-    for origin in _OUTSIDE:
+    better = [call.origin for call in outside if call.is_better]
+    for origin in (*better, *_OUTSIDE):
         calls = [call for call in outside if call.origin == origin]
         if signature.function.refused:
             # A nested function exists only in a run: there it has all that it is called with.
@@ -222,12 +223,21 @@ def _of_call(
             for argument in bound.set.arguments
         ),
         may_fail=call.may_fail,
+        assumed=_assumed(call, bound.set),
         dry_call=call.dry_call,
         expects=(),
         line=place.start.line,
         places=tuple((name, place) for name, _ in bound.set.places),
         axis_places=tuple((name, place) for name, _ in bound.set.axis_places),
     )
+
+
+def _assumed(call: OutsideSet, made: ExampleSet) -> tuple[str, ...]:
+    """Return the parameters whose inputs are guesses, all of them for a proposal."""
+    names = tuple(argument.name for argument in made.arguments)
+    if call.origin == "proposed":
+        return names or ("",)
+    return tuple(name for name in names if name in call.assumed)
 
 
 _NOTHING = Declared((DeclaredSet("", Range(Position(0, 0), Position(0, 0))),))

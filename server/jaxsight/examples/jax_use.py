@@ -38,8 +38,12 @@ class JaxUse:
 
         Tests, plots and `main` do not count: they are not there to be traced.
         """
-        name = function.qualname.rpartition(".")[2]
-        if self.uses is None or _NOT_TRACED.fullmatch(name):
+        if self.uses is None or not may_be_traced(function):
             return False
         lines = chunk.text.split("\n")[function.body_start.line : function.range.end.line + 1]
         return self.uses.search("\n".join((*function.decorators, *lines))) is not None
+
+
+def may_be_traced(function: Function) -> bool:
+    """Return whether a function may be there to be traced: tests, plots and `main` are not."""
+    return _NOT_TRACED.fullmatch(function.qualname.rpartition(".")[2]) is None

@@ -55,11 +55,11 @@ class Engine:
         memory, aside, turns = Memory(), Aside(), Turns()
         documents, choices = OpenDocuments(projects, turns), Choices(projects)
         callers = Callers(documents, projects, choices, memory)
-        dry_runs = DryRuns(documents, projects, aside, callers.touch)
+        dry_runs = DryRuns(documents, projects, choices, memory, aside, callers.touch)
         traces = Traces(documents, projects, choices, callers, dry_runs, memory, aside, turns)
         attention = Attention()
         programs = Programs(projects, traces, choices, memory, attention)
-        proposals = Proposals(projects, documents.by_path, memory)
+        proposals = Proposals(projects, documents, memory, aside)
         waiting = Waiting(projects.events)
         return Engine(
             projects,

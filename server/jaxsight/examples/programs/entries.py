@@ -63,8 +63,8 @@ def entries_in(text: str, wanted: frozenset[str] | None = None) -> Entries:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Entries()
     own = {s.name for s in body if isinstance(s, ast.FunctionDef | ast.ClassDef)}
-    if wanted is None:
-        wanted = frozenset(own)
+    is_own = wanted is None
+    wanted = frozenset(own) if wanted is None else wanted
     tests: dict[str, set[str]] = {}
     of_lists: dict[str, set[str]] = {}
     mains: list[str] = []
@@ -82,7 +82,11 @@ def entries_in(text: str, wanted: frozenset[str] | None = None) -> Entries:
             continue
         elif last in _MAINS and set(_required(function)) <= _GIVEN:
             mains.append(name)
-        elif reaches and not _required(function) and not _SETTINGS.fullmatch(last):
+        elif (
+            (reaches or (is_own and _has_inner(function)))
+            and not _required(function)
+            and not _SETTINGS.fullmatch(last)
+        ):
             others.append(name)
     return Entries(
         any(_acts(statement, own | wanted) for statement in body),
@@ -142,6 +146,12 @@ def _varied(tests: dict[str, set[str]]) -> Iterator[str]:
 def _is_parametrized(function: ast.FunctionDef) -> bool:
     """Return whether a test is called for each item of a list in its decorator."""
     return any("param" in ast.unparse(decorator).lower() for decorator in function.decorator_list)
+
+
+def _has_inner(function: ast.FunctionDef) -> bool:
+    """Return whether a function defines others."""
+    nodes = ast.walk(function)
+    return any(isinstance(n, ast.FunctionDef) and n is not function for n in nodes)
 
 
 def _names(node: ast.AST) -> set[str]:

@@ -69,7 +69,7 @@ async def _hover_in(
 ) -> Hover | None:
     """Return the hover at a position, which `subject` contains if it is not `None`."""
     if subject is not None and position in subject.name_range:
-        if subject.function.refused == "nested":
+        if subject.function.refused == "nested" and subject.examples.source != "program":
             nested = await _helper_hover(engine, document, subject.chunk, subject.function)
             if nested is not None:
                 return nested
@@ -253,4 +253,5 @@ def _by_closeness(engine: Engine, document: Document, position: Position) -> Ite
     own = subject_at(subjects, position)
     if own is not None:
         yield own
-    yield from (subject for subject in subjects if subject is not own)
+    others = (subject for subject in subjects if subject is not own)
+    yield from sorted(others, key=lambda subject: subject.is_proposed)

@@ -11,24 +11,29 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 
 from jaxsight.examples import OutsideSet
-from jaxsight.examples.jax_use import JaxUse
+from jaxsight.examples.jax_use import JaxUse, may_be_traced
 from jaxsight.files.texts import Version
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
+from jaxsight.queries.choices import Choices
 from jaxsight.queries.documents import Document
 from jaxsight.queries.dry_runs.labels import label
 from jaxsight.queries.dry_runs.project_files import ProjectFiles
 from jaxsight.queries.long_work import Aside
+from jaxsight.queries.memory import Memory
 from jaxsight.queries.open_documents import Observed, OpenDocuments
 from jaxsight.queries.traces.query import module_meaning, run_of
+from jaxsight.source.functions import Function
+from jaxsight.source.module import ModuleChunk
 from jaxsight.wire.messages.inputs import DryCall, EntryPoint
-from jaxsight.wire.messages.replies import CallSeen, Cancelled, DryCalls
+from jaxsight.wire.messages.replies import CallSeen, Cancelled, DryCalls, Traced
 from jaxsight.wire.messages.requests import NEW, DryRun, Trace
 from jaxsight.workers.request_queue import Priority
 from jaxsight.workers.results import Died, Reason
@@ -46,6 +51,13 @@ _DEATHS = 2
 _NOT_ITS_FAULT = frozenset({Reason.STOPPED, Reason.UNAVAILABLE, Reason.SPOILED})
 _WEAKER = frozenset({"program", "caller", "proposed", "none"})
 """Origins of example inputs that calls in programs take precedence over."""
+_OBSERVED = frozenset({"recorded", "module"})
+"""Origins that take precedence over them, if they can be traced."""
+_ARRAY = re.compile(r"[\w>]\[")
+"""An array's type in a text, in contrast to a list."""
+_LOOP = re.compile(r"^[ \t]*(?:async )?(?:for|while)\b", re.MULTILINE)
+_MAKES = frozenset({"__init__", "setup", "__post_init__"})
+"""Methods that are not looked for: they are called with what is no array."""
 
 _Batch = tuple[EntryPoint, ...]
 
@@ -95,12 +107,16 @@ class DryRuns:
         self,
         documents: OpenDocuments,
         projects: Projects,
+        choices: Choices,
+        memory: Memory,
         aside: Aside,
         on_change: Callable[[str], None],
     ) -> None:
         """Know nothing yet; `on_change` is called when functions of a file have other inputs."""
         self._documents = documents
         self._projects = projects
+        self._choices = choices
+        self._memory = memory
         self._aside = aside
         self._on_change = on_change
         self._files = ProjectFiles()
@@ -187,8 +203,14 @@ class DryRuns:
     async def _update(self, document: Document) -> bool:
         path, module = document.path, document.module
         project = self._projects.of(path)
-        wanted = self._lacking(document)
-        if not wanted or project.held_back or not project.settings.examples_from_programs:
+        lacking = self._lacking(document)
+        if any(lacking.values()) and project.held_back:
+            project.ask_consent()
+        if (
+            not any(lacking.values())
+            or project.held_back
+            or not project.settings.examples_from_programs
+        ):
             self._found.pop(path, None)
             return self._publish(path, {})
         asking = functools.partial(
@@ -215,7 +237,7 @@ class DryRuns:
             found = self._found[path] = _Found((key, programs), module_meaning(module))
         if found.settled:
             return False
-        return await self._run(document, project, run, found, wanted)
+        return await self._run(document, project, run, found, lacking)
 
     async def _run(
         self,
@@ -223,10 +245,11 @@ class DryRuns:
         project: Project,
         run: Trace,
         found: _Found,
-        wanted: frozenset[str],
+        lacking: Mapping[str, bool],
     ) -> bool:
         """Run programs until all wanted functions have inputs; return whether these are others."""
         path = document.path
+        wanted = {function for function, is_wanted in lacking.items() if is_wanted}
         before = self._documents.dry_calls(path)
         changed = False
         began = time.monotonic()
@@ -247,7 +270,7 @@ class DryRuns:
                 case DryCalls():
                     found.replies[batch] = reply
                     found.files |= {file: v for file, v in reply.files if file != path}
-                    so_far = {**before, **self._sets(document, found, wanted)}
+                    so_far = {**before, **self._sets(document, found, lacking)}
                     changed |= self._publish(path, so_far)
                 case Cancelled():
                     return changed
@@ -262,36 +285,65 @@ class DryRuns:
                 case _:
                     found.replies[batch] = None
         found.settled = True
-        return self._publish(path, self._sets(document, found, wanted)) or changed
+        return self._publish(path, self._sets(document, found, lacking)) or changed
 
     def _kills(self, path: str, batch: _Batch, version: tuple[str, Version]) -> bool:
         """Return whether a program is known to end its tracer."""
         deaths, last = self._killers.get((path, batch[0]), (0, ("", "")))
         return len(batch) == 1 and deaths > 0 and (deaths >= _DEATHS or last == version)
 
-    def _lacking(self, document: Document) -> frozenset[str]:
-        """Return the functions that use JAX and have no inputs that take precedence."""
+    def _lacking(self, document: Document) -> dict[str, bool]:
+        """Return the functions without inputs that take precedence, and whether they use JAX.
+
+        Only those that use JAX are looked for.
+        """
         subjects = self._documents.subjects(document)
         having = {s.name for s in subjects if s.examples.source not in _WEAKER}
+        having -= self._failing(document)
         jax_use = JaxUse.of(document.module)
-        return frozenset(
-            function.qualname
+        return {
+            function.qualname: jax_use.by(chunk, function)
+            and function.qualname.rpartition(".")[2] not in _MAKES
             for chunk, function in document.module.functions
             if function.refused in ("", "nested")
             and having.isdisjoint((function.qualname, *_around(function.qualname)))
-            and jax_use.by(chunk, function)
-        )
+            and jax_use.uses is not None
+            and may_be_traced(function)
+        }
+
+    def _failing(self, document: Document) -> set[str]:
+        """Return the functions that cannot be traced with the inputs of other calls."""
+        failing: set[str] = set()
+        for subject in self._documents.subjects(document):
+            if subject.examples.source not in _OBSERVED:
+                continue
+            chosen = self._choices.set_of(document, subject)
+            unit = (document.path, subject.name, chosen.name if chosen is not None else "")
+            latest = self._memory.latest.get(unit)
+            if latest is not None and not isinstance(latest.reply, Traced):
+                failing.add(subject.name)
+        better = self._documents.dry_calls(document.path).items()
+        return failing | {name for (_, name), sets in better if any(s.is_better for s in sets)}
 
     def _complete(self, found: _Found) -> set[str]:
         """Return the functions of which a call with all arguments is known."""
         return {call.function for call, _ in found.calls if not call.unknown}
 
-    def _sets(self, document: Document, found: _Found, wanted: frozenset[str]) -> Observed:
+    def _sets(self, document: Document, found: _Found, lacking: Mapping[str, bool]) -> Observed:
         """Return the example sets of functions whose calls have all arguments."""
+        failing = self._failing(document)
+        loops = {
+            function.qualname
+            for chunk, function in document.module.functions
+            if _LOOP.search(chunk.text) and _has_loop(chunk, function)
+        }
         sets: dict[tuple[str, str], dict[object, OutsideSet]] = {}
         for call, dry_call in found.calls:
-            if call.unknown or call.function not in wanted:
+            if call.unknown or call.function not in lacking:
                 continue
+            has_arrays = any(_ARRAY.search(text) for _, text in call.inputs)
+            if not has_arrays and (call.function in loops or not lacking[call.function]):
+                continue  # it would run a whole program
             is_written = bool(call.text) and not _around(call.function)
             of_function = sets.setdefault((document.path, call.function), {})
             of_function.setdefault(
@@ -303,6 +355,7 @@ class DryRuns:
                     may_fail=True,
                     keeps_numbers=True,
                     dry_call=None if is_written else dry_call,
+                    is_better=call.function in failing,
                 ),
             )
         return {function: tuple(calls.values())[:_SETS] for function, calls in sets.items()}
@@ -313,6 +366,11 @@ class DryRuns:
         if changed:
             self._on_change(path)
         return changed
+
+
+def _has_loop(chunk: ModuleChunk, function: Function) -> bool:
+    lines = chunk.text.split("\n")[function.body_start.line : function.range.end.line + 1]
+    return _LOOP.search("\n".join(lines)) is not None
 
 
 def _around(qualname: str) -> tuple[str, ...]:

@@ -24,9 +24,10 @@ def label(document: Document, call: CallSeen, entry: EntryPoint) -> str:
         is_notebook = PurePath(file).suffix == ".ipynb"
         line = "" if is_notebook or call.line <= 0 else f":{call.line}"
         return f"as called in {file}{line}"
-    around = document.module.function_at(Position(max(call.line - 1, 0), 0))
+    first = document.line_of(call.chunk) if call.chunk else 1
+    around = document.module.function_at(Position(max((first or 1) + call.line - 2, 0), 0))
     if around is not None and around[1].qualname != call.function:
-        return f"as called by `{clause(around[1].qualname.rpartition('.')[2], _LONGEST)}`"
+        return f"as called by `{clause(around[1].qualname.rpartition('<locals>.')[2], _LONGEST)}`"
     if entry.file != document.path:
         return f"as called in a run of {clause(PurePath(entry.file).name, _LONGEST)}"
     return "as called in a dry run" if entry.text else "as called in this file"

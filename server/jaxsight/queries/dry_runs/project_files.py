@@ -56,7 +56,7 @@ class _Listing:
 
     at: float
     files: tuple[str, ...]
-    places: Mapping[str, str]
+    places: dict[str, str]
     """The Python files by what they are imported by."""
     imported: dict[str, tuple[_Known, Mapping[str, tuple[Import, ...]]]] = field(
         default_factory=dict
@@ -88,6 +88,9 @@ class ProjectFiles:
             opened: the texts in the editor, by path.
         """
         listing = self._listed(root, str(PurePath(path).parent))
+        if listing.places.setdefault(_place(path), path) != path or path not in listing.files:
+            listing.imported.clear()  # the file is not saved yet, or has two suffixes
+            listing.places[_place(path)] = path
         imported_by: dict[str, dict[str, tuple[Import, ...]]] = {}
         for file in listing.files:
             for target, imports in self._imported(file, root, listing, opened).items():

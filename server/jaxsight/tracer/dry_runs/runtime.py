@@ -27,19 +27,6 @@ from jaxsight.tracer.isolation import code_origins
 logger = logging.getLogger(__name__)
 
 
-def DBG(error):
-    import os
-    import traceback
-
-    if os.environ.get("DRYDEBUG"):
-        print(
-            "SURVIVED",
-            "".join(traceback.format_exception(error))[:3000],
-            file=sys.__stdout__,
-            flush=True,
-        )
-
-
 _TURNS = 64
 """Maximum number of iterations of a loop: more than a model has layers."""
 _LOOP_SECONDS = 1.0
@@ -57,6 +44,8 @@ class Runtime:
     def __init__(self) -> None:
         self.calls: dict[str, list[Call]] = {}
         """Calls of the file's functions, by qualified name."""
+        self.ran: dict[str, None] = {}
+        """The qualified names of the programs' functions that ran."""
         self.imported: Callable[[], None] = lambda: None
         """Called after imports, to rewrite the functions of new modules."""
         self.entry_of: dict[CodeType, tuple[str, tuple[str, ...]]] = {}
@@ -113,7 +102,7 @@ class Runtime:
         if isinstance(error, ModuleNotFoundError) and (absence := absence_of(error)) is not None:
             self.missing[absence.name] = None
         logger.debug("a statement failed: %r", error)
-        DBG(error)
+
         error.__traceback__ = None
 
     def state(self, value: object) -> object:
@@ -163,6 +152,11 @@ class Runtime:
             self._add(name, call, number)
         return True
 
+    def began(self, name: str) -> None:
+        """Note that a function of the program runs outside of JAX's transformations."""
+        if self.is_active:
+            self.ran[name] = None
+
     def entered(self, number: int, values: tuple[object, ...]) -> None:
         """Note a call of a function of rewritten code."""
         entry = self._entries.get(number)
@@ -182,6 +176,8 @@ class Runtime:
         if len(self.calls.get(name, ())) >= 2 * _CALLS:
             return
         by_name = dict(zip(parameters, values, strict=True))
+        if name.endswith(".__init__"):  # the object is what it makes
+            del by_name[parameters[0]]
         call = captured.call_of(by_name, self._tainted, *_caller(frame))
         if call is not None:
             self._add(name, call, number)

@@ -1,0 +1,220 @@
+"""Functions without example inputs have those of calls in programs of the project, run dry."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from jaxsight.events import Refresh
+from jaxsight.session import Session
+from jaxsight.source.text import Position
+from tests.features.rendering import with_hints
+from tests.quiet import QUIET
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+MODELS = """\
+import jax
+import jax.numpy as jnp
+
+
+def init(key, size):
+    w = jax.random.normal(key, (size, 3))
+    return {"w": w, "step": 0}
+
+
+def apply(params, x):
+    y = x @ params["w"]
+    return jnp.tanh(y)
+
+
+def train(data):
+    def loss(params, batch):
+        error = apply(params, batch)
+        return jnp.mean(error)
+
+    @jax.jit
+    def update(params, batch):
+        grads = jax.grad(loss, allow_int=True)(params, batch)
+        return grads
+
+    params = init(jax.random.key(0), 5)
+    for batch in data:
+        params = update(params, batch)
+    return params
+
+
+def unused(x):
+    return jnp.sin(x)
+"""
+
+TEST = """\
+import jax
+import jax.numpy as jnp
+
+import models
+
+
+def test_apply():
+    params = models.init(jax.random.key(0), 4)
+    models.apply(params, jnp.ones((7, 4)))
+"""
+
+MAIN = """\
+import jax.numpy as jnp
+from models import train
+
+OPEN = "PATH"
+
+
+def main():
+    with open(OPEN, "w") as file:
+        file.write("written")
+    train([jnp.ones((6, 5))])
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def session(tmp_path: Path) -> AsyncIterator[Session]:
+    (tmp_path / "pyproject.toml").touch()
+    session = Session()
+    session.configure([str(tmp_path)], {**QUIET, "python": sys.executable})
+    yield session
+    await session.aclose()
+
+
+async def opened(session: Session, root: Path, name: str, text: str) -> str:
+    path = str(root / name)
+    (root / name).write_text(text)
+    session.open(path, text)
+    await session.settle_inputs(path)
+    return path
+
+
+def program(root: Path, name: str, text: str) -> None:
+    (root / name).write_text(text.replace("PATH", str(root / "written.txt")))
+
+
+async def test_a_test_and_a_script_say_what_functions_are_called_with(
+    session: Session, tmp_path: Path
+) -> None:
+    program(tmp_path, "models_test.py", TEST)
+    program(tmp_path, "main.py", MAIN)
+    path = await opened(session, tmp_path, "models.py", MODELS)
+    names = session.functions(path)
+    assert {"init", "apply", "train.<locals>.update"} <= {*names}
+    assert "unused" not in names
+    shown = with_hints(MODELS, await session.hints(path, wait=True))
+    assert '    y⟦: f32[7,3]⟧ = x @ params["w"]\n' in shown
+    assert "    w⟦: f32[4,3]⟧ = jax.random.normal(key, (size, 3))\n" in shown
+    hover = await session.hover(path, Position(9, 5))
+    assert hover is not None
+    assert "as called in models\\_test.py:9" in hover.markdown
+    lenses = [lens.title for lens in await session.lenses(path) if lens.range.start.line == 9]
+    assert lenses[0].startswith("as called in models_test.py:9")
+    assert not (tmp_path / "written.txt").exists()
+    assert not [f for f in await session.findings(path) if f.code.startswith(("JX4", "JX9"))]
+
+
+async def test_nested_functions_are_shown_as_their_function_calls_them(
+    session: Session, tmp_path: Path
+) -> None:
+    program(tmp_path, "main.py", MAIN)
+    path = await opened(session, tmp_path, "models.py", MODELS)
+    shown = with_hints(MODELS, await session.hints(path, wait=True))
+    assert "        error⟦: f32[6,3]⟧ = apply(params, batch)\n" in shown
+    hover = await session.hover(path, Position(20, 9))
+    assert hover is not None
+    assert "as called by `train`" in hover.markdown
+    assert "```jaxpr" in hover.markdown
+    lenses = [lens.title for lens in await session.lenses(path) if lens.range.start.line == 19]
+    assert lenses[0] == "as called by `train`"
+
+
+async def test_several_calls_are_sets_to_choose_from(session: Session, tmp_path: Path) -> None:
+    calls = "".join(f"    f(jnp.ones({n}))\n" for n in (2, 3, 4, 5))
+    text = "import jax.numpy as jnp\n\ndef f(x):\n    return jnp.sin(x)\n\ndef test_f():\n" + calls
+    path = await opened(session, tmp_path, "models.py", text)
+    sets = session.sets(path, "f")
+    assert sets == ["as called by `test_f`", "as called by `test_f` 2", "as called by `test_f` 3"]
+
+
+async def test_what_is_written_takes_precedence(session: Session, tmp_path: Path) -> None:
+    program(tmp_path, "models_test.py", TEST)
+    docstring = '    """Apply.\n\n    Example inputs:\n        params: {"w": f32[2, 2]}\n        x: f32[2, 2]\n    """\n'
+    head = "def apply(params, x):\n"
+    path = await opened(session, tmp_path, "models.py", MODELS.replace(head, head + docstring))
+    assert session.sets(path, "apply") == [""]
+    assert session.sets(path, "init") == ["as called in models_test.py:8"]
+
+
+async def test_an_edit_of_the_program_or_the_file_has_other_calls(
+    session: Session, tmp_path: Path
+) -> None:
+    program(tmp_path, "models_test.py", TEST)
+    path = await opened(session, tmp_path, "models.py", MODELS)
+    test = str(tmp_path / "models_test.py")
+    session.open(test, TEST.replace("(7, 4)", "(9, 4)"))
+    await session.settle_inputs(path)
+    shown = with_hints(MODELS, await session.hints(path, wait=True))
+    assert '    y⟦: f32[9,3]⟧ = x @ params["w"]\n' in shown
+    edited = MODELS.replace("(size, 3)", "(size, 2)")
+    session.change(path, edited)
+    await session.settle_inputs(path)
+    shown = with_hints(edited, await session.hints(path, wait=True))
+    assert '    y⟦: f32[9,2]⟧ = x @ params["w"]\n' in shown
+
+
+async def test_a_program_that_ends_its_tracer_costs_only_its_own_calls(
+    session: Session, tmp_path: Path
+) -> None:
+    kill = "import ctypes\nimport models\n\ndef test_it():\n    ctypes.string_at(0)\n"
+    program(tmp_path, "models_test.py", kill)
+    program(tmp_path, "main.py", MAIN)
+    path = await opened(session, tmp_path, "models.py", MODELS)
+    assert "train.<locals>.update" in session.functions(path)
+    assert '    y⟦: f32[6,3]⟧ = x @ params["w"]\n' in with_hints(
+        MODELS, await session.hints(path, wait=True)
+    )
+
+
+async def test_the_setting_and_missing_trust_run_nothing(tmp_path: Path) -> None:
+    program(tmp_path, "models_test.py", TEST)
+    session = Session()
+    quiet = {**QUIET, "python": sys.executable}
+    session.configure([str(tmp_path)], {**quiet, "examplesFromPrograms": False})
+    path = await opened(session, tmp_path, "models.py", MODELS)
+    assert session.functions(path) == []
+    session.configure([str(tmp_path)], quiet)
+    await session.settle_inputs(path)
+    assert "apply" in session.functions(path)
+    await session.aclose()
+
+
+async def test_an_unknown_argument_is_not_shown_as_known(session: Session, tmp_path: Path) -> None:
+    script = "import models\n\nparams = models.init(models.jax.random.key(0), 4)\n"
+    script += "x = load('x')\nmodels.apply(params, x)\n"
+    program(tmp_path, "main.py", script)
+    path = await opened(session, tmp_path, "models.py", MODELS)
+    assert "apply" not in session.functions(path)
+    (call,) = session.engine.dry_runs.partial(path, "apply")
+    assert (call.unknown, [name for name, _ in call.known]) == (("x",), ["params"])
+    assert call.label == "as called in main.py:5"
+
+
+async def test_the_background_shows_them_and_says_so(session: Session, tmp_path: Path) -> None:
+    program(tmp_path, "models_test.py", TEST)
+    path = str(tmp_path / "models.py")
+    session.open(path, MODELS)
+    while not await session.hints(path):
+        while not isinstance(await session.events.get(), Refresh):
+            pass
+    assert "apply" in session.functions(path)
