@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from jaxsight.files.texts import Version
@@ -74,8 +74,11 @@ class Module:
                 yield function, inputs
 
     def observed_dry(self, wanted: DryCall) -> Observed:
-        """Return what was observed in a dry run."""
-        return self.dry_run(wanted.entry, self.trace.patience * 2).observed
+        """Return what was observed of the function, and of those in it, in a dry run."""
+        observed = self.dry_run(wanted.entry, self.trace.patience * 2).observed
+        own = {chunk.id for chunk in self.trace.chunks if self.trace.function in chunk.binds}
+        inside = tuple(each for each in observed.observations if each.span.chunk in own)
+        return replace(observed, observations=inside)
 
     def _called_dry(self, wanted: DryCall) -> tuple[UserFunction, dict[str, object]]:
         """Return the function that a dry run calls, and its known arguments."""

@@ -29,6 +29,7 @@ _ROWS = tuple(
     (re.compile(pattern, re.DOTALL), kind)
     for pattern, kind in (
         (rf"{_LIST}\[.*Callable", Kind.FUNCTIONS),
+        (r"^(?:\w+\.)*(?:Mapping|dict|Dict)\[.*, int\]$", Kind.SIZES),
         (r"^(?:\w+\.)*(?:Mapping|MutableMapping|dict|Dict)\b", Kind.TREE),
         (r"^(?:\w+\.)*(?:Callable\b|\w*(?:Fn|Fun|Function)(?:\[.*\])?$)", Kind.FUNCTION),
         (r"(?i:^(?:\w+\.)*(?:DType\w*|dtype)(?:\s*\|.*)?$)", Kind.DTYPE),

@@ -39,6 +39,38 @@ _LIKE = (
 """Attributes of objects of libraries that parameters without annotation are likely to be."""
 
 
+_TRAIN_STATE = (
+    "CLASS.create(apply_fn=lambda variables, x, *args, **kwargs: x * variables['params']['w'],"
+    " params={'w': NUMPY.ones(())}, tx=__import__('optax').sgd(0.1))"
+)
+USUAL = {
+    "Scope": ("", "CLASS({}, {'params': KEY}, mutable=True)"),
+    "GradientTransformation": ("optax", "PREFIX.scale(-0.1)"),
+    "GradientTransformationExtraArgs": ("optax", "PREFIX.sgd(0.1)"),
+    "Distribution": ("numpyro.distributions", "PREFIX.Normal(0.0, 1.0)"),
+    "Module": ("flax.nnx", "PREFIX.Linear(8, 8, rngs=PREFIX.Rngs(0))"),
+    "Linear": ("flax.nnx", "PREFIX.Linear(8, 8, rngs=PREFIX.Rngs(0))"),
+    "Optimizer": (
+        "flax.nnx",
+        "PREFIX.Optimizer(PREFIX.Linear(8, 8, rngs=PREFIX.Rngs(0)), optax.sgd(0.1))",
+    ),
+    "TrainState": ("", _TRAIN_STATE),
+    "AbstractLinearOperator": ("lineax", "PREFIX.MatrixLinearOperator(NUMPY.eye(8))"),
+    "NamedArray": ("", "CLASS.wrap(NUMPY.ones((4, 8)))"),
+    "AbstractTerm": ("diffrax", "PREFIX.ODETerm(lambda t, y, args: y)"),
+}
+"""How objects of a library's classes are usually made, by the name of the class.
+
+The first of a pair is the module of `PREFIX`; a class of any module of that name has none.
+"""
+MODULES = {
+    "flax.linen": "PREFIX.Dense(8)",
+    "flax.nnx": USUAL["Module"][1],
+    "equinox": "PREFIX.nn.Linear(8, 8, key=KEY)",
+}
+"""How a module of neural networks is made, by the library of the class `Module`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Argument:
     """An argument that making an object requires."""
@@ -180,19 +212,21 @@ def attributes_of(node: ast.ClassDef | None) -> dict[str, ast.expr]:
 def framework(definition: Definition, names: Names, depth: int = 0) -> str:
     """Return the library of a module of neural networks, `flax.linen`; empty for other classes."""
     node = definition.node
-    scope = Names(definition.source, names.library)
+    source = definition.source
+    scope = Names(source, names.library)
     for base in node.bases if isinstance(node, ast.ClassDef) and depth <= _HIGHEST else ():
         written = ast.unparse(base).partition("[")[0]
-        dotted = scope.module(written) if "." in written else scope.source.aliases.get(written, "")
-        if dotted.endswith("Module"):
-            library = next((f for f in _FRAMEWORKS if dotted.startswith(f"{f}.")), "")
-            if library:
-                return library
-        above = scope.find(written)
-        if above is None or above.node is node:
-            continue
-        if library := framework(above, names, depth + 1):
+        if (renamed := source.types.get(written)) is not None:
+            written = ast.unparse(renamed)
+        dotted = scope.module(written)
+        library = next((f for f in _FRAMEWORKS if dotted.startswith(f"{f}.")), "")
+        if library and dotted.endswith("Module"):
             return library
+        above = scope.find(written)
+        if above is not None and above.node is not node:
+            found = framework(above, names, depth + 1)
+            if found:
+                return found
     return ""
 
 

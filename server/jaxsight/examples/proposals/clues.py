@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -142,6 +143,15 @@ class Clues:
         if self.uses.called or self.uses.array or not self.named(names.MODEL):
             return False
         return bool(self.around.names.alias("numpyro"))
+
+    @cached_property
+    def is_class(self) -> bool:
+        """The annotation is a class whose definition is known, or how its objects are made."""
+        written = self.annotated.detail
+        if written.rpartition(".")[2] in classes.USUAL:
+            return True
+        definition = (self.scope or self.around.names).find(written)
+        return definition is not None and isinstance(definition.node, ast.ClassDef)
 
     @cached_property
     def like(self) -> str:

@@ -20,36 +20,6 @@ _MOST_BESIDE = 120
 """Names that are looked up to find the subclasses of a class."""
 _MOST = 4
 
-_TRAIN_STATE = (
-    "CLASS.create(apply_fn=lambda variables, x, *args, **kwargs: x * variables['params']['w'],"
-    " params={'w': NUMPY.ones(())}, tx=__import__('optax').sgd(0.1))"
-)
-_USUAL = {
-    "Scope": ("", "CLASS({}, {'params': KEY}, mutable=True)"),
-    "GradientTransformation": ("optax", "PREFIX.scale(-0.1)"),
-    "GradientTransformationExtraArgs": ("optax", "PREFIX.sgd(0.1)"),
-    "Distribution": ("numpyro.distributions", "PREFIX.Normal(0.0, 1.0)"),
-    "Module": ("flax.nnx", "PREFIX.Linear(8, 8, rngs=PREFIX.Rngs(0))"),
-    "Linear": ("flax.nnx", "PREFIX.Linear(8, 8, rngs=PREFIX.Rngs(0))"),
-    "Optimizer": (
-        "flax.nnx",
-        "PREFIX.Optimizer(PREFIX.Linear(8, 8, rngs=PREFIX.Rngs(0)), optax.sgd(0.1))",
-    ),
-    "TrainState": ("", _TRAIN_STATE),
-    "AbstractLinearOperator": ("lineax", "PREFIX.MatrixLinearOperator(NUMPY.eye(8))"),
-    "AbstractTerm": ("diffrax", "PREFIX.ODETerm(lambda t, y, args: y)"),
-}
-"""How objects of a library's classes are usually made, by the name of the class.
-
-The first of a pair is the module of `PREFIX`; a class of any module of that name has none.
-"""
-_MODULES = {
-    "flax.linen": "PREFIX.Dense(8)",
-    "flax.nnx": _USUAL["Module"][1],
-    "equinox": "PREFIX.nn.Linear(8, 8, key=KEY)",
-}
-"""How a module of neural networks is made, by the library of the class `Module`."""
-
 Made = tuple[int, str]
 """An expression, after its cost: arguments, and values that are not known."""
 
@@ -104,10 +74,10 @@ class Builder:
         """Return how objects of a library's class are usually made; empty if that is not known."""
         prefix = written.rpartition(".")[0]
         origin = self._names.module(prefix) if prefix else ""
-        if name == "Module" and origin in _MODULES:
-            module, usual = origin, _MODULES[origin]
-        elif name in _USUAL:
-            module, usual = _USUAL[name]
+        if name == "Module" and origin in classes.MODULES:
+            module, usual = origin, classes.MODULES[origin]
+        elif name in classes.USUAL:
+            module, usual = classes.USUAL[name]
         else:
             return ""
         if module and origin != module:

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 
 from jaxsight.examples.proposals.errors import Wrong
 from jaxsight.examples.proposals.proposal import (
@@ -217,7 +218,7 @@ def misfit(wrong: Wrong) -> Iterator[Proposal]:
         for shape in _CARRIES:
             yield wrong.proposal.having(
                 {
-                    name: changed(guess, lambda array, shape=shape: replace(array, shape=shape))  # type: ignore[misc]
+                    name: changed(guess, partial(replace, shape=shape))
                     for name, guess in wrong.proposal.examples.items()
                     if not isinstance(guess, DictGuess)
                 }

@@ -26,6 +26,8 @@ class Kind(Enum):
     """A list of arrays or of tuples of them, or a tuple that is unpacked."""
     WIDTHS = auto()
     """A list of the sizes of layers: `[784, 512, 10]`."""
+    SIZES = auto()
+    """A dict of sizes by name."""
     OBJECT = auto()
     """An object of a class; the detail is the name of the class."""
     STUB = auto()

@@ -59,7 +59,9 @@ ROWS: tuple[Row, ...] = (
     # An attention's key is an array.
     (
         lambda c: (
-            c.name in ("key", "keys") and any(map(names.QUERY.fullmatch, c.around.parameters))
+            c.name in ("key", "keys")
+            and not c.is_argument
+            and any(map(names.QUERY.fullmatch, c.around.parameters))
         ),
         Kind.ARRAY,
     ),
@@ -68,6 +70,7 @@ ROWS: tuple[Row, ...] = (
     (lambda c: c.is_argument and c.named(names.KEY) and not c.uses.array, Kind.KEY),
     (lambda c: c.is_argument and c.is_optional and not c.is_used, Kind.NONE),
     # Uses in the body.
+    (lambda c: c.is_annotated(Kind.SIZES), Kind.SIZES),
     (
         lambda c: c.named(names.WIDTHS) and not c.annotated and not c.uses.number,
         Kind.WIDTHS,
@@ -165,7 +168,7 @@ ROWS: tuple[Row, ...] = (
         Kind.SIZE,
     ),
     # Objects.
-    (lambda c: c.is_annotated(Kind.OBJECT) and not c.uses.array, _annotated),
+    (lambda c: c.is_annotated(Kind.OBJECT) and (not c.uses.array or c.is_class), _annotated),
     (lambda c: not c.annotated and not c.uses.array and c.like, _of_class),
     (lambda c: not c.annotated and c.has_methods, Kind.STUB),
     # Arrays.

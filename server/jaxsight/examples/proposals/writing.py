@@ -272,6 +272,13 @@ def _shape_and_dtype(writer: Writer, what: What) -> Guess:
     return ExpressionGuess(f"{jax}.ShapeDtypeStruct(({_SIDE},), {numpy}.float32)")
 
 
+def _mesh(writer: Writer, what: What) -> Guess:
+    jax = writer.clues.around.names.alias("jax")
+    if writer.clues.is_argument and jax:
+        return ExpressionGuess(f"{jax}.make_mesh((1,), ('data',))")
+    return LiteralGuess("data=2")
+
+
 def _rngs(writer: Writer, what: What) -> Guess:
     nnx = writer.clues.around.names.alias("flax.nnx")
     return ExpressionGuess(f"{nnx}.Rngs(0)") if nnx else LiteralGuess("None")
@@ -315,7 +322,8 @@ EXAMPLES: Mapping[Kind, Callable[[Writer, What], Guess]] = {
     Kind.STRING: _literal("'name'"),
     Kind.LITERAL: lambda writer, what: LiteralGuess(what.detail),
     Kind.NONE: _literal("None"),
-    Kind.MESH: _literal("data=2"),
+    Kind.MESH: _mesh,
+    Kind.SIZES: _literal("{'batch': 4, 'features': 8}"),
     Kind.RNGS: _rngs,
     Kind.SHAPE_AND_DTYPE: _shape_and_dtype,
 }

@@ -14,15 +14,16 @@ from jaxsight.rules.finding import Finding, Place, Severity, finding_of
 from jaxsight.rules.violation import Violation
 from jaxsight.source.text import Position, Range
 from jaxsight.text.markdown import prose
+from jaxsight.wire import observations
 from jaxsight.wire.messages.replies import Failed, Traced
 from jaxsight.wire.observations import Failure, Frame
 from jaxsight.workers.results import Died
 
 
 def findings(view: View) -> Iterator[Finding]:
-    """Yield the error that ended a trace; nothing if the trace succeeded."""
+    """Yield the error that ended a trace; nothing if the trace succeeded, or was a dry run."""
     match view.answer.reply:
-        case Traced():
+        case Traced() | Failed(failure=Failure(stage=observations.DRY_RUN)):
             return
         case Died() as died:
             message, notes = divided(died.message)

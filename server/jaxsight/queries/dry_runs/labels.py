@@ -31,3 +31,10 @@ def label(document: Document, call: CallSeen, entry: EntryPoint) -> str:
     if entry.file != document.path:
         return f"as called in a run of {clause(PurePath(entry.file).name, _LONGEST)}"
     return "as called in a dry run" if entry.text else "as called in this file"
+
+
+def run_label(document: Document, entry: EntryPoint) -> str:
+    """Return the name of the example set of a function that is itself part of a program."""
+    if entry.file == document.path:
+        return "as in a run of this file"
+    return f"as in a run of {clause(PurePath(entry.file).name, _LONGEST)}"

@@ -117,7 +117,7 @@ async def outcome_of(
         partial: a call of the function whose unknown arguments are proposed.
     """
     library = Library(document.path, bench.project.environment)
-    known = {name: _as_example(text) for name, text in partial.inputs} if partial else {}
+    known = {name: _as_example(text) for name, text in partial.known} if partial else {}
     inferred = await asyncio.to_thread(infer, document.module, chunk, function, library, known)
     if inferred is None:
         return None

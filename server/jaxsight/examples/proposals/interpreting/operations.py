@@ -289,6 +289,10 @@ def _created(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str
     return Arr(as_shape(shape))
 
 
+def _full(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+    return _created(machine, [*arguments[:1], *arguments[2:3]], keywords)
+
+
 def _eye(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
     for value in arguments[:2]:
         as_integer(value)
@@ -463,7 +467,8 @@ OPERATIONS: dict[str, Operation] = {
     **dict.fromkeys(("dynamic_slice_in_dim", "dynamic_index_in_dim"), layers.sliced_in_dim),
     **dict.fromkeys(("matmul", "dot"), linear.matmul_call),
     **dict.fromkeys(("vdot", "inner"), linear.inner),
-    **dict.fromkeys(("zeros", "ones", "full", "empty"), _created),
+    **dict.fromkeys(("zeros", "ones", "empty"), _created),
+    "full": _full,
     **dict.fromkeys(("eye", "identity", "tri"), _eye),
     **dict.fromkeys(("arange", "range"), _range),
     **dict.fromkeys(("concatenate", "stack", "hstack", "vstack", "column_stack"), _concatenated),
