@@ -72,7 +72,7 @@ async def editing(
 ) -> AsyncIterator[tuple[Editor, str]]:
     """VS Code with the extension, and one of a project's files."""
     write(root, files)
-    params = introduction(VSCODE, root, **options)
+    params = introduction(VSCODE, root, examplesFromPrograms=False, **options)
     params.capabilities.experimental = {"jaxsight": True}
     async with started(SERVER) as editor:
         answer = await editor.initialize_session(params)
@@ -101,9 +101,13 @@ def bar_of(editor: Editor) -> str | int:
     raise LookupError
 
 
-async def exists(path: Path) -> None:
+def is_there(path: Path) -> bool:
+    return path.exists()
+
+
+async def appears(path: Path) -> None:
     async with asyncio.timeout(PATIENCE):
-        while not path.exists():  # noqa: ASYNC110
+        while not is_there(path):  # noqa: ASYNC110
             await asyncio.sleep(0.05)
 
 
@@ -115,7 +119,7 @@ async def test_a_click_runs_an_importer_and_shows_what_it_called(tmp_path: Path)
         assert lens.range.start == types.Position(0, 0)
         assert lens.command.title == "▶ run python train.py until 1 function is seen"
         running = asyncio.create_task(editor.execute(lens.command))
-        await exists(tmp_path / "started")
+        await appears(tmp_path / "started")
         program = psutil.Process(int((tmp_path / "started").read_text()))
         (tmp_path / "go").touch()
         assert await running == {"reason": "seen", "seen": ["loss"], "missing": []}
@@ -158,7 +162,7 @@ async def test_a_stopped_run_leaves_no_process(tmp_path: Path, way: str) -> None
     async with editing(tmp_path, {"model.py": MODEL, "train.py": TRAIN}) as (editor, uri):
         editor.choose = agree
         running = asyncio.create_task(editor.execute(RUN, uri))
-        await exists(tmp_path / "started")
+        await appears(tmp_path / "started")
         program = psutil.Process(int((tmp_path / "started").read_text()))
         if way == "cancelled":
             token = bar_of(editor)

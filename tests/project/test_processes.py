@@ -68,6 +68,7 @@ def test_no_code_is_run_by_name_but_through_these_functions() -> None:
     """`python -m` and `python -c` import from the working folder unless an option forbids it."""
     allowed = {
         "cli/checking/recompilations.py": "the user's tests",
+        "recording/program.py": "reads the user's command",
         "repro/explaining/intermediates.py": "drops the folder first",
         "repro/explaining/targets.py": "drops the folder first",
         "repro/running.py": "drops the folder first",

@@ -31,6 +31,10 @@ export function registerCommands(
     command("jaxsight.showJaxpr", () => runOnFunction("jaxsight.show", ["jaxpr"])),
     command("jaxsight.sourcerizeFunction", () => runOnFunction("jaxsight.show", ["pretty"])),
     command("jaxsight.extractReproAtCursor", () => runOnFunction("jaxsight.extractRepro", [])),
+    command("jaxsight.runFileUntilSeen", () => {
+      const uri = vscode.window.activeTextEditor?.document.uri.toString();
+      return uri === undefined ? undefined : vscode.commands.executeCommand("jaxsight.runUntilSeen", uri);
+    }),
     command("jaxsight.openSample", () => openSample(context)),
   ];
 }

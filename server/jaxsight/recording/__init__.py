@@ -17,3 +17,6 @@ ROOT = "JAXSIGHT_RECORDING_ROOT"
 """The variable with the root of the project."""
 TESTS = "JAXSIGHT_RECORDING_TESTS"
 """The variable that is set if functions of tests are recorded, too."""
+MISSING = "JAXSIGHT_RECORDING_MISSING"
+"""The variable with modules that are not installed, and that do nothing in this run; without it,
+their imports fail as always."""

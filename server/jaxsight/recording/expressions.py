@@ -25,6 +25,7 @@ from jaxsight.recording.notation import (
 from jaxsight.recording.reachable import Reachable
 
 _SELF = "self"
+_NNX = "flax.nnx"
 
 Built = Callable[[object, Reachable], str | None]
 """Returns the call that built an object, where it was observed."""
@@ -91,12 +92,16 @@ class Expressions:
             return f"{self._class(kind)}.{value.name}"
         if (call := self._built(value, self._names)) is not None:
             return call
+        if _is_of(kind, _NNX, "State"):
+            return f"{self._class(kind)}({self.write(_plain(value), '', depth + 1)})"
+        if _is_of(kind, _NNX, "Variable"):
+            return f"{self._class(kind)}({self.write(value.raw_value, '', depth + 1)})"
         if isinstance(value, tuple) and hasattr(kind, "_fields"):
             fields = zip(kind._fields, value, strict=True)
             return self._call(kind, list(fields), depth)
         if dataclasses.is_dataclass(value):
             return self._call(kind, _fields(value), depth)
-        if _is_of(kind, "flax.nnx", "Rngs"):
+        if _is_of(kind, _NNX, "Rngs"):
             return f"{self._class(kind)}(0)"
         if isinstance(value, dict) and kind.__init__ is dict.__init__:
             return f"{self._class(kind)}({self.write(dict(value), '', depth + 1)})"
@@ -190,6 +195,12 @@ def _fields(value: Any) -> list[tuple[str, object]]:
         if own is not field.default:
             fields.append((field.name, own))
     return fields
+
+
+def _plain(state: Any) -> dict[object, object]:
+    """Return a state of NNX as dicts of variables."""
+    items = ((key, state[key]) for key in state)
+    return {key: _plain(part) if _is_of(type(part), _NNX, "State") else part for key, part in items}
 
 
 def is_bound(value: object) -> bool:

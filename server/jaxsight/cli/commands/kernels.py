@@ -18,7 +18,7 @@ from jaxsight.cli.output.printing import Printer, Table, cells, print_document, 
 from jaxsight.cli.sources.arguments import Address, parse_address, read_source
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.cli.trusted_paths import hosts
-from jaxsight.features import assumptions
+from jaxsight.features.proposals import assumptions
 from jaxsight.features.findings import inputs
 from jaxsight.features.inlay_hints.kernels import SIGN
 from jaxsight.features.kernels import launches, modules

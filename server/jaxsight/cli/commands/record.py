@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated
@@ -128,35 +129,21 @@ async def record(
     status = 0
     if until_seen and not program:
         raise CommandError(
-            f"{OPTION} needs a program: `jaxsight record {OPTION} -- python train.py`"
+            f"`{OPTION}` needs a program: `jaxsight record {OPTION} -- python train.py`"
         )
-    root = root_of(program, Path.cwd()) if program else project_root(Path.cwd())
     if program:
-        interpreter = _interpreter(python, root)
-        environment = running.program_environment(interpreter, user_environment())
-        if until_seen:
-            request = Request(program, tuple(seen_files or ()), root, time_limit, progress, tests)
-            status, outcome = await run(request, interpreter, environment)
-            recording = outcome.recording
-        else:
-            recording = _run(program, root, interpreter, environment, tests=tests)
-            status = recording.status
-        if progress is Form.TEXT:
-            for line in summary.lines(recording, root, limit):
-                Printer(stderr=True).print(f"jaxsight: {line}")
+        root = root_of(program, Path.cwd())
+        request = Request(program, tuple(seen_files or ()), root, time_limit, progress, tests)
+        recording = await _ran(request, python, limit, until_seen=until_seen)
+        status = recording.status
         functions = {
             project: _chosen(functions, only or ())
             for project, functions in recording.functions.items()
         }
     else:
+        root = project_root(Path.cwd())
         functions = {root: _chosen(_recorded(root), only or ())}
-        if not functions[root] and not write:
-            raise CommandError(
-                "nothing is recorded; run a program: `jaxsight record -- python train.py`"
-            )
-        if not write:
-            for line in summary.listed(functions[root], limit):
-                Printer().print(line)
+        _list(functions[root], limit, is_listed=not write)
     if write:
         for project, chosen in functions.items():
             _write(project, chosen, to, is_named=bool(only))
@@ -174,6 +161,31 @@ def _write(root: Path, functions: Functions, place: Place, *, is_named: bool) ->
         printer.print(f"not added, as JAX did not trace them (name them with `--only`): {names}")
 
 
+def _list(functions: Functions, limit: int, *, is_listed: bool) -> None:
+    """List what was recorded before."""
+    if not functions and is_listed:
+        raise CommandError(
+            "nothing is recorded; run a program: `jaxsight record -- python train.py`"
+        )
+    for line in summary.listed(functions, limit) if is_listed else ():
+        Printer().print(line)
+
+
+async def _ran(request: Request, python: str | None, limit: int, *, until_seen: bool) -> Recording:
+    """Run a program, and print what was recorded; its status is that of the command."""
+    interpreter = _interpreter(python, request.root)
+    environment = running.program_environment(interpreter, user_environment())
+    if until_seen:
+        status, outcome = await run(request, interpreter, environment)
+        recording = replace(outcome.recording, status=status)
+    else:
+        recording = _run(request, interpreter, environment)
+    if not (until_seen and request.form is Form.JSON):
+        for line in summary.lines(recording, request.root, limit):
+            Printer(stderr=True).print(f"jaxsight: {line}")
+    return recording
+
+
 def _interpreter(python: str | None, root: Path) -> str | None:
     """Return the interpreter of a project; `None` if the command has to bring its own."""
     try:
@@ -184,20 +196,14 @@ def _interpreter(python: str | None, root: Path) -> str | None:
         return None
 
 
-def _run(
-    program: list[str],
-    root: Path,
-    interpreter: str | None,
-    environment: dict[str, str],
-    *,
-    tests: bool,
-) -> Recording:
+def _run(request: Request, interpreter: str | None, environment: dict[str, str]) -> Recording:
     """Run a program to its end."""
-    command = running.with_python(program, interpreter)
+    command = running.with_python(request.program, interpreter)
     try:
-        return running.record(command, root, environment, tests=tests)
+        return running.record(command, request.root, environment, tests=request.tests)
     except OSError as error:
-        raise CommandError(f"cannot run {one_line(program[0])}: {error.strerror}") from error
+        name = one_line(request.program[0])
+        raise CommandError(f"cannot run {name}: {error.strerror}") from error
 
 
 def _recorded(root: Path) -> Functions:

@@ -10,7 +10,8 @@ from jaxsight.cli.output.printing import Printer, styled
 from jaxsight.cli.output.reports.reported import ExaminedFile, Incomplete, Refused
 from jaxsight.cli.output.reports.text import shown_path
 from jaxsight.cli.sources.notebooks import Cells
-from jaxsight.features import assumptions, caveats
+from jaxsight.features import caveats
+from jaxsight.features.proposals import assumptions
 from jaxsight.features.caveats import Completeness
 from jaxsight.features.findings import inputs
 from jaxsight.queries.traces.located_answer import View

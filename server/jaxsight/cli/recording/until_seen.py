@@ -173,6 +173,7 @@ class _Printed:
                 "exit_status": outcome.recording.status if outcome.ending == "ended" else None,
                 **_as_json(seen),
                 "unwritten": unwritten,
+                "not_installed": list(outcome.replaced),
                 "problems": list(outcome.recording.problems),
             }
             print_json_line(end)
@@ -188,6 +189,9 @@ class _Printed:
                 self._say(f"the program was ended at the time limit of {self._limit:g} s")
             case "stopped":
                 self._say(f"the program was stopped after {seconds}")
+        if outcome.replaced:
+            names = one_line(", ".join(outcome.replaced))
+            self._say(f"not installed, and without effect in this run: {names}")
         if seen.missing:
             self._say(f"not called: {_listed(seen.missing)}")
         if seen.without_arrays:

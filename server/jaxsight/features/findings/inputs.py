@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxsight.features import assumptions
+from jaxsight.features.proposals import assumptions
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.text.inert import one_line
 

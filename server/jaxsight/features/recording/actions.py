@@ -132,9 +132,9 @@ class UntilSeen:
         await asyncio.gather(*running_tasks, return_exceptions=True)
 
     def _without_inputs(self, document: Document) -> Iterator[str]:
-        """Yield the functions that have no example inputs, or only proposed ones."""
+        """Yield the functions that have no example inputs, or only assumed ones."""
         subjects = self._engine.documents.subjects(document)
-        having = {s.name for s in subjects if s.examples.sets and s.examples.source != "proposed"}
+        having = {s.name for s in subjects if any(not each.assumed for each in s.examples.sets)}
         for _, function in recordable(document.module):
             if not function.refused and function.qualname not in having:
                 yield function.qualname

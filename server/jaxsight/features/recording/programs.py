@@ -40,20 +40,42 @@ class Chosen:
 def program_of(path: Path, root: Path) -> Chosen | None:
     """Return the program that calls the functions of a file, by its text and its neighbours.
 
-    The first of these that there is: the file itself, if it is a notebook, tests or a script; its
-    test; a script that imports it, the nearest first; tests that import it.
+    The first of these that there is: the file itself, if it is a notebook, tests, or has
+    `if __name__ == "__main__":`; its test; a script that imports it, or imports a file that does,
+    the nearest first; the file itself, if its top level does something; tests that import it.
     """
-    if path.suffix == notebooks.ENDING or is_test(path.name) or runs(path):
+    is_script = path.suffix == notebooks.ENDING or is_test(path.name)
+    if is_script or runs(path, guarded=True):
         return _chosen(path, root)
+    if (test := _test_of(path, root)) is not None:
+        return _chosen(test, root)
+    imports = _imports(path, root)
+    reached, level = {path}, [path]
+    tests: list[Path] = []
+    while level:
+        files = [file for file in imports if any(each in imports[file] for each in level)]
+        level = [file for file in files if file not in reached]
+        reached.update(level)
+        tests += [file for file in level if is_test(file.name)]
+        scripts = [file for file in level if not is_test(file.name) and runs(file, guarded=True)]
+        if scripts:
+            return _chosen(scripts[0], root)
+        tests += [test for file in level if (test := _test_of(file, root)) is not None]
+    if runs(path):
+        return _chosen(path, root)
+    return _chosen(tests[0], root) if tests else None
+
+
+def _test_of(path: Path, root: Path) -> Path | None:
+    """Return the file of tests that is named after another file."""
     names = (f"{path.stem}_test.py", f"test_{path.stem}.py")
     folders = [top / name for top in (path.parent, root) for name in _TESTS]
-    for file in (folder / name for folder in folders for name in names):
-        if reading.is_file(file):
-            return _chosen(file, root)
-    files = [file for file in islice(_near(path, root), _MOST) if _imports(file, path, root)]
-    scripts = (file for file in files if not is_test(file.name) and runs(file, guarded=True))
-    found = next(scripts, None) or next((file for file in files if is_test(file.name)), None)
-    return _chosen(found, root) if found is not None else None
+    return next(filter(reading.is_file, (top / name for top in folders for name in names)), None)
+
+
+def _imports(path: Path, root: Path) -> dict[Path, set[Path]]:
+    """Return the files that each file of a project imports, the nearest ones first."""
+    return {file: set(imported(file, root)) for file in islice(_near(path, root), _MOST)}
 
 
 def runs(path: Path, *, guarded: bool = False) -> bool:
@@ -97,11 +119,6 @@ def _chosen(file: Path, root: Path) -> Chosen:
     if any(line.startswith("from .") for line in text.split("\n")):
         return Chosen(file, ("-m", module_name(str(file))), is_test(file.name))
     return Chosen(file, (name,), is_test(file.name))
-
-
-def _imports(file: Path, path: Path, root: Path) -> bool:
-    text = text_of(file) if file != path else None
-    return text is not None and path.stem in text and path in imported(file, root)
 
 
 def _near(path: Path, root: Path) -> Iterator[Path]:

@@ -1,8 +1,8 @@
 """Run a program until each of some functions was called with arrays, and end it then.
 
 What its processes log is looked at a few times a second. The program is ended with all that it
-started, by force: it cannot catch that, and it saves nothing. Its files for temporary use are
-removed with it.
+started, by force: it cannot catch that, and it saves nothing. Its temporary files are removed
+with it. A program that ends because a module is not installed is started again without it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from jaxsight.features.recording.wanted import Key
-from jaxsight.recording import running
+from jaxsight.recording import MISSING, running
 from jaxsight.recording.merging import Merger, Recording
 from jaxsight.repro.watched_process import WatchedProcess, watched
 
@@ -28,6 +28,8 @@ _PAUSE = 0.1
 """Seconds between two looks at what was logged."""
 _MERGED_EVERY = 2.0
 """Seconds between two writes of what was recorded."""
+_MOST_REPLACED = 8
+"""Modules that are not installed, after which a program is not started again."""
 _OUTPUT = (asyncio.subprocess.PIPE, asyncio.subprocess.PIPE)
 
 Ending = Literal["seen", "ended", "time limit", "stopped"]
@@ -71,6 +73,8 @@ class Outcome:
     ending: Ending
     seen: Seen
     recording: Recording
+    replaced: tuple[str, ...] = ()
+    """Modules that are not installed, and that did nothing."""
     errors: str = ""
     """The end of what the program wrote to standard error, if that was not passed on."""
 
@@ -100,13 +104,23 @@ async def run_until_seen(
         merger = Merger(logs, run.root)
         given = {**_QUIET, **run.environment, "TMPDIR": str(temporary)}
         environment = running.observed_environment(given, logs, run.root, tests=run.tests)
-        async with watched(
-            run.command, environment=environment, folder=str(run.folder), output=output
-        ) as process:
-            ending, status = await _followed(run, process, merger, report, limit, stop)
-        await asyncio.to_thread(merger.read)
+        end = time.monotonic() + limit
+        replaced: tuple[str, ...] = ()
+        while True:
+            environment[MISSING] = ",".join(replaced)
+            async with watched(
+                run.command, environment=environment, folder=str(run.folder), output=output
+            ) as process:
+                ending, status = await _followed(run, process, merger, report, end, stop)
+            await asyncio.to_thread(merger.read)
+            missing = [name for name in merger.logged.missing if name not in replaced]
+            is_failed = ending == "ended" and status and _seen(run, merger).missing
+            if not is_failed or not missing or len(replaced) == _MOST_REPLACED:
+                break
+            replaced = (*replaced, missing[-1])
         await asyncio.to_thread(merger.write)
-        return Outcome(ending, _seen(run, merger), merger.result(status), process.errors)
+        seen = _seen(run, merger)
+        return Outcome(ending, seen, merger.result(status), replaced, process.errors)
 
 
 async def _followed(
@@ -114,11 +128,11 @@ async def _followed(
     process: WatchedProcess,
     merger: Merger,
     report: Callable[[Seen], None],
-    limit: float,
+    end_of_time: float,
     stop: asyncio.Event | None,
 ) -> tuple[Ending, int]:
     """Look at what a program logs until it is to be ended; return why, and its exit status."""
-    start = merged = time.monotonic()
+    merged = time.monotonic()
     seen = _seen(run, merger)
     report(seen)
     end = asyncio.ensure_future(process.ended())
@@ -138,7 +152,7 @@ async def _followed(
                 return "ended", 128 - code if code < 0 else code
             if stop is not None and stop.is_set():
                 return "stopped", 0
-            if time.monotonic() - start > limit:
+            if time.monotonic() > end_of_time:
                 return "time limit", 0
     finally:
         end.cancel()

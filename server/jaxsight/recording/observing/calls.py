@@ -12,11 +12,14 @@ from typing import Any
 
 from jaxsight.interpreters.compat import tracing
 from jaxsight.recording.arguments import WrittenCall, write_call
-from jaxsight.recording.expressions import Expressions
+from jaxsight.recording.expressions import Built, Expressions
 from jaxsight.recording.fingerprints import Fingerprints
 from jaxsight.recording.notation import UnwritableError
 from jaxsight.recording.reachable import Reachable
 
+_LIBRARY = "flax.nnx."
+_MOST_MADE = 200
+"""Maximum number of functions that functions made, with arguments that are kept."""
 _MOST_OBJECTS = 1000
 """Maximum number of objects whose constructor calls are kept."""
 
@@ -40,7 +43,7 @@ class _Construction:
     reads: tuple[str, ...]
     namespace: Mapping[str, object]
 
-    def text_in(self, names: Reachable, kind: type) -> str | None:
+    def text_in(self, names: Reachable, kind: type, built: Built) -> str | None:
         """Return the call for another module; `None` if that has no names for its parts."""
         name = names.name_of(kind)
         if name is None:
@@ -60,14 +63,50 @@ class _Construction:
         return f"{name}({_renamed(self.arguments, renamed)})"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Made:
+    """What made an object, a function or a class, and the arguments, which are kept alive."""
+
+    value: object
+    maker: object
+    arguments: Named
+
+    def text_in(self, names: Reachable, kind: type, built: Built) -> str | None:
+        """Return the call for a module; `None` if that has no names for its parts."""
+        name = names.name_of(self.maker)
+        if name is None:
+            return None
+        expressions = Expressions(names, built)
+        parts: list[str] = []
+        is_starred = any(name[0] == "*" != name[1] for name, _ in self.arguments)
+        try:
+            for parameter, value in self.arguments:
+                if parameter.startswith("**") and isinstance(value, dict):
+                    parts += [
+                        f"{key}={expressions.write(part, key)}" for key, part in value.items()
+                    ]
+                elif parameter.startswith("*") and isinstance(value, tuple):
+                    parts += [expressions.write(part) for part in value]
+                else:
+                    text = expressions.write(value, parameter)
+                    parts.append(text if is_starred else f"{parameter}={text}")
+        except UnwritableError:
+            return None
+        return f"{name}({', '.join(parts)})"
+
+
+_Call = _Construction | _Made
+
+
 class Calls:
     """The calls of one process."""
 
     def __init__(self) -> None:
         self.misses_objects = False
         """Whether objects have been built since without being seen."""
-        self._objects: dict[int, tuple[Any, _Construction | None]] = {}
-        self._classes: dict[tuple[str, str], set[_Construction | None]] = {}
+        self._made: dict[int, _Made] = {}
+        self._objects: dict[int, tuple[Any, _Call | None]] = {}
+        self._classes: dict[tuple[str, str], set[_Call | None]] = {}
 
     def kind(self, arguments: Named, namespace: Mapping[str, object]) -> Kind | None:
         """Return what tells a call apart; `None` if it is no call of a JAX function."""
@@ -98,9 +137,10 @@ class Calls:
         key = type(made).__module__, type(made).__qualname__
         try:
             passed = [pair for pair in rest if not _is_default(made, frame.f_code, *pair)]
-            construction: _Construction | None = self._construction(frame.f_globals, passed)
+            construction: _Call | None = self._construction(frame.f_globals, passed)
         except UnwritableError:
-            construction = None
+            # A library's module has no names for objects of the user's.
+            construction = _Made(None, type(made), passed) if key[0].startswith(_LIBRARY) else None
         try:
             self._objects[id(made)] = weakref.ref(made), construction
         except TypeError:
@@ -108,6 +148,35 @@ class Calls:
         own = self._classes.setdefault(key, set())
         if construction is None or not any(_same(construction, other) for other in own):
             own.add(construction)
+
+    def returning(self, frame: FrameType, arguments: Named, value: object) -> bool:
+        """Note how a function or a tuple of functions was made; return whether it was one."""
+        is_made = (
+            isinstance(value, tuple) and hasattr(value, "_fields") and all(map(callable, value))
+        )
+        if not (is_made or (callable(value) and not isinstance(value, type))):
+            return False
+        parts = (part for _, given in arguments for part in (given, *_items(given)))
+        if any(part is value for part in parts):
+            return True  # it was made before
+        maker = frame.f_globals.get(frame.f_code.co_name)
+        inner = inspect.unwrap(maker) if callable(maker) else None
+        if getattr(inner, "__code__", None) is not frame.f_code or len(self._made) >= _MOST_MADE:
+            return True
+        assert callable(maker)
+        parameters = inspect.signature(maker).parameters
+        starred = frame.f_code.co_flags & inspect.CO_VARARGS
+        passed = [
+            (name, part)
+            for name, part in arguments
+            if starred or name not in parameters or parameters[name].default is not part
+        ]
+        fingerprints = Fingerprints()
+        for _, part in passed:
+            fingerprints.of(part)
+        if not (fingerprints.arrays or fingerprints.numpy_arrays):
+            self._made[id(value)] = _Made(value, maker, passed)
+        return True
 
     def _construction(self, namespace: Mapping[str, object], arguments: Named) -> _Construction:
         expressions = Expressions(Reachable(namespace), self._built)
@@ -130,6 +199,9 @@ class Calls:
         A copy of one that was built, as transformations of pytrees make them, counts as built
         by the only call of its class.
         """
+        made = self._made.get(id(value))
+        if made is not None and made.value is value:
+            return made.text_in(names, type(value), self._built)
         known = self._objects.get(id(value))
         if known is not None and known[0]() is value:
             construction = known[1]
@@ -137,7 +209,13 @@ class Calls:
             own = self._classes.get((type(value).__module__, type(value).__qualname__), set())
             is_only = len(own) == 1 and not self.misses_objects
             construction = next(iter(own)) if is_only else None
-        return construction.text_in(names, type(value)) if construction is not None else None
+        if construction is None:
+            return None
+        return construction.text_in(names, type(value), self._built)
+
+
+def _items(value: object) -> tuple[object, ...]:
+    return value if type(value) is tuple else ()
 
 
 def _renamed(arguments: str, names: Mapping[str, str]) -> str:
@@ -162,8 +240,10 @@ def _is_default(made: object, code: CodeType, name: str, value: object) -> bool:
     return parameter is not None and parameter.default is value
 
 
-def _same(one: _Construction, other: _Construction | None) -> bool:
-    return other is not None and one.arguments == other.arguments
+def _same(one: _Call, other: _Call | None) -> bool:
+    if not isinstance(one, _Construction) or not isinstance(other, _Construction):
+        return False
+    return one.arguments == other.arguments
 
 
 def _uses_jax(namespace: Mapping[str, object]) -> bool:

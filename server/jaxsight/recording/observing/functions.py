@@ -18,11 +18,13 @@ from jaxsight.files import reading
 _LIBRARIES = frozenset({"site-packages", "dist-packages", "node_modules", "__pycache__"})
 _SPECIAL = frozenset({"__init__", "__call__"})
 """Methods that Python calls by itself, and that are of use."""
-_MODULES = re.compile(r"[/\\](equinox[/\\]nn|flax[/\\]nnx[/\\]nn)[/\\]")
+_MODULES = re.compile(r"[/\\](equinox[/\\]nn|flax[/\\]nnx[/\\](nn|training))[/\\]")
 """Files of libraries whose objects are arguments of users' functions: how they are built counts."""
 _NESTED = ".<locals>."
 _ENDINGS = (".py", ".ipynb")
 """Of files of the project; the cells of a notebook are run by `notebook.py`."""
+_MAKERS = re.compile(r"[/\\]optax[/\\]")
+"""Files of libraries whose functions make such objects."""
 _UNTRACED = (
     inspect.CO_GENERATOR
     | inspect.CO_COROUTINE
@@ -46,6 +48,11 @@ class ProjectFunction:
         """Whether it makes the object that is its first argument."""
         return self.name.endswith(".__init__")
 
+    @property
+    def is_maker(self) -> bool:
+        """Whether it belongs to a library, and is looked at for what it returns."""
+        return not self.file and not self.is_constructor
+
 
 class ProjectFiles:
     """The files below the root of a project, without those of its environments and its tests."""
@@ -64,6 +71,8 @@ class ProjectFiles:
         if code.co_name.startswith("__") and code.co_name not in _SPECIAL:
             return None
         if code.co_name == "__init__" and _MODULES.search(code.co_filename):
+            return ProjectFunction("", code.co_qualname)
+        if _MAKERS.search(code.co_filename) and code.co_qualname.isidentifier():
             return ProjectFunction("", code.co_qualname)
         file = self.file(code.co_filename)
         return ProjectFunction(file, code.co_qualname) if file else None

@@ -2,8 +2,9 @@
 
 A line is a JSON list: `[0, file, function, text, is_traced, unwritten]` for a new call,
 `[1, number]` for one that is the same as an earlier one of the file, counted from 0, `[2, message]`
-for an error of ours, and `[3, file, function]` for the first call of a function without arrays. The
-file is opened for each line, because a program may close any descriptor.
+for an error of ours, `[3, file, function]` for the first call of a function without arrays, and
+`[4, module]` for one that is not found, if the program ends because of that. The file is opened for
+each line, because a program may close any descriptor.
 
 This module uses only the standard library.
 """
@@ -20,7 +21,7 @@ from typing import Any
 from jaxsight.files import reading
 from jaxsight.recording.observing.functions import ProjectFunction
 
-NEW, AGAIN, FAILED, PLAIN = 0, 1, 2, 3
+NEW, AGAIN, FAILED, PLAIN, MISSING = 0, 1, 2, 3, 4
 LARGEST = 8 << 20
 """Maximum size of a file, in bytes."""
 _ENDING = ".calls"
@@ -46,6 +47,8 @@ class Logged:
     calls: list[LoggedCall] = field(default_factory=list)
     plain: dict[tuple[str, str], None] = field(default_factory=dict)
     """Files and functions that were called without arrays."""
+    missing: dict[str, None] = field(default_factory=dict)
+    """Modules that were not found, so that a program ended."""
     errors: dict[str, None] = field(default_factory=dict)
 
 
@@ -84,6 +87,10 @@ class Log:
     def plain(self, function: ProjectFunction) -> None:
         """Append that a function was called without arrays."""
         self._append([PLAIN, function.file, function.name])
+
+    def missing(self, module: str) -> None:
+        """Append that a module was not found."""
+        self._append([MISSING, module])
 
     def failed(self, message: str) -> None:
         """Append that a call could not be looked at."""
@@ -138,6 +145,8 @@ def _read(text: str, logged: Logged) -> None:
                 own[record[1]].count += 1
             elif record[0] == PLAIN:
                 logged.plain[str(record[1]), str(record[2])] = None
+            elif record[0] == MISSING:
+                logged.missing[str(record[1])] = None
             else:
                 logged.errors[str(record[1])] = None
         except (ValueError, TypeError, LookupError, RecursionError):

@@ -24,12 +24,22 @@ def observe(observer: Observer) -> bool:
     if tool is None:
         return False
     belongs, began, disable = observer.belongs, observer.began, monitoring.DISABLE
+    makes, returned, events = observer.makes, observer.returned, monitoring.events
     get_frame = sys._getframe
+    watched: set[CodeType] = set()
 
     def on_start(code: CodeType, _: int) -> object:
-        return None if belongs(code) and began(get_frame(1)) else disable
+        goes_on = belongs(code) and began(get_frame(1))
+        if makes(code) and code not in watched:
+            watched.add(code)
+            monitoring.set_local_events(tool, code, events.PY_RETURN)
+        return None if goes_on else disable
+
+    def on_return(code: CodeType, _: int, value: object) -> object:
+        return None if returned(get_frame(1), value) else disable
 
     monitoring.use_tool_id(tool, _NAME)
-    monitoring.register_callback(tool, monitoring.events.PY_START, on_start)
-    monitoring.set_events(tool, monitoring.events.PY_START)
+    monitoring.register_callback(tool, events.PY_START, on_start)
+    monitoring.register_callback(tool, events.PY_RETURN, on_return)
+    monitoring.set_events(tool, events.PY_START)
     return True

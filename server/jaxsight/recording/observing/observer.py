@@ -30,6 +30,8 @@ _SECONDS = 0.02
 """Time for a function."""
 _SHARE = 0.03
 """Share of the time for functions whose first call is known."""
+_BEGUN = 100
+"""Calls that have not returned, whose arguments are kept."""
 _WITHOUT_JAX = 1000
 """Calls of a function before the program has imported JAX, after which it is not observed."""
 
@@ -55,6 +57,8 @@ class Observer:
         self.files = files
         self.log = log
         self._functions: dict[CodeType, _Observed] = {}
+        self._begun: dict[int, list[tuple[str, object]]] = {}
+        """The arguments of calls that may make something, by frame."""
         self._lock = threading.Lock()
         self._calls: Calls | None = None
         self._start = time.perf_counter()
@@ -112,6 +116,23 @@ class Observer:
         finally:
             self._lock.release()
 
+    def makes(self, code: CodeType) -> bool:
+        """Return whether what some code returns is of interest."""
+        observed = self._functions.get(code)
+        return observed is not None and (observed.function.is_maker or observed.is_plain)
+
+    def returned(self, frame: FrameType, value: object) -> bool:
+        """Look at what a function returns; return whether to look at the next time."""
+        named = self._begun.pop(id(frame), None)
+        if named is None or self._calls is None or not self._lock.acquire(blocking=False):
+            return True
+        try:
+            return self._calls.returning(frame, named, value)
+        except Exception:  # noqa: BLE001 - nothing here may disturb the program
+            return False
+        finally:
+            self._lock.release()
+
     def _import(self) -> bool:
         """Import what knows JAX, once the program has imported it."""
         jax = sys.modules.get("jax")
@@ -121,6 +142,12 @@ class Observer:
 
         self._calls = Calls()
         return True
+
+    def _begin(self, frame: FrameType, named: list[tuple[str, object]]) -> None:
+        """Keep the arguments of a call until it returns."""
+        if len(self._begun) >= _BEGUN:
+            self._begun.clear()  # calls that raised
+        self._begun[id(frame)] = named
 
     def _plain(self, observed: _Observed) -> None:
         """Log that a function is called without arrays, once."""
@@ -133,6 +160,9 @@ class Observer:
         assert self._calls is not None
         function = observed.function
         named = list(arguments(frame))
+        if function.is_maker:
+            self._begin(frame, named)
+            return True
         if function.is_constructor:
             self._calls.constructing(frame, named)
             observed.calls = 0  # each object is made by a call of its own
@@ -141,6 +171,7 @@ class Observer:
         kind = self._calls.kind(named, frame.f_globals)
         if kind is None:
             self._plain(observed)
+            self._begin(frame, named)
             return True
         number = observed.known.get(kind)
         if number is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from jaxsight.recording import FOLDER, ROOT, TESTS
+from jaxsight.recording import FOLDER, MISSING, ROOT, TESTS
 from jaxsight.recording.observing.functions import ProjectFiles
 from jaxsight.recording.observing.log import Log
 from jaxsight.recording.observing.observer import Observer
@@ -27,3 +27,9 @@ def start() -> None:
     else:
         from jaxsight.recording.observing.instrumentation import observe
     observe(observer)
+    missing = os.environ.get(MISSING)
+    if missing is not None:
+        from jaxsight.recording.observing import missing_modules
+
+        missing_modules.watch(observer.log)
+        missing_modules.replace(filter(None, missing.split(",")))
