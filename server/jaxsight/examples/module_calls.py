@@ -311,7 +311,8 @@ def _called(call: ast.Call) -> tuple[str, list[ast.expr], str]:
     name = dotted_name(target)
     if not name or isinstance(target, ast.Subscript):
         return "", [], ""
-    if not call.args or last_name(target) in _KEEP_INPUTS | _PASS_OTHERS:
+    is_own = name.count(".") == 1 and last_name(target) == "jit" and first_name(name) != "jax"
+    if not call.args or (last_name(target) in _KEEP_INPUTS | _PASS_OTHERS and not is_own):
         return ("" if call.args else name), [], ""
     first, *others = call.args
     if last_name(target) in _TAKE_INPUTS:

@@ -330,8 +330,10 @@ class _Judge:
         if method:
             if work := library_functions.work(name):
                 return self.working(work)
-            if self.skipping and definers[-1] == self.facts.judged:
-                return _PURE  # a method of what the skipped statement itself makes
+            kinds = {self.statements[index].name_effects.form.kind for index in definers}
+            if self.skipping and (definers[-1] == self.facts.judged or kinds == {"def"}):
+                # A method of what the skipped statement itself makes, or of a function: `f.jit`.
+                return _PURE
             if method in library_functions.RULES and self.facts.is_function(root):
                 return _PURE
             return _pure_if(method in VALUE_METHODS and self.facts.is_settled(root))
