@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -74,3 +75,50 @@ async def test_plots_and_a_missing_helper_are_no_caveats(session: Session) -> No
     views = await session.engine.traces.views(document, None)
     assert [view.subject.name for view in views] == ["linear_model", "loss", "linear_model"]
     assert [view.caveats for view in views] == [(), (), ()]
+
+
+STOPPED = """\
+import jax
+import jax.numpy as jnp
+
+CFG = {}
+
+def spin(n):
+    while n:
+        n = n + 0 * len(CFG.get("a", ()))
+    return True
+
+for n in [1, 2]:
+    assert spin(n)
+
+def f(x):
+    \"\"\"
+    Example inputs:
+        x: f32[3]
+    \"\"\"
+    return jnp.sin(x)
+
+def g(x):
+    \"\"\"
+    Example inputs:
+        x: f32[3]
+    \"\"\"
+    return x * n
+"""
+
+
+async def test_a_check_that_was_stopped_is_a_caveat_only_of_who_reads_its_names(
+    tmp_path: Path,
+) -> None:
+    session = Session()
+    settings = {**QUIET, "python": sys.executable, "timeouts": {"statement": 0.5}}
+    session.configure([str(tmp_path)], settings)
+    session.open(str(tmp_path / "stopped.py"), STOPPED)
+    await session.hints(str(tmp_path / "stopped.py"), wait=True)
+    document = session.engine.documents.get(str(tmp_path / "stopped.py"))
+    assert document is not None
+    views = {v.subject.name: v for v in await session.engine.traces.views(document, None)}
+    await session.aclose()
+    assert views["f"].caveats == ()
+    (caveat,) = views["g"].caveats
+    assert "was stopped after" in caveat.reason

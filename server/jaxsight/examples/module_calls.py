@@ -113,10 +113,15 @@ def calls_in(module: Module) -> Mapping[Place, tuple[OutsideSet, ...]]:
     return {
         place: tuple(
             OutsideSet("module", f"as in `{clause(call, _LABEL)}`", text, True, plain)
-            for text, (call, plain) in [*calls.items()][:_SETS]
+            for text, (call, plain) in sorted(calls.items(), key=_is_of_first_turn)[:_SETS]
         )
         for place, calls in sets.items()
     }
+
+
+def _is_of_first_turn(item: tuple[str, object]) -> bool:
+    """Return whether inputs are those of a loop's first turn; others are certain."""
+    return "next(iter(" in item[0]
 
 
 def _calls(module: Module) -> Iterator[tuple[int, _Written]]:
