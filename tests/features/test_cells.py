@@ -81,15 +81,14 @@ STOPPED = """\
 import jax
 import jax.numpy as jnp
 
-CFG = {}
-
 def spin(n):
     while n:
-        n = n + 0 * len(CFG.get("a", ()))
+        n = n + 0
     return True
 
+CHECKS = [spin]
 for n in [1, 2]:
-    assert spin(n)
+    assert CHECKS[0](n)
 
 def f(x):
     \"\"\"
@@ -103,7 +102,7 @@ def g(x):
     Example inputs:
         x: f32[3]
     \"\"\"
-    return x * n
+    return x * len(CHECKS)
 """
 
 

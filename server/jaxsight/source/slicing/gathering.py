@@ -63,7 +63,7 @@ class Gathering:
         skipped = {index for index in self.without if index < self.end}
         self.left_out = set(filter(self._may_matter, skipped))
         self.harmless = self._harmless(own)
-        """Chunks that act, and that the answer does not depend on."""
+        """Chunks that run, and that the answer does not depend on."""
         self.writing = {index for index in skipped if roles.all[index].writes_files}
         """Skipped chunks that write files: they matter if a chunk of the slice reads files."""
         self.sees_lines = any(module.chunks[i].name_effects.sees_lines for i in self.included)
@@ -111,9 +111,9 @@ class Gathering:
         return changes is None or any(self.needed.get(name, -1) > index for name in changes)
 
     def _harmless(self, own: set[str]) -> set[int]:
-        """Return the chunks that act on nothing that the names `own` depend on."""
+        """Return the chunks that run and change nothing that the names `own` depend on."""
         acting = self.included - self.needed_chunks
-        harmless = {index for index in acting if self.roles.of(index) is Role.ACTS}
+        harmless = {i for i in acting if self.roles.of(i) in (Role.ACTS, Role.COMPUTES)}
         while found := {i for i in harmless if self._acts_on(i, own)}:
             harmless -= found
             for index in found:
@@ -122,7 +122,10 @@ class Gathering:
 
     def _acts_on(self, index: int, names: set[str]) -> bool:
         changes = self.roles.all[index].changes
-        return changes is None or not changes.isdisjoint(names)
+        effects = self.module.chunks[index].name_effects
+        return changes is None or not names.isdisjoint(
+            (*changes, *effects.binds, *effects.may_bind)
+        )
 
     def _names_read(self, index: int) -> set[str]:
         """Return the names that a chunk reads, also in the functions that it may call."""
