@@ -73,17 +73,28 @@ def sourcerize(
     )
 
     def of(*args: object, **kwargs: object) -> Source:
-        try:
-            return write(function, args, kwargs, options, name).source
-        except (TypeError, IndexError) as error:  # JAX's errors about traced numbers are such
-            if not any(map(_is_number, jax.tree.leaves((args, kwargs)))):
-                raise
-            try:
-                return write(function, args, kwargs, options, name, traced=_is_array).source
-            except Exception:  # noqa: BLE001 - whatever it is, the first error is about the call
-                raise error from None
+        return _write(function, args, kwargs, options, name).source
 
     return of
+
+
+def _write(
+    function: Callable[..., object],
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+    options: Options,
+    name: str | None,
+) -> Written:
+    """Write a function, with the values of numbers built in if it needs them to be traced."""
+    try:
+        return write(function, args, kwargs, options, name)
+    except (TypeError, IndexError) as error:  # JAX's errors about traced numbers are such
+        if not any(map(_is_number, jax.tree.leaves((args, kwargs)))):
+            raise
+        try:
+            return write(function, args, kwargs, options, name, traced=_is_array)
+        except Exception:  # noqa: BLE001 - whatever it is, the first error is about the call
+            raise error from None
 
 
 def _is_number(leaf: object) -> bool:

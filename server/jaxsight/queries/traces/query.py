@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from jaxsight.examples import ExampleSet
@@ -82,13 +83,7 @@ def ask(
     module = document.module if module is None else module
     mesh_names = _mesh_names(module) if chosen.needs_mesh else ()
     names = [subject.function.qualname.partition(".")[0], *chosen.expressions, *mesh_names]
-    needed = slice_for(
-        module,
-        names,
-        subject.chunk,
-        keep_all=document.looked_into,
-        in_cells=document.path.endswith(_NOTEBOOK),
-    )
+    needed = _slice(document, module, names, subject)
     if any(chunk.broken is not None and chunk.broken.too_large for chunk in needed.broken):
         return Unasked("it depends on code that is too large to be analyzed")
     if needed.broken:
@@ -117,7 +112,12 @@ def ask(
     return Question(document.path, subject, chosen, module, needed, trace, key, needed.caveats)
 
 
-_NOTEBOOK = ".ipynb"
+def _slice(document: Document, module: Module, names: Sequence[str], subject: Subject) -> Slice:
+    in_cells = document.path.endswith(".ipynb")
+    keep_all = document.looked_into
+    return slice_for(module, names, subject.chunk, keep_all=keep_all, in_cells=in_cells)
+
+
 _MESH = re.compile(r"mesh", re.IGNORECASE)
 _MAKES_MESH = re.compile(r"mesh\w*\(", re.IGNORECASE)
 
