@@ -19,6 +19,13 @@ _LAZY = {
 }
 
 
+__all__ = ["__version__", *sorted(_LAZY)]  # noqa: PLE0604 - names that `__getattr__` provides
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> object:
     module = _LAZY.get(name)
     if module is None:

@@ -46,10 +46,27 @@ def test_python_stays_as_it_is(cell: str) -> None:
         ("%%bash\nls\necho", "\n\n"),
         ("%%writefile x.py\nimport os", "\n"),
         ("%%time", ""),
-        ("x = f(1)  # ok?\n%time y = 2", "x = f(1)  # ok?\n"),
+        ("x = f(1)  # ok?\n%time !ls", "x = f(1)  # ok?\n"),
+        ("%timeit y = 2", ""),
     ],
 )
 def test_magics_leave_their_lines_empty(cell: str, python: str) -> None:
+    assert without_magics(cell) == python
+    ast.parse(python)
+
+
+@pytest.mark.parametrize(
+    ("cell", "python"),
+    [
+        ("%time y = f(2)", "0;    y = f(2)"),
+        (
+            "%timeit -n 100 f.jit(x).block_until_ready()",
+            "0 and          f.jit(x).block_until_ready()",
+        ),
+        ("%timeit -r3 -q f(x)  # slow", "0 and          f(x)  # slow"),
+    ],
+)
+def test_timed_python_stays_in_its_columns(cell: str, python: str) -> None:
     assert without_magics(cell) == python
     ast.parse(python)
 

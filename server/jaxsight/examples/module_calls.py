@@ -113,10 +113,15 @@ def calls_in(module: Module) -> Mapping[Place, tuple[OutsideSet, ...]]:
     return {
         place: tuple(
             OutsideSet("module", f"as in `{clause(call, _LABEL)}`", text, True, plain)
-            for text, (call, plain) in [*calls.items()][:_SETS]
+            for text, (call, plain) in sorted(calls.items(), key=_is_of_first_turn)[:_SETS]
         )
         for place, calls in sets.items()
     }
+
+
+def _is_of_first_turn(item: tuple[str, object]) -> bool:
+    """Return whether inputs are those of a loop's first turn; others are certain."""
+    return "next(iter(" in item[0]
 
 
 def _calls(module: Module) -> Iterator[tuple[int, _Written]]:
@@ -311,7 +316,8 @@ def _called(call: ast.Call) -> tuple[str, list[ast.expr], str]:
     name = dotted_name(target)
     if not name or isinstance(target, ast.Subscript):
         return "", [], ""
-    if not call.args or last_name(target) in _KEEP_INPUTS | _PASS_OTHERS:
+    is_own = name.count(".") == 1 and last_name(target) == "jit" and first_name(name) != "jax"
+    if not call.args or (last_name(target) in _KEEP_INPUTS | _PASS_OTHERS and not is_own):
         return ("" if call.args else name), [], ""
     first, *others = call.args
     if last_name(target) in _TAKE_INPUTS:

@@ -15,7 +15,6 @@ import weakref
 from dataclasses import dataclass
 
 from jaxsight.source import limits
-from jaxsight.source.analysis.loop_calls import Code, code_of
 from jaxsight.source.analysis.name_effects import NameEffects, guessed_name_effects, name_effects_of
 from jaxsight.source.analysis.name_reads import NameReads, name_reads_of
 from jaxsight.source.analysis.quiet_compiler import quiet
@@ -23,6 +22,7 @@ from jaxsight.source.analysis.side_effects import SideEffects, effects_of_call
 from jaxsight.source.analysis.syntax_digest import digest
 from jaxsight.source.definitions import functions_in
 from jaxsight.source.functions import Function
+from jaxsight.source.slicing.loop_calls import Code, code_of
 from jaxsight.source.text import Position, Range
 
 _TREES_KEPT = 64

@@ -38,10 +38,11 @@ def sourcerize(
 ) -> Callable[..., Source]:
     """Return a function that takes `function`'s arguments and returns it as source text.
 
-    The arguments are arrays or `jax.ShapeDtypeStruct`s; the text is that of a Python module (a
-    `Source`, which is a string). The module defines a function of the same name and signature,
-    which traces to the same jaxpr; it imports `jax`, `numpy` and whatever the user's own code
-    needs, and uses no private API.
+    The arguments are arrays or `jax.ShapeDtypeStruct`s, or Python numbers: their values are built
+    in if the function needs them while it is traced, such as the size of an array. The text is that
+    of a Python module (a `Source`, which is a string). The module defines a function of the same
+    name and signature, which traces to the same jaxpr; it imports `jax`, `numpy` and whatever the
+    user's own code needs, and uses no private API.
 
     Args:
         style: `"lax"` spells each equation with `jax.lax`, `"pretty"` as people would write it.
@@ -72,9 +73,36 @@ def sourcerize(
     )
 
     def of(*args: object, **kwargs: object) -> Source:
-        return write(function, args, kwargs, options, name).source
+        return _write(function, args, kwargs, options, name).source
 
     return of
+
+
+def _write(
+    function: Callable[..., object],
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+    options: Options,
+    name: str | None,
+) -> Written:
+    """Write a function, with the values of numbers built in if it needs them to be traced."""
+    try:
+        return write(function, args, kwargs, options, name)
+    except (TypeError, IndexError) as error:  # JAX's errors about traced numbers are such
+        if not any(map(_is_number, jax.tree.leaves((args, kwargs)))):
+            raise
+        try:
+            return write(function, args, kwargs, options, name, traced=_is_array)
+        except Exception:  # noqa: BLE001 - whatever it is, the first error is about the call
+            raise error from None
+
+
+def _is_number(leaf: object) -> bool:
+    return isinstance(leaf, bool | int | float | complex)
+
+
+def _is_array(leaf: object) -> bool:
+    return signature.is_traced(leaf) and not _is_number(leaf)
 
 
 def write(

@@ -2,12 +2,14 @@
 
 `%line` magics, `!commands` and `help?` become blank lines (or `pass`, if they are indented),
 `x = !ls` becomes `x = None`, and a cell that starts with `%%` is Python only for the magics
-that run Python.
+that run Python. `%time x = f(y)` is the statement after it, and `%timeit f(x)` an expression that
+is read and not evaluated; both stay in their columns.
 The number of lines does not change.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
@@ -16,6 +18,7 @@ _PYTHON_CELLS = frozenset({"capture", "prun", "time", "timeit"})
 
 _CELL_MAGIC = re.compile(r"%%(\w*)")
 _LINE_MAGIC = re.compile(r"(\s*)(?:[%!?]|[^#'\"]*\w\?{1,2}\s*(?:#.*)?$)")
+_TIMED = re.compile(r"%(time|timeit)((?:[ \t]+-(?:[nrt][ \t]*\d+|[qpco]))*[ \t]+)(?=[^-\s])")
 _ASSIGNED_MAGIC = re.compile(r"(\s*[\w.,\[\]'\" ]*?\w[\w.\]]*\s*=\s*)[%!](?=\S)")
 _TOKEN = re.compile(
     r"""\#[^\n]*                                       # a comment
@@ -47,6 +50,8 @@ def _cleaned(lines: list[str]) -> Iterator[str]:
         if continued:
             continued = line.endswith("\\")
             yield ""
+        elif state.between_statements and (timed := _timed(line)):
+            yield timed
         elif state.between_statements and (magic := _LINE_MAGIC.match(line)):
             continued = line.endswith("\\")
             yield magic[1] + "pass" if magic[1] else ""
@@ -56,6 +61,20 @@ def _cleaned(lines: list[str]) -> Iterator[str]:
         else:
             state.pass_over(line)
             yield line
+
+
+def _timed(line: str) -> str:
+    """Return a line that measures the time of Python as Python; empty for other lines."""
+    magic = _TIMED.match(line)
+    if magic is None:
+        return ""
+    begin = "0;" if magic[1] == "time" else "0 and"
+    python = begin.ljust(magic.end()) + line[magic.end() :]
+    try:
+        ast.parse(python)
+    except (SyntaxError, ValueError):
+        return ""
+    return python
 
 
 class _State:

@@ -35,6 +35,7 @@ from jaxsight.workers.results import Died
 
 _MANY = 300
 """Number of observations from which finding their places takes noticeably long."""
+_STOPPED = "was stopped after"
 _PLACE = re.compile(rf"{CHUNK_FILE.pattern}(?::(?P<line>\d+))?")
 """The name of a chunk's file in a message or a jaxpr, as in `function at FILE:LINE`.
 
@@ -199,6 +200,8 @@ class View:
         for caveat in reply.caveats if isinstance(reply, Traced | Failed) else ():
             range = self.range_of(Span(caveat.chunk, 1, 0, 1, 0))
             chunk = self.module.chunk_at(range.start) if range is not None else None
+            if caveat.reason.startswith(_STOPPED) and chunk is not None:
+                chunk = None if chunk.id in self.answer.question.slice.harmless else chunk
             if range is not None and chunk is not None:
                 places.setdefault(caveat.reason, {})[range] = chunk
         caveats = list(self._skipped)

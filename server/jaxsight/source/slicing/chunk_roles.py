@@ -45,7 +45,8 @@ class Role(Enum):
 class ChunkRole:
     """A chunk's role.
 
-    `reason` says why it is skipped, `changes` which names it may change: any if it is `None`.
+    `reason` says why it is skipped, `changes` which names it may change: any if it is `None`; of a
+    chunk that acts, those of which the answer would be wrong if it did not run to its end.
     `writes_files` says that it may also change what other statements read from files.
     """
 
@@ -172,7 +173,7 @@ class _Judge:
         if effects.broken:
             return ChunkRole(Role.DEFINES)
         if mark == "always":
-            return ChunkRole(Role.ACTS)
+            return ChunkRole(Role.ACTS, changes=None)
         names = frozenset({*effects.binds, *effects.may_bind})
         outcome = self.executing(effects)
         if mark == "never":
@@ -186,7 +187,8 @@ class _Judge:
         if reason:
             return _left_out(reason, self.of_skipped(effects, outcome), names)
         if not outcome.pure or self.facts.rebinds_acting(effects):
-            return ChunkRole(Role.ACTS)
+            changes = self.of_skipped(effects, outcome).changes
+            return ChunkRole(Role.ACTS, changes=None if changes is None else changes | names)
         plain = effects.form.kind in ("def", "class") or not effects.executes
         return ChunkRole(Role.DEFINES if plain or self.facts.only_wraps(effects) else Role.COMPUTES)
 
@@ -330,8 +332,10 @@ class _Judge:
         if method:
             if work := library_functions.work(name):
                 return self.working(work)
-            if self.skipping and definers[-1] == self.facts.judged:
-                return _PURE  # a method of what the skipped statement itself makes
+            kinds = {self.statements[index].name_effects.form.kind for index in definers}
+            if self.skipping and (definers[-1] == self.facts.judged or kinds == {"def"}):
+                # A method of what the skipped statement itself makes, or of a function: `f.jit`.
+                return _PURE
             if method in library_functions.RULES and self.facts.is_function(root):
                 return _PURE
             return _pure_if(method in VALUE_METHODS and self.facts.is_settled(root))

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from jaxsight.source.analysis import library_functions
-from jaxsight.source.analysis.loop_calls import (
+from jaxsight.source.slicing.loop_calls import (
     Attribute,
     Called,
     Code,

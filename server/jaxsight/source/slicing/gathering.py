@@ -47,6 +47,7 @@ class Gathering:
             i for i, role in enumerate(roles.all) if role.role is Role.LEFT_OUT
         )
         self._include_needed(roots, own_index)
+        own = set(self.needed)
         self.needed_chunks = frozenset(self.included)
         """Chunks that the function needs by name; errors in others must not affect the answer."""
         broken = frozenset(self.broken)
@@ -61,6 +62,8 @@ class Gathering:
         self.broken = set(broken)
         skipped = {index for index in self.without if index < self.end}
         self.left_out = set(filter(self._may_matter, skipped))
+        self.harmless = self._harmless(own)
+        """Chunks that run, and that the answer does not depend on."""
         self.writing = {index for index in skipped if roles.all[index].writes_files}
         """Skipped chunks that write files: they matter if a chunk of the slice reads files."""
         self.sees_lines = any(module.chunks[i].name_effects.sees_lines for i in self.included)
@@ -106,6 +109,36 @@ class Gathering:
     def _may_matter(self, index: int) -> bool:
         changes = self.roles.all[index].changes
         return changes is None or any(self.needed.get(name, -1) > index for name in changes)
+
+    def _harmless(self, own: set[str]) -> set[int]:
+        """Return the chunks that run and change nothing that the names `own` depend on."""
+        acting = self.included - self.needed_chunks
+        harmless = {i for i in acting if self.roles.of(i) in (Role.ACTS, Role.COMPUTES)}
+        while found := {i for i in harmless if self._acts_on(i, own)}:
+            harmless -= found
+            for index in found:
+                own |= self._names_read(index)
+        return harmless
+
+    def _acts_on(self, index: int, names: set[str]) -> bool:
+        changes = self.roles.all[index].changes
+        effects = self.module.chunks[index].name_effects
+        return changes is None or not names.isdisjoint(
+            (*changes, *effects.binds, *effects.may_bind)
+        )
+
+    def _names_read(self, index: int) -> set[str]:
+        """Return the names that a chunk reads, also in the functions that it may call."""
+        names: set[str] = set()
+        todo, visited = [index], {index}
+        while todo:
+            reads = self.module.chunks[todo.pop()].statement.reads
+            for name in (reads.now | reads.later | reads.perhaps) - names:
+                names.add(name)
+                further = set(self.bindings.definers.get(name, ())) - visited
+                visited |= further
+                todo += further
+        return names
 
     def _end(self, own_index: int | None) -> int:
         """Return the first chunk that binds a function of `own_index` anew without reading it."""

@@ -27,6 +27,7 @@ PROVIDED = frozenset(
 LAMBDA = ("lambda",)
 """The wrappers of a statement that binds a lambda."""
 
+_ARRAYS = ("jax.numpy.", "jax.random.", "jax.nn.", "jax.lax.")
 _PLAIN = library_functions.PLAIN_PACKAGES
 _HEARS_REPORTS = re.compile(
     r"\b(?:showwarning|catch_warnings|simplefilter|filterwarnings|captureWarnings"
@@ -137,7 +138,20 @@ class NameFacts:
         if definers is None or name in self.bindings.origins or self.is_function(name):
             return False
         statements = (self.statements[i] for i in definers if i not in self.left_out)
-        return not all(statement.binds_constant for statement in statements)
+        return not all(
+            statement.binds_constant or self._binds_array(statement.name_effects)
+            for statement in statements
+        )
+
+    def _binds_array(self, effects: NameEffects) -> bool:
+        """Return whether a chunk assigns a new array of JAX, which nothing can change."""
+        calls = effects.side_effects.calls
+        return (
+            effects.form.kind == "assign"
+            and bool(calls)
+            and not effects.side_effects.opaque
+            and all(self.full_name(name).startswith(_ARRAYS) for name in calls)
+        )
 
     def is_bound(self, name: str) -> bool:
         """Return whether a name may be bound by now; otherwise reading it fails."""

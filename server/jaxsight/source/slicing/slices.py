@@ -53,6 +53,8 @@ class Slice:
     broken: tuple[ModuleChunk, ...] = ()
     unknown: tuple[str, ...] = ()
     caveats: tuple[Caveat, ...] = ()
+    harmless: frozenset[str] = frozenset()
+    """Ids of chunks that the answer does not depend on: it may be stopped without a caveat."""
 
 
 def slice_for(
@@ -105,6 +107,7 @@ class Plan:
         self._needed = frozenset(gathered.needed_chunks)
         self._left_out = frozenset(gathered.left_out)
         self._writing = frozenset(gathered.writing)
+        self._harmless = frozenset(gathered.harmless)
         self._end = module.bindings.count if in_cells else gathered.end
         self._sees_lines = gathered.sees_lines
         statements = {index: module.chunks[index].statement for index in self.indices}
@@ -181,6 +184,7 @@ class Plan:
             broken=tuple(module.chunks[index] for index in self.broken),
             unknown=self.unknown,
             caveats=tuple(caveats),
+            harmless=frozenset(module.chunks[index].id for index in self._harmless),
         )
 
     def _chunk_keys(self, module: Module) -> list[str]:

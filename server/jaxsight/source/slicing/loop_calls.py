@@ -1,6 +1,6 @@
 """What code calls, and in which loops, as data that outlives its syntax tree.
 
-`slicing/compiled_loops.py` follows these calls from statement to statement.
+`compiled_loops.py` follows these calls from statement to statement.
 """
 
 from __future__ import annotations

@@ -1,0 +1,62 @@
+"""Python numbers among the arguments: built in where the function needs their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxsight
+
+
+def loaded(source: str, name: str) -> Callable[..., Any]:
+    namespace: dict[str, Any] = {}
+    exec(source, namespace)
+    function: Callable[..., Any] = namespace[name]
+    return function
+
+
+def zeros(n, x):
+    return jnp.zeros((n,)) + x
+
+
+def repeated(x, k, axis=0):
+    return jnp.concatenate([x] * k, axis)
+
+
+def scaled(x, factor):
+    return x * factor
+
+
+def test_a_size_is_built_in() -> None:
+    source = jaxsight.sourcerize(zeros)(4, jnp.ones(4))
+    function = loaded(source, "zeros")
+    np.testing.assert_array_equal(function(4, jnp.ones(4)), np.ones(4))
+    with pytest.raises(ValueError, match="written for n = 4"):
+        function(5, jnp.ones(5))
+
+
+def test_a_number_of_repetitions_is_built_in() -> None:
+    source = jaxsight.sourcerize(repeated)(jnp.ones((2, 2)), 3, axis=1)
+    assert "written for k = 3" in source
+
+
+def test_a_number_whose_value_is_not_needed_stays_an_argument() -> None:
+    source = jaxsight.sourcerize(scaled)(jnp.ones(2), 3)
+    assert "written for" not in source
+    assert float(loaded(source, "scaled")(jnp.ones(2), 5)[0]) == 5.0
+
+
+def test_an_error_that_no_number_mends_is_the_first_one() -> None:
+    with pytest.raises(TypeError, match="unsupported operand"):
+        jaxsight.sourcerize(lambda n, x: x + "a")(3, jnp.ones(3))
+
+
+def test_the_package_lists_its_public_names() -> None:
+    assert set(dir(jaxsight)) == set(jaxsight.__all__)
+    assert {"sourcerize", "kernels", "expect", "inverse", "same_jaxpr"} <= set(dir(jaxsight))
+    for name in dir(jaxsight):
+        assert getattr(jaxsight, name) is not None
