@@ -264,9 +264,7 @@ class Session:
 
         The functions are traced before, because calls in programs replace inputs that fail.
         """
-        if (document := await self.engine.documents.read(path)) is not None:
-            await self.engine.traces.views(document, None)
-            await self.engine.dry_runs.settle(path)
+        await self._background.settle(path)
 
     # Choices
 

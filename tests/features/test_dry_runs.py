@@ -147,6 +147,59 @@ async def test_several_calls_are_sets_to_choose_from(session: Session, tmp_path:
     assert sets == ["as called by `test_f`", "as called by `test_f` 2", "as called by `test_f` 3"]
 
 
+FAILS = """\
+import jax.numpy as jnp
+
+
+def f(x):
+    y = x @ jnp.ones((3, 3))
+    return y
+
+
+def test_error():
+    try:
+        f(jnp.ones(4))
+    except TypeError:
+        pass
+
+
+def test_f():
+    f(jnp.ones(3))
+"""
+
+
+async def test_the_first_call_that_can_be_traced_is_shown(session: Session, tmp_path: Path) -> None:
+    path = str(tmp_path / "models.py")
+    session.open(path, FAILS)
+    while not await session.hints(path):
+        while not isinstance(await session.events.get(), Refresh):
+            pass
+    assert session.sets(path, "f") == ["as called by `test_f`", "as called by `test_error`"]
+
+
+CALLED = """\
+import jax.numpy as jnp
+
+
+def f(x):
+    y = x @ jnp.ones((3, 3))
+    return y
+
+
+if __name__ == "__main__":
+    f(jnp.ones(4))
+"""
+
+
+async def test_a_call_at_the_top_level_that_fails_is_replaced(
+    session: Session, tmp_path: Path
+) -> None:
+    test = "import models\n\ndef test_f():\n    models.f(models.jnp.ones(3))\n"
+    program(tmp_path, "test_models.py", test)
+    path = await opened(session, tmp_path, "models.py", CALLED)
+    assert session.sets(path, "f")[0] == "as called in test_models.py:4"
+
+
 async def test_what_is_written_takes_precedence(session: Session, tmp_path: Path) -> None:
     program(tmp_path, "models_test.py", TEST)
     docstring = '    """Apply.\n\n    Example inputs:\n        params: {"w": f32[2, 2]}\n        x: f32[2, 2]\n    """\n'

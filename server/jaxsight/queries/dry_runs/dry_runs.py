@@ -23,7 +23,7 @@ from jaxsight.files.texts import Version
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import Choices
-from jaxsight.queries.documents import Document
+from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.dry_runs.labels import label
 from jaxsight.queries.dry_runs.project_files import ProjectFiles
 from jaxsight.queries.long_work import Aside
@@ -90,6 +90,8 @@ class _Found:
     """The versions of the other files that the replies are made of."""
     settled: bool = False
     """Whether no further program is going to be run."""
+    failed: set[tuple[str, str]] = field(default_factory=set)
+    """Functions, and labels of calls with which they cannot be traced."""
 
     @property
     def calls(self) -> Iterator[tuple[CallSeen, DryCall]]:
@@ -136,11 +138,22 @@ class DryRuns:
         async with self._turns.setdefault(document.path, asyncio.Lock()):
             return await self._update(document)
 
-    async def settle(self, path: str) -> None:
-        """Wait until the inputs of an open file's functions from dry runs are known."""
-        document = await self._documents.read(path)
-        if document is not None:
-            await self.update(document)
+    def prefer_traced(self, document: Document) -> bool:
+        """Put calls with which functions cannot be traced last; return whether any were first.
+
+        Further programs are run by the next update if a function has no other call.
+        """
+        found = self._found.get(document.path)
+        if found is None:
+            return False
+        for subject in self._documents.subjects(document):
+            if subject.examples.source == "program" and self._has_failed(document, subject):
+                chosen = self._choices.set_of(document, subject)
+                found.failed.add((subject.name, chosen.name if chosen is not None else ""))
+        lacking = self._lacking(document)
+        sets = self._sets(document, found, lacking)
+        found.settled = found.settled and self._has_all(found, sets, lacking)
+        return self._publish(document.path, sets)
 
     def is_current(self, document: Document) -> bool:
         """Return whether the calls are those of the current text, and no program is to be run."""
@@ -247,12 +260,12 @@ class DryRuns:
     ) -> bool:
         """Run programs until all wanted functions have inputs; return whether these are others."""
         path = document.path
-        wanted = {function for function, is_wanted in lacking.items() if is_wanted}
+        sets = self._sets(document, found, lacking)
         before = self._documents.dry_calls(path)
         changed = False
         began = time.monotonic()
         batches = list(_batches(found.key[1]))
-        while batches and not wanted <= self._complete(found):
+        while batches and not self._has_all(found, sets, lacking):
             batch = batches.pop(0)
             version = found.key[0], project.texts.version(batch[0].file)
             if batch in found.replies or self._kills(path, batch, version):
@@ -268,8 +281,8 @@ class DryRuns:
                 case DryCalls():
                     found.replies[batch] = reply
                     found.files |= {file: v for file, v in reply.files if file != path}
-                    so_far = {**before, **self._sets(document, found, lacking)}
-                    changed |= self._publish(path, so_far)
+                    sets = self._sets(document, found, lacking)
+                    changed |= self._publish(path, {**before, **sets})
                 case Cancelled():
                     return changed
                 case Died(death=death) if reply.repeated or death.reason in _NOT_ITS_FAULT:
@@ -283,7 +296,7 @@ class DryRuns:
                 case _:
                     found.replies[batch] = None
         found.settled = True
-        return self._publish(path, self._sets(document, found, lacking)) or changed
+        return self._publish(path, sets) or changed
 
     def _kills(self, path: str, batch: _Batch, version: tuple[str, Version]) -> bool:
         """Return whether a program is known to end its tracer."""
@@ -311,21 +324,32 @@ class DryRuns:
 
     def _failing(self, document: Document) -> set[str]:
         """Return the functions that cannot be traced with the inputs of other calls."""
-        failing: set[str] = set()
-        for subject in self._documents.subjects(document):
-            if subject.examples.source not in _OBSERVED:
-                continue
-            chosen = self._choices.set_of(document, subject)
-            unit = (document.path, subject.name, chosen.name if chosen is not None else "")
-            latest = self._memory.latest.get(unit)
-            if latest is not None and not isinstance(latest.reply, Traced):
-                failing.add(subject.name)
+        failing = {
+            subject.name
+            for subject in self._documents.subjects(document)
+            if subject.examples.source in _OBSERVED and self._has_failed(document, subject)
+        }
         better = self._documents.dry_calls(document.path).items()
         return failing | {name for (_, name), sets in better if any(s.is_better for s in sets)}
 
-    def _complete(self, found: _Found) -> set[str]:
-        """Return the functions of which a call with all arguments is known."""
-        return {call.function for call, _ in found.calls if not call.unknown}
+    def _has_all(self, found: _Found, sets: Observed, lacking: Mapping[str, bool]) -> bool:
+        """Return whether no program needs to be run: all functions that are looked for have calls.
+
+        Calls with which a function cannot be traced do not count, if others could be shown.
+        """
+        complete = {call.function for call, _ in found.calls if not call.unknown}
+        for (_, function), calls in sets.items():
+            can_fail = all((function, call.label) in found.failed for call in calls)
+            if can_fail and len(calls) < _SETS:
+                complete.discard(function)
+        return all(name in complete for name, is_wanted in lacking.items() if is_wanted)
+
+    def _has_failed(self, document: Document, subject: Subject) -> bool:
+        """Return whether a function could not be traced with its active example set."""
+        chosen = self._choices.set_of(document, subject)
+        unit = (document.path, subject.name, chosen.name if chosen is not None else "")
+        latest = self._memory.latest.get(unit)
+        return latest is not None and not isinstance(latest.reply, Traced)
 
     def _sets(self, document: Document, found: _Found, lacking: Mapping[str, bool]) -> Observed:
         """Return the example sets of functions whose calls have all arguments."""
@@ -344,19 +368,24 @@ class DryRuns:
                 continue  # it would run a whole program
             is_written = bool(call.text) and not _around(call.function)
             of_function = sets.setdefault((document.path, call.function), {})
-            of_function.setdefault(
-                call.text if is_written else call.inputs,
-                OutsideSet(
-                    "program",
-                    label(document, call, dry_call.entry),
-                    call.text if is_written else "",
-                    may_fail=True,
-                    keeps_numbers=True,
-                    dry_call=None if is_written else dry_call,
-                    is_better=call.function in failing,
-                ),
+            inputs = call.text if is_written else call.inputs
+            if inputs in of_function or len(of_function) == _SETS:
+                continue
+            name = label(document, call, dry_call.entry)
+            same = sum(s.label.startswith(name) for s in of_function.values())
+            of_function[inputs] = OutsideSet(
+                "program",
+                f"{name} {same + 1}" if same else name,
+                call.text if is_written else "",
+                may_fail=True,
+                keeps_numbers=True,
+                dry_call=None if is_written else dry_call,
+                is_better=call.function in failing,
             )
-        return {function: tuple(calls.values())[:_SETS] for function, calls in sets.items()}
+        return {
+            key: tuple(sorted(calls.values(), key=lambda s: (key[1], s.label) in found.failed))
+            for key, calls in sets.items()
+        }
 
     def _publish(self, path: str, sets: Observed) -> bool:
         """Give a document's functions their example sets; return whether these are others."""
