@@ -45,13 +45,15 @@ class FileStatus:
     uses_jax: bool = False
     """Whether the file imports JAX or a library on top of it."""
     why: str = ""
-    """Why functions that use JAX show nothing, in a clause; empty if all of them are shown."""
+    """Why functions that use JAX show nothing, or which modules are missing, in a clause."""
     why_detail: str = ""
     """The same in whole sentences, for a tooltip."""
     using_jax: int = 0
     """The number of functions that use JAX."""
     shown: int = 0
     """The number of those that show something."""
+    assumed: int = 0
+    """The number of functions that are shown with assumed inputs."""
 
 
 @dataclass(frozen=True, slots=True)

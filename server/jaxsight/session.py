@@ -24,6 +24,9 @@ from jaxsight.features.lenses import inputs_range, lenses
 from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Panel, Repro, Shown
 from jaxsight.features.panel.panel import panel
 from jaxsight.features.proposals import actions as proposing
+from jaxsight.features.recording.actions import Plan as RunPlan
+from jaxsight.features.recording.actions import UntilSeen
+from jaxsight.features.recording.until_seen import Outcome, Seen
 from jaxsight.features.repros.repros import KINDS, Repros
 from jaxsight.features.setup.installing import Installer, Plan
 from jaxsight.features.setup.targets import Offers, targets
@@ -47,6 +50,7 @@ class Session:
         self.engine = Engine.of(projects if projects is not None else Projects())
         self._fixing = FixScheduler.of(self.engine)
         self._repros = Repros(self.engine)
+        self._until_seen = UntilSeen(self.engine)
         self._installer = Installer(self.engine)
         self._background = Background(self.engine, self._look_for_decisions)
         self.events: asyncio.Queue[Event] = self.engine.events
@@ -185,11 +189,11 @@ class Session:
         return await self._fixing.fixes(path, report.module, None, None)
 
     async def lenses(self, path: str) -> list[Lens]:
-        """Return the lenses above each function with example inputs."""
+        """Return the lenses above functions with example inputs, and to run a program."""
         proposes = self.engine.projects.of(path).settings.propose_inputs
         if proposes and self.engine.proposals.watch(path):
             self._background.schedule(path)
-        return await lenses(self.engine, path)
+        return [*await lenses(self.engine, path), *await self._until_seen.lenses(path)]
 
     async def actions(self, path: str, range: Range) -> list[Action]:
         """Return the code actions for a range, with the fixes that are verified within a moment."""
@@ -224,6 +228,16 @@ class Session:
     ) -> Repro:
         """Make a function's repro smaller until interrupted; raise `LookupError` if it cannot."""
         return await self._repros.reduce(path, function, report, interrupted)
+
+    async def plan_until_seen(self, path: str) -> RunPlan:
+        """Return which program would be run for a file; raise `LookupError` if none can be."""
+        return await self._until_seen.plan(path)
+
+    async def run_until_seen(
+        self, plan: RunPlan, report: Callable[[Seen], None], stop: asyncio.Event
+    ) -> Outcome:
+        """Run a program until functions were called; raise `LookupError` if it does not start."""
+        return await self._until_seen.run(plan, report, stop)
 
     async def panel(self, path: str, where: Position | str) -> Panel | None:
         """Return the panel's data for the function at a position or with a name, if any."""
@@ -325,6 +339,7 @@ class Session:
         """Cancel all background work and end every process."""
         self._background.stop_all()
         await self._installer.aclose()
+        await self._until_seen.aclose()
         await self._repros.aclose()
         await self._fixing.aclose()
         await self.engine.aclose()

@@ -102,7 +102,7 @@ def test_a_call_gives_example_inputs(source: str, label: str, inputs: str) -> No
         "list(map(f, [1.0]))",
         "list(map(jax.jit(f), [1.0]))",
         "g = lambda x: f(x)",
-        "y = [f(x) for x in (1.0, 2.0)]",
+        "y = [g(x) for x in (1.0, 2.0)]",
         "f(*[1.0])",
         "f(y := 1.0)",
         "f(1.0, 2, 3)",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from jaxsight import examples
@@ -11,17 +13,17 @@ from jaxsight.source.module import Module
 IMPORTS = "import jax\nimport jax.numpy as jnp\n\n\n"
 
 
-def proposed(source: str, name: str | None = None) -> str:
-    """The proposed lines of the last function, or of one; they have no problems."""
+def proposed(source: str, known: Mapping[str, str] | None = None) -> str:
+    """The proposed lines of the last function; they have no problems, apart from what is known."""
     module = Module.parse(IMPORTS + source)
-    functions = {function.qualname: (chunk, function) for chunk, function in module.functions}
-    chunk, function = functions[name or next(reversed(functions))]
-    inferred = infer(module, chunk, function)
+    chunk, function = [found for found in module.functions if not found[1].refused][-1]
+    inferred = infer(module, chunk, function, known=known or {})
     assert inferred is not None
     text = inferred.proposal.text
     found = examples.of(function, sizes={}, project=text)
-    assert found.problems == ()
-    assert len(found.sets) == 1
+    if not known:
+        assert found.problems == ()
+        assert len(found.sets) == 1
     return "; ".join(inferred.proposal.lines)
 
 
@@ -34,8 +36,8 @@ def attention(q, k, v, mask):
     return jnp.einsum("bhqk,bhkd->bhqd", weights, v)
 """,
         (
-            "q: f32[B, H, Q, D]; k: f32[B, H, K, D]; v: f32[B, H, K, N]; mask: bool[B, H, Q, K]; "
-            "where B=4, H=8, Q=16, D=32, K=64, N=24"
+            "q: f32[B, H, Q, D]; k: f32[B, H, K, D]; v: f32[B, H, K, C]; mask: bool[B, H, Q, K]; "
+            "where B=4, H=8, Q=16, D=32, K=64, C=24"
         ),
     ),
     "unpacking": (
@@ -56,8 +58,8 @@ def loss(params, x, y):
     return jnp.mean((mlp(params, x) - y) ** 2)
 """,
         (
-            "params: {'w1': f32[N, M], 'b1': f32[M], 'w2': f32[M, K], 'b2': f32[K]}; x: f32[4, N]; "
-            "y: f32[4, K]; where N=16, M=32, K=64"
+            "params: {'w1': f32[N, D], 'b1': f32[D], 'w2': f32[D, M], 'b2': f32[M]}; x: f32[K, "
+            "N]; y: f32[K, M]; where N=16, D=32, M=64, K=24"
         ),
     ),
     "conditions": (
@@ -68,7 +70,7 @@ def kernel(x, y, *, axis):
     assert x.shape == y.shape
     return jnp.sum(x * y, axis=axis)
 """,
-        "x, y: f32[4, 8, 16]; axis: -1",
+        "x, y: f32[B, N, D]; axis: -1; where B=4, N=8, D=16",
     ),
     "prose": (
         '''
@@ -89,8 +91,8 @@ def f(params, x: Float[Array, "b d"], key, n: int, g: Callable, mode: Literal["a
     return x
 """,
         (
-            "params: {'w': f32[4, 8], 'b': f32[8]}; x: f32[b, d]; key: key<fry>[]; n: 2; "
-            "g = lambda x: x; mode: 'a'; where b=16, d=32"
+            "params: {'w': f32[N, D], 'b': f32[D]}; x: f32[b, d]; key: key<fry>[]; n: 2; g = "
+            "lambda x: x; mode: 'a'; where b=16, d=32, N=4, D=8"
         ),
     ),
     "random numbers and scalars": (
@@ -98,28 +100,28 @@ def f(params, x: Float[Array, "b d"], key, n: int, g: Callable, mode: Literal["a
 def sample(key, logits, temperature):
     return jax.random.categorical(key, logits / temperature, axis=-1)
 """,
-        "key: key<fry>[]; logits: f32[4, 8]; temperature: f32[]",
+        "key: key<fry>[]; logits: f32[N, D]; temperature: f32[]; where N=4, D=8",
     ),
     "functions": (
         """
 def rollout(step, init, xs):
     return jax.lax.scan(step, init, xs)
 """,
-        "step = lambda carry, x: (carry, x); init, xs: f32[4, 8]",
+        "step = lambda carry, x: (carry, x); init, xs: f32[N, D]; where N=4, D=8",
     ),
     "vmap": (
         """
 def pairwise(xs, ys):
     return jax.vmap(lambda x: jnp.einsum("d,nd->n", x, ys))(xs)
 """,
-        "xs: f32[4, D]; ys: f32[N, D]; where D=8, N=16",
+        "xs: f32[M, D]; ys: f32[N, D]; where D=8, N=16, M=4",
     ),
     "pytrees": (
         """
 def decay(params, rate):
     return jax.tree.map(lambda p: p * rate, params)
 """,
-        "params: {'w': f32[4, 8], 'b': f32[8]}; rate: f32[]",
+        "params: {'w': f32[N, D], 'b': f32[D]}; rate: f32[]; where N=4, D=8",
     ),
     "static arguments": (
         """
@@ -127,7 +129,7 @@ def decay(params, rate):
 def f(x, n, shape, mode):
     return jnp.zeros(shape) + x[:n]
 """,
-        "x: f32[4, 8]; n: 2; shape: (4, 8); mode: 'name'",
+        "x: f32[N, D]; n: 2; shape: (4, 8); mode: 'name'; where N=4, D=8",
     ),
     "constants": (
         """
@@ -136,7 +138,7 @@ def convolve(x, mode):
         raise ValueError
     return jnp.convolve(x, x, mode=mode)
 """,
-        "x: f32[4]; mode: 'same'",
+        "x: f32[N]; mode: 'same'; where N=4",
     ),
     "self": (
         """
@@ -147,7 +149,7 @@ class Linear:
     def __call__(self, x):
         return x @ self.w
 """,
-        "self = Linear(n_in=8, n_out=8, key=jax.random.key(0)); x: f32[4, 8]",
+        "self = Linear(n_in=8, n_out=8, key=jax.random.key(0)); x: f32[N, D]; where N=4, D=8",
     ),
     "a class with methods that are called": (
         """
@@ -164,7 +166,7 @@ class Mode(enum.Enum):
 def loss(model: Dense, x):
     return model(x).sum()
 """,
-        "model = Dense(w=jnp.ones((8, 8)), mode=Mode.FAST); x: f32[4, 8]",
+        "model = Dense(w=jnp.ones((8, 8)), mode=Mode.FAST); x: f32[N, D]; where N=4, D=8",
     ),
     "subclasses of an abstract class": (
         """
@@ -182,7 +184,7 @@ class Euler(AbstractSolver):
 def solve(solver: AbstractSolver, x):
     return solver.step(x)
 """,
-        "solver = Euler(); x: f32[4, 8]",
+        "solver = Euler(); x: f32[N, D]; where N=4, D=8",
     ),
     "functions that return an object": (
         """
@@ -196,7 +198,7 @@ def scale(factor=1.0) -> Transform:
 def step(transform: Transform, grads):
     return transform.update(grads, ())
 """,
-        "transform = scale(); grads: {'w': f32[4, 8], 'b': f32[8]}",
+        "transform = scale(); grads: {'w': f32[N, D], 'b': f32[D]}; where N=4, D=8",
     ),
     "attributes": (
         """
@@ -221,7 +223,10 @@ Y = TypeVar("Y")
 def f(x, axes: Axes, objective: Objective, y: Y):
     return jnp.sum(x, axes) + objective(y, 2.0)
 """,
-        "x: f32[4, 8]; axes: (-1,); objective = lambda y, x1: (y ** 2).sum(); y: f32[4, 8]",
+        (
+            "x: f32[N, D]; axes: (-1,); objective = lambda y, x1: (y ** 2).sum(); y: f32[N, D]; "
+            "where N=4, D=8"
+        ),
     ),
     "types of libraries": (
         """
@@ -230,14 +235,20 @@ import optax
 def update(optimizer: optax.GradientTransformation, grads, state):
     return optimizer.update(grads, state)
 """,
-        ("optimizer = optax.scale(-0.1); grads: {'w': f32[4, 8], 'b': f32[8]}; state: f32[4, 8]"),
+        (
+            "optimizer = optax.scale(-0.1); grads: {'w': f32[N, D], 'b': f32[D]}; state: f32[N, "
+            "D]; where N=4, D=8"
+        ),
     ),
     "annotated functions": (
         """
 def integrate(field: Callable[[ScalarLike, Array, Any], Array], norm: Callable, y):
     return norm(field(0.0, y, None))
 """,
-        "field = lambda x0, y, x2: y; norm = lambda x: (x ** 2).sum(); y: f32[4, 8]",
+        (
+            "field = lambda x0, y, x2: y; norm = lambda x: (x ** 2).sum(); y: f32[N, D]; where "
+            "N=4, D=8"
+        ),
     ),
     "signatures": (
         """
@@ -254,7 +265,7 @@ def loss(params, batch):
     kept = jax.random.bernoulli(key, 0.5, inputs.shape)
     return jnp.sum(jnp.where(mask & kept, inputs @ params["w"], 0.0))
 """,
-        "params: {'w': f32[N, N]}; batch: (f32[4, N], bool[4, N], key<fry>[]); where N=16",
+        ("params: {'w': f32[N, N]}; batch: (f32[M, N], bool[M, N], key<fry>[]); where N=16, M=4"),
     ),
     "ranks that differ": (
         """
@@ -263,7 +274,7 @@ def cross_entropy(logits, labels):
     picked = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[..., None], axis=-1)
     return -picked.mean()
 """,
-        "logits: f32[N, 8]; labels: i32[N]; where N=4",
+        "logits: f32[N, D]; labels: i32[N]; where N=4, D=8",
     ),
     "instances": (
         """
@@ -271,7 +282,7 @@ def repeat(x, size, name):
     assert isinstance(size, int) and isinstance(name, str)
     return jnp.repeat(x, size)
 """,
-        "x: f32[4, 8]; size: 4; name: 'name'",
+        "x: f32[N, D]; size: 4; name: 'name'; where N=4, D=8",
     ),
     "siblings of `key`, and arguments of JAX's functions": (
         """
@@ -280,8 +291,8 @@ def attention(query, key, value, dimension_numbers, precision):
     return scores @ value
 """,
         (
-            "query: f32[4, N]; key: f32[N, 16]; value: f32[4, 16]; "
-            "dimension_numbers: (((1,), (0,)), ((), ())); precision: None; where N=8"
+            "query: f32[N, D]; key: f32[D, M]; value: f32[N, M]; dimension_numbers: (((1,), "
+            "(0,)), ((), ())); precision: None; where N=4, D=8, M=16"
         ),
     ),
     "branches for parameters that are `None`": (
@@ -292,9 +303,9 @@ def scaled(x, y, scale=None):
         return x @ y
     return x * scale
 """,
-        "x: f32[B, L]; y: f32[L, 16]; where B=4, L=8",
+        "x: f32[B, L]; y: f32[L, D]; where B=4, L=8, D=16",
     ),
-    "a mesh": ("def f(x, mesh):\n    return x\n", "x: f32[4, 8]; mesh: data=2"),
+    "a mesh": ("def f(x, mesh):\n    return x\n", "x: f32[N, D]; mesh: data=2; where N=4, D=8"),
 }
 
 
@@ -312,4 +323,4 @@ def test_sizes_are_not_called_like_parameters() -> None:
 
 def test_long_and_recursive_functions_are_read() -> None:
     body = "    x = jnp.exp(x) + jnp.sum(x, axis=0)\n" * 400
-    assert proposed(f"def f(x):\n{body}    return f(x)\n") == "x: f32[4, 8]"
+    assert proposed(f"def f(x):\n{body}    return f(x)\n") == "x: f32[N, D]; where N=4, D=8"

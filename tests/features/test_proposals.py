@@ -80,7 +80,8 @@ async def project(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tup
     path.write_text(MODEL, encoding="utf-8")
     (folder / "pyproject.toml").write_text('[project]\nname = "x"', encoding="utf-8")
     session = Session()
-    session.configure([str(folder)], {**QUIET, "proposeInputs": True, "python": sys.executable})
+    settings = {**QUIET, "proposeInputs": True, "examplesAssumed": False}
+    session.configure([str(folder)], {**settings, "python": sys.executable})
     session.open(str(path), MODEL)
     yield session, str(path)
     await session.aclose()
@@ -123,7 +124,7 @@ async def test_the_best_guess_says_why_it_was_not_traced(project: tuple[Session,
     session, path = project
     (only,) = await proposed(session, path, MODEL, "impossible")
     assert only.title.startswith("Add example inputs (not traced: no JitTracer(float32[4,8]))")
-    assert "x: f32[4, 8]\n" in applied(MODEL, only.edits)
+    assert "x: f32[N, D]\n        where N=4, D=8\n" in applied(MODEL, only.edits)
 
 
 async def test_nothing_changes_on_disk(project: tuple[Session, str]) -> None:
@@ -145,13 +146,17 @@ async def test_shapes_are_shown_without_writing(project: tuple[Session, str]) ->
     await session.show_proposed(*lens.arguments)
     hover = await session.hover(path, name)
     assert hover is not None
-    assert hover.markdown.startswith("*traced with inputs that jaxsight proposed*")
-    assert "-> f32[4,8,16,64]" in hover.markdown
+    assert hover.markdown.startswith("*assumed inputs: q: f32\\[B, H, Q, D\\], k: f32")
+    assert "4" not in hover.markdown
     await session.engine.sizes.explored((await session.view(path, "attention")).answer)
     hints = await session.hints(path, wait=True)
-    assert [hint.label for hint in hints if hint.range.start.line == 5] == [": f32[B,H,Q,K]"]
+    assert [hint.label for hint in hints if hint.range.start.line == 5] == [": ?f32[B,H,Q,K]"]
     titles = [lens.title for lens in await session.lenses(path) if lens.arguments[1] == "attention"]
-    assert titles[:3] == ["proposed inputs", "keep", "hide"]
+    assert titles[:3] == [
+        "assumed inputs: q: f32[B, H, Q, D], k: f32[B, H, K, D]",
+        "keep",
+        "hide",
+    ]
     kept = await session.keep_proposed(path, "attention")
     assert kept.edits == (await proposed(session, path, MODEL, "attention"))[0].edits
     await session.show_proposed(path, "attention", hide=True)
@@ -227,4 +232,4 @@ async def test_functions_that_use_jax_are_worth_it() -> None:
     configured = Document("/project/model.py", f"{MODEL}\njax.config.update('x', 1)\n")
     assert [f.qualname for _, f in worth_proposing(configured, subjects)] == worth
     script = Document("/project/model.py", f"{MODEL}\ntrain()\n")
-    assert list(worth_proposing(script, ())) == []
+    assert [f.qualname for _, f in worth_proposing(script, subjects)] == worth

@@ -62,6 +62,15 @@ async def test_modules_that_are_not_found_are_the_reason(session: Session, tmp_p
     assert told.shown == 0
 
 
+async def test_missing_modules_are_named_where_all_is_shown(
+    session: Session, tmp_path: Path
+) -> None:
+    text = "import absent_one; import absent_two.deep\n" + SOME[: SOME.index("class Model")]
+    told = await status(session, tmp_path / "absent_but_shown.py", text, 2)
+    assert told.why == "modules `absent_one` and `absent_two` not found"
+    assert told.shown == 2
+
+
 async def test_a_module_beside_the_file_is_found(session: Session, tmp_path: Path) -> None:
     (tmp_path / "beside.py").write_text("raise SystemExit('never imported to find out')\n")
     text = "import beside\nimport jax.numpy as jnp\n\n\ndef f(x):\n    return jnp.sin(x)\n"

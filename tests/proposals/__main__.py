@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
 import time
 from collections import Counter
@@ -14,7 +15,7 @@ import jax
 
 from jaxsight.queries.proposals.trying import Outcome
 from jaxsight.session import Session
-from tests.proposals.choosing import LISTS, PARTS, Chosen, chosen
+from tests.proposals.choosing import LISTS, Chosen, chosen
 from tests.quiet import QUIET
 from tests.truth.measure import scratch
 
@@ -52,24 +53,26 @@ def load(name: str) -> list[Chosen]:
     return [Chosen.read(line) for line in text.splitlines()]
 
 
-async def measure(functions: list[Chosen]) -> list[Measured]:
-    """Propose example inputs for functions in their installed files."""
+async def measure(
+    functions: list[Chosen], packages: Path = PACKAGES, python: str = sys.executable
+) -> list[Measured]:
+    """Propose example inputs for functions in the files of installed packages."""
     measured: list[Measured] = []
     with scratch() as folder:
         session = Session()
-        session.configure([str(folder)], {**QUIET, "python": sys.executable}, trusted=True)
+        session.configure([str(folder)], {**QUIET, "python": python}, trusted=True)
         try:
             for function in functions:
-                result = await _measured(session, function)
+                result = await _measured(session, packages / function.file, function)
                 measured.append(result)
         finally:
             await session.aclose()
     return measured
 
 
-async def _measured(session: Session, function: Chosen) -> Measured:
-    path = str(PACKAGES / function.file)
-    text = await asyncio.to_thread(Path(path).read_text, encoding="utf-8")
+async def _measured(session: Session, file: Path, function: Chosen) -> Measured:
+    path = str(file)
+    text = await asyncio.to_thread(file.read_text, encoding="utf-8")
     session.engine.documents.open(path, text)
     document = await session.engine.documents.read(path)
     assert document is not None
@@ -88,15 +91,23 @@ def main() -> None:
     parser.add_argument("lists", nargs="*", default=[*LISTS])
     parser.add_argument("--only", default="", help="functions whose line has this text")
     parser.add_argument("--choose", action="store_true", help="write the lists again")
+    parser.add_argument(
+        "--environment", type=Path, help="the Python environment with the packages of other lists"
+    )
     parser.add_argument("--quiet", action="store_true", help="print the tables alone")
     options = parser.parse_args()
+    os.environ.setdefault("JAXSIGHT_TRUST", "always")
     if options.choose:
         for name, functions in chosen(PACKAGES).items():
             text = "".join(f"{function}\n" for function in functions)
             (FOLDER / f"{name}.txt").write_text(text, encoding="utf-8")
     for name in options.lists:
         functions = [f for f in load(name) if options.only in str(f)]
-        _show(name, asyncio.run(measure(functions)), quiet=options.quiet)
+        packages, python = PACKAGES, sys.executable
+        if options.environment is not None:
+            packages = next(options.environment.glob("lib/python3*/site-packages"))
+            python = str(options.environment / "bin/python")
+        _show(name, asyncio.run(measure(functions, packages, python)), quiet=options.quiet)
 
 
 def _show(name: str, measured: list[Measured], *, quiet: bool) -> None:
@@ -115,7 +126,7 @@ def _show(name: str, measured: list[Measured], *, quiet: bool) -> None:
     print(f"\n{name}: {len(measured)} functions")
     print("| library | functions | first guess | first proposal | trivial | not traced |")
     print("|---|---|---|---|---|---|")
-    libraries = [library for library in PARTS if any(m.chosen.library == library for m in measured)]
+    libraries = dict.fromkeys(m.chosen.library for m in measured)
     for library in [*libraries, "all"]:
         those = [m for m in measured if library in (m.chosen.library, "all")]
         counts = Counter(

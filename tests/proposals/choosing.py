@@ -64,23 +64,30 @@ class Chosen:
         return Chosen(library, file, function)
 
 
-def eligible(packages: Path, library: str) -> list[Chosen]:
-    """Return the functions of a library that the rule admits."""
-    folder = PARTS[library][0]
+def eligible(packages: Path, library: str, *, calls: bool = False) -> list[Chosen]:
+    """Return the functions of a library that the rule admits; with `calls`, `__call__` methods too.
+
+    A library that is not in `PARTS` is the name of its folder.
+    """
+    folder = PARTS[library][0] if library in PARTS else library
     found: list[Chosen] = []
     for file in sorted((packages / folder).rglob("*.py")):
         name = file.relative_to(packages).as_posix()
         if _SKIPPED.search(name) or _TEST.search(name):
             continue
         module = Module.parse(file.read_text(encoding="utf-8"))
-        found += [Chosen(library, name, function.qualname) for function in _functions(module)]
+        found += [
+            Chosen(library, name, function.qualname) for function in _functions(module, calls)
+        ]
     return found
 
 
-def _functions(module: Module) -> Iterator[Function]:
+def _functions(module: Module, calls: bool) -> Iterator[Function]:
     for chunk, function in module.functions:
         name = function.qualname
-        if "." in name or name.startswith("_") or function.refused:
+        if name.startswith("_") or function.refused:
+            continue
+        if "." in name and not (calls and re.fullmatch(r"[A-Za-z]\w*\.__call__", name)):
             continue
         lines = chunk.text.split("\n")
         body = "\n".join(lines[function.body_start.line : function.range.end.line + 1])
@@ -89,7 +96,7 @@ def _functions(module: Module) -> Iterator[Function]:
         definition = next(
             node
             for node in ast.walk(ast.parse(chunk.text))
-            if isinstance(node, ast.FunctionDef) and node.name == name
+            if isinstance(node, ast.FunctionDef) and node.name == name.rpartition(".")[2]
         )
         computed = _computed(definition)
         if any(

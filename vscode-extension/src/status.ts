@@ -161,7 +161,13 @@ export class Status implements vscode.Disposable {
     const why = nothingShown(file);
     item.text = examplesText(file);
     item.detail = cut(file?.why ?? (why === "" ? "" : "needed to show shapes"));
-    item.command = why === "" ? { title: "More", command: EXAMPLE_INPUTS } : { title: "Show ways", command: remedy(why) };
+    const missing = missingModules(file);
+    item.command =
+      missing !== ""
+        ? { title: "Choose interpreter", command: INTERPRETER }
+        : why === ""
+          ? { title: "More", command: EXAMPLE_INPUTS }
+          : { title: "Show ways", command: remedy(why) };
   }
 
   private showBar(root: RootStatus | undefined, file: FileStatus | undefined): void {
@@ -193,7 +199,9 @@ export class Status implements vscode.Disposable {
     if (why !== "") {
       return `jaxsight: ${why}`;
     }
-    return file === undefined || file.target === "" ? "jaxsight" : file.target;
+    const target = file === undefined || file.target === "" ? "jaxsight" : file.target;
+    const missing = missingModules(file);
+    return missing === "" ? target : `${target} · ${missing}`;
   }
 
   /** Why nothing is shown, in a clause; empty where something is, or is going to be. */
@@ -243,7 +251,7 @@ export class Status implements vscode.Disposable {
   private async menu(): Promise<void> {
     const root = this.root();
     const file = this.file();
-    const why = this.why(root, file);
+    const why = this.why(root, file) || missingModules(file);
     const isRunning = root?.state === "starting" || root?.state === "busy";
     const items: Item[] = [
       {
@@ -283,7 +291,7 @@ export class Status implements vscode.Disposable {
     if (this.failure !== "" || root?.state === "failed") {
       return INTERPRETER;
     }
-    return root?.state === "untrusted" ? trust().command : remedy(nothingShown(file));
+    return root?.state === "untrusted" ? trust().command : remedy(nothingShown(file) || missingModules(file));
   }
 
   /** That of the root which holds the active editor's file; else the only one. */
@@ -332,9 +340,17 @@ function nothingShown(file: FileStatus | undefined): string {
   return file.shown === 0 ? file.why.replaceAll("`", "") : "";
 }
 
+const NOT_FOUND = /^modules? .* not found/;
+
+/** The modules that are missing, in a clause, also where functions are shown; else empty. */
+function missingModules(file: FileStatus | undefined): string {
+  const why = file?.why?.replaceAll("`", "") ?? "";
+  return NOT_FOUND.test(why) ? clause(why) : "";
+}
+
 /** The command that helps against a reason. */
 function remedy(why: string): string {
-  if (/^modules? .* not found/.test(why)) {
+  if (NOT_FOUND.test(why)) {
     return INTERPRETER;
   }
   return why.includes("example inputs") || why.startsWith("no ") ? EXAMPLE_INPUTS : LOG;

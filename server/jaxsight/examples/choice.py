@@ -60,7 +60,7 @@ def of(
             examples = _of_outside(signature, outside, shared, settings, examples)
     problems = (*own.problems, *examples.problems)
     sets = examples.sets
-    if own.expects and sets:
+    if own.expects and sets and not sets[0].assumed:
         sets = (replace(sets[0], expects=(*own.expects, *sets[0].expects)), *sets[1:])
     return Examples(sets, _in_order(problems), examples.source)
 
@@ -223,12 +223,21 @@ def _of_call(
             for argument in bound.set.arguments
         ),
         may_fail=call.may_fail,
+        assumed=_assumed(call, bound.set),
         dry_call=call.dry_call,
         expects=(),
         line=place.start.line,
         places=tuple((name, place) for name, _ in bound.set.places),
         axis_places=tuple((name, place) for name, _ in bound.set.axis_places),
     )
+
+
+def _assumed(call: OutsideSet, made: ExampleSet) -> tuple[str, ...]:
+    """Return the parameters whose inputs are guesses, all of them for a proposal."""
+    names = tuple(argument.name for argument in made.arguments)
+    if call.origin == "proposed":
+        return names or ("",)
+    return tuple(name for name in names if name in call.assumed)
 
 
 _NOTHING = Declared((DeclaredSet("", Range(Position(0, 0), Position(0, 0))),))

@@ -67,6 +67,9 @@ _MAIN = "main"
 _SLOW = (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith)
 _TRAINS = re.compile(r"\b(?:train|fit|run|main)(?!\w*step)\w*\(")
 """Calls that probably run a whole program, of which nobody waits for the result here."""
+_Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_SIMPLE = (ast.Assign, ast.AnnAssign, ast.Import, ast.ImportFrom, ast.Expr)
 _NOT_ALONE = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom, ast.Starred)
 """Expressions that mean something else, or nothing, in another place."""
 
@@ -148,6 +151,19 @@ def _written(text: str) -> tuple[_Written, ...]:
     return tuple(calls)
 
 
+def _value_in(text: str, name: str) -> ast.expr | None:
+    """Return the expression that a top-level statement, or several on a line, assign to a name.
+
+    It means what it does before them. Returns `None` if there is none.
+    """
+    body = tree_of(text).body
+    if not all(isinstance(statement, _SIMPLE) for statement in body):
+        return None
+    reader = _Statement([], {})
+    reader.block(body)
+    return reader.values.get(name)
+
+
 def _defaults(parameters: ast.arguments) -> dict[str, ast.expr | None]:
     """Return the default values of parameters; `None` for those without one."""
     positional = [*parameters.posonlyargs, *parameters.args]
@@ -175,22 +191,37 @@ class _Statement:
             for node in _evaluated_once(statement):
                 if isinstance(node, ast.Call):
                     self._read(node)
+                elif isinstance(node, _COMPREHENSIONS):
+                    self._first_turn(node)
             self._bind(statement)
             for inner in blocks_of(statement):
                 self.block(inner)
             if not isinstance(statement, ast.If) or not is_main_guard(statement.test):
                 self._forget(blocks_of(statement))
 
+    def _first_turn(self, comprehension: _Comprehension) -> None:
+        """Read the calls in the first turn of a comprehension."""
+        outside = dict(self.values)
+        for generator in comprehension.generators:
+            first = inlined(_first_of(generator.iter), self.values)
+            self.values.update(_assigned(generator.target, first))
+        for part in ("elt", "key", "value"):
+            if (element := getattr(comprehension, part, None)) is not None:
+                for node in ast.walk(element):
+                    if isinstance(node, ast.Call):
+                        self._read(node)
+        self.values = outside
+
     def _bind(self, statement: ast.stmt) -> None:
         match statement:
-            case (
-                ast.Assign(targets=[target], value=value)
-                | ast.AnnAssign(target=target, value=ast.expr() as value)
-            ):
+            case ast.Assign(targets=targets, value=value):
+                whole = inlined(value, self.values)
+                for target in targets:
+                    self.values.update(_assigned(target, whole))
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
                 self.values.update(_assigned(target, inlined(value, self.values)))
             case ast.For(target=target, iter=items):
-                first = ast.Call(_name("next"), [ast.Call(_name("iter"), [items], [])], [])
-                self.values.update(_assigned(target, inlined(first, self.values)))
+                self.values.update(_assigned(target, inlined(_first_of(items), self.values)))
             case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
                 names = [alias.asname or first_name(alias.name) for alias in aliases]
                 self.values |= dict.fromkeys(names)
@@ -212,7 +243,10 @@ class _Statement:
         function, arguments, helper = _called(call)
         if not function or any(isinstance(n, _NOT_ALONE) for a in arguments for n in ast.walk(a)):
             return
-        if first_name(function) in self.values:
+        bound = self.values.get(function)
+        if bound is not None and (kept := _kept(bound)):
+            function = kept
+        elif first_name(function) in self.values:
             return
         positional = [inlined(argument, self.values) for argument in arguments]
         keywords = [(k.arg, inlined(k.value, self.values)) for k in call.keywords]
@@ -233,15 +267,19 @@ def _name(name: str) -> ast.Name:
     return ast.Name(name, ast.Load())
 
 
+def _first_of(items: ast.expr) -> ast.expr:
+    return ast.Call(_name("next"), [ast.Call(_name("iter"), [items], [])], [])
+
+
 def _evaluated_once(statement: ast.stmt) -> Iterator[ast.AST]:
-    """Yield the nodes of a statement, without those in functions and comprehensions."""
+    """Yield the nodes of a statement, without those inside of functions and comprehensions."""
     inner: set[int] = set()
     for node in own_nodes(statement):
         match node:
             case (
                 ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp()
-            ):
-                inner |= {id(each) for each in ast.walk(node)}
+            ) if id(node) not in inner:
+                inner |= {id(each) for each in ast.walk(node)} - {id(node)}
     return (node for node in own_nodes(statement) if id(node) not in inner)
 
 
@@ -280,6 +318,8 @@ def _called(call: ast.Call) -> tuple[str, list[ast.expr], str]:
         return _kept(first), others, ""
     if isinstance(first, ast.Call) and last_name(first.func) in _COMPILE and (kept := _kept(first)):
         return kept, others, name
+    if isinstance(first, ast.Attribute) and first.attr in _COMPILE:
+        return dotted_name(first), others, name
     return name, call.args, ""
 
 
@@ -316,7 +356,7 @@ class _Resolver:
             return None
         number, function, instance = meant
         chunk = self._module.chunks[number]
-        if not self._jax_use.by(chunk, function):
+        if not call.traced and not self._jax_use.by(chunk, function):
             return None
         lines = _lines(function, instance, call)
         if lines is None:
@@ -341,13 +381,27 @@ class _Resolver:
         if form.kind == "def" and not method:
             function = _named(chunk.functions, first)
             return (definer, function, "") if function is not None else None
-        if form.kind != "assign":
+        if form.kind == "def":
+            return self._attribute(name, definer, index, deepest)
+        value = _value_in(chunk.text, first)
+        if form.kind == "class" or value is None:
             return None
-        match tree_of(chunk.text).body[0]:
-            case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value):
-                if not method and (kept := _kept(value)):
-                    return self._function(kept, definer, deepest - 1)
-                return self._method(value, first, method or "__call__", definer)
+        if not method and (kept := _kept(value)):
+            return self._function(kept, definer, deepest - 1)
+        return self._method(value, first, method or "__call__", definer)
+
+    def _attribute(
+        self, name: str, begin: int, end: int, deepest: int
+    ) -> tuple[int, Function, str] | None:
+        """Return the function that an attribute of a function is: `f.jit = jax.jit(f)`."""
+        for index in range(end - 1, begin, -1):
+            chunk = self._module.chunks[index]
+            if not chunk.text.startswith(name) or chunk.broken is not None:
+                continue
+            match tree_of(chunk.text).body:
+                case [ast.Assign(targets=[target], value=value)] if dotted_name(target) == name:
+                    kept = _kept(value)
+                    return self._function(kept, index, deepest - 1) if kept else None
         return None
 
     def _method(
@@ -392,27 +446,16 @@ class _Resolver:
             chunk = self._module.chunks[definer]
             kind = chunk.name_effects.form.kind
             body = tree_of(chunk.text).body
-            if len(definers) == 1:
+            if len(definers) == 1 or name in self._bindings.origins:
                 slow = any(isinstance(statement, _SLOW) for statement in statements_in(body))
                 if slow or (kind == "assign" and _TRAINS.search(chunk.text)):
                     return None
                 continue
-            if kind in ("def", "class", "import") or len(body) != 1:
+            part = _value_in(chunk.text, name)
+            followed = part and self._value(ast.unparse(part), definer, deepest - 1)
+            if not followed:
                 return None
-            match body[0]:
-                case (
-                    ast.Assign(targets=[target], value=value)
-                    | ast.AnnAssign(target=target, value=ast.expr() as value)
-                ):
-                    part = dict(_assigned(target, value)).get(name)
-                    if part is None:
-                        return None
-                    followed = self._value(ast.unparse(part), definer, deepest - 1)
-                    if followed is None:
-                        return None
-                    values[name] = ast.parse(followed, mode="eval").body
-                case _:
-                    return None
+            values[name] = ast.parse(followed, mode="eval").body
         whole = inlined(ast.parse(source, mode="eval").body, values)
         return ast.unparse(whole) if whole is not None else None
 

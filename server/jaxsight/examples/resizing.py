@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from jaxsight.examples.annotations import example_of
 from jaxsight.examples.notation.sizes import Sizes
@@ -47,6 +47,17 @@ class SizedInputs:
     """The names that `where` or the settings define."""
     definitions: Mapping[str, Size]
     """Sizes that `where` defines by others."""
+    sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Assumed values by argument: texts and, between them, names in place of numbers."""
+    guessed: frozenset[str] = frozenset()
+    """Names for numbers of assumed inputs."""
+    is_covered: bool = True
+    """Whether all numbers of assumed inputs that may be sizes have names."""
+
+    @property
+    def is_assumed(self) -> bool:
+        """Whether inputs are jaxsight's own guesses."""
+        return bool(self.set.assumed)
 
     def all_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
         """Return sizes with those that are defined by them.
@@ -63,15 +74,20 @@ class SizedInputs:
         try:
             numbers = self.all_sizes(sizes)
             arguments = tuple(
-                Argument(argument.name, to_spec(node, reading.value))
-                if (node := self.nodes.get(argument.name)) is not None
-                else argument
-                for argument in self.set.arguments
+                self._resized(argument, reading, numbers) for argument in self.set.arguments
             )
         except Malformed:
             return None
         mine = tuple((name, numbers.get(name, number)) for name, number in self.set.sizes)
         return replace(self.set, arguments=arguments, sizes=mine)
+
+    def _resized(self, argument: Argument, reading: Sizes, numbers: Mapping[str, int]) -> Argument:
+        parts = self.sources.get(argument.name)
+        if parts is not None and isinstance(argument.spec, ValueSpec):
+            texts = (str(numbers[p]) if i % 2 else p for i, p in enumerate(parts))
+            return replace(argument, spec=replace(argument.spec, source="".join(texts)))
+        node = self.nodes.get(argument.name)
+        return argument if node is None else Argument(argument.name, to_spec(node, reading.value))
 
     @property
     def is_all_named(self) -> bool:

@@ -43,6 +43,8 @@ class OutsideSet:
     """Whether the function may not be meant to be traced: it was called so outside of any trace."""
     keeps_numbers: bool = False
     """Whether nothing traces the call, so that Python numbers in its arguments stay numbers."""
+    assumed: tuple[str, ...] = ()
+    """The parameters whose inputs are guesses; those of a proposal all are."""
     dry_call: DryCall | None = None
     """The call in a dry run that has the arguments which `text` does not have."""
     is_better: bool = False
@@ -77,6 +79,8 @@ class ExampleSet:
     """Ranges for errors about the mesh: of axes (`x@data`), and of the mesh's line (`mesh`)."""
     may_fail: bool = False
     """Whether a trace that fails says nothing about the function."""
+    assumed: tuple[str, ...] = ()
+    """The parameters whose inputs jaxsight assumed: nothing calls the function with these."""
     nodes: tuple[tuple[str, Node], ...] = ()
     """The examples that are not expressions, by argument: their sizes as written."""
     definitions: tuple[tuple[str, Size], ...] = ()
@@ -98,3 +102,13 @@ class Examples:
     sets: tuple[ExampleSet, ...] = ()
     problems: tuple[Problem, ...] = ()
     source: Origin = "none"
+
+    @property
+    def are_written(self) -> bool:
+        """Whether the user wrote them as such, or as documentation of the function."""
+        return self.source in _WRITTEN
+
+
+_WRITTEN: frozenset[Origin] = frozenset(
+    ("docstring", "class", "project", "doctest", "annotations", "none")
+)

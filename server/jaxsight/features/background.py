@@ -8,7 +8,8 @@ import logging
 from collections.abc import Callable
 
 from jaxsight.features.inlay_hints.hints import needs_kernels
-from jaxsight.features.proposals.functions import worth_proposing
+from jaxsight.features.preferred_sets import prefer_traced
+from jaxsight.features.proposals.assumed import BUDGET, assume, is_worth_proposing
 from jaxsight.features.setup.file_status import FileStatuses
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
@@ -19,11 +20,14 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Unasked
 from jaxsight.queries.traces.trace_cache import Superseded
 from jaxsight.queries.traces.traces import named
+from jaxsight.wire.messages.replies import Traced
 from jaxsight.workers.compilation.queue import Urgency
 from jaxsight.workers.supervisor import Priority
 
 log = logging.getLogger(__name__)
 
+_FIRST = 4.0
+"""Seconds in which example inputs are proposed right after a file was opened."""
 _PROPOSING_PAUSE = 1.0
 """Seconds without an edit after which example inputs are proposed."""
 
@@ -40,6 +44,8 @@ class Background:
         self._statuses = FileStatuses(engine)
         self._before = before
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._proposed: set[str] = set()
+        """Documents for which example inputs were proposed since they were opened."""
 
     def schedule(self, path: str) -> None:
         """Trace a document after a pause, in place of what is scheduled for it."""
@@ -78,6 +84,7 @@ class Background:
     def close(self, path: str) -> None:
         """Stop, and forget a document."""
         self.stop(path)
+        self._proposed.discard(path)
         self._statuses.forget(path)
 
     def stop_all(self) -> None:
@@ -97,8 +104,10 @@ class Background:
         await self._statuses.update(document)
         if not await self._trace_all(document):
             return
+        if path not in self._proposed:  # before programs run, which takes longer
+            await self._propose(path, _FIRST)
         await asyncio.gather(self._name_sizes(path), self._compile(path), self._run_dry(document))
-        await self._propose(path)
+        await self._propose(path, BUDGET)
         if (document := engine.documents.get(path)) is not None:
             await self._statuses.update(document)
 
@@ -161,7 +170,9 @@ class Background:
             for subject in engine.documents.subjects(document)
             if subject.is_from_caller == from_callers
         )
-        for earlier in sorted(subjects, key=lambda subject: rank(subject.range)):
+        for earlier in sorted(
+            subjects, key=lambda subject: (subject.is_proposed, rank(subject.range))
+        ):
             await engine.turns.breathe()
             # Its example inputs may be others by now: a question about the old ones would cancel
             # that about the new ones.
@@ -174,7 +185,9 @@ class Background:
             try:
                 seen = engine.attention.urgency(path, subject.range) is Urgency.SEEN
                 priority = Priority.SCREEN if seen else Priority.DOCUMENT
-                await engine.traces.answer(question, priority)
+                answer = await engine.traces.answer(question, priority)
+                if not isinstance(answer.reply, Traced):
+                    await prefer_traced(engine, document, subject)
             except Superseded:
                 # Another question about the function replaced this one, such as one about an older
                 # text whose trace was gone. Start over, or no refresh would follow.
@@ -204,30 +217,27 @@ class Background:
         if named:
             engine.waiting.refresh(path)
 
-    async def _propose(self, path: str) -> None:
-        """Try proposed example inputs of functions without any, those on screen first."""
+    async def _propose(self, path: str, budget: float) -> None:
+        """Try proposed example inputs of functions without any, and compile those shown."""
         engine = self._engine
         document = engine.documents.get(path)
         project = engine.projects.of(path)
-        if document is None or not engine.proposals.is_watched(path) or project.held_back:
+        settings = project.settings
+        if document is None or not settings.propose_inputs:
             return
-        await asyncio.sleep(_PROPOSING_PAUSE)
-        rank = functools.partial(engine.attention.rank, path)
-        subjects = engine.documents.subjects(document)
-        worth = sorted(
-            worth_proposing(document, subjects),
-            key=lambda pair: rank(pair[1].range.shifted(pair[0].first_line)),
-        )
-        for chunk, function in worth:
-            if engine.proposals.known(document, chunk, function) is not None:
-                continue
-            try:
-                outcome = await engine.proposals.outcome(document, chunk, function)
-            except Exception:
-                log.exception("proposing inputs of %s of %s", function.qualname, path)
-                return
-            if outcome is not None and outcome.traced:
-                engine.waiting.refresh(path)
+        if not (settings.examples_assumed or engine.proposals.is_watched(path)):
+            return
+        if project.held_back:
+            if settings.examples_assumed and is_worth_proposing(engine, document):
+                project.ask_consent()
+            return
+        if path in self._proposed:
+            await asyncio.sleep(_PROPOSING_PAUSE)
+        self._proposed.add(path)
+        before = document.proposed
+        await assume(engine, path, budget)
+        if document.proposed != before and budget == BUDGET:
+            await self._compile(path)
 
     async def _compile(self, path: str) -> None:
         """Compile traced functions for the first target, one by one, if hints show kernels.

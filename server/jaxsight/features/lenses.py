@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxsight.examples import ExampleSet
+from jaxsight.features import assumptions
 from jaxsight.features.kernels.summary import NOT_YET, UNKNOWN, temporary_memory
 from jaxsight.features.model import Lens
 from jaxsight.features.proposals.functions import worth_proposing
@@ -36,16 +37,18 @@ async def lenses(engine: Engine, path: str) -> list[Lens]:
     shown = [
         lens
         for subject in subjects
+        if (chosen := engine.choices.set_of(document, subject)) is not None
         for lens in _lenses(
             path,
             subject,
-            engine.choices.set_of(document, subject),
-            await _figures(engine, document, subject),
+            chosen,
+            await _figures(engine, document, subject, chosen),
+            await _assumed(engine, document, subject, chosen),
         )
     ]
     if engine.projects.of(path).settings.propose_inputs:
         for chunk, function in worth_proposing(document, subjects):
-            outcome = engine.proposals.known(document, chunk, function)
+            outcome = await engine.proposals.known(document, chunk, function)
             if outcome is not None and outcome.traced and not outcome.trivial:
                 start = function.range.shifted(chunk.first_line).start
                 arguments = (path, function.qualname)
@@ -54,27 +57,38 @@ async def lenses(engine: Engine, path: str) -> list[Lens]:
     return shown
 
 
-def _lenses(path: str, subject: Subject, chosen: ExampleSet | None, figures: str) -> Iterator[Lens]:
+def _lenses(
+    path: str, subject: Subject, chosen: ExampleSet, figures: str, assumed: str
+) -> Iterator[Lens]:
     """Yield the lenses of a function, above its decorators.
 
     A click on the active example set selects another one, or goes to its only one.
     """
     sets = subject.examples.sets
-    if chosen is None:
-        return
-    name = chosen.name or "example inputs"
+    name = assumed or chosen.name or "example inputs"
     title = f"{name} ({sets.index(chosen) + 1} of {len(sets)})" if len(sets) > 1 else name
     above = Range(subject.range.start, subject.range.start)
     yield Lens(above, title, CHOOSE_SET, (path, subject.name))
-    if subject.examples.source == "proposed":
-        yield Lens(above, "keep", KEEP_PROPOSED, (path, subject.name))
+    if subject.is_proposed:
+        if chosen.dry_call is None:
+            yield Lens(above, "keep", KEEP_PROPOSED, (path, subject.name))
         yield Lens(above, "hide", SHOW_PROPOSED, (path, subject.name, "hide"))
     yield Lens(above, "jaxpr", SHOW, (path, subject.name, "jaxpr"))
     yield Lens(above, f"kernels{figures}", SHOW, (path, subject.name, "kernels"))
     yield Lens(above, "sourcerize", SHOW, (path, subject.name, "pretty"))
 
 
-async def _figures(engine: Engine, document: Document, subject: Subject) -> str:
+async def _assumed(engine: Engine, document: Document, subject: Subject, chosen: ExampleSet) -> str:
+    """Return a proposal in words, `assumed inputs: x: f32[N, M]`; empty for other example sets."""
+    question = await engine.traces.question(document, subject) if subject.is_proposed else None
+    if not isinstance(question, Question):
+        return ""
+    answer = engine.traces.cache.known(question)
+    explored = engine.sizes.known(answer) if answer is not None else None
+    return assumptions.words(question, explored.names if explored is not None else None)
+
+
+async def _figures(engine: Engine, document: Document, subject: Subject, chosen: ExampleSet) -> str:
     """Return `: 14 · 12 MiB`, the kernels and the temporaries, as far as they are known."""
     last = engine.memory.shown.get((document.path, subject.name))
     if last is None:
@@ -88,7 +102,8 @@ async def _figures(engine: Engine, document: Document, subject: Subject) -> str:
         return ""
     temporaries = temporary_memory(compiled)
     known = f" · {temporaries}" if temporaries not in (UNKNOWN, NOT_YET) else ""
-    return f": {compiled.graph.kernel_count}{known}"
+    assumed = f" {assumptions.WITH_SIZES}" if chosen.assumed else ""
+    return f": {compiled.graph.kernel_count}{known}{assumed}"
 
 
 def inputs_range(engine: Engine, path: str, function: str) -> Range:

@@ -230,3 +230,5 @@ class Panel:
     trouble: str = ""
     caveats: tuple[Caveat, ...] = ()
     """How the answer may differ from that of the imported module."""
+    assumed: str = ""
+    """The assumed inputs in words, with their sizes; empty if there are none."""

@@ -1,12 +1,17 @@
-"""Marks of answers about an older text: `~` in hints, a first line in hovers and documents."""
+"""Marks of answers about an older text, `~`, and of assumed inputs, `?`.
+
+They begin hints; hovers and documents have a first line.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from jaxsight.features import assumptions
 from jaxsight.features.findings.failures import explanation
 from jaxsight.features.model import Shown
 from jaxsight.queries.traces.located_answer import View
+from jaxsight.text.inert import one_line
 
 MARK = "~"
 """The mark before a figure: one ASCII column in every font, never cut off at the window's edge."""
@@ -14,32 +19,39 @@ _WORDS = "stale: describes the text before the last edits"
 
 
 def mark(view: View) -> str:
-    """Return the mark of a hint; empty if it is current."""
-    return MARK if view.stale else ""
+    """Return the mark of a hint; empty if it is current, and no input is assumed."""
+    return f"{MARK if view.stale else ''}{assumptions.mark(view)}"
 
 
 def notice(view: View) -> str:
-    """Return the first line of a hover or tooltip; empty if it is current.
+    """Return the first lines of a hover or tooltip: about an older text, and assumed inputs.
 
-    The error of the newest trace follows, if it failed. Inputs that nobody wrote are named.
+    The error of the newest trace follows, if it failed with inputs that are not assumed.
     """
+    return "\n\n".join(filter(None, (_stale(view), assumptions.notice(view))))
+
+
+def _stale(view: View) -> str:
     if not view.stale:
-        is_proposed = view.subject.examples.source == "proposed"
-        return "*traced with inputs that jaxsight proposed*" if is_proposed else ""
+        return ""
     failed = view.failed
-    if failed is None:
+    if failed is None or failed.assumed:
         return f"*{_WORDS}*"
     error = explanation(failed.answer.reply, failed)
     return f"*{_WORDS}; the newest trace fails:*\n\n{error}"
 
 
-def marked(shown: Shown, comment: str) -> Shown:
-    """Return a document, with a first line that marks it if it is stale.
+def marked(shown: Shown, comment: str, assumed: str = "") -> Shown:
+    """Return a document, with first lines that mark it if it is stale or of assumed inputs.
 
     Args:
+        shown: the document.
         comment: the comment prefix of the document's language.
+        assumed: the assumed inputs; empty if there are none.
     """
-    if not shown.stale:
+    lines = [*([_WORDS] if shown.stale else []), *([one_line(assumed)] if assumed else [])]
+    if not lines:
         return shown
-    links = tuple(replace(link, line=link.line + 1) for link in shown.links)
-    return replace(shown, text=f"{comment} {_WORDS}\n{shown.text}", links=links)
+    links = tuple(replace(link, line=link.line + len(lines)) for link in shown.links)
+    head = "".join(f"{comment} {line}\n" for line in lines)
+    return replace(shown, text=f"{head}{shown.text}", links=links)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     # The protocol answers `initialize` before the engine is imported.
     from jaxsight.features.call_hierarchy import TracedCalls
     from jaxsight.features.findings.findings import Findings
+    from jaxsight.features.recording.actions import Plan as RunPlan
+    from jaxsight.features.recording.until_seen import Outcome, Seen
     from jaxsight.features.setup.installing import Plan
     from jaxsight.features.setup.targets import Offers
 
@@ -87,6 +89,12 @@ class EngineSession(Configurable, Protocol):
     async def show(self, path: str, function: str, what: str | SourceOptions) -> Shown: ...
 
     async def calls(self, path: str) -> TracedCalls: ...
+
+    async def plan_until_seen(self, path: str) -> RunPlan: ...
+
+    async def run_until_seen(
+        self, plan: RunPlan, report: Callable[[Seen], None], stop: asyncio.Event
+    ) -> Outcome: ...
 
     async def extract_repro(
         self, path: str, function: str, check: str, report: Callable[[str], None]

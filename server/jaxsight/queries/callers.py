@@ -177,7 +177,7 @@ class Callers:
             return
         for subject in self._documents.subjects(document):
             chosen = self._choices.set_of(document, subject)
-            if chosen is None or subject.is_from_caller:
+            if chosen is None or subject.is_from_caller or chosen.assumed:
                 continue
             unit = (document.path, subject.name, chosen.name)
             answer, latest = self._memory.traced.get(unit), self._memory.latest.get(unit)
@@ -208,7 +208,11 @@ class Callers:
     def _sets(self, document: Document) -> Mapping[_Function, tuple[OutsideSet, ...]]:
         """Return the example sets of a document's functions, those of each with different names."""
         asked = self._asked[document.path] = {}
-        own = {s.name for s in self._documents.subjects(document) if not s.is_from_caller}
+        own = {
+            subject.name
+            for subject in self._documents.subjects(document)
+            if not (subject.is_from_caller or subject.is_proposed)
+        }
         sets: dict[_Function, tuple[OutsideSet, ...]] = {}
         for _, function in document.module.functions:
             key = document.path, function.qualname

@@ -15,13 +15,16 @@ class Choices:
     def __init__(self, projects: Projects) -> None:
         self._projects = projects
         self._sets: dict[tuple[str, str], str] = {}
+        self._preferred: dict[tuple[str, str], str] = {}
+        """Sets that can be traced, or further than others, where the user chose none."""
         self._target = ""
         """The target that the user selected; empty for that of the settings."""
 
     def set_of(self, document: Document, subject: Subject) -> ExampleSet | None:
         """Return the active example set of a function; `None` if it has none."""
         sets = subject.examples.sets
-        name = self._sets.get((document.path, subject.name))
+        key = document.path, subject.name
+        name = self._sets.get(key, self._preferred.get(key))
         return next((s for s in sets if s.name == name), sets[0] if sets else None)
 
     def choose_set(self, path: str, subject: Subject, name: str) -> None:
@@ -37,6 +40,18 @@ class Choices:
                 f"{', '.join(map(repr, names))}"
             )
         self._sets[path, subject.name] = name
+
+    def prefer_set(self, path: str, subject: Subject, name: str) -> bool:
+        """Make a set the active one unless the user chose one; return whether that is new."""
+        key = path, subject.name
+        if key in self._sets or self._preferred.get(key) == name:
+            return False
+        self._preferred[key] = name
+        return True
+
+    def is_chosen(self, path: str, subject: Subject) -> bool:
+        """Return whether the user chose an example set of a function."""
+        return (path, subject.name) in self._sets
 
     def targets(self, path: str) -> tuple[Target, ...]:
         """Return the targets of a file, the one that is shown first."""

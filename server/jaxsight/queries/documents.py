@@ -49,6 +49,11 @@ class Subject:
         return self.examples.source == "caller"
 
     @property
+    def is_proposed(self) -> bool:
+        """Whether jaxsight proposed its example inputs: nobody wrote or passed them."""
+        return self.examples.source == "proposed"
+
+    @property
     def is_called(self) -> bool:
         """Whether its example inputs are those of calls that may change with another text."""
         return self.examples.source in ("caller", "program")
@@ -73,7 +78,7 @@ class _Reading:
 
     module: Module
     outside: ExampleSettings
-    proposed: Mapping[str, OutsideSet]
+    proposed: Mapping[str, tuple[OutsideSet, ...]]
     subjects: tuple[Subject, ...]
     examples: Mapping[_Key, Examples]
     whole: tuple[Module, tuple[Subject, ...]] | None
@@ -91,8 +96,10 @@ class Document:
 
         Then all of its statements that only bind names run.
         """
-        self.proposed: Mapping[str, OutsideSet] = {}
-        """Proposed example inputs that the user wants to see, by the function's qualified name."""
+        self.proposed: Mapping[str, tuple[OutsideSet, ...]] = {}
+        """Proposed example inputs that are shown, by the function's qualified name."""
+        self.hidden: set[str] = set()
+        """Functions whose proposed example inputs the user does not want to see."""
         self._unread: str | None = None
         self._reading: asyncio.Task[None] | None = None
         self._read: _Reading | None = None
@@ -189,7 +196,7 @@ def _reading(
     module: Module,
     outside: ExampleSettings,
     last: _Reading | None,
-    proposed: Mapping[str, OutsideSet],
+    proposed: Mapping[str, tuple[OutsideSet, ...]],
 ) -> _Reading:
     """Find the functions of a module that have example inputs.
 
@@ -205,8 +212,7 @@ def _reading(
         project = outside.examples.get(f"{name}:{function.qualname}")
         calls = called.get((chunk.first_line, function.qualname), ())
         calls += outside.observed.get((path, function.qualname), ())
-        if (proposal := proposed.get(function.qualname)) is not None:
-            calls = (*calls, proposal)
+        calls += proposed.get(function.qualname, ())
         key = (chunk.id, function.qualname, function.range, sizes, project, outside.mesh, calls)
         own = previous.get(key)
         if own is None:

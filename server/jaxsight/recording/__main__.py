@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jaxsight.recording import running, summary
+from jaxsight.recording.program import root_of
 from jaxsight.text.inert import one_line
 
 _SERVER = str(Path(__file__).parents[2])
@@ -28,7 +29,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("command", nargs="+")
     options = parser.parse_args(arguments)
     command = shlex.split(options.command[0]) if options.line else options.command
-    root = options.root or running.project_root(Path.cwd())
+    root = options.root or root_of(command, Path.cwd())
     environment = running.program_environment(options.python, _without_server(os.environ))
     try:
         recording = running.record(running.with_python(command, options.python), root, environment)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from jaxsight.recording.notation import (
     scalar,
 )
 from jaxsight.recording.reachable import Reachable
+
+_SELF = "self"
 
 Built = Callable[[object, Reachable], str | None]
 """Returns the call that built an object, where it was observed."""
@@ -56,6 +59,8 @@ class Expressions:
         kind = type(value)
         if is_array(value):
             return self._array(value)
+        if depth == 0 and name != _SELF and is_bound(value):
+            raise UnwritableError("it is a Flax module that has its variables")
         if kind is float or kind is complex:
             return _number(value)
         if kind in (bool, int, str, type(None)):
@@ -78,6 +83,8 @@ class Expressions:
     def _object(self, value: Any, depth: int) -> str:
         """Return the call of its class that makes an object."""
         kind = type(value)
+        if isinstance(value, MethodType):
+            return f"{self.write(value.__self__, '', depth + 1)}.{value.__func__.__name__}"
         if isinstance(value, np.dtype):
             return f"{self._module('numpy', 'jax.numpy')}.dtype({value.name!r})"
         if isinstance(value, enum.Enum):
@@ -166,8 +173,6 @@ def _fields(value: Any) -> list[tuple[str, object]]:
     """
     kind = type(value)
     is_linen = _is_of(kind, "flax.linen", "Module")
-    if is_linen and getattr(value, "scope", None) is not None:
-        raise UnwritableError("methods of a Flax module run inside its `apply`")
     made_by = getattr(kind.__init__, "__code__", None)
     if not is_linen and (made_by is None or made_by.co_filename != "<string>"):
         raise UnwritableError(f"`{kind.__qualname__}` has a constructor of its own")
@@ -185,6 +190,14 @@ def _fields(value: Any) -> list[tuple[str, object]]:
         if own is not field.default:
             fields.append((field.name, own))
     return fields
+
+
+def is_bound(value: object) -> bool:
+    """Return whether a value is a module of Flax Linen that has variables.
+
+    As `self`, it is written without them: the tracer initializes it for the other arguments.
+    """
+    return _is_of(type(value), "flax.linen", "Module") and vars(value).get("scope") is not None
 
 
 def _is_of(kind: type, package: str, name: str) -> bool:

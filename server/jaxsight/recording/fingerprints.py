@@ -13,6 +13,8 @@ import jax
 import numpy as np
 
 DEEPEST = 30
+_HOLDERS = ("flax.nnx.",)
+"""Modules of libraries whose objects hold arrays, and are no dataclasses."""
 MOST = 20_000
 """Maximum number of parts of an argument that are looked at."""
 
@@ -28,6 +30,7 @@ class Fingerprints:
         self.numpy_arrays = 0
         self.is_traced = False
         self._parts = 0
+        self._within: set[int] = set()
 
     def of(self, value: Any, depth: int = 0) -> object:
         """Return the fingerprint of an argument, which is hashable."""
@@ -54,9 +57,24 @@ class Fingerprints:
         if dataclasses.is_dataclass(kind):
             own = getattr(value, "__dict__", {})
             return kind, tuple(self.of(part, depth + 1) for part in tuple(own.values()))
+        if (held := self._held(value)) is not None:
+            return kind, tuple(self.of(part, depth + 1) for part in held)
         if isinstance(value, type) or callable(value):
             return kind, id(value)
         return kind
+
+    def _held(self, value: object) -> tuple[object, ...] | None:
+        """Return the attributes of a module or variable of a library, once for each."""
+        if not any(base.__module__.startswith(_HOLDERS) for base in type(value).__mro__):
+            return None
+        if id(value) in self._within:
+            return ()
+        self._within.add(id(value))
+        own = getattr(value, "__dict__", {})
+        held = tuple(own.values()) if type(own) is dict else ()
+        if any(base.__name__ == "Variable" for base in type(value).__mro__):
+            held = (getattr(value, "raw_value", None), *held)
+        return held
 
 
 def _key(key: object) -> Hashable:

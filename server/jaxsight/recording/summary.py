@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jaxsight.recording import recorded_file
+from jaxsight.recording.merging import Recording, Unwritten
 from jaxsight.recording.recorded_file import Functions
-from jaxsight.recording.running import Recording, Unwritten
 from jaxsight.text import units
 from jaxsight.text.inert import clause, one_line
 

@@ -74,8 +74,7 @@ class WatchedProcess:
 
     async def _read_output(self, on_line: Callable[[str], object]) -> None:
         stdout = self._process.stdout
-        assert stdout is not None
-        while True:
+        while stdout is not None:
             try:
                 line = await stdout.readline()
             except ValueError:  # too long; the stream has dropped it
@@ -86,7 +85,8 @@ class WatchedProcess:
 
     async def _read_errors(self) -> None:
         stderr = self._process.stderr
-        assert stderr is not None
+        if stderr is None:
+            return
         while data := await stderr.read(_MOST_ERRORS):
             self._errors = (self._errors + data)[-_MOST_ERRORS:]
 
@@ -98,10 +98,13 @@ async def watched(
     environment: Mapping[str, str],
     folder: str,
     limits: tuple[int, int] | None = None,
+    output: tuple[int | None, int | None] = (asyncio.subprocess.PIPE, asyncio.subprocess.PIPE),
 ) -> AsyncIterator[WatchedProcess]:
     """Start a process; it and all that it started are killed at the end of the context.
 
     Args:
+        output: where its standard output and its standard error go, as `subprocess` has it: to the
+            `WatchedProcess`, to a descriptor, or to those of this process.
         limits: bytes that it may use, and how many processes it may start, together with all that
             it started.
 
@@ -117,8 +120,8 @@ async def watched(
             process = await asyncio.create_subprocess_exec(
                 *guarded(its_end.fileno(), command),
                 stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
+                stdout=output[0],
+                stderr=output[1],
                 env=environment,
                 cwd=folder,
                 pass_fds=[its_end.fileno()],

@@ -44,6 +44,11 @@ class Rule:
     """Whether every check looks for it. Otherwise a comment that ignores it is never unused."""
     unless: str = ""
     """The code of a rule that says the same with certainty: on its lines this one is silent."""
+    without_inputs: bool = False
+    """Whether what it finds depends neither on sizes nor on values of inputs.
+
+    Then it is also reported where inputs are assumed.
+    """
     word: str = ""
     """What a statement must contain to be looked at in text, or the module for `finds_in_module`.
 

@@ -246,6 +246,12 @@ class Settings:
         "Trace functions without example inputs with the arguments of calls at the top level of "
         "their module, as in scripts and notebooks.",
     )
+    examples_assumed: bool = _setting(
+        FLAG,
+        True,
+        "Show functions without example inputs with proposed ones that can be traced. Hints mark "
+        "them with `?`, and sizes have names. When off, a lens offers them.",
+    )
     examples_from_programs: bool = _setting(
         FLAG,
         True,
@@ -273,8 +279,8 @@ class Settings:
     propose_inputs: bool = _setting(
         FLAG,
         True,
-        "Try proposed example inputs in the background for functions that use JAX and have none, "
-        "and show a lens above those that can be traced. Nothing is written.",
+        "Try proposed example inputs in the background for functions that use JAX and have none. "
+        "`examplesAssumed` decides how those that can be traced are shown. Nothing is written.",
     )
     select: tuple[str, ...] = _setting(
         CODE_LIST,

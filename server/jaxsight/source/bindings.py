@@ -52,13 +52,15 @@ class Bindings:
         for name in ambiguous:
             self.origins.pop(name, None)
 
-    def reaching(self, name: str, end: int, without: Container[int] = ()) -> list[int]:
+    def reaching(
+        self, name: str, end: int, without: Container[int] = (), last: int | None = None
+    ) -> list[int]:
         """Return the chunks whose binding of `name` may be in force before chunk `end`.
 
         These are the last chunk that certainly binds it and the later ones that may bind it;
         earlier ones are excluded, as are those of `without`. `end` may be `count`, the end of the
-        module. If no chunk before `end` binds the name, these are the chunks in force at the end,
-        because a function may use names that are defined below it.
+        module. If no chunk before `end` binds the name, these are the chunks in force at `last`,
+        else at the end, because a function may use names that are defined below it.
         """
         definers = self.definers.get(name)
         if definers is None:
@@ -72,7 +74,8 @@ class Bindings:
             if (name, index) in self._sure:
                 break
         if not reaching and end < self.count:
-            return self.reaching(name, self.count, without)
+            further = last if last is not None and end < last else self.count
+            return self.reaching(name, further, without)
         return reaching
 
     def before(self, name: str, index: int) -> int:

@@ -15,6 +15,7 @@ import weakref
 from dataclasses import dataclass
 
 from jaxsight.source import limits
+from jaxsight.source.analysis.loop_calls import Code, code_of
 from jaxsight.source.analysis.name_effects import NameEffects, guessed_name_effects, name_effects_of
 from jaxsight.source.analysis.name_reads import NameReads, name_reads_of
 from jaxsight.source.analysis.quiet_compiler import quiet
@@ -25,6 +26,7 @@ from jaxsight.source.functions import Function
 from jaxsight.source.text import Position, Range
 
 _TREES_KEPT = 64
+_CONSTANTS = (ast.Constant, ast.Tuple, ast.UnaryOp, ast.BinOp, ast.operator, ast.unaryop, ast.Load)
 _ELSEWHERE = re.compile(r" \(detected at line \d+\)| on line \d+")
 """Line numbers in Python's messages: they count from its start, and the range is more precise."""
 
@@ -85,6 +87,19 @@ class TopLevelStatement:
                 case [ast.Assign(value=ast.Lambda() as function)]:
                     return effects_of_call(function)
         return SideEffects(opaque="a value")
+
+    @functools.cached_property
+    def binds_constant(self) -> bool:
+        """Whether the statement assigns a number, a string, or a tuple of these."""
+        match tree_of(self.text).body if self.broken is None else []:
+            case [ast.Assign(value=value)]:
+                return all(isinstance(node, _CONSTANTS) for node in ast.walk(value))
+        return False
+
+    @functools.cached_property
+    def code(self) -> Code:
+        """What the statement calls, and what it binds; empty if broken."""
+        return code_of(tree_of(self.text).body) if self.broken is None else Code()
 
     @functools.cached_property
     def line_count(self) -> int:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from jaxsight.files.texts import Version
 from jaxsight.tracer.calls import linen_calls
 from jaxsight.tracer.calls.inputs import Evaluator, Inputs
-from jaxsight.tracer.calls.user_function import UserFunction, find
+from jaxsight.tracer.calls.user_function import UserFunction, as_called, find
 from jaxsight.tracer.compat import meshes
 from jaxsight.tracer.dry_runs.captured import nested
 from jaxsight.tracer.dry_runs.programs import DryRuns, Ran
@@ -18,6 +18,7 @@ from jaxsight.tracer.execution import device_demand
 from jaxsight.tracer.failures import UserError, refusal
 from jaxsight.tracer.isolation import refusals
 from jaxsight.tracer.kept_traces import Traces
+from jaxsight.tracer.observation.observation_table import Observed
 from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.tracer.states import linen
 from jaxsight.wire.messages.inputs import DryCall, EntryPoint
@@ -72,6 +73,13 @@ class Module:
             else:
                 yield function, inputs
 
+    def observed_dry(self, wanted: DryCall) -> Observed:
+        """Return what was observed of the function, and of those in it, in a dry run."""
+        observed = self.dry_run(wanted.entry, self.trace.patience * 2).observed
+        own = {chunk.id for chunk in self.trace.chunks if self.trace.function in chunk.binds}
+        inside = tuple(each for each in observed.observations if each.span.chunk in own)
+        return replace(observed, observations=inside)
+
     def _called_dry(self, wanted: DryCall) -> tuple[UserFunction, dict[str, object]]:
         """Return the function that a dry run calls, and its known arguments."""
         name = self.trace.function
@@ -79,8 +87,9 @@ class Module:
         if wanted.number >= len(calls):
             raise refusal("inputs", f"{name} was not called in the dry run")
         call = calls[wanted.number]
-        function = nested(call) if "<locals>" in name else find(self.namespace, name)
-        return function, call.values()
+        if "<locals>" in name:
+            return nested(call), call.values()
+        return as_called(find(self.namespace, name)), call.values()
 
     @contextlib.contextmanager
     def _inputs(

@@ -105,6 +105,10 @@ class Frame:
     span: Span | None = None
 
 
+DRY_RUN = "dry run"
+"""The stage of a `Failure` that only comes with the observations of a dry run."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """An exception of user code.
@@ -117,7 +121,8 @@ class Failure:
     `async`, generator), `inputs` (an example input cannot be evaluated: `argument` names it),
     `trace`,
     `sourcerize` (the trace cannot be written as source, or the source is not the same program: the
-    message says where), `view` (one of the user's jaxpr interpreters).
+    message says where), `view` (one of the user's jaxpr interpreters), `dry run` (no failure: the
+    observations of a dry run, of which there is no trace).
     Frames are ordered from outermost to innermost, without those of JAX and of the tracer itself.
     """
 

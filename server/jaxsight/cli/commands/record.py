@@ -13,10 +13,16 @@ from jaxsight.cli.execution import command
 from jaxsight.cli.options import Python
 from jaxsight.cli.output.printing import Printer
 from jaxsight.cli.recorded_examples import Place, write_examples
+from jaxsight.cli.recording.until_seen import FILE_OPTION, OPTION, Command, Form, Request, run
 from jaxsight.cli.user_python import user_environment, user_interpreter
+from jaxsight.features.recording.until_seen import TIME_LIMIT
 from jaxsight.recording import recorded_file, running, summary
+from jaxsight.recording.merging import Recording
+from jaxsight.recording.program import project_root, root_of
 from jaxsight.recording.recorded_file import Functions, RecordedFileError
 from jaxsight.text.inert import one_line
+
+__all__ = ["Command", "record"]
 
 Program = Annotated[
     list[str] | None,
@@ -52,12 +58,47 @@ Limit = Annotated[
     int, typer.Option("--limit", metavar="N", help="Functions to list at most.", min=0)
 ]
 
+UntilSeen = Annotated[
+    bool,
+    typer.Option(
+        OPTION,
+        help="End the program once each function that uses JAX was called: of the files named "
+        "before [cyan]--[/cyan], or of the script (of what it imports, if it has none), or of what "
+        "the tests import.",
+    ),
+]
+
+SeenFiles = Annotated[list[Path] | None, typer.Option(FILE_OPTION, hidden=True)]
+
+TimeLimit = Annotated[
+    float,
+    typer.Option(
+        "--time-limit",
+        metavar="SECONDS",
+        help="With [cyan]--until-seen[/cyan]: end the program after this time.",
+        min=1,
+    ),
+]
+
+ProgressForm = Annotated[
+    Form,
+    typer.Option(
+        "--progress",
+        help="With [cyan]--until-seen[/cyan]: print progress on stderr, or as lines of JSON on "
+        "stdout.",
+    ),
+]
+
 Tests = Annotated[bool, typer.Option("--tests", help="Record functions in files of tests, too.")]
 
 
 @command
-def record(
+async def record(
     program: Program = None,
+    until_seen: UntilSeen = False,
+    seen_files: SeenFiles = None,
+    time_limit: TimeLimit = TIME_LIMIT,
+    progress: ProgressForm = Form.TEXT,
     write: Write = False,
     to: To = Place.DOCSTRING,
     only: Only = None,
@@ -72,17 +113,41 @@ def record(
     project; values of arrays do not. Editors and all commands use them for functions that have no
     other example inputs.
 
+    With [cyan]--until-seen[/cyan], the program is ended, with all that it started, once the
+    functions of a file were called. The exit status is 0 if all were, and 1 otherwise.
+
     [bold]Examples[/bold]
 
         jaxsight record -- python train.py --epochs 1
         jaxsight record -- pytest tests
+        jaxsight record --until-seen -- python train.py
+        jaxsight record --until-seen model.py -- pytest tests/test_model.py
         jaxsight record
         jaxsight record --write --only 'model.py:*'
     """
-    root = running.project_root(Path.cwd())
     status = 0
+    if until_seen and not program:
+        raise CommandError(
+            f"{OPTION} needs a program: `jaxsight record {OPTION} -- python train.py`"
+        )
+    root = root_of(program, Path.cwd()) if program else project_root(Path.cwd())
     if program:
-        status, functions = _run(program, root, python, only or (), limit, tests)
+        interpreter = _interpreter(python, root)
+        environment = running.program_environment(interpreter, user_environment())
+        if until_seen:
+            request = Request(program, tuple(seen_files or ()), root, time_limit, progress, tests)
+            status, outcome = await run(request, interpreter, environment)
+            recording = outcome.recording
+        else:
+            recording = _run(program, root, interpreter, environment, tests=tests)
+            status = recording.status
+        if progress is Form.TEXT:
+            for line in summary.lines(recording, root, limit):
+                Printer(stderr=True).print(f"jaxsight: {line}")
+        functions = {
+            project: _chosen(functions, only or ())
+            for project, functions in recording.functions.items()
+        }
     else:
         functions = {root: _chosen(_recorded(root), only or ())}
         if not functions[root] and not write:
@@ -109,35 +174,30 @@ def _write(root: Path, functions: Functions, place: Place, *, is_named: bool) ->
         printer.print(f"not added, as JAX did not trace them (name them with `--only`): {names}")
 
 
-def _run(
-    program: list[str],
-    root: Path,
-    python: str | None,
-    only: list[str] | tuple[str, ...],
-    limit: int,
-    tests: bool,
-) -> tuple[int, dict[Path, Functions]]:
-    """Run a program; return its exit status, and what was recorded by project."""
+def _interpreter(python: str | None, root: Path) -> str | None:
+    """Return the interpreter of a project; `None` if the command has to bring its own."""
     try:
-        interpreter: str | None = user_interpreter(python)
+        return user_interpreter(python, root)
     except CommandError:
         if python is not None:
             raise
-        interpreter = None  # the command may bring its own
-    environment = running.program_environment(interpreter, user_environment())
+        return None
+
+
+def _run(
+    program: list[str],
+    root: Path,
+    interpreter: str | None,
+    environment: dict[str, str],
+    *,
+    tests: bool,
+) -> Recording:
+    """Run a program to its end."""
+    command = running.with_python(program, interpreter)
     try:
-        recording = running.record(
-            running.with_python(program, interpreter), root, environment, tests=tests
-        )
+        return running.record(command, root, environment, tests=tests)
     except OSError as error:
         raise CommandError(f"cannot run {one_line(program[0])}: {error.strerror}") from error
-    printer = Printer(stderr=True)
-    for line in summary.lines(recording, root, limit):
-        printer.print(f"jaxsight: {line}")
-    chosen = {
-        project: _chosen(functions, only) for project, functions in recording.functions.items()
-    }
-    return recording.status, chosen
 
 
 def _recorded(root: Path) -> Functions:

@@ -156,6 +156,11 @@ def print_json(value: object) -> None:
     print(as_json(value))
 
 
+def print_json_line(value: object) -> None:
+    """Print JSON on one line of stdout, at once."""
+    print(_UNSAFE_JSON.sub(_json_escape, json.dumps(value)), flush=True)
+
+
 def _json_escape(match: re.Match[str]) -> str:
     char = match[0]
     if char != "#" and visible(char) == char and char != "\t":

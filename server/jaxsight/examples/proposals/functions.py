@@ -6,7 +6,12 @@ import ast
 from collections.abc import Container, Sequence
 
 from jaxsight.examples.proposals import names
+from jaxsight.examples.proposals.annotated import kind_of
 from jaxsight.examples.proposals.interpreting.evidence import Evidence
+from jaxsight.examples.proposals.kinds import Kind
+
+_SCALARS = (Kind.SCALAR, Kind.FLOAT)
+ANY = "lambda *args: args[0]"
 
 
 def function(
@@ -23,25 +28,23 @@ def function(
     if evidence.scanned:
         return "lambda carry, x: (carry, x)"
     kinds, returned = _annotated(annotation)
-    taken = len(kinds) if kinds is not None else None
-    if evidence.called is None and taken is None and annotation.count("..."):
-        return "lambda *args: args[0]"
-    called = evidence.called if evidence.called is not None else ("",) * (taken or 1)
-    if taken == 0 and evidence.called is None:
+    if evidence.called is None and kinds is None and "..." in annotation:
+        return ANY
+    called = evidence.called if evidence.called is not None else ("",) * len(kinds or (1,))
+    if kinds == [] and evidence.called is None:
         called = ()
-    parameters = [
-        name if name.isidentifier() and name != "_" else f"x{i}" for i, name in enumerate(called)
-    ]
+    parameters = [p if p.isidentifier() and p != "_" else f"x{i}" for i, p in enumerate(called)]
     if len(set(parameters)) < len(parameters):
         parameters = [f"x{i}" for i in range(len(parameters))]
     if parameters == ["x0"]:
         parameters = ["x"]
-    if kinds is not None and len(kinds) == len(parameters) and returned != "scalar":
-        tensors = [p for p, kind in zip(parameters, kinds, strict=True) if kind != "scalar"]
-        if tensors and "scalar" in kinds and not evidence.returned:
+    returns_scalar = returned in _SCALARS
+    if kinds is not None and len(kinds) == len(parameters) and not returns_scalar:
+        tensors = [p for p, kind in zip(parameters, kinds, strict=True) if kind not in _SCALARS]
+        if 0 < len(tensors) < len(kinds) and not evidence.returned:
             return f"lambda {', '.join(parameters)}: {tensors[0]}"
     is_scalar = evidence.differentiated or (
-        bool(parameters) and (returned == "scalar" or bool(names.NORM.fullmatch(name)))
+        bool(parameters) and (returns_scalar or bool(names.NORM.fullmatch(name)))
     )
     first = next((p for p in parameters if not names.KEY.fullmatch(p)), "")
     is_tree = first in trees or (evidence.differentiated and names.TREE.fullmatch(first))
@@ -63,6 +66,8 @@ def stub(name: str, evidence: Evidence, key: str, numpy: str) -> str:
             if not numpy:
                 return ""
             members.append(f"{member!r}: {numpy}.ones((8, 8))")
+        elif member in ("apply", "apply_fn"):
+            members.append(f"{member!r}: lambda self, variables, x, *args, **kwargs: x")
         elif names.KEY.fullmatch(member):
             if not key:
                 return ""
@@ -76,20 +81,19 @@ def stub(name: str, evidence: Evidence, key: str, numpy: str) -> str:
     return f"type({title!r}, (), {{{', '.join(members)}}})()"
 
 
-def _annotated(annotation: str) -> tuple[list[str] | None, str]:
+def _annotated(annotation: str) -> tuple[list[Kind] | None, Kind]:
     """Return the kinds of the arguments that `Callable[[A, B], C]` takes, and of its result."""
     try:
         tree = ast.parse(annotation.strip("'\" "), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None, ""
+        return None, Kind.UNKNOWN
     for node in ast.walk(tree):
         match node:
             case ast.Subscript(value=value, slice=ast.Tuple(elts=[ast.List(elts=taken), result])):
                 if ast.unparse(value).endswith("Callable"):
-                    kind = names.kind_of(ast.unparse(result))
-                    kinds = [names.kind_of(ast.unparse(argument)) for argument in taken]
-                    return kinds, "scalar" if kind == "literal 1.0" else kind
-    return None, ""
+                    kinds = [kind_of(ast.unparse(argument)).kind for argument in taken]
+                    return kinds, kind_of(ast.unparse(result)).kind
+    return None, Kind.UNKNOWN
 
 
 def written(

@@ -4,32 +4,37 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from jaxsight.examples.annotations import example_of
 from jaxsight.examples.docstrings.lines import read_docstring
-from jaxsight.examples.notation.values import Array, Named, Node, Number, Size
-from jaxsight.examples.proposals import guesses, names
-from jaxsight.examples.proposals.construction import Builder
-from jaxsight.examples.proposals.guesses import Known
+from jaxsight.examples.notation.parser import parse_example
+from jaxsight.examples.notation.values import Array, Key, Literal, Named, Node, Number, Size, Tree
+from jaxsight.examples.problems import Malformed
+from jaxsight.examples.proposals import classes, names
+from jaxsight.examples.proposals.clues import Around, Clues
 from jaxsight.examples.proposals.interpreting.evidence import Const, Evidence, Param, Value
 from jaxsight.examples.proposals.interpreting.interpretation import Interpreter
 from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
+from jaxsight.examples.proposals.kinds import SIZED, Kind, What
 from jaxsight.examples.proposals.proposal import ArrayGuess, Guess, ListGuess, Proposal
 from jaxsight.examples.proposals.prose import Described, described
 from jaxsight.examples.proposals.sizing import USUAL_RANK, Sizing
-from jaxsight.examples.proposals.sources import Library, Names, source_of
+from jaxsight.examples.proposals.sources import Library, Source, source_of
+from jaxsight.examples.proposals.sources import Names as NamesAround
+from jaxsight.examples.proposals.table import kind_of
+from jaxsight.examples.proposals.writing import example
 from jaxsight.examples.signature import Signature
 from jaxsight.source.functions import Function, Parameter
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.statements import tree_of
 
-_LONGEST_DOCSTRING = 20_000
-_NULLABLE = re.compile(r"\bOptional\[|\| None\b|\bNone \|")
 _KEYS = re.compile(r"prng_key|key_data|wrap_key")
 _PASSES = 2
 """Times that a body is interpreted: the second time with the ranks that the first one found."""
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(eq=False, slots=True)
@@ -37,24 +42,36 @@ class Inferred:
     """What is known of a function, and the proposal that follows from it."""
 
     proposal: Proposal
-    evidence: Mapping[str, Evidence]
+    around: Around
+    clues: Mapping[str, Clues]
     optional: Mapping[str, Guess]
     """Examples of the parameters whose default is `None`."""
-    known: Known
-    kinds: Mapping[str, str]
-    """The kinds of the parameters, as `guesses.kind` returns them."""
-    nullable: tuple[str, ...]
-    """Parameters without a default whose annotation allows `None`."""
+    sizing: Sizing
     converts_keys: bool
     """The body asks whether an array has keys, or for their data."""
 
+    @property
+    def nullable(self) -> Iterator[str]:
+        """Parameters without a default whose annotation allows `None`."""
+        return (n for n in self.proposal.examples if n in self.clues and self.clues[n].is_optional)
+
+    def example(self, clues: Clues, what: What | None = None) -> Guess:
+        """Return the example of a parameter of which something else is known now."""
+        return example(clues, what or kind_of(clues), self.sizing)
+
 
 def infer(
-    module: Module, chunk: ModuleChunk, function: Function, library: Library | None = None
+    module: Module,
+    chunk: ModuleChunk,
+    function: Function,
+    library: Library | None = None,
+    known: Mapping[str, str] = _NOTHING,
 ) -> Inferred | None:
     """Return a proposal for a function; `None` if its text cannot be read.
 
-    Definitions of imported names are read from the files of `library`.
+    Definitions of imported names are read from the files of `library`. `known` are examples of
+    some parameters in the notation, such as `f32[8, 28, 28, 1]`, or the names of their classes: the
+    proposal has the others, and sizes that agree with them.
     """
     node = _definition(chunk, function)
     if node is None:
@@ -62,98 +79,210 @@ def infer(
     signature = Signature(function)
     library = library or Library()
     source = source_of(module, library.package)
-    evidence = {
-        p.name: Evidence(p.name, optional=p.default == "None") for p in signature.parameters
+    facts = _Facts(signature, known)
+    words = described(_documented(chunk, function), [p.name for p in function.parameters])
+    interpreter = facts.interpret(node, source, words)
+    around = Around(NamesAround(source, library), frozenset(facts.evidence))
+    covered = {*known, *_covered(function)}
+    needed = [p for p in signature.required if p.name not in covered]
+    optional = [p for p in signature.parameters if p.default == "None" and p.name not in known]
+    clues = {
+        p.name: Clues(
+            p.name,
+            around,
+            signature.class_name if p.name == signature.self_name else p.annotation or "",
+            uses=facts.evidence[p.name],
+            said=words.get(p.name, Described()),
+            static=p.name in function.static_names,
+        )
+        for p in (*needed, *optional)
     }
-    interpreter = Interpreter(source.functions, source.aliases)
-    declared = {p.name: example_of(p.annotation) for p in signature.parameters}
-    words = _described(function)
-    _interpret(interpreter, node, signature, evidence, declared, words)
-    builder = Builder(Names(source, library))
-    known = Known(source.aliases, function.static_names, words, builder, frozenset(evidence))
-    needed = _needed(signature, function)
-    optional = [p for p in signature.parameters if p.default == "None"]
-    kinds = known.kinds
-    kinds |= {p.name: guesses.kind(p, evidence[p.name], known) for p in (*needed, *optional)}
-    if signature.self_name in kinds:
-        kinds[signature.self_name] = f"class {signature.class_name}"
-    for p in (*needed, *optional):
-        _fix_scalars(p, kinds[p.name], evidence[p.name], known)
-    _flatten_biases(evidence)
+    for name, parameter in clues.items():
+        is_self = name == signature.self_name
+        around.kinds[name] = (
+            What(Kind.OBJECT, signature.class_name) if is_self else kind_of(parameter)
+        )
+        _fix_scalars(parameter, around.kinds[name])
+    _flatten_biases(facts.evidence)
     _link(interpreter.links)
+    _batch(facts.evidence)
     sizing = Sizing({p.name for p in function.parameters})
 
     def guessed(parameters: list[Parameter]) -> dict[str, Guess]:
         for p in parameters:
-            if kinds[p.name] in ("array", "arrays", "tree", "dict"):
-                sizing.add(p.name, evidence[p.name], kinds[p.name])
-        return {
-            p.name: guesses.guess(
-                p, kinds[p.name], evidence[p.name], declared[p.name], known, sizing
-            )
-            for p in parameters
-        }
+            if around.kinds[p.name].kind in SIZED:
+                sizing.add(p.name, facts.evidence[p.name], around.kinds[p.name].kind)
+        for p in parameters:
+            around.examples[p.name] = example(clues[p.name], around.kinds[p.name], sizing)
+        return {p.name: around.examples[p.name] for p in parameters}
 
     examples = guessed(needed)
-    stars = signature.variadic
-    if stars and (not examples or any(kind.startswith("callable") for kind in kinds.values())):
+    has_functions = any(what.kind is Kind.FUNCTION for what in around.kinds.values())
+    if (stars := signature.variadic) and (not examples or has_functions):
         arrays = (ArrayGuess(sizing.usual()),) * (1 if examples else 2)
         examples[f"*{stars}"] = ListGuess(arrays, is_tuple=True)
     extras = guessed(optional)
     return Inferred(
-        Proposal(examples, sizing.sizes),
-        evidence,
+        Proposal(examples, sizing.sizes, facts.names),
+        around,
+        clues,
         extras,
-        known,
-        kinds,
-        tuple(p.name for p in needed if _NULLABLE.search(p.annotation or "")),
+        sizing,
         bool(_KEYS.search(chunk.text)),
     )
 
 
-def _interpret(
-    interpreter: Interpreter,
-    node: ast.FunctionDef,
-    signature: Signature,
-    evidence: Mapping[str, Evidence],
-    declared: Mapping[str, Node | None],
-    words: Mapping[str, Described],
-) -> None:
-    """Collect what annotations, the body and the docstring say, in this order."""
-    sized: dict[str, Dim] = {}
-    for name, array in declared.items():
-        if isinstance(array, Array):
-            _declare(evidence[name].shape, array, sized)
-    for i in range(_PASSES):
-        interpreter.links.clear()
-        interpreter.run(node, _values(signature, evidence))
-        if i == 0:
-            for name, said in words.items():
-                if name in evidence and not isinstance(declared[name], Array):
-                    _say(evidence[name].shape, said, sized)
-            _settle(evidence, interpreter.links)
+class _Facts:
+    """The evidence about each parameter, from annotations, known examples, words and the body."""
+
+    def __init__(self, signature: Signature, known: Mapping[str, str]) -> None:
+        self.evidence = {
+            p.name: Evidence(
+                p.name, optional=p.default == "None", instance=p.name == signature.self_name
+            )
+            for p in signature.parameters
+        }
+        self._class = signature.class_name
+        self._declared = {p.name: example_of(p.annotation) for p in signature.parameters}
+        self._declared |= {name: _parsed(text) for name, text in known.items()}
+        self._values: dict[str, Value] = {n: Param(facts) for n, facts in self.evidence.items()}
+        self._values |= {
+            p.name: Const(value.value)
+            for p in signature.parameters
+            if p.default not in (None, "None") and (value := _constant(p.default or "")) is not None
+        }
+        self._sized: dict[str, Dim] = {}
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names that new sizes cannot have."""
+        return frozenset((*self.evidence, *self._sized))
+
+    def interpret(
+        self, node: ast.FunctionDef, source: Source, words: Mapping[str, Described]
+    ) -> Interpreter:
+        """Collect what annotations, the body and the docstring say, in this order."""
+        for name, declared in self._declared.items():
+            if name in self.evidence and declared is not None:
+                self._declare(name, self.evidence[name], declared)
+        methods = classes.methods_of(source.classes.get(self._class))
+        interpreter = Interpreter(
+            source.functions,
+            source.aliases,
+            source.types,
+            methods,
+            classes.attributes_of(source.classes.get(self._class)),
+        )
+        for name, said in words.items():
+            if said.scalar and not said.has_rank and self._declared.get(name) is None:
+                self.evidence[name].shape.set_rank(0)
+        for i in range(_PASSES):
+            interpreter.links.clear()
+            interpreter.run(node, self._values)
+            if i == 0:
+                for name, said in words.items():
+                    if name in self.evidence and not isinstance(self._declared.get(name), Array):
+                        self._say(self.evidence[name].shape, said)
+                self._settle(interpreter.links)
+        return interpreter
+
+    def _declare(self, name: str, facts: Evidence, declared: Node) -> None:
+        """Take an example that is given, or that a jaxtyping annotation describes."""
+        match declared:
+            case Array(dtype, sizes):
+                facts.shape.set_rank(len(sizes))
+                facts.integer = facts.integer or dtype.startswith(("int", "uint"))
+                for i, size in enumerate(sizes):
+                    facts.shape.fix(i, self._dim(size))
+            case Key():
+                facts.key = True
+            case Tree("dict", children, keys):
+                for key, child in zip(keys, children, strict=True):
+                    shape = facts.keys.setdefault(key, Shape())
+                    inner = facts.labelled.setdefault(key, Evidence(key, shape=shape))
+                    self._declare(key, inner, child)
+            case Tree(_, children):
+                facts.parts = tuple(Evidence(f"{name}{i}") for i in range(len(children)))
+                for part, child in zip(facts.parts, children, strict=True):
+                    self._declare(part.name, part, child)
+            case Literal(text) if (constant := _constant(text)) is not None:
+                self._values[name] = constant
+
+    def _dim(self, size: Size) -> Dim:
+        match size:
+            case Number(value):
+                return Dim(number=value, is_one=value == 1)
+            case Named(name):
+                return self._sized.setdefault(name, Dim(name=name))
+        return Dim()
+
+    def _say(self, shape: Shape, said: Described) -> None:
+        """Give a shape what the docstring says of it, unless the body says otherwise."""
+        root = shape.find()
+        if said.shape is not None:
+            sizes = [size for size in said.shape if size != "..."]
+            if len(sizes) == len(said.shape) and not shape.set_rank(len(sizes)):
+                return
+            if len(sizes) < len(said.shape):
+                likely = len(sizes) + (0 if len(sizes) > 1 else 1)
+                root.likely = likely if root.likely is None else root.likely
+                sizes = sizes[said.shape.index("...") :] if said.shape[0] == "..." else []
+            for i, size in enumerate(reversed(sizes), start=1):
+                name = Number(int(size)) if size.isdigit() else Named(size)
+                shape.fix(-i, self._dim(name))
+        elif said.rank is not None and root.rank is None and root.likely is None:
+            root.likely = said.rank
+            if said.square:
+                shape.dim(-1).unify(shape.dim(-2))
+
+    def _settle(self, links: list[tuple[Shape, Shape]]) -> None:
+        """Give arrays of unknown rank the rank that is likely for them or what comes of them."""
+        every = [*self.evidence.items()]
+        for facts in self.evidence.values():
+            every += [(key.strip("'"), inner) for key, inner in facts.labelled.items()]
+        for name, facts in every:
+            shape = facts.shape.find()
+            if names.INDEX.fullmatch(name) and facts.integer and not shape.least:
+                shape.set_rank(0)
+            is_array = facts.array or names.IMAGE.fullmatch(name)
+            if shape.rank is not None or not is_array or facts.keys or facts.tree:
+                continue
+            likely = shape.likely
+            if likely is None:
+                ranks = (
+                    (tied.rank if tied.rank is not None else tied.likely, more)
+                    for other, more in shape.ties
+                    for tied in (other.find(),)
+                )
+                likely = next((rank - more for rank, more in ranks if rank is not None), None)
+            if likely is None:
+                likely = next(
+                    (
+                        rank
+                        for pattern, rank in names.RANKS
+                        if pattern.fullmatch(name) and shape.least <= rank
+                    ),
+                    None,
+                )
+            if likely is None and shape.ties and not names.SCALAR.fullmatch(name):
+                likely = next(iter(_linked(shape, links)), USUAL_RANK)
+            if likely is not None:
+                shape.set_rank(max(likely, shape.least))
 
 
-def _settle(evidence: Mapping[str, Evidence], links: list[tuple[Shape, Shape]]) -> None:
-    """Give arrays of unknown rank the rank that is likely for them or for what comes of them."""
-    for name, facts in evidence.items():
-        shape = facts.shape.find()
-        if shape.rank is not None or not facts.array or facts.keys or facts.tree:
-            continue
-        likely = shape.likely
-        if likely is None:
-            ranks = [
-                (tied.rank if tied.rank is not None else tied.likely, more)
-                for other, more in shape.ties
-                for tied in (other.find(),)
-            ]
-            likely = next((rank - more for rank, more in ranks if rank is not None), None)
-        if likely is None and names.VECTOR.fullmatch(name) and shape.least <= 1:
-            likely = 1
-        if likely is None and shape.ties and not names.SCALAR.fullmatch(name):
-            likely = next(iter(_linked(shape, links)), USUAL_RANK)
-        if likely is not None:
-            shape.set_rank(max(likely, shape.least))
+def _parsed(text: str) -> Node | None:
+    """Return an example in the notation; `None` for an expression or the name of a class."""
+    try:
+        return parse_example(text)
+    except Malformed:
+        return None
+
+
+def _constant(text: str) -> Const | None:
+    try:
+        return Const(ast.literal_eval(text))
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return None
 
 
 def _linked(shape: Shape, links: list[tuple[Shape, Shape]]) -> Iterator[int]:
@@ -164,12 +293,12 @@ def _linked(shape: Shape, links: list[tuple[Shape, Shape]]) -> Iterator[int]:
                 yield other.rank
 
 
-def _fix_scalars(parameter: Parameter, kind: str, evidence: Evidence, known: Known) -> None:
+def _fix_scalars(clues: Clues, what: What) -> None:
     """Give scalars rank 0, also those in a list."""
-    if kind == "scalar":
-        evidence.shape.set_rank(0)
-    for part in evidence.parts:
-        if guesses.kind_of_part(parameter, part, known) == "scalar":
+    if what.kind is Kind.SCALAR:
+        clues.uses.shape.set_rank(0)
+    for part in clues.uses.parts:
+        if kind_of(replace(clues, name=part.name, annotation="", uses=part)).kind is Kind.SCALAR:
             part.shape.set_rank(0)
 
 
@@ -187,70 +316,31 @@ def _definition(chunk: ModuleChunk, function: Function) -> ast.FunctionDef | Non
     return None
 
 
-def _values(signature: Signature, evidence: Mapping[str, Evidence]) -> dict[str, Value]:
-    """Return the parameters' values: those with a simple default are that default."""
-    values: dict[str, Value] = {}
-    for p in signature.parameters:
-        values[p.name] = Param(evidence[p.name])
-        if p.default is not None and p.default != "None":
-            try:
-                values[p.name] = Const(ast.literal_eval(p.default))
-            except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-                continue
-    return values
-
-
-def _needed(signature: Signature, function: Function) -> list[Parameter]:
-    """Return the parameters that need an example: not `self`, if the class gives it."""
+def _covered(function: Function) -> set[str]:
+    """Return the parameters that the class gives: `self`."""
     shared = read_docstring(function.class_docstring).sets[:1]
-    covered = {line.name for declared in shared for line in declared.examples}
-    return [p for p in signature.required if p.name not in covered]
+    return {line.name for declared in shared for line in declared.examples}
 
 
-def _described(function: Function) -> Mapping[str, Described]:
-    if function.docstring is None:
-        return {}
-    text = function.docstring.text[:_LONGEST_DOCSTRING]
-    return described(text, [p.name for p in function.parameters])
+_LONGEST_TEXT = 20_000
+_COMMENT = re.compile(r"^(?P<code>[^#\n]*?)#(?P<text>.*)$", re.MULTILINE)
 
 
-def _declare(shape: Shape, array: Array, sized: dict[str, Dim]) -> None:
-    """Give a shape the sizes of a jaxtyping annotation."""
-    shape.set_rank(len(array.shape))
-    for i, size in enumerate(array.shape):
-        shape.dim(i).unify(_dim(size, sized))
-
-
-def _dim(size: Size, sized: dict[str, Dim]) -> Dim:
-    match size:
-        case Number(value):
-            return Dim(number=value)
-        case Named(name):
-            return sized.setdefault(name, Dim(name=name))
-    return Dim()
-
-
-def _say(shape: Shape, said: Described, sized: dict[str, Dim]) -> None:
-    """Give a shape what the docstring says of it, unless the body says otherwise."""
-    root = shape.find()
-    if said.shape is not None:
-        sizes = [size for size in said.shape if size != "..."]
-        if len(sizes) == len(said.shape) and not shape.set_rank(len(sizes)):
-            return
-        if len(sizes) < len(said.shape):
-            likely = len(sizes) + (0 if len(sizes) > 1 else 1)
-            root.likely = likely if root.likely is None else root.likely
-            sizes = sizes[said.shape.index("...") :] if said.shape[0] == "..." else []
-        for i, size in enumerate(reversed(sizes), start=1):
-            number = int(size) if size.isdigit() else None
-            dim = (
-                Dim(number=number) if number is not None else sized.setdefault(size, Dim(name=size))
-            )
-            shape.dim(-i).unify(dim)
-    elif said.rank is not None and root.rank is None and root.likely is None:
-        root.likely = said.rank
-        if said.square:
-            shape.dim(-1).unify(shape.dim(-2))
+def _documented(chunk: ModuleChunk, function: Function) -> str:
+    """Return the docstring, and comments as lines of it."""
+    lines = chunk.text.split("\n")[function.range.start.line : function.range.end.line + 1]
+    head = function.body_start.line - function.range.start.line
+    entries: list[str] = []
+    for i, line in enumerate(lines):
+        if (comment := _COMMENT.match(line)) is None:
+            continue
+        text = comment["text"].strip()
+        named = re.match(r"\W*(\w+)\s*[:=,)]", comment["code"].removeprefix("def "))
+        if i < head and named is not None:
+            entries.append(f"{named[1]}: {text}")
+        entries.append(text)
+    docstring = function.docstring.text if function.docstring is not None else ""
+    return "\n\n".join((docstring, *entries))[:_LONGEST_TEXT]
 
 
 def _flatten_biases(evidence: Mapping[str, Evidence]) -> None:
@@ -258,12 +348,35 @@ def _flatten_biases(evidence: Mapping[str, Evidence]) -> None:
     shapes = {name: facts.shape for name, facts in evidence.items() if len(name) > 2}
     for facts in evidence.values():
         shapes |= {key.strip("'"): shape for key, shape in facts.keys.items()}
+        listed = facts.item.parts if facts.item is not None else ()
+        shapes |= {part.name: part.shape for part in listed}
     for name, shape in shapes.items():
         if names.BIAS.fullmatch(name) and shape.find().likely is None:
             shape.set_rank(1)
 
 
-def _link(links: list[tuple[Shape, Shape]]) -> None:
+def _batch(evidence: Mapping[str, Evidence]) -> None:
+    """Give labels as many items as the inputs that they belong to."""
+    every = [(name, facts) for name, facts in evidence.items()]
+    for facts in evidence.values():
+        every += [(key.strip("'\""), inner) for key, inner in facts.labelled.items()]
+        every += [(part.name, part) for part in facts.parts]
+    batch: Dim | None = None
+    for name, facts in every:
+        root = facts.shape.find()
+        if names.LABELS.fullmatch(name) and root.rank is None and facts.integer and root.least < 2:
+            facts.shape.set_rank(1)
+        is_batched = names.INPUTS.fullmatch(name) or names.LABELS.fullmatch(name)
+        if not is_batched or root.rank == 0 or (root.rank is None and root.least < 1):
+            continue
+        first = facts.shape.dim(0)
+        if batch is None:
+            batch = first
+        elif not (first.find().name and batch.find().name):
+            first.unify(batch)
+
+
+def _link(links: Iterable[tuple[Shape, Shape]]) -> None:
     """Make shapes that are broadcast with each other the same, known ranks first."""
     for known in (True, True, False):
         for one, two in links:

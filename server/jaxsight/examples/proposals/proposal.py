@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import chain, count, groupby
 
 from jaxsight.examples.notation.dtypes import short
 
 Length = int | str
 """A size: a number, or a name that is defined after `where`."""
+
+_BY_RANK = {
+    1: ("N",),
+    2: ("N", "D"),
+    3: ("B", "N", "D"),
+    4: ("B", "H", "W", "C"),
+    5: ("B", "T", "H", "W", "C"),
+}
+"""How the sizes of arrays are usually called."""
+_OTHERS = ("M", "K", "E", "F", "P", "Q", "R", "S", "U", "V", "L", "A", "I", "J")
+
+
+class Demanded(int):
+    """A size that the function demands: it stays a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,20 +115,35 @@ class Proposal:
     examples: Mapping[str, Guess]
     """By parameter, in the signature's order; `*args` has its star."""
     sizes: Mapping[str, int] = field(default_factory=dict)
+    parameters: frozenset[str] = frozenset()
+    """Names that sizes cannot have."""
+
+    @property
+    def named(self) -> Proposal:
+        """The proposal with names for its sizes, except those that the function demands."""
+        sizes = self.used_sizes
+        found = {number: name for name, number in sizes.items()}
+        taken = {*self.parameters, *self.examples, *sizes}
+        shapes = [a.shape for guess in self.examples.values() for a in arrays_in(guess)]
+        for shape in sorted(shapes, key=len, reverse=True):
+            usual = _BY_RANK.get(len(shape), ("B",) * len(shape))
+            for size, name in zip(shape, usual, strict=True):
+                if isinstance(size, str | Demanded) or size in found or size == 1:
+                    continue
+                letters = chain((name,), _OTHERS, map("N{}".format, count(1)))
+                free = (letter for letter in letters if letter not in taken)
+                found[size] = next(free)
+                taken.add(found[size])
+                sizes[found[size]] = size
+        examples = {name: _renamed(g, found) for name, g in self.examples.items()}
+        return Proposal(examples, sizes, self.parameters)
 
     @property
     def lines(self) -> tuple[str, ...]:
         """The section's lines."""
-        written: list[str] = []
-        for example, group in groupby(self.examples.items(), key=lambda pair: _rest(pair[1])):
-            names = [name for name, _ in group]
-            if example.startswith(" ="):
-                written += [name + example for name in names]
-            else:
-                written.append(", ".join(names) + example)
-        if sizes := self.used_sizes:
-            written.append("where " + ", ".join(f"{name}={size}" for name, size in sizes.items()))
-        return tuple(written)
+        whole = self.named
+        sizes = ", ".join(f"{name}={size}" for name, size in whole.used_sizes.items())
+        return (*_lines(whole.examples), *([f"where {sizes}"] if sizes else []))
 
     @property
     def text(self) -> str:
@@ -123,8 +152,7 @@ class Proposal:
     @property
     def title(self) -> str:
         """The example inputs on one line, with numbers for sizes."""
-        numbers = Proposal({name: _numbered(g, self.sizes) for name, g in self.examples.items()})
-        return ", ".join(numbers.lines)
+        return ", ".join(_lines({n: numbered(g, self.sizes) for n, g in self.examples.items()}))
 
     @property
     def used_sizes(self) -> dict[str, int]:
@@ -144,20 +172,52 @@ class Proposal:
 
     def with_example(self, name: str, guess: Guess) -> Proposal:
         """Return the proposal with another example of one parameter."""
-        return replace(self, examples={**self.examples, name: guess})
+        return self.having({name: guess})
+
+    def having(self, examples: Mapping[str, Guess]) -> Proposal:
+        """Return the proposal with other examples of some parameters."""
+        return replace(self, examples={**self.examples, **examples})
+
+
+def _lines(examples: Mapping[str, Guess]) -> Iterator[str]:
+    """Yield a line for each example, or for several parameters that have the same one."""
+    for example, group in groupby(examples.items(), key=lambda pair: _rest(pair[1])):
+        names = [name for name, _ in group]
+        if example.startswith(" ="):
+            yield from (name + example for name in names)
+        else:
+            yield ", ".join(names) + example
 
 
 def _rest(guess: Guess) -> str:
     return f" = {guess.text}" if isinstance(guess, ExpressionGuess) else f": {guess.text}"
 
 
-def _numbered(guess: Guess, sizes: Mapping[str, int]) -> Guess:
+def changed(guess: Guess, change: Callable[[ArrayGuess], ArrayGuess]) -> Guess:
+    """Return a guess with other arrays in it."""
     match guess:
-        case ArrayGuess(shape):
-            numbers = tuple(sizes[s] if isinstance(s, str) else s for s in shape)
-            return replace(guess, shape=numbers)
+        case ArrayGuess():
+            return change(guess)
         case DictGuess(items):
-            return DictGuess(tuple((key, _numbered(item, sizes)) for key, item in items))  # type: ignore[misc]
+            return DictGuess(tuple((key, changed(item, change)) for key, item in items))  # type: ignore[misc]
         case ListGuess(items):
-            return replace(guess, items=tuple(_numbered(item, sizes) for item in items))  # type: ignore[misc]
+            return replace(guess, items=tuple(changed(item, change) for item in items))  # type: ignore[misc]
     return guess
+
+
+def numbered(guess: Guess, sizes: Mapping[str, int]) -> Guess:
+    """Return a guess with numbers for the names of sizes."""
+
+    def change(array: ArrayGuess) -> ArrayGuess:
+        shape = tuple(sizes[s] if isinstance(s, str) else s for s in array.shape)
+        return replace(array, shape=shape)
+
+    return changed(guess, change)
+
+
+def _renamed(guess: Guess, found: Mapping[int, str]) -> Guess:
+    def change(array: ArrayGuess) -> ArrayGuess:
+        shape = tuple(s if isinstance(s, str | Demanded) else found.get(s, s) for s in array.shape)
+        return replace(array, shape=shape)
+
+    return changed(guess, change)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 _MARKS = "`*:$"
 _ENTRY = (
     r"^[ \t]*(?::param(?:eter)?[ \t]+(?:[\w\[\], .|]+[ \t]+)?)?[*`]*{name}[*`]*"
-    r"(?:[ \t]*\([^)\n]*\))?[ \t]*:(?P<text>.*(?:\n(?![ \t]*$)(?:(?P<deeper>[ \t]+).*))*)"
+    r"(?:[ \t]*\([^)\n]*\))?[ \t]*(?::|\b(?:is|are)\b)"
+    r"(?P<text>.*(?:\n(?![ \t]*$)(?:(?P<deeper>[ \t]+).*))*)"
 )
 _SHAPE = re.compile(
     r"(?:shapes?|dimensions?|dims?|size|sized)[ \t]*(?:of|is|:|=|as|are)?[ \t]*`*[ \t]*"
@@ -17,11 +18,21 @@ _SHAPE = re.compile(
     r"|^\s*(?:an?\s+)?`*[\[(]([A-Za-z_][\w, .*]*,[\w, .*]*)[\])]`*"
     r"|`*[\[(]([A-Za-z_.][\w, .*]*,[\w, .*]*)[\])]`*[ \t-]*(?:shaped|array|tensor|matrix)",
 )
+_BY = re.compile(
+    r"\b(?P<sizes>[A-Za-z]\w{0,11}(?:[ \t]*[x×][ \t]*(?:[A-Za-z]\w{0,11}|\d+))+"
+    r"|\d+(?:[ \t]*[x×][ \t]*(?:[A-Za-z]\w{0,11}|\d+))+)(?:-dimensional)?"
+    r"[ \t]+(?:\w+[ \t]+)?(?:matrix|array|vector|tensor|image|grid|ndarray)"
+)
+"""`an N x 3 matrix`."""
 _ABOUT = (
     r"[`*]*\b{name}\b[`*]*[ \t]*(?:has|have|is|of|with|:|-)?[ \t]*(?:an?[ \t]+\w+[ \t]+of[ \t]+)?"
     r"(?:the[ \t]+)?shapes?[ \t]*(?:of|is|:|=)?[ \t]*`*[(\[]([^()\[\]\n]{{0,60}})[)\]]"
 )
-_SCALAR = re.compile(r"^\W*(?:an?\s+)?(?:\w+\s+)?(?:scalar|float)\b", re.IGNORECASE)
+_SCALAR = re.compile(
+    r"^\W*(?:an?\s+)?(?:\w+\s+)?(?:scalar|float)\b"
+    r"|^[^\n.;]{0,60}\b(?:constant|length|coefficient|rate|factor|temperature|threshold)\W*$",
+    re.IGNORECASE,
+)
 _FUNCTION = re.compile(
     r"^\W*(?:an?\s+|the\s+)?(?:\w+\s+)?(?:callable|function)\b(?! value)", re.IGNORECASE
 )
@@ -49,6 +60,10 @@ class Described:
     is_function: bool = False
     rank: int | None = None
     square: bool = False
+
+    @property
+    def has_rank(self) -> bool:
+        return self.shape is not None or self.rank is not None
 
 
 def described(docstring: str, names: Sequence[str]) -> Mapping[str, Described]:
@@ -104,6 +119,14 @@ def _shape_in(text: str) -> tuple[str, ...] | None:
         shape = _sizes(next(group for group in written.groups() if group is not None))
         if shape is not None:
             return shape
+    if (by := _BY.search(text[:400])) is not None:
+        return _sizes(
+            re.sub(
+                r"[ \t]*(?<![A-Za-z])[x×](?![A-Za-z])[ \t]*|[ \t]+x[ \t]+|(?<=\d)x(?=\w)",
+                ",",
+                by["sizes"],
+            )
+        )
     return None
 
 

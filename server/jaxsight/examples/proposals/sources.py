@@ -202,6 +202,15 @@ class Names:
                     return Definition(same, around.source) if same is not None else None
         return definition
 
+    def alias(self, module: str) -> str:
+        """Return how the module writes another one; empty if it does not import that."""
+        for alias, origin in self.source.aliases.items():
+            if origin == module or (module == "jax.numpy" and origin.endswith("lax_numpy")):
+                return alias
+        package, _, name = module.rpartition(".")
+        alias = self.alias(package) if package else ""
+        return f"{alias}.{name}" if alias else ""
+
     def beside(self, written: str) -> Iterator[tuple[str, str]]:
         """Yield names that the module can write, with the dotted names that they stand for.
 

@@ -14,15 +14,16 @@ from jaxsight.rules.finding import Finding, Place, Severity, finding_of
 from jaxsight.rules.violation import Violation
 from jaxsight.source.text import Position, Range
 from jaxsight.text.markdown import prose
+from jaxsight.wire import observations
 from jaxsight.wire.messages.replies import Failed, Traced
 from jaxsight.wire.observations import Failure, Frame
 from jaxsight.workers.results import Died
 
 
 def findings(view: View) -> Iterator[Finding]:
-    """Yield the error that ended a trace; nothing if the trace succeeded."""
+    """Yield the error that ended a trace; nothing if the trace succeeded, or was a dry run."""
     match view.answer.reply:
-        case Traced():
+        case Traced() | Failed(failure=Failure(stage=observations.DRY_RUN)):
             return
         case Died() as died:
             message, notes = divided(died.message)
@@ -44,16 +45,12 @@ def reported(view: View) -> Iterator[Finding]:
 
     A doctest may use names from outside its file, which cannot be evaluated here. It may also call
     a function with settings such as `{100: 0.1}`: their numbers are traced here, and fail where
-    Python needs them. Neither is an error of the user, nor is the failure of a function that was
-    only called: it may need what its caller does around the call, or was never traced. An effect
-    that jaxsight refuses is none either.
+    Python needs them. Neither is an error of the user, nor is an effect that jaxsight refuses.
     """
-    if view.answer.question.set.may_fail:
-        return
     reply = view.answer.reply
-    if isinstance(reply, Failed) and reply.failure.was_refused:
+    if is_quiet(view):
         return
-    if view.subject.is_from_caller and not isinstance(reply, Traced):
+    if isinstance(reply, Failed) and reply.failure.was_refused:
         return
     doctest = view.answer.question.subject.examples.source == "doctest"
     foreign = isinstance(reply, Failed) and reply.failure.stage == "inputs"
@@ -61,6 +58,16 @@ def reported(view: View) -> Iterator[Finding]:
         return
     settings = doctest and _has_settings(view)
     yield from (finding for finding in findings(view) if not (settings and finding.code == "JX401"))
+
+
+def is_quiet(view: View) -> bool:
+    """Return whether a failure is no error of the user, who did not write the inputs.
+
+    A function that was only called may need what its caller does around the call, or is not there
+    to be traced.
+    """
+    chosen, examples = view.answer.question.set, view.subject.examples
+    return chosen.may_fail or bool(chosen.assumed) or not examples.are_written
 
 
 def _has_settings(view: View) -> bool:

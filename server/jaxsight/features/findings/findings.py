@@ -6,10 +6,10 @@ import asyncio
 import functools
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from jaxsight.features import contracts
+from jaxsight.features import assumptions, contracts
 from jaxsight.features.findings import failures, nested, run_rules, sizes
 from jaxsight.features.findings.report import one_a_line, report, wanted
 from jaxsight.features.hover import called
@@ -182,10 +182,17 @@ async def _in_function(engine: Engine, view: View, check: _Check) -> list[Findin
     targets = engine.choices.targets(path)
     platform = targets[0].platform if targets else ""
     unsaid = _OF_WHOLE_PROGRAMS if view.subject.is_from_caller else frozenset()
-    codes = [code for code in check.codes if code not in unsaid]
+    codes = [
+        code
+        for code in check.codes
+        if code not in unsaid and (RULES[code].without_inputs or not view.assumed)
+    ]
     in_program = await engine.look(
         view, lambda: list(run_rules.of_program(view, outlined, codes, platform))
     )
+    if view.assumed:
+        note = assumptions.words(view.answer.question)
+        return [replace(found, notes=(*found.notes, note)) for found in in_program]
     in_program += about_sizes
     wrong = engine.memory.miscompiled.get(view.answer.key)
     if wrong is not None and miscompiled.RULE.code in check.codes:
@@ -203,7 +210,7 @@ async def _in_function(engine: Engine, view: View, check: _Check) -> list[Findin
 
 async def _about_sizes(engine: Engine, view: View, check: _Check) -> list[Finding]:
     """Return the findings about the sizes of a function, which is traced with others for them."""
-    if view.stale:
+    if view.stale or view.assumed:
         return []
     differing = list(sizes.of_annotations(view)) if sizes.ANNOTATIONS in check.codes else []
     if not differing and sizes.FIXED_SIZES not in check.codes:

@@ -253,4 +253,5 @@ def _by_closeness(engine: Engine, document: Document, position: Position) -> Ite
     own = subject_at(subjects, position)
     if own is not None:
         yield own
-    yield from (subject for subject in subjects if subject is not own)
+    others = (subject for subject in subjects if subject is not own)
+    yield from sorted(others, key=lambda subject: subject.is_proposed)

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from jaxsight.features import caveats
+from jaxsight.features import assumptions, caveats
 from jaxsight.features import stale_marks as stale
 from jaxsight.features.findings.failures import explanation
 from jaxsight.features.hover import called, random_keys, shardings
@@ -49,7 +49,8 @@ def function_hover(subject: Subject, view: View, targets: str = "", notes: str =
     answer = view.answer
     parts: list[str] = []
     if isinstance(answer.reply, Traced):
-        traced = answer.reply
+        traced = view.shown(answer.reply) if view.assumed else answer.reply
+        parts.append(f"*{assumptions.WITH_SIZES}:*" if targets and view.assumed else "")
         parts.append(targets)
         parts.append(prose(called.compiled_alone(view)) if targets else "")
         parts.append(fenced(named_signature(subject.name, view, traced)))
@@ -62,8 +63,10 @@ def function_hover(subject: Subject, view: View, targets: str = "", notes: str =
         parts.append(updates(traced, quoted=True))
         parts.append(notes)
         jaxpr, is_folded = _first_lines(view.words(traced.jaxpr))
-        parts.append(fenced(jaxpr, "jaxpr"))
-        if traced.folded or is_folded:
+        parts.append(fenced(jaxpr, "jaxpr") if jaxpr else "")
+        if not jaxpr:
+            parts.append("*`jaxsight: show jaxpr` opens the jaxpr, with assumed sizes*")
+        elif traced.folded or is_folded:
             parts.append("*folded; `jaxsight: show jaxpr` opens the whole jaxpr*")
         if traced.views:
             named = ", ".join(span(name) for name in traced.views)
@@ -123,6 +126,8 @@ def expression_hover(
     subject = view.answer.question.subject
     chosen = view.set_name
     inputs = f" with example inputs *{escaped(chosen)}*" if chosen else ""
+    if view.subject.is_proposed:
+        inputs = " with assumed inputs"
     if calls := called.words(view):
         inputs = f" {calls}"
     notes.append(f"in {span(subject.name)}{inputs}")
@@ -219,10 +224,8 @@ def signature(name: str, traced: Traced) -> str:
 
 def named_signature(name: str, view: View, traced: Traced) -> str:
     """Return the signature, and before it the same with names of sizes, where they are known."""
-    names = view.size_names
-    parameters = tuple((p, names.parameters.get(p, text)) for p, text in traced.parameters)
-    named = replace(traced, parameters=parameters, outputs=names.outputs or traced.outputs)
-    return "\n".join(dict.fromkeys((signature(name, named), signature(name, traced))))
+    named = signature(name, view.shown(traced))
+    return named if view.assumed else "\n".join(dict.fromkeys((named, signature(name, traced))))
 
 
 def _call(name: str, parameters: list[str], outputs: str = "") -> str:
@@ -263,6 +266,8 @@ def updates(traced: Traced, *, quoted: bool = False) -> str:
 
 def _set_words(subject: Subject, view: View) -> str:
     chosen = view.set_name
+    if subject.is_proposed:
+        return "assumed inputs"
     if chosen:
         return f"example inputs *{escaped(chosen)}*"
     if len(subject.examples.sets) > 1:

@@ -64,8 +64,9 @@ async def hints(
     loop = asyncio.get_running_loop()
     deadline = loop.time() + PATIENCE
     views = await engine.traces.views(document, None if wait else PATIENCE, Priority.SCREEN)
-    if settings.shapes and settings.size_names:
-        views = await _with_size_names(engine, views, None if wait else deadline - loop.time())
+    if settings.shapes:
+        named = [view for view in views if settings.size_names or view.assumed]
+        await _name_sizes(engine, named, None if wait else deadline - loop.time())
     if any(kind.needs_kernels for kind in kinds):
         if wait:
             views = await _compiled_views(engine, document)
@@ -73,6 +74,7 @@ async def hints(
             await _compile_quickly(engine, views, deadline - loop.time())
     last_traced = [engine.traces.last_traced(view) for view in views]
     views += [view for view in last_traced if view is not None]
+    views.sort(key=lambda view: bool(view.assumed))  # others describe helpers better
     shown = Shown(engine, document, views, settings, range)
     return sorted(
         (hint for kind in kinds for hint in kind.hints(shown) if shown.holds(hint.range)),
@@ -80,8 +82,8 @@ async def hints(
     )
 
 
-async def _with_size_names(engine: Engine, views: list[View], patience: float | None) -> list[View]:
-    """Return the views with names of sizes, those that are known after `patience` seconds.
+async def _name_sizes(engine: Engine, views: list[View], patience: float | None) -> None:
+    """Give views the names of sizes that are known after `patience` seconds.
 
     Without a limit, all functions are traced with other sizes, else those for which that was quick
     the last time; a refresh follows for those that take longer.
@@ -91,7 +93,7 @@ async def _with_size_names(engine: Engine, views: list[View], patience: float | 
     if patience is not None:
         fresh = [view for view in fresh if sizes.is_quick(view.answer.question, PATIENCE)]
     if not fresh or (patience is not None and patience <= 0):
-        return views
+        return
     work = [asyncio.ensure_future(sizes.explored(view.answer)) for view in fresh]
     _, pending = await asyncio.wait(work, timeout=patience)
     for task, view in zip(work, fresh, strict=True):
@@ -99,7 +101,6 @@ async def _with_size_names(engine: Engine, views: list[View], patience: float | 
             engine.waiting.go_on(task, view)
     for view in fresh:
         engine.traces.name_sizes(view)
-    return views
 
 
 async def _compile_quickly(engine: Engine, views: Sequence[View], patience: float) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from jaxsight.features import caveats
 from jaxsight.features import stale_marks as stale
+from jaxsight.features.assumptions import WITH_SIZES
 from jaxsight.features.hover import called
 from jaxsight.features.inlay_hints.budget import Part, fitted
 from jaxsight.features.inlay_hints.kind import Kind, Shown
@@ -60,6 +61,7 @@ def totals(kernels: Kernels, before: Compiled | None, width: int) -> Iterator[Hi
     facts = [f"since the file was saved: {difference}"] if difference != SAME else []
     facts += [f"updates: {', '.join(updates)}"] if updates else []
     facts += filter(None, [called.origin(view)])
+    facts += [f"figures {WITH_SIZES}"] if view.assumed else []
     yield Hint(
         head(view),
         f"{mark}{fitted(parts, width - len(mark))}",
@@ -86,6 +88,8 @@ def _figures(kernels: Kernels, difference: str) -> Iterator[Part]:
     for moved in communication(graph):
         yield Part(f"{moved}{per_device}", 5, (moved.partition(",")[0],))
     yield Part(*_target(devices(compiled, kernels.target), difference))
+    if kernels.view.assumed:
+        yield Part(WITH_SIZES, 0)
     if left_out := kernels.view.caveats:
         yield Part(f"{caveats.MARK} {len(left_out)}", 0)
 

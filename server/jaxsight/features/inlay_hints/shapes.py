@@ -137,9 +137,10 @@ def _hints(shown: Shown) -> Iterator[Hint]:
     Where several functions reach it, the function that contains it comes first.
     """
     hints: dict[Range, Hint] = {}
+    certain: set[Range] = set()
     fresh: set[Range] = set()
     kept = called.without_repeats(shown.views)
-    for view in sorted(shown.views, key=lambda view: view.stale):
+    for view in sorted(shown.views, key=lambda view: (view.stale, bool(view.assumed))):
         if view.stale and view not in kept:
             continue  # its caller's last trace says what is left of it
         own = view.subject_range
@@ -153,12 +154,16 @@ def _hints(shown: Shown) -> Iterator[Hint]:
                 continue
             if place in hints and (view.stale or place.start not in own):
                 continue
+            if view.assumed and place in certain:
+                continue
             if shown.document.module.slice_text(place) == "_":
                 continue
             targets.append((place, observation))
         width = shown.wanted.width
         for hint in shape_hints(targets, view, width, _kernels(shown, view)):
             hints[hint.range] = hint
+            if not view.assumed:
+                certain.add(hint.range)
     if shown.wanted.shape_position == "line-end":
         yield from _at_line_ends(hints.values(), shown)
     else:

@@ -26,6 +26,7 @@ def record(kernels: Kernels, function: str) -> dict[str, object]:
     reply = kernels.view.answer.reply
     return {
         "function": function,
+        "assumed_inputs": list(kernels.view.assumed),
         "updates": list(reply.updates) if isinstance(reply, Traced) else [],
         "target": kernels.target.name,
         "devices": compiled.devices,

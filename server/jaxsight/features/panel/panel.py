@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 
+from jaxsight.features.assumptions import figures, header
 from jaxsight.features.kernels import shardings
 from jaxsight.features.kernels.collectives import described
 from jaxsight.features.kernels.launches import undecided
@@ -68,6 +69,7 @@ async def panel(engine: Engine, path: str, where: Position | str) -> Panel | Non
         None if isinstance(contents, str) else contents,
         contents if isinstance(contents, str) else "",
         view.caveats,
+        header(view.answer.question, view.size_names) if view.assumed else "",
     )
 
 
@@ -85,7 +87,7 @@ def drawn(view: View, result: Result, before: Compiled | None) -> Drawn | str:
     inputs = kernels.lowered.parameters
     return Drawn(
         compiled,
-        headline(compiled, kernels.target),
+        f"{headline(compiled, kernels.target)}{figures(view)}",
         origin(compiled, kernels.target),
         tuple(kernels.reason(kernel) for kernel in graph.kernels),
         tuple(estimate(kernel, kernels.target) for kernel in graph.kernels),

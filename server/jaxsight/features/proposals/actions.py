@@ -13,6 +13,7 @@ from jaxsight.projects.projects import SETTINGS_FILE
 from jaxsight.queries.documents import Document, Subject, module_name
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.proposals.proposals import show
+from jaxsight.queries.traces.traces import named
 from jaxsight.settings.example_entries import with_entries
 from jaxsight.settings.example_settings import LIBRARIES
 from jaxsight.source.functions import Function
@@ -64,7 +65,7 @@ async def _unasked(
     engine: Engine, document: Document, chunk: ModuleChunk, function: Function
 ) -> list[Action]:
     """Return the actions inside of a function's body: nothing is tried for them."""
-    known = engine.proposals.known(document, chunk, function)
+    known = await engine.proposals.known(document, chunk, function)
     if known is not None:
         return await _of_outcome(engine, document, chunk, function, known)
     return await _pending(engine, document, chunk, function)
@@ -216,13 +217,15 @@ async def show_proposed(engine: Engine, path: str, name: str, *, hide: bool = Fa
     """
     document, chunk, function = await _find(engine, path, name)
     if hide:
-        show(document, name, "")
+        document.hidden.add(name)
+        show(document, name, None)
         return
     outcome = await engine.proposals.outcome(document, chunk, function)
     if outcome is None or not outcome.traced:
         reason = outcome.reason if outcome is not None else engine.projects.of(path).held_back
         raise LookupError(f"no proposed inputs of {name} can be traced: {reason}")
-    show(document, name, outcome.traced[0].text)
+    document.hidden.discard(name)
+    show(document, name, outcome)
 
 
 async def keep_proposed(engine: Engine, path: str, name: str) -> Action:
@@ -236,4 +239,8 @@ async def keep_proposed(engine: Engine, path: str, name: str) -> Action:
     actions = await _of_outcome(engine, document, chunk, function, outcome)
     if not actions:
         raise LookupError(f"no proposed inputs of {name} can be written")
-    return actions[0]
+    subject = named(engine.documents.subjects(document), name)
+    chosen = engine.choices.set_of(document, subject) if subject is not None else None
+    if subject is None or chosen is None or not subject.is_proposed:
+        return actions[0]
+    return actions[min(subject.examples.sets.index(chosen), len(actions) - 1)]

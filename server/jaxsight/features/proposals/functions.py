@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
@@ -12,12 +11,19 @@ from jaxsight.examples.signature import Signature
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.source.functions import Function
 from jaxsight.source.module import ModuleChunk
-from jaxsight.source.statements import tree_of
 
-MOST = 20
+MOST = 40
 """Functions of one file."""
-_CONFIGURES = ("jax.config.", "config.", "logging.", "warnings.")
 _TESTS = re.compile(r"test_.*|.*_test|conftest|tests")
+_RUNS = re.compile(
+    r"_?(?:main|run|cli|app|fit|train|evaluate|benchmark|demo)"
+    r"|_?(?:train_and|run|main|benchmark)_\w+|\w+_loop|test[A-Z]\w*"
+)
+"""Names of functions that are there to be run: they loop over data, print and save."""
+_LOOPS = re.compile(
+    r"\b(?:for\b.+\bin\b.*(?:epoch|step|iteration|loader|batches|dataset|tqdm|trange)|while\s+True)"
+)
+"""The head of a loop over training steps or data."""
 
 
 def worth_proposing(
@@ -25,11 +31,11 @@ def worth_proposing(
 ) -> Iterator[tuple[ModuleChunk, Function]]:
     """Yield the functions that use JAX and have no example inputs, at most `MOST`.
 
-    Tests, `main`, methods and nested functions are none of them, nor are functions of scripts:
-    nobody asked to run these.
+    Functions that are there to be run are none of them, such as tests, `main` and training loops;
+    nor are special methods other than `__call__`.
     """
     module = document.module
-    if _TESTS.fullmatch(PurePath(document.path).stem) or any(map(_acts, module.chunks)):
+    if _TESTS.fullmatch(PurePath(document.path).stem):
         return
     jax_use = JaxUse.of(module)
     if jax_use.uses is None:
@@ -39,9 +45,9 @@ def worth_proposing(
     for chunk, function in module.functions:
         if (chunk.first_line, function.qualname) in having or function.refused:
             continue
-        if function.kind != "function" or not Signature(function).required:
+        if not Signature(function).required or not jax_use.by(chunk, function):
             continue
-        if not jax_use.by(chunk, function):
+        if _is_run(chunk, function):
             continue
         yield chunk, function
         count += 1
@@ -49,15 +55,12 @@ def worth_proposing(
             return
 
 
-def _acts(chunk: ModuleChunk) -> bool:
-    """Return whether a statement at the top level does something, as those of scripts do."""
-    if chunk.broken is not None:
-        return False
-    for statement in tree_of(chunk.text).body:
-        match statement:
-            case ast.Expr(value=ast.Call(func=function)):
-                if not ast.unparse(function).startswith(_CONFIGURES):
-                    return True
-            case ast.For() | ast.While() | ast.With() | ast.Delete():
-                return True
-    return False
+def _is_run(chunk: ModuleChunk, function: Function) -> bool:
+    """Return whether a function is there to be run, or is called by Python itself."""
+    name = function.qualname.rpartition(".")[2]
+    if name.startswith("__") and name != "__call__":
+        return True
+    if _RUNS.fullmatch(name):
+        return True
+    lines = chunk.text.split("\n")[function.body_start.line : function.range.end.line + 1]
+    return any(_LOOPS.search(line) for line in lines)

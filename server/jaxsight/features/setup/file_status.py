@@ -61,6 +61,7 @@ class FileStatuses:
             reasons.detail,
             reasons.using_jax,
             reasons.shown,
+            sum(subject.is_proposed for subject in subjects),
         )
 
     async def _problem(self, document: Document, target: Target) -> tuple[TargetProblem, str]:

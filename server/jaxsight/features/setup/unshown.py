@@ -1,4 +1,7 @@
-"""Why functions that use JAX show nothing: no example inputs, missing modules, errors."""
+"""Why functions that use JAX show nothing: no example inputs, missing modules, errors.
+
+Missing modules are named also where all functions are shown: placeholders stand in for them.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ class Unshown:
     using_jax: int = 0
     shown: int = 0
     why: str = ""
-    """A clause; empty if all are shown."""
+    """A clause; empty if all are shown and no module is missing."""
     detail: str = ""
     """The same in whole sentences."""
 
@@ -56,8 +59,6 @@ async def unshown(engine: Engine, document: Document) -> Unshown | None:
     views = await engine.traces.known_views(document)
     hidden = _hidden(using, views)
     shown = len(using) - len(hidden)
-    if not hidden:
-        return Unshown(len(using), shown)
     missing = await tracer_requests.missing_modules(
         engine.projects.of(document.path), document.path, module
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from jaxsight.features.assumptions import figures
 from jaxsight.features.kernels import modules
 from jaxsight.features.kernels.collectives import SIGN, collective_text
 from jaxsight.features.kernels.sentence import sentence
@@ -49,11 +50,12 @@ def _listed(kernels: Kernels, title: str) -> Shown:
 
     Successive kernels of one function or module have a comment with their figures before them.
     """
-    lines = [f"{kernels.view.subject.name}: {headline(kernels.compiled, kernels.target)}"]
+    view = kernels.view
+    headed = f"{view.subject.name}: {headline(kernels.compiled, kernels.target)}"
+    lines = [f"{headed}{figures(view)}"]
     lines += [origin(kernels.compiled, kernels.target), *memory_lines(kernels), ""]
     links: list[Linked] = []
     sections = modules.runs(kernels)
-    view = kernels.view
     for section in sections:
         if len(sections) > 1:
             name = modules.title(section, view.subject.name)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from jaxsight.features.assumptions import header
 from jaxsight.features.findings import failures
 from jaxsight.features.model import Shown
-from jaxsight.features.named_function import compiled_function, traced_function
+from jaxsight.features.named_function import compiled_function, question_of, traced_function
 from jaxsight.features.stale_marks import marked
 from jaxsight.features.virtual_documents import kernels
 from jaxsight.features.virtual_documents.sourcerized import source
@@ -34,7 +35,19 @@ async def show(engine: Engine, path: str, function: str, what: str | SourceOptio
             says which.
     """
     shown = await current(engine, path, function, what)
-    return marked(shown, "//" if what in (STABLEHLO, kernels.HLO, kernels.HLO_METADATA) else "#")
+    assumed = await _assumed(engine, path, function)
+    comment = "//" if what in (STABLEHLO, kernels.HLO, kernels.HLO_METADATA) else "#"
+    return marked(shown, comment, assumed)
+
+
+async def _assumed(engine: Engine, path: str, function: str) -> str:
+    """Return the inputs of a function that are assumed, with their sizes; empty without any."""
+    question = await question_of(engine, path, function)
+    if not question.set.assumed:
+        return ""
+    answer = engine.traces.cache.known(question)
+    explored = engine.sizes.known(answer) if answer is not None else None
+    return header(question, explored.names if explored is not None else None)
 
 
 async def current(engine: Engine, path: str, function: str, what: str | SourceOptions) -> Shown:

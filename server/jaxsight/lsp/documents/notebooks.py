@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 
 from lsprotocol import types
 
-from jaxsight.lsp.documents.magics import without_magics
 from jaxsight.lsp.documents.position_encoding import Units
 from jaxsight.lsp.documents.text import Document, View
 from jaxsight.lsp.documents.uris import uri_key
+from jaxsight.text.magics import without_magics
 
 
 class Notebook:

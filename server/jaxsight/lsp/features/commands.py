@@ -21,6 +21,8 @@ from jaxsight.lsp.documents.virtual_uris import KINDS, VIEW, VirtualDocument
 from jaxsight.lsp.features.code_actions import workspace_edit
 from jaxsight.lsp.features.repros import CHECKS, Answer, Repros
 from jaxsight.lsp.features.targets import CHOOSE_TARGET, INSTALL_TARGET, Targets
+from jaxsight.lsp.features.until_seen import RUN_UNTIL_SEEN, UntilSeen
+from jaxsight.lsp.features.until_seen import Answer as Run
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments, explained
 from jaxsight.lsp.notifications.statuses import Statuses
 from jaxsight.lsp.transport.protocol import JaxsightProtocol
@@ -54,6 +56,7 @@ class Commands:
         self._virtual_documents = virtual_documents
         self._statuses = statuses
         self._repros = Repros(context, virtual_documents)
+        self._until_seen = UntilSeen(context)
         self._targets = Targets(context)
 
     def register(self) -> None:
@@ -69,6 +72,7 @@ class Commands:
             KEEP_PROPOSED: self._keep_proposed,
             EXTRACT_REPRO: self._extract_repro,
             REDUCE_REPRO: self._reduce_repro,
+            RUN_UNTIL_SEEN: self._run_until_seen,
             TRUST: self._trust,
             INFO: self._info,
         }
@@ -233,6 +237,19 @@ class Commands:
                 return await self._repros.reduce(self._path(file), function)
             case _:
                 raise JsonRpcInvalidParams(f"{REDUCE_REPRO} takes a file and a function")
+
+    async def _run_until_seen(self, arguments: tuple[object, ...]) -> Run:
+        """Run a program until a file's functions were called (`jaxsight.runUntilSeen FILE`).
+
+        The user is asked first, because a link in a text may run the command. Returns the functions
+        that were seen and that are missing; null if the user does not agree, and at once for
+        clients that do not know jaxsight.
+        """
+        match arguments:
+            case (str(file),):
+                return await self._until_seen.run(self._path(file))
+            case _:
+                raise JsonRpcInvalidParams(f"{RUN_UNTIL_SEEN} takes a file")
 
     async def _trust(self, arguments: tuple[object, ...]) -> None:
         """Ask again for pending decisions of one folder or of all (`jaxsight.trust [FOLDER]`).

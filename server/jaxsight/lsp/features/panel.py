@@ -104,6 +104,7 @@ async def _panel(context: Context, panel: Panel) -> Json:
         "target": panel.target,
         "targets": targets,
         "stale": panel.stale,
+        "assumed": panel.assumed,
         "trouble": panel.trouble,
         "documents": documents,
         "drawn": _drawn(context, panel, panel.drawn) if panel.drawn is not None else None,
@@ -121,7 +122,7 @@ def _location(context: Context, path: str, range: Range | None) -> Json | None:
 def _drawn(context: Context, panel: Panel, drawn: Drawn) -> Json:
     graph = drawn.compiled.graph
     described = iter(drawn.collectives)
-    above = len(caveats.comment_lines(panel.caveats, "hlo")) + panel.stale
+    above = len(caveats.comment_lines(panel.caveats, "hlo")) + panel.stale + bool(panel.assumed)
     return {
         **_figures(drawn.compiled),
         "headline": " · ".join([drawn.headline, *caveats.marks(panel.caveats)]),

@@ -64,6 +64,7 @@ class Statuses:
                 "why": notice(status.why),
                 "whyDetail": notice(status.why_detail),
                 "usingJax": status.using_jax,
+                "assumed": status.assumed,
                 "shown": status.shown,
             }
             self._context.notify(FILE, params)

@@ -24,7 +24,7 @@ from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import Choices
 from jaxsight.queries.documents import Document, Subject
-from jaxsight.queries.dry_runs.labels import label
+from jaxsight.queries.dry_runs.labels import label, run_label
 from jaxsight.queries.dry_runs.project_files import ProjectFiles
 from jaxsight.queries.long_work import Aside
 from jaxsight.queries.memory import Memory
@@ -32,7 +32,7 @@ from jaxsight.queries.open_documents import Observed, OpenDocuments
 from jaxsight.queries.traces.query import module_meaning, run_of
 from jaxsight.source.functions import Function
 from jaxsight.source.module import ModuleChunk
-from jaxsight.wire.messages.inputs import DryCall, EntryPoint
+from jaxsight.wire.messages.inputs import RUN, DryCall, EntryPoint
 from jaxsight.wire.messages.replies import CallSeen, Cancelled, DryCalls, Traced
 from jaxsight.wire.messages.requests import NEW, DryRun, Trace
 from jaxsight.workers.request_queue import Priority
@@ -56,7 +56,7 @@ _OBSERVED = frozenset({"recorded", "module"})
 _ARRAY = re.compile(r"[\w>]\[")
 """An array's type in a text, in contrast to a list."""
 _LOOP = re.compile(r"^[ \t]*(?:async )?(?:for|while)\b", re.MULTILINE)
-_MAKES = frozenset({"__init__", "setup", "__post_init__"})
+_MAKES = frozenset({"setup", "__post_init__"})
 """Methods that are not looked for: they are called with what is no array."""
 
 _Batch = tuple[EntryPoint, ...]
@@ -217,6 +217,8 @@ class DryRuns:
         path, module = document.path, document.module
         project = self._projects.of(path)
         lacking = self._lacking(document)
+        if any(lacking.values()) and project.held_back:
+            project.ask_consent()
         if (
             not any(lacking.values())
             or project.held_back
@@ -382,10 +384,28 @@ class DryRuns:
                 dry_call=None if is_written else dry_call,
                 is_better=call.function in failing,
             )
+        for name, entry in self._ran(document, found):
+            if (document.path, name) not in sets:
+                run = OutsideSet(
+                    "program", run_label(document, entry), "", True, dry_call=DryCall(entry, RUN)
+                )
+                sets[document.path, name] = {RUN: run}
         return {
             key: tuple(sorted(calls.values(), key=lambda s: (key[1], s.label) in found.failed))
             for key, calls in sets.items()
         }
+
+    def _ran(self, document: Document, found: _Found) -> Iterator[tuple[str, EntryPoint]]:
+        """Yield the functions without inputs that ran in a program, with the first one."""
+        subjects = self._documents.subjects(document)
+        having = {s.name for s in subjects if s.examples.source not in _WEAKER}
+        plain = {f.qualname for _, f in document.module.functions if f.kind == "function"}
+        seen: set[str] = set()
+        for batch, reply in found.replies.items():
+            for name, number in reply.ran if reply is not None else ():
+                if name in plain - having - seen and 0 <= number < len(batch):
+                    seen.add(name)
+                    yield name, batch[number]
 
     def _publish(self, path: str, sets: Observed) -> bool:
         """Give a document's functions their example sets; return whether these are others."""

@@ -1,4 +1,4 @@
-"""The proposed example inputs of a session: each function is tried once, one after another.
+"""The proposed example inputs of a session: each function is tried once for each of its meanings.
 
 What infers and tries them is imported with the first one: the first shapes do not wait for it.
 """
@@ -6,45 +6,58 @@ What infers and tries them is imported with the first one: the first shapes do n
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import functools
+import hashlib
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from jaxsight.examples import OutsideSet
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.documents import Document
+from jaxsight.queries.dry_runs.dry_runs import PartialCall
+from jaxsight.queries.long_work import Aside
 from jaxsight.queries.memory import Memory
+from jaxsight.queries.open_documents import OpenDocuments
+from jaxsight.queries.proposals.bench import ProjectBench
 from jaxsight.queries.sandbox import Sandbox
+from jaxsight.queries.traces.located_answer import Answer
+from jaxsight.queries.traces.query import Question
 from jaxsight.source.functions import Function
 from jaxsight.source.module import ModuleChunk
+from jaxsight.source.slicing.slices import slice_for
 
 if TYPE_CHECKING:
     from jaxsight.queries.proposals.trying import Outcome
 
 _TRYING = "jaxsight.queries.proposals.trying"
-LABEL = "proposed inputs"
-"""The name of a proposed example set, for people."""
+_Key = tuple[str, str, str]
+"""A file, a function, and a digest of what they mean."""
 
 
 class Proposals:
     """Tries proposals in a sandbox of each project, and keeps the outcomes."""
 
     def __init__(
-        self, projects: Projects, documents: Mapping[str, Document], memory: Memory
+        self,
+        projects: Projects,
+        documents: OpenDocuments,
+        memory: Memory,
+        aside: Aside,
     ) -> None:
+        self._aside = aside
         self._projects = projects
         self._documents = documents
         self._memory = memory
         self._sandboxes: dict[str, Sandbox] = {}
-        self._running: dict[tuple[str, str, str], asyncio.Task[Outcome | None]] = {}
+        self._benches: dict[str, ProjectBench] = {}
+        self._running: dict[_Key, asyncio.Task[Outcome | None]] = {}
         self._turn = asyncio.Lock()
         self._watched: set[str] = set()
 
     def watch(self, path: str) -> bool:
         """Note that an editor shows lenses of a file; return whether that is new."""
-        is_new = path not in self._watched and path in self._documents
+        is_new = path not in self._watched and path in self._documents.by_path
         if is_new:
             self._watched.add(path)
         return is_new
@@ -57,25 +70,48 @@ class Proposals:
         """Drop what is known of a document."""
         self._watched.discard(path)
 
-    def known(self, document: Document, chunk: ModuleChunk, function: Function) -> Outcome | None:
-        """Return the outcome for a function that was tried."""
-        return self._memory.proposals.get((document.path, function.qualname, chunk.id))
+    async def known(
+        self, document: Document, chunk: ModuleChunk, function: Function
+    ) -> Outcome | None:
+        """Return the outcome for a function that was tried, as it and what it uses are now."""
+        return self._memory.proposals.get(await self._key(document, chunk, function))
+
+    async def _key(
+        self,
+        document: Document,
+        chunk: ModuleChunk,
+        function: Function,
+        partial: PartialCall | None = None,
+    ) -> _Key:
+        """Return what an outcome depends on: the statements that a trace needs, and docstrings."""
+        module = document.module
+        name = function.qualname.partition(".")[0]
+        slicing = functools.partial(slice_for, module, [name], chunk, keep_all=document.looked_into)
+        needed = await self._aside.judge(module, slicing)
+        described = (needed.key, function.docstring, function.class_docstring, partial)
+        digest = hashlib.blake2b(repr(described).encode("utf-8", "surrogatepass"), digest_size=16)
+        return document.path, function.qualname, digest.hexdigest()
 
     async def outcome(
-        self, document: Document, chunk: ModuleChunk, function: Function
+        self,
+        document: Document,
+        chunk: ModuleChunk,
+        function: Function,
+        partial: PartialCall | None = None,
     ) -> Outcome | None:
         """Return the outcome for a function; it is tried if it was not yet.
 
+        With a call of the function, the arguments that it lacks are proposed.
         Returns `None` if the function's text cannot be read, or if its code may not run.
         """
-        if (known := self.known(document, chunk, function)) is not None:
+        key = await self._key(document, chunk, function, partial)
+        if (known := self._memory.proposals.get(key)) is not None:
             return known
         if self._projects.of(document.path).held_back:
             return None
-        key = document.path, function.qualname, chunk.id
         task = self._running.get(key)
         if task is None:
-            task = asyncio.create_task(self._try(document, chunk, function))
+            task = asyncio.create_task(self._try(key, document, chunk, function, partial))
             self._running[key] = task
             task.add_done_callback(lambda _: self._running.pop(key, None))
         return await asyncio.shield(task)
@@ -94,21 +130,44 @@ class Proposals:
         self._sandboxes.clear()
 
     async def _try(
-        self, document: Document, chunk: ModuleChunk, function: Function
+        self,
+        key: _Key,
+        document: Document,
+        chunk: ModuleChunk,
+        function: Function,
+        partial: PartialCall | None,
     ) -> Outcome | None:
         async with self._turn:
             trying = await asyncio.to_thread(import_module, _TRYING)
-            sandbox = await self._sandbox(self._projects.of(document.path))
-            try:
-                outcome: Outcome | None = await trying.outcome_of(
-                    document, chunk, function, sandbox
-                )
-            finally:
-                sandbox.rest()
-        if outcome is not None and document.path in self._documents:
-            key = document.path, function.qualname, chunk.id
+            project = self._projects.of(document.path)
+            bench = self._bench(project)
+            attempt = functools.partial(trying.outcome_of, document, chunk, function)
+            if partial is None and (bench.has_died or self._has_written(document)):
+                sandbox = await self._sandbox(project)
+                try:
+                    outcome: Outcome | None = await attempt(sandbox)
+                finally:
+                    sandbox.rest()
+            else:
+                outcome = await attempt(bench, partial=partial)
+        if outcome is not None and document.path in self._documents.by_path:
             self._memory.proposals.put(key, outcome)
         return outcome
+
+    def traced(self, project: Project, question: Question) -> Answer | None:
+        """Return the project's trace that answers a question, if a proposal was tried with it."""
+        return self._bench(project).traced.get(question.key)
+
+    def _bench(self, project: Project) -> ProjectBench:
+        bench = self._benches.get(project.root)
+        if bench is None or bench.project is not project:
+            bench = self._benches[project.root] = ProjectBench(project)
+        return bench
+
+    def _has_written(self, document: Document) -> bool:
+        """Return whether somebody wrote inputs of a function, whose shapes they wait for."""
+        subjects = self._documents.subjects(document)
+        return any(subject.examples.sets and subject.examples.are_written for subject in subjects)
 
     async def _sandbox(self, project: Project) -> Sandbox:
         sandbox = self._sandboxes.get(project.root)
@@ -119,9 +178,13 @@ class Proposals:
         return sandbox
 
 
-def show(document: Document, function: str, text: str) -> None:
-    """Trace a function with proposed example inputs from now on; empty text ends that."""
-    proposed = {name: shown for name, shown in document.proposed.items() if name != function}
-    if text:
-        proposed[function] = OutsideSet("proposed", LABEL, text)
-    document.proposed = MappingProxyType(proposed)
+def show(document: Document, function: str, outcome: Outcome | None) -> None:
+    """Trace a function with the proposals that can be traced from now on; `None` ends that."""
+    proposed = {name: sets for name, sets in document.proposed.items() if name != function}
+    if outcome is not None and outcome.traced:
+        trying = import_module(_TRYING)  # there is an outcome
+        proposed[function] = tuple(
+            trying.outside_set(proposal, outcome.partial) for proposal in outcome.traced
+        )
+    if proposed != document.proposed:
+        document.proposed = MappingProxyType(proposed)

@@ -12,13 +12,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from jaxsight import examples
+from jaxsight.examples import OutsideSet
+from jaxsight.examples.proposals.errors import Wrong
 from jaxsight.examples.proposals.inference import Inferred, infer
 from jaxsight.examples.proposals.proposal import Proposal
 from jaxsight.examples.proposals.repair import alternatives, enriched, repaired, variants
 from jaxsight.examples.proposals.sources import Library
-from jaxsight.examples.proposals.wrong import Wrong
+from jaxsight.projects.project import Project
 from jaxsight.queries.documents import Document, Subject
-from jaxsight.queries.sandbox import Sandbox
+from jaxsight.queries.dry_runs.dry_runs import PartialCall
+from jaxsight.queries.proposals.bench import Bench
 from jaxsight.queries.traces.query import Question, ask
 from jaxsight.rules.failure_text import first_sentence
 from jaxsight.source.functions import Function
@@ -27,6 +30,9 @@ from jaxsight.source.statements import tree_of
 from jaxsight.wire.messages.replies import Failed, Traced
 from jaxsight.wire.observations import Failure
 from jaxsight.wire.spans import Span
+
+LABEL = "assumed inputs"
+"""The name of a proposed example set, for people."""
 
 MOST_TRIED = 12
 """Proposals of one function that are tried."""
@@ -53,6 +59,8 @@ class Outcome:
     """No equation of the traced proposals depends on an input."""
     is_first: bool = False
     """The first proposal that was tried is the first of `traced`."""
+    partial: PartialCall | None = None
+    """The call whose unknown arguments are proposed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,28 +73,62 @@ class _Try:
 
 
 def subject_with(
-    document: Document, chunk: ModuleChunk, function: Function, proposal: Proposal, sandbox: Sandbox
+    chunk: ModuleChunk,
+    function: Function,
+    proposal: Proposal,
+    project: Project,
+    partial: PartialCall | None = None,
 ) -> Subject:
-    """Return a function with proposed example inputs."""
-    outside = sandbox.project.outside
-    proposed = examples.of(function, sizes=outside.sizes, project=proposal.text, mesh=outside.mesh)
+    """Return a function with proposed example inputs, of a call only the unknown ones."""
+    outside = project.outside
+    calls = (outside_set(proposal, partial),) if partial is not None else ()
+    text = proposal.text if partial is None else None
+    proposed = examples.of(
+        function, sizes=outside.sizes, project=text, mesh=outside.mesh, outside=calls
+    )
     return Subject(chunk, function, proposed)
+
+
+def outside_set(proposal: Proposal, partial: PartialCall | None = None) -> OutsideSet:
+    """Return a proposal as an example set, of a call only its unknown arguments."""
+    if partial is None:
+        return OutsideSet("proposed", LABEL, proposal.text)
+    unknown = {name: g for name, g in proposal.examples.items() if name in partial.unknown}
+    text = replace(proposal, examples=unknown).text
+    return OutsideSet("proposed", partial.label, text, dry_call=partial.dry_call)
 
 
 async def outcome_of(
     document: Document,
     chunk: ModuleChunk,
     function: Function,
-    sandbox: Sandbox,
+    bench: Bench,
     most: int = MOST_TRIED,
+    partial: PartialCall | None = None,
 ) -> Outcome | None:
-    """Return the proposals of a function that were traced; `None` if it cannot be read."""
-    library = Library(document.path, sandbox.project.environment)
-    inferred = await asyncio.to_thread(infer, document.module, chunk, function, library)
+    """Return the proposals of a function that were traced; `None` if it cannot be read.
+
+    Args:
+        document: the document.
+        chunk: the function's chunk.
+        function: the function.
+        bench: where they are traced.
+        most: how many are tried.
+        partial: a call of the function whose unknown arguments are proposed.
+    """
+    library = Library(document.path, bench.project.environment)
+    known = {name: _as_example(text) for name, text in partial.known} if partial else {}
+    inferred = await asyncio.to_thread(infer, document.module, chunk, function, library, known)
     if inferred is None:
         return None
-    search = _Search(document, chunk, function, sandbox, inferred)
+    search = _Search(document, chunk, function, bench, inferred, partial)
     return await search.run(most)
+
+
+def _as_example(shown: str) -> str:
+    """Return a shown argument as an example: its type, or the name of its class."""
+    name, bracket, _ = shown.partition("(")
+    return name if bracket and name.isidentifier() else shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +156,13 @@ class _Search:
         document: Document,
         chunk: ModuleChunk,
         function: Function,
-        sandbox: Sandbox,
+        bench: Bench,
         inferred: Inferred,
+        partial: PartialCall | None = None,
     ) -> None:
         self.document, self.chunk, self.function = document, chunk, function
-        self.sandbox = sandbox
+        self.bench = bench
+        self.partial = partial
         self.inferred = inferred
         self.tries: list[_Try] = []
         self.is_slow = False
@@ -176,6 +220,8 @@ class _Search:
 
     def _is_new(self, proposal: Proposal) -> bool:
         text = proposal.title
+        if self.partial is not None:
+            text = outside_set(proposal, self.partial).text
         if text in self._seen:
             return False
         self._seen.add(text)
@@ -194,6 +240,7 @@ class _Search:
             len(self.tries),
             trivial and bool(good),
             bool(good) and good[0] is first,
+            self.partial,
         )
 
     async def _try(self, proposal: Proposal) -> _Try | None:
@@ -203,7 +250,7 @@ class _Search:
             return _Try(proposal, traced=False, reason=question)
         patience = _PATIENCE if self.tries else _FIRST_PATIENCE
         try:
-            answer = await asyncio.wait_for(self.sandbox.trace(question), patience)
+            answer = await asyncio.wait_for(self.bench.trace(question), patience)
         except TimeoutError:
             self.is_slow = True
             return _Try(proposal, traced=False, reason=f"tracing took over {patience:.0f} s")
@@ -214,7 +261,7 @@ class _Search:
             return await self._try(proposal)
         match answer.reply:
             case Traced():
-                outlined = await self.sandbox.outline(answer)
+                outlined = await self.bench.outline(answer)
                 body = outlined.program.body if outlined is not None else None
                 inputs = set(body.inputs) if body is not None else set()
                 used = body is not None and any(inputs & {*s.operands} for s in body.steps)
@@ -226,12 +273,12 @@ class _Search:
 
     async def sandbox_question(self, proposal: Proposal) -> Question | str:
         """Return the question about a proposal, or why there is none."""
-        subject = subject_with(self.document, self.chunk, self.function, proposal, self.sandbox)
+        project = self.bench.project
+        subject = subject_with(self.chunk, self.function, proposal, project, self.partial)
         sets = subject.examples.sets
         if not sets:
             problems = subject.examples.problems
             return problems[0].message if problems else "no example inputs"
-        project = self.sandbox.project
         asking = functools.partial(
             ask,
             self.document,

@@ -6,6 +6,7 @@ import asyncio
 import time
 from dataclasses import dataclass, replace
 
+from jaxsight.examples.assumed_sizes import with_assumed_names
 from jaxsight.examples.resizing import SizedInputs, has_numbers, sized_inputs
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
@@ -79,7 +80,9 @@ class SizeExplorer:
         seconds = sum(seconds for _, seconds in first.seconds)
         tracing = _Tracing(self._projects.of(question.path), answer, seconds)
         explored = await explore(inputs, by_number, first, tracing.trace)
-        explored = replace(explored, names=with_declared(explored.names, inputs, first))
+        assumed = by_number if inputs.is_assumed else None
+        used = explored.names.inputs or assumed or inputs
+        explored = replace(explored, names=with_declared(explored.names, used, first))
         self._seconds[_unit(question)] = time.monotonic() - began
         self._memory.sizes.put((question.unit, answer.key), explored)
         return explored
@@ -158,6 +161,11 @@ def inputs_of(question: Question) -> tuple[SizedInputs, SizedInputs | None]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         unpacked = ()
     inputs = sized_inputs(question.set, subject.function, unpacked)
+    if question.set.assumed:
+        return (
+            with_assumed_names(inputs, subject.function),
+            with_assumed_names(inputs, subject.function, by_number=True),
+        )
     if not has_numbers(inputs):
         return inputs, None
     return inputs, sized_inputs(question.set, subject.function, unpacked, by_number=True)

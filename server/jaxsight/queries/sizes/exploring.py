@@ -9,12 +9,21 @@ remains, or it needs the relation, and the formulas are equal for it.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jaxsight.examples.resizing import SizedInputs
 from jaxsight.queries.sizes import samples
 from jaxsight.queries.sizes.formulas import explanations
-from jaxsight.queries.sizes.naming import SizeNames, chooser, dimensions, names_of
+from jaxsight.queries.sizes.naming import (
+    BLANK,
+    Choose,
+    SizeNames,
+    blanked,
+    chooser,
+    dimensions,
+    named_program,
+    names_of,
+)
 from jaxsight.queries.sizes.samples import Divides, Multiple, Ordered, Relation
 from jaxsight.wire.messages.replies import Failed, Traced
 
@@ -107,20 +116,27 @@ async def _explored(
     search: _Search, inputs: SizedInputs, by_number: SizedInputs | None, first: Traced
 ) -> Explored:
     if not inputs.sizes:
-        return Explored()
+        return Explored(_without_sizes(inputs, first))
     for one, most in ((inputs, 2 if by_number is not None else 99), (by_number, 99)):
         if one is None:
             continue
         for kept in samples.levels(one.sizes)[:most]:
             if await _both(search, one, kept, ()):
                 return await _named(search, one, first, kept, ())
+    if inputs.is_assumed and by_number is not None:
+        inputs = by_number
     singles = [name for name, size in inputs.sizes.items() if size <= 1]
     tries = [tuple(singles)] if singles else []
+    tries += [(name,) for name in inputs.sizes if name not in singles]
+    if inputs.guessed:
+        tries.append(tuple(name for name in inputs.sizes if name in inputs.guessed))
     fixed: FixedSize | None = None
-    for names in (*tries, *((name,) for name in inputs.sizes if name not in singles)):
+    for names in tries:
         for kept in _some_levels(inputs.sizes):
             if not await _both(search, inputs, kept, names):
                 continue
+            if inputs.is_assumed and not await _are_needed(search, inputs, names):
+                inputs = replace(inputs, is_covered=False)
             if names != tuple(singles) and inputs.is_all_named and len(names) == 1:
                 fixed = await _fixed(search, inputs, names[0])
             explored = await _named(search, inputs, first, kept, names)
@@ -128,6 +144,11 @@ async def _explored(
     if len(inputs.sizes) == 1 and inputs.is_all_named:
         fixed = await _fixed(search, inputs, *inputs.sizes)
     return Explored(fixed=fixed, traces=search.count)
+
+
+def _without_sizes(inputs: SizedInputs, first: Traced) -> SizeNames:
+    """Return the types of assumed inputs without sizes: all that are shown are the code's own."""
+    return _assumed_names([first], lambda _: "", inputs) if inputs.is_assumed else SizeNames()
 
 
 def _some_levels(sizes: Sizes) -> Iterator[tuple[Relation, ...]]:
@@ -208,9 +229,35 @@ async def _named(
         if all(relation.holds(sizes) for relation in needed)
     ]
     choose = chooser(names, [original, *search.samples], related, divides=confirmed)
-    written = names_of([first, *search.traces], choose)
+    traces = [first, *search.traces]
+    written = (
+        _assumed_names(traces, choose, inputs) if inputs.is_assumed else (names_of(traces, choose))
+    )
     shown = tuple((name, original[name]) for name in names)
     return Explored(written, shown, traces=search.count)
+
+
+def _assumed_names(traces: Sequence[Traced], choose: Choose, inputs: SizedInputs) -> SizeNames:
+    """Return types without numbers that follow from assumed sizes: formulas, or blanks."""
+
+    def unless_assumed(numbers: Sequence[int]) -> str:
+        is_static = inputs.is_covered and len(set(numbers)) == 1
+        return choose(numbers) or (str(numbers[0]) if is_static else BLANK)
+
+    names = names_of(traces, unless_assumed, blanked)
+    jaxpr = named_program([trace.jaxpr for trace in traces], unless_assumed)
+    return replace(names, jaxpr=jaxpr if inputs.is_covered else "", inputs=inputs)
+
+
+async def _are_needed(search: _Search, inputs: SizedInputs, names: Sequence[str]) -> bool:
+    """Return whether a function fails with other sizes than the given ones, one at a time."""
+    for name in names:
+        for factor in (2, 3, 4):
+            search.count += 1
+            sizes = {**inputs.sizes, name: factor * inputs.sizes[name]}
+            if isinstance(await search.trace(inputs, sizes), Traced):
+                return False
+    return True
 
 
 def _broken(

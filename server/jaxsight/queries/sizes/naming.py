@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jaxsight.examples.notation.sizes import Sizes
 from jaxsight.examples.notation.values import Node, arrays_of, show_size
@@ -28,6 +28,9 @@ _STRING = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 _LEAST_DISTINCT = 3
 """Different numbers that a formula of more than a name has to explain: its constants fit two."""
 
+BLANK = "_"
+"""A dimension that follows from assumed sizes in an unknown way."""
+
 Choose = Callable[[Sequence[int]], str]
 """Returns the formula of a dimension, given its number in each trace; empty if it has none."""
 
@@ -41,6 +44,10 @@ class SizeNames:
     parameters: dict[str, str] = field(default_factory=dict)
     outputs: str = ""
     """The type of the result; empty if it has no names."""
+    jaxpr: str = ""
+    """The jaxpr with names of assumed sizes; empty if it has numbers that may follow from them."""
+    inputs: SizedInputs | None = None
+    """The assumed inputs with these names."""
 
     def __bool__(self) -> bool:
         return bool(self.values or self.parameters or self.outputs)
@@ -58,8 +65,18 @@ def dimensions(traces: Sequence[Traced]) -> frozenset[tuple[int, ...]]:
     return frozenset(numbers for numbers in dims if len(set(numbers)) > 1)
 
 
-def names_of(traces: Sequence[Traced], choose: Choose) -> SizeNames:
-    """Return the types of the first trace with the formulas that `choose` returns."""
+def names_of(
+    traces: Sequence[Traced], choose: Choose, unaligned: Callable[[str], str] | None = None
+) -> SizeNames:
+    """Return the types of the first trace with the formulas that `choose` returns.
+
+    Args:
+        traces: the first one with the given sizes, and others.
+        choose: the formula of a dimension.
+        unaligned: writes a type that the traces do not have in common. With it, all types are
+            returned, also those that stay as they are.
+    """
+    is_whole = unaligned is not None
     choose = functools.lru_cache(maxsize=None)(choose)
     first, *others = traces
     by_place = [
@@ -80,24 +97,27 @@ def names_of(traces: Sequence[Traced], choose: Choose) -> SizeNames:
             if bool(twin.more) != bool(observation.more):
                 break
             seen.append(_seen(other, twin))
-        if len(seen) < len(traces):
-            continue
         texts = [
-            named([one.text for one in ones], choose)
+            named([one.text for one in ones], choose, unaligned)
             for ones in zip(*seen, strict=True)
-            if len({_DIGITS.sub("", "›".join(one.inside)) for one in ones}) == 1
+            if len(seen) == len(traces)
+            and len({_DIGITS.sub("", "›".join(one.inside)) for one in ones}) == 1
         ]
-        if len(texts) == len(observation.values) and texts != [one.text for one in seen[0]]:
+        if len(texts) < len(observation.values) and unaligned is not None:
+            texts = [unaligned(one.text) for one in seen[0]]
+        is_new = is_whole or texts != [one.text for one in seen[0]]
+        if len(texts) == len(observation.values) and is_new:
             values[observation] = tuple(texts)
     parameters: dict[str, str] = {}
     for row in zip(*(trace.parameters for trace in traces), strict=False):
         name, text = row[0]
         if all(other == name for other, _ in row):
-            written = named([text for _, text in row], choose)
-            if written != text:
+            written = named([text for _, text in row], choose, unaligned)
+            if is_whole or written != text:
                 parameters[name] = written
-    outputs = named([trace.outputs for trace in traces], choose)
-    return SizeNames(values, parameters, outputs if outputs != first.outputs else "")
+    outputs = named([trace.outputs for trace in traces], choose, unaligned)
+    is_new = is_whole or outputs != first.outputs
+    return SizeNames(values, parameters, outputs if is_new else "")
 
 
 def with_declared(names: SizeNames, inputs: SizedInputs, first: Traced) -> SizeNames:
@@ -112,7 +132,13 @@ def with_declared(names: SizeNames, inputs: SizedInputs, first: Traced) -> SizeN
         if node is not None:
             written = parameters[name] = _as_declared(text, node, inputs)
             by_text.setdefault(text, set()).add(written)
-    known = dict(first.parameters) | parameters | names.parameters
+    shown = dict(first.parameters)
+    known = {name: text for name, text in parameters.items() if text != shown[name]}
+    known |= names.parameters
+    for argument in inputs.set.arguments:  # literals
+        parts = inputs.sources.get(argument.name)
+        if parts is not None and getattr(argument.spec, "literal", False):
+            known[argument.name] = "".join(parts)
     values = dict(names.values)
     for observation in first.observations:
         if observation.kind != "parameter" or observation in values:
@@ -123,12 +149,7 @@ def with_declared(names: SizeNames, inputs: SizedInputs, first: Traced) -> SizeN
             named_texts = tuple(min(written) for written in declared)
             if list(named_texts) != texts:
                 values[observation] = named_texts
-    shown = dict(first.parameters)
-    return SizeNames(
-        values,
-        {name: text for name, text in known.items() if text != shown.get(name)},
-        names.outputs,
-    )
+    return replace(names, values=values, parameters=known)
 
 
 def _as_declared(text: str, node: Node, inputs: SizedInputs) -> str:
@@ -153,26 +174,46 @@ def _as_declared(text: str, node: Node, inputs: SizedInputs) -> str:
     return "".join((*parts, text[end:]))
 
 
-def named(texts: Sequence[str], choose: Choose) -> str:
+def named(
+    texts: Sequence[str], choose: Choose, unaligned: Callable[[str], str] | None = None
+) -> str:
     """Return the first text with formulas in place of the dimensions that have one."""
     first = texts[0]
+    other = unaligned(first) if unaligned is not None else first
     masked = [_STRING.sub(lambda string: "'" * len(string[0]), text) for text in texts]
     # `[]` is a scalar's shape.
     if len({_NUMBER.sub("", _SHAPE.sub("[#]", text)) for text in masked}) > 1:
-        return first
+        return other
     shapes = [list(_SHAPE.finditer(text)) for text in masked]
     parts: list[str] = []
     end = 0
     for twins in zip(*shapes, strict=True):
         sizes = [[int(size[0]) for size in _SIZE.finditer(twin[1])] for twin in twins]
         if len({len(ones) for ones in sizes}) > 1:
-            return first
+            return other
         formulas = [choose(numbers) for numbers in zip(*sizes, strict=True)]
         replacing = iter(formulas)
         shape = _SIZE.sub(lambda size, r=replacing: next(r) or size[0], twins[0][1])  # type: ignore[misc]
         parts += [first[end : twins[0].start(1)], shape]
         end = twins[0].end(1)
     return "".join((*parts, first[end:]))
+
+
+def blanked(text: str) -> str:
+    """Return a type with `_` for each dimension."""
+    return _SHAPE.sub(lambda shape: f"[{_SIZE.sub(BLANK, shape[1])}]", text)
+
+
+def named_program(texts: Sequence[str], choose: Choose) -> str:
+    """Return the first of several jaxprs with formulas for numbers; empty if they do not align."""
+    parts = [_NUMBER.split(text) for text in texts]
+    if any(part != parts[0] for part in parts):
+        return ""
+    numbers = zip(*(map(int, _NUMBER.findall(text)) for text in texts), strict=True)
+    first, *rest = parts[0]
+    return first + "".join(
+        f"{choose(ones) or ones[0]}{part}" for ones, part in zip(numbers, rest, strict=True)
+    )
 
 
 def chooser(

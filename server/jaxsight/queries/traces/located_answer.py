@@ -17,7 +17,7 @@ from pathlib import PurePath
 
 from jaxsight.files.texts import Version
 from jaxsight.queries.documents import Subject
-from jaxsight.queries.sizes.naming import SizeNames
+from jaxsight.queries.sizes.naming import SizeNames, blanked
 from jaxsight.queries.traces.query import Question
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.relocate import relocate
@@ -125,6 +125,8 @@ class View:
                 self._now.setdefault(old.id, member)
             for member in now.slice.module_chunks:
                 self._now.setdefault(member.id, member)
+            if subject.chunk.id in self._now:
+                self._now[subject.chunk.id] = subject.chunk
         else:
             self._before = {chunk.id: chunk for chunk in traced.slice.module_chunks}
             self._shift = shift_between(traced.module.text, module.text)
@@ -203,7 +205,8 @@ class View:
         for reason, chunks in places.items():
             first, *others = sorted(chunks)
             more = f" and {count(len(others), 'other statement')}" if others else ""
-            caveats.append(Caveat(first, f"{quoted(chunks[first])}{more} {reason}"))
+            whose = "" if reason.startswith("`") else f"{quoted(chunks[first])}{more} "
+            caveats.append(Caveat(first, f"{whose}{reason}"))
         return tuple(sorted(dict.fromkeys(caveats), key=lambda caveat: caveat.range))
 
     @property
@@ -313,7 +316,37 @@ class View:
         return names or tuple(value.text for value in self.seen(observation))
 
     def seen(self, observation: Observation) -> tuple[Seen, ...]:
-        return tuple(self.answer.seen[i] for i in observation.values)
+        """Return the values of an observation; types with assumed sizes have no numbers."""
+        seen = tuple(self.answer.seen[i] for i in observation.values)
+        if not self.assumed:
+            return seen
+        names = self.size_names.values.get(observation)
+        texts = names or tuple(blanked(value.text) for value in seen)
+        return tuple(
+            replace(value, text=text, tree=None) for value, text in zip(seen, texts, strict=True)
+        )
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """The parameters whose inputs jaxsight assumed; sizes that follow from them are names."""
+        return self.answer.question.set.assumed
+
+    def shown(self, traced: Traced) -> Traced:
+        """Return a trace with the names of sizes, where they are known.
+
+        Of assumed inputs, it has no number that follows from them, and no figures of trees.
+        """
+        names = self.size_names
+        unknown = blanked if self.assumed else str
+        return replace(
+            traced,
+            parameters=tuple(
+                (p, names.parameters.get(p) or unknown(t)) for p, t in traced.parameters
+            ),
+            outputs=names.outputs or unknown(traced.outputs),
+            jaxpr=names.jaxpr if self.assumed else traced.jaxpr,
+            trees=() if self.assumed else traced.trees,
+        )
 
     def _places(self) -> Iterator[tuple[Range, Observation]]:
         for observation in self.answer.observations:

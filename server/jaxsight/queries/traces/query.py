@@ -85,7 +85,13 @@ def ask(
     mesh_names = _mesh_names(module) if chosen.needs_mesh else ()
     names = [subject.function.qualname.partition(".")[0], *chosen.expressions, *mesh_names]
     whole = document.looked_into or chosen.dry_call is not None
-    needed = slice_for(module, names, subject.chunk, keep_all=whole)
+    needed = slice_for(
+        module,
+        names,
+        subject.chunk,
+        keep_all=whole,
+        in_cells=document.path.endswith(_NOTEBOOK),
+    )
     if any(chunk.broken is not None and chunk.broken.too_large for chunk in needed.broken):
         return Unasked("it depends on code that is too large to be analyzed")
     if needed.broken:
@@ -109,12 +115,14 @@ def ask(
         mesh_source=chosen.mesh_source,
         mesh_names=mesh_names,
         devices=devices,
-        unasked=subject.examples.source in ("module", "program", "recorded", "proposed"),
+        unasked=bool(chosen.assumed)
+        or subject.examples.source in ("module", "program", "recorded"),
     )
     key = _key(environment, needed, trace, module)
     return Question(document.path, subject, chosen, module, needed, trace, key, needed.caveats)
 
 
+_NOTEBOOK = ".ipynb"
 _MESH = re.compile(r"mesh", re.IGNORECASE)
 _MAKES_MESH = re.compile(r"mesh\w*\(", re.IGNORECASE)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from jaxsight.files.texts import Texts, version_of_text
@@ -68,6 +68,13 @@ class TraceCache:
             return None
         self._keep(answer)
         return answer
+
+    def adopt(self, question: Question, answer: Answer) -> None:
+        """Take the answer to an equal question, about a function with inputs from elsewhere."""
+        if question.key == answer.question.key and self.is_current(answer):
+            adopted = replace(answer, question=question)
+            self._memory.answers.put(question.key, adopted)
+            self._keep(adopted)
 
     def is_current(self, answer: Answer) -> bool:
         """Return whether the files that an answer was made of, besides its own, are unchanged."""

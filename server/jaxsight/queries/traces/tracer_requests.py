@@ -55,7 +55,7 @@ async def missing_modules(project: Project, path: str, module: Module) -> tuple[
     imported = dict.fromkeys(
         package
         for chunk in module.chunks
-        if chunk.broken is None and chunk.name_effects.form.kind == "import"
+        if chunk.broken is None and chunk.text.startswith(("import ", "from "))
         for package in chunk.name_effects.packages
         if package != "."
     )

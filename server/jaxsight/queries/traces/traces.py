@@ -356,7 +356,8 @@ class Traces:
         """Give a view the names of sizes that are known, if the settings show them."""
         question = view.answer.question
         explored = self._memory.sizes.get((question.unit, view.answer.key))
-        wanted = self._projects.of(question.path).settings.inlay_hints.size_names
+        settings = self._projects.of(question.path).settings.inlay_hints
+        wanted = settings.size_names or bool(view.assumed)
         view.size_names = explored.names if explored is not None and wanted else SizeNames()
 
 

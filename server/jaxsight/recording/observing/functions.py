@@ -20,6 +20,9 @@ _SPECIAL = frozenset({"__init__", "__call__"})
 """Methods that Python calls by itself, and that are of use."""
 _MODULES = re.compile(r"[/\\](equinox[/\\]nn|flax[/\\]nnx[/\\]nn)[/\\]")
 """Files of libraries whose objects are arguments of users' functions: how they are built counts."""
+_NESTED = ".<locals>."
+_ENDINGS = (".py", ".ipynb")
+"""Of files of the project; the cells of a notebook are run by `notebook.py`."""
 _UNTRACED = (
     inspect.CO_GENERATOR
     | inspect.CO_COROUTINE
@@ -56,7 +59,7 @@ class ProjectFiles:
 
     def function(self, code: CodeType) -> ProjectFunction | None:
         """Return the function of the project that some code belongs to, if any."""
-        if code.co_flags & _UNTRACED or "<" in code.co_qualname:
+        if code.co_flags & _UNTRACED or "<" in code.co_qualname.replace(_NESTED, "."):
             return None
         if code.co_name.startswith("__") and code.co_name not in _SPECIAL:
             return None
@@ -76,16 +79,16 @@ class ProjectFiles:
         if path.startswith("<"):
             return ""
         real = os.path.realpath(path)
-        if not real.startswith(self.root + os.sep) or not real.endswith(".py"):
+        if not real.startswith(self.root + os.sep) or not real.endswith(_ENDINGS):
             return ""
         folder, name = os.path.split(real)
-        if not self._tests and (name == "conftest.py" or _is_test(name)):
+        if not self._tests and (name == "conftest.py" or is_test(name)):
             return ""
-        if not self._is_own(folder):
+        if not self.is_own(folder):
             return ""
         return Path(real).relative_to(self.root).as_posix()
 
-    def _is_own(self, folder: str) -> bool:
+    def is_own(self, folder: str) -> bool:
         """Return whether a folder is the root, or below it and no environment."""
         if folder == self.root:
             return True
@@ -96,12 +99,13 @@ class ProjectFiles:
                 name not in _LIBRARIES
                 and not name.startswith(".")
                 and not reading.is_file(Path(folder, "pyvenv.cfg"))
-                and self._is_own(above)
+                and self.is_own(above)
             )
         return known
 
 
-def _is_test(name: str) -> bool:
+def is_test(name: str) -> bool:
+    """Return whether a file has tests, by its name."""
     return name.startswith("test_") or name.endswith("_test.py")
 
 

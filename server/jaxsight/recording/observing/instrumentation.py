@@ -76,7 +76,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
     def get_code(self, fullname: str) -> CodeType:
         """Return the module's code."""
         path = self.get_filename(fullname)
-        return _compiled(self.get_data(path), path)
+        return compiled(self.get_data(path), path)
 
 
 def _restore(code: CodeType) -> None:
@@ -100,7 +100,8 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
             yield from _codes(constant)
 
 
-def _compiled(source: bytes, path: str, first: Sequence[ast.stmt] = ()) -> CodeType:
+def compiled(source: bytes, path: str, first: Sequence[ast.stmt] = ()) -> CodeType:
+    """Return the code of a module whose functions report; `first` are statements before all."""
     _sources[path] = source
     tree = ast.parse(source, path)
     for node in ast.walk(tree):
@@ -173,4 +174,4 @@ class _MainLoader(_Loader):
         sys.path_importer_cache.pop(path, None)
         # `python FILE` sets no spec; `multiprocessing` finds the program by that.
         no_spec = ast.parse("__spec__ = None; __package__ = None").body
-        return _compiled(self.get_data(path), path, no_spec)
+        return compiled(self.get_data(path), path, no_spec)

@@ -1,9 +1,9 @@
 """What a process observed, as lines of a file that only grows: a crash loses nothing.
 
 A line is a JSON list: `[0, file, function, text, is_traced, unwritten]` for a new call,
-`[1, number]` for one that is the same as an earlier one of the file, counted from 0, and
-`[2, message]` for an error of ours. The file is opened for each line, because a program may close
-any descriptor.
+`[1, number]` for one that is the same as an earlier one of the file, counted from 0, `[2, message]`
+for an error of ours, and `[3, file, function]` for the first call of a function without arrays. The
+file is opened for each line, because a program may close any descriptor.
 
 This module uses only the standard library.
 """
@@ -13,14 +13,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from jaxsight.files import reading
 from jaxsight.recording.observing.functions import ProjectFunction
 
-NEW, AGAIN, FAILED = 0, 1, 2
+NEW, AGAIN, FAILED, PLAIN = 0, 1, 2, 3
 LARGEST = 8 << 20
 """Maximum size of a file, in bytes."""
 _ENDING = ".calls"
@@ -37,6 +37,16 @@ class LoggedCall:
     is_traced: bool
     unwritten: tuple[tuple[str, str], ...]
     count: int = 1
+
+
+@dataclass(slots=True)
+class Logged:
+    """What all processes of a run logged."""
+
+    calls: list[LoggedCall] = field(default_factory=list)
+    plain: dict[tuple[str, str], None] = field(default_factory=dict)
+    """Files and functions that were called without arrays."""
+    errors: dict[str, None] = field(default_factory=dict)
 
 
 class Log:
@@ -71,6 +81,10 @@ class Log:
         """Append that a call was observed again."""
         self._append([AGAIN, number])
 
+    def plain(self, function: ProjectFunction) -> None:
+        """Append that a function was called without arrays."""
+        self._append([PLAIN, function.file, function.name])
+
     def failed(self, message: str) -> None:
         """Append that a call could not be looked at."""
         self._append([FAILED, message[:_LONGEST]])
@@ -94,19 +108,16 @@ class Log:
         return True
 
 
-def read(folder: Path) -> tuple[list[LoggedCall], list[str]]:
-    """Return the calls and the errors of all processes that logged into a folder."""
-    calls: list[LoggedCall] = []
-    errors: dict[str, None] = {}
+def read(folder: Path) -> Logged:
+    """Return what all processes logged into a folder."""
+    logged = Logged()
     for path in reading.below(folder, f"*{_ENDING}"):
         try:
             text = reading.text(path, LARGEST, strict=False)
         except reading.UnreadableError:
             continue
-        own, failed = _read(text)
-        calls += own
-        errors |= dict.fromkeys(failed)
-    return calls, list(errors)
+        _read(text, logged)
+    return logged
 
 
 def size(folder: Path) -> int:
@@ -114,22 +125,21 @@ def size(folder: Path) -> int:
     return sum(path.stat().st_size for path in reading.below(folder, f"*{_ENDING}"))
 
 
-def _read(text: str) -> tuple[list[LoggedCall], list[str]]:
-    calls: list[LoggedCall] = []
-    errors: list[str] = []
+def _read(text: str, logged: Logged) -> None:
+    own: list[LoggedCall] = []
     for line in text.split("\n"):
         try:
             record: Any = json.loads(line)
             if record[0] == NEW:
                 _, file, function, inputs, traced, unwritten = record
                 reasons = tuple((str(name), str(reason)) for name, reason in unwritten)
-                calls.append(
-                    LoggedCall(str(file), str(function), str(inputs), bool(traced), reasons)
-                )
+                own.append(LoggedCall(str(file), str(function), str(inputs), bool(traced), reasons))
             elif record[0] == AGAIN:
-                calls[record[1]].count += 1
+                own[record[1]].count += 1
+            elif record[0] == PLAIN:
+                logged.plain[str(record[1]), str(record[2])] = None
             else:
-                errors.append(str(record[1]))
+                logged.errors[str(record[1])] = None
         except (ValueError, TypeError, LookupError, RecursionError):
             continue  # the last line of a process that was killed may be torn
-    return calls, errors
+    logged.calls += own

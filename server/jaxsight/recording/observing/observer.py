@@ -42,6 +42,8 @@ class _Observed:
     calls: int = 0
     early_calls: int = 0
     seconds: float = 0.0
+    is_plain: bool = False
+    """Whether a call without arrays was logged."""
     known: dict[Kind, int] = field(default_factory=dict)
     """The number of each call in the log."""
 
@@ -84,6 +86,7 @@ class Observer:
         try:
             if self._calls is None and not self._import():
                 observed.early_calls += 1
+                self._plain(observed)
                 return observed.early_calls < _WITHOUT_JAX
             if (
                 observed.known
@@ -119,6 +122,12 @@ class Observer:
         self._calls = Calls()
         return True
 
+    def _plain(self, observed: _Observed) -> None:
+        """Log that a function is called without arrays, once."""
+        if not observed.is_plain:
+            observed.is_plain = True
+            self.log.plain(observed.function)
+
     def _look(self, observed: _Observed, frame: FrameType) -> bool:
         """Log a call; return whether further ones may be different."""
         assert self._calls is not None
@@ -131,6 +140,7 @@ class Observer:
         observed.calls += 1
         kind = self._calls.kind(named, frame.f_globals)
         if kind is None:
+            self._plain(observed)
             return True
         number = observed.known.get(kind)
         if number is not None:

@@ -15,6 +15,7 @@ RULE = Rule(
     "truncated-to-32-bit",
     "64-bit type requested while 64-bit types are disabled.",
     severity="warning",
+    without_inputs=True,
 )
 
 _TRUNCATED = re.compile(

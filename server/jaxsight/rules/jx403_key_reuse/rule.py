@@ -25,6 +25,7 @@ RULE = Rule(
     "JX403",
     "key-reuse",
     "PRNG key used more than once.",
+    without_inputs=True,
 )
 
 _CONSUMES = frozenset({"random_bits", "random_split", "random_gamma"})

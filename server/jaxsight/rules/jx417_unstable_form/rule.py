@@ -21,6 +21,7 @@ RULE = Rule(
     "unstable-form",
     "Numerically unstable form of a function that JAX has a stable one of.",
     severity="warning",
+    without_inputs=True,
 )
 
 _LOGS = frozenset({"log", "log2", "log10"})

@@ -179,6 +179,7 @@ _WRAPPERS = frozenset(
                 "jit",
                 "vmap",
                 "pmap",
+                "pjit",
                 "grad",
                 "value_and_grad",
                 "jacfwd",
@@ -260,7 +261,7 @@ _WRAPPERS_HERE = frozenset({"property", "staticmethod", "classmethod"})
 
 _STATEFUL = frozenset({"lru_cache", "cache", "cached_property", "singledispatch"})
 
-_JITS = frozenset({"jit", "pmap", "filter_jit", "filter_pmap", "value_and_grad", "grad"})
+_JITS = frozenset({"jit", "pmap", "pjit", "filter_jit", "filter_pmap", "value_and_grad", "grad"})
 _JITS |= {"filter_value_and_grad", "filter_grad", "shard_map"}
 
 BASES = frozenset(
@@ -290,6 +291,7 @@ RULES = frozenset(
 
 _PROCESSES = "starts a process"
 FILES = "writes files"
+PLOTS = "draws plots"
 _NETWORK = "uses the network"
 _WORK_PREFIXES = {
     "subprocess.": _PROCESSES,
@@ -307,7 +309,21 @@ _WORK_PREFIXES = {
     "huggingface_hub.": _NETWORK,
     "jax.distributed.": _NETWORK,
     "jax.profiler.": FILES,
-    "matplotlib.": "draws plots",
+    **dict.fromkeys(
+        (
+            *("matplotlib.", "seaborn.", "plotly.", "bokeh.", "altair.", "IPython.display."),
+            *("mediapy.", "treescope.", "graphviz."),
+        ),
+        PLOTS,
+    ),
+    **dict.fromkeys(
+        (
+            *("datasets.load_dataset", "tensorflow_datasets.load", "tensorflow_datasets.builder"),
+            *("torchvision.datasets.", "keras.datasets.", "tensorflow.keras.datasets."),
+            *("sklearn.datasets.fetch_", "kagglehub.", "gdown."),
+        ),
+        "loads data",
+    ),
     "unittest.": "runs tests",
     "pytest.": "runs tests",
     "doctest.": "runs tests",

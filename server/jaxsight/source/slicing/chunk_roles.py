@@ -20,11 +20,15 @@ from jaxsight.source.analysis.name_effects import NameEffects
 from jaxsight.source.analysis.side_effects import SideEffects
 from jaxsight.source.analysis.value_methods import VALUE_ATTRIBUTES, VALUE_METHODS
 from jaxsight.source.bindings import Bindings
+from jaxsight.source.slicing.compiled_loops import CompiledLoops
 from jaxsight.source.slicing.name_facts import BUILTINS, LAMBDA, NameFacts
 from jaxsight.source.statements import TopLevelStatement
 
 _REPORTING = ("logging.", "warnings.warn", "tqdm.", "absl.logging.")
 """Functions that only report to people."""
+_DISPLAY = "display"
+"""A function that notebooks have without an import."""
+_COMPILED_LOOP = "loop that calls compiled functions"
 _ARRAY_PACKAGES = ("jax.", "flax.", "optax.", "equinox.")
 
 
@@ -143,7 +147,10 @@ class _Judge:
         self.statements = facts.statements
         self.analyzed: dict[int, TopLevelStatement] = {}
         self.roles: list[ChunkRole] = []
-        self.calls: dict[str, _Outcome] = {}
+        self.calls: dict[tuple[str, bool], _Outcome] = {}
+        self.loops = CompiledLoops(facts, self.analyzed)
+        self.skipping = False
+        """Whether code is judged that does not run, by what it can reach."""
         self.judging: set[str] = set()
         """The names whose calls are being judged."""
 
@@ -174,6 +181,8 @@ class _Judge:
             reason = "depends on a skipped statement"
         else:
             reason = outcome.work or self.loop(effects.side_effects, top=True)
+            if not reason and effects.executes and self.loops.reached(statement):
+                reason = _COMPILED_LOOP
         if reason:
             return _left_out(reason, self.of_skipped(effects, outcome), names)
         if not outcome.pure or self.facts.rebinds_acting(effects):
@@ -197,7 +206,11 @@ class _Judge:
             if not self.is_look(name) and not (written and self.writes(name, effects))
         }
         looking = replace(side_effects, calls=frozenset(calls))
-        return self.outcome(looking, reading=False)
+        self.skipping = True
+        try:
+            return self.outcome(looking, reading=False)
+        finally:
+            self.skipping = False
 
     def is_look(self, name: str) -> bool:
         """Return whether a call is that of a method of a value, such as `losses.mean()`."""
@@ -253,7 +266,13 @@ class _Judge:
         """Return the outcome of code with these effects."""
         facts = self.facts
         outcomes = [_Outcome(effects.changes)]
-        if effects.opaque or any(map(facts.fills_itself, effects.reads)):
+        if self.skipping:
+            # It can change only what it reaches: a function what it is passed, and an unknown
+            # construct the names that it reads.
+            handed = effects.handed if any(map(facts.is_function, effects.calls)) else ()
+            reached = effects.reads if effects.opaque else handed
+            outcomes.append(_Outcome(frozenset(filter(facts.is_mutable, reached))))
+        elif effects.opaque or any(map(facts.fills_itself, effects.reads)):
             outcomes.append(_ANYTHING)
         outcomes += map(self.call, sorted(effects.calls))
         outcomes += (self.call(name) for name in sorted(effects.handed) if facts.is_function(name))
@@ -280,12 +299,13 @@ class _Judge:
 
     def call(self, name: str) -> _Outcome:
         """Return the outcome of calling this name."""
-        outcome = self.calls.get(name)
+        known = (name, self.skipping)
+        outcome = self.calls.get(known)
         if outcome is None:
             if name in self.judging:
                 return _PURE  # the effects of a recursive function are those of the rest of it
             self.judging.add(name)
-            outcome = self.calls[name] = self.calling(name)
+            outcome = self.calls[known] = self.calling(name)
             self.judging.discard(name)
         return outcome
 
@@ -293,6 +313,8 @@ class _Judge:
         root, _, method = name.partition(".")
         definers = self.bindings.definers.get(root)
         if definers is None:
+            if name == _DISPLAY:
+                return self.working(library_functions.PLOTS)
             if name in library_functions.WRITES and "open" not in self.bindings.definers:
                 return self.working(library_functions.FILES)
             if method or self.facts.overridden or root not in BUILTINS:
@@ -308,6 +330,8 @@ class _Judge:
         if method:
             if work := library_functions.work(name):
                 return self.working(work)
+            if self.skipping and definers[-1] == self.facts.judged:
+                return _PURE  # a method of what the skipped statement itself makes
             if method in library_functions.RULES and self.facts.is_function(root):
                 return _PURE
             return _pure_if(method in VALUE_METHODS and self.facts.is_settled(root))
@@ -319,6 +343,8 @@ class _Judge:
             return self.working(work)
         if full_name.startswith(_REPORTING):
             return _pure_if(not self.facts.hears_reports)
+        if self.skipping and full_name.startswith(_ARRAY_PACKAGES):
+            return _pure_if(not full_name.startswith("jax.config"))
         if RESULT in full_name:
             return _ANYTHING  # a method of what another function returns
         return _pure_if(
@@ -337,6 +363,8 @@ class _Judge:
             ):
                 return _ANYTHING
             effects = statement.effects_of_call
+            if self.skipping:
+                return self.outcome(effects, reading=False)
             if wrappers and not all(map(self.facts.is_constant, effects.reads)):
                 return _ANYTHING  # a compiled function keeps the values that it read
             return self.outcome(effects, reading=False)
@@ -357,7 +385,7 @@ class _Judge:
         """
         for name in sorted(effects.repeated):
             if self.facts.is_compiled(name):
-                return "loop that calls compiled functions"
+                return _COMPILED_LOOP
         for name in sorted(effects.calls):
             if library_functions.is_progress(self.facts.full_name(name)):
                 return "loop with a progress bar"

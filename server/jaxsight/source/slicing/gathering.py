@@ -24,20 +24,25 @@ class Gathering:
         roots: Iterable[str],
         own_index: int | None,
         keep_all: bool,
+        before: Gathering | None = None,
     ) -> None:
+        """Collect the chunks; `before` has more of them, and ends where a name is redefined."""
         self.module = module
         self.bindings = module.bindings
         self.roles = roles
         self.included: set[int] = set()
         self.broken: set[int] = set()
         self.unknown: set[str] = set()
-        self.needed: set[str] = set()
+        self.needed: dict[str, int] = {}
+        """The names that are read, each with the last chunk before which its value matters."""
         self._later: dict[str, None] = {}
         self._pending: list[int] = []
         self._calling: list[int] = []
-        self.deciding: dict[int, NameReads] = {}
+        self.deciding: dict[int, NameReads] = dict(before.deciding) if before is not None else {}
         """Chunks outside of the slice whose reads affected it."""
         self.end = self._end(own_index)
+        if before is not None and before.redefining is not None:
+            self.end = before.redefining
         self.without = frozenset(
             i for i, role in enumerate(roles.all) if role.role is Role.LEFT_OUT
         )
@@ -59,6 +64,8 @@ class Gathering:
         self.writing = {index for index in skipped if roles.all[index].writes_files}
         """Skipped chunks that write files: they matter if a chunk of the slice reads files."""
         self.sees_lines = any(module.chunks[i].name_effects.sees_lines for i in self.included)
+        self.redefining: int | None = self._redefining(own_index)
+        """The first chunk that binds a name anew which the function needs, and which it had."""
 
     def events(self) -> dict[str, list[int]]:
         """Return for each needed name the chunks that bind it or give it rules, in order."""
@@ -98,7 +105,7 @@ class Gathering:
 
     def _may_matter(self, index: int) -> bool:
         changes = self.roles.all[index].changes
-        return changes is None or not changes.isdisjoint(self.needed)
+        return changes is None or any(self.needed.get(name, -1) > index for name in changes)
 
     def _end(self, own_index: int | None) -> int:
         """Return the first chunk that binds a function of `own_index` anew without reading it."""
@@ -113,6 +120,22 @@ class Gathering:
                     ends.append(index)
                     break
         return min(ends)
+
+    def _redefining(self, own_index: int | None) -> int | None:
+        if own_index is None:
+            return None
+        found = [
+            index
+            for name, last in self.needed.items()
+            if name not in self.bindings.origins
+            and (definers := self.bindings.definers.get(name))
+            and definers[0] <= own_index
+            for index in definers
+            if own_index < index < min(self.end, last)
+            and name in self.module.chunks[index].name_effects.binds
+            and not self._builds_on(name, own_index, index)
+        ]
+        return min(found, default=None)
 
     def _builds_on(self, name: str, own_index: int, end_index: int) -> bool:
         """Return whether chunk `end_index` computes `name` from its value in chunk `own_index`.
@@ -176,8 +199,8 @@ class Gathering:
             self._need(name, index)
 
     def _need(self, name: str, end_index: int) -> None:
-        self.needed.add(name)
-        reaching = self.bindings.reaching(name, end_index, self.without)
+        self.needed[name] = max(self.needed.get(name, -1), end_index)
+        reaching = self.bindings.reaching(name, end_index, self.without, self.end)
         if not reaching and name not in PROVIDED and name not in self.bindings.definers:
             self.unknown.add(name)
         for index in reaching:

@@ -131,6 +131,14 @@ class NameFacts:
             return not self.overridden
         return self.acting.isdisjoint(definers)
 
+    def is_mutable(self, name: str) -> bool:
+        """Return whether a name is bound to an object that code which does not run could change."""
+        definers = self.bindings.definers.get(name)
+        if definers is None or name in self.bindings.origins or self.is_function(name):
+            return False
+        statements = (self.statements[i] for i in definers if i not in self.left_out)
+        return not all(statement.binds_constant for statement in statements)
+
     def is_bound(self, name: str) -> bool:
         """Return whether a name may be bound by now; otherwise reading it fails."""
         definers = self.bindings.definers.get(name)

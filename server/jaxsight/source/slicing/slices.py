@@ -61,6 +61,7 @@ def slice_for(
     chunk: ModuleChunk | None = None,
     *,
     keep_all: bool = False,
+    in_cells: bool = False,
 ) -> Slice:
     """Return the slice that gives `names` their values.
 
@@ -69,6 +70,8 @@ def slice_for(
         chunk: the function's chunk. It is needed if the module binds the name again further down:
             then the slice ends before that.
         keep_all: skip no chunk that only binds names, because other modules may read them.
+        in_cells: the module is a notebook: a function is called by the cells after it, so the slice
+            ends where a name that it needs is bound again.
     """
     roots = tuple(names)
     own_index = module.number_of(chunk) if chunk is not None else None
@@ -77,10 +80,13 @@ def slice_for(
     plans = _plans.get(roles)
     if plans is None:
         plans = _plans[roles] = Recent(_PLANS_KEPT)
-    plan = plans.get((roots, own_index, keep_all))
+    plan = plans.get((roots, own_index, keep_all, in_cells))
     if plan is None or not plan.is_valid_for(module):
-        plan = Plan(module, roles, Gathering(module, roles, roots, own_index, keep_all))
-        plans.put((roots, own_index, keep_all), plan)
+        gathered = Gathering(module, roles, roots, own_index, keep_all)
+        while in_cells and gathered.redefining is not None:
+            gathered = Gathering(module, roles, roots, own_index, keep_all, gathered)
+        plan = Plan(module, roles, gathered, in_cells)
+        plans.put((roots, own_index, keep_all, in_cells), plan)
     return plan.slice(module, roles)
 
 
@@ -90,14 +96,16 @@ class Plan:
     The bindings of the chunks are fixed: a plan belongs to a module's bindings and roles.
     """
 
-    def __init__(self, module: Module, roles: ChunkRoles, gathered: Gathering) -> None:
+    def __init__(
+        self, module: Module, roles: ChunkRoles, gathered: Gathering, in_cells: bool
+    ) -> None:
         self.indices = tuple(sorted(gathered.included))
         self.broken = tuple(sorted(gathered.broken))
         self.unknown = tuple(sorted(gathered.unknown))
         self._needed = frozenset(gathered.needed_chunks)
         self._left_out = frozenset(gathered.left_out)
         self._writing = frozenset(gathered.writing)
-        self._end = gathered.end
+        self._end = module.bindings.count if in_cells else gathered.end
         self._sees_lines = gathered.sees_lines
         statements = {index: module.chunks[index].statement for index in self.indices}
         self._reads = tuple(statement.reads for statement in statements.values())
@@ -201,9 +209,9 @@ class Plan:
         )
 
 
-_plans: WeakKeyDictionary[ChunkRoles, Recent[tuple[tuple[str, ...], int | None, bool], Plan]] = (
-    WeakKeyDictionary()
-)
+_plans: WeakKeyDictionary[
+    ChunkRoles, Recent[tuple[tuple[str, ...], int | None, bool, bool], Plan]
+] = WeakKeyDictionary()
 """By roles: the plans of their slices, by the arguments of `slice_for`."""
 
 

@@ -12,6 +12,7 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 from jaxsight.tracer.failures import UserError, failure, refusal
@@ -79,6 +80,23 @@ def opened(value: Any, owner: type | None = None) -> UserFunction:
     if call is value:
         return UserFunction(call, _is_jitted(call), owner)
     return UserFunction(call, _is_jitted(call), owner, value, _kind(value) in _PURE)
+
+
+def as_called(function: UserFunction) -> UserFunction:
+    """Return the function inside of JAX's transformations other than `jit`, such as `vmap`.
+
+    What it was called with is what they pass to it. A constructor is the class.
+    """
+    call: Any = function.call
+    if function.owner is not None and getattr(call, "__name__", "") == "__init__":
+        return UserFunction(function.owner, False, None)
+    while (
+        isinstance(call, FunctionType)
+        and str(call.__globals__.get("__name__")).startswith("jax.")
+        and callable(inner := getattr(call, "__wrapped__", None))
+    ):
+        call = inner
+    return function if call is function.call else opened(call, function.owner)
 
 
 def _member(holder: object, part: str, name: str) -> tuple[object, type | None]:

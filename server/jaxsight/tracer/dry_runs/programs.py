@@ -28,6 +28,8 @@ from jaxsight.tracer.importing.project_modules import Edges, ProjectModules
 from jaxsight.tracer.interruptions import CancelledByServer, TookTooLong, at_most
 from jaxsight.tracer.isolation import refusals
 from jaxsight.tracer.observation import call_entries
+from jaxsight.tracer.observation.observation_table import Observed
+from jaxsight.tracer.observation.observed_values import Sites
 from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.wire.chunks import Chunk, chunk_file, real_file
 from jaxsight.wire.messages.inputs import EntryPoint
@@ -49,10 +51,14 @@ class Ran:
     """What a dry run has shown; `names` are the objects of the file that it depends on."""
 
     calls: Mapping[str, list[Call]]
+    ran: tuple[str, ...]
+    """The functions of the file that ran outside of JAX's transformations."""
     missing: tuple[str, ...]
     files: dict[str, Version]
     edges: Edges
     names: Mapping[str, object]
+    observed: Observed
+    """The observations in the file."""
     ended: bool = True
     """Whether it was not stopped for its time."""
 
@@ -143,11 +149,12 @@ class _Run:
 
     def run(self, patience: float) -> Ran:
         runtime, before = self._runtime, dict(self._names)
-        runtime.calls, runtime.missing = {}, {}
+        runtime.calls, runtime.missing, runtime.ran = {}, {}, {}
         runtime.entry_of, runtime.original = {}, {}
         runtime.imported = self._imported
         loaded, needed = dict(sys.modules), dict(placeholders.uses)
         ended = True
+        sites: list[Sites] = []
 
         def program() -> tuple[()]:
             with runtime.running():
@@ -165,7 +172,7 @@ class _Run:
                 at_most(patience),
             ):
                 self._imported()
-                with contexts.eager():
+                with contexts.eager(), self._recorder.tracing() as sites:
                     jax.make_jaxpr(program)()
         except CancelledByServer:
             raise
@@ -190,7 +197,11 @@ class _Run:
             if callable(value) and not name.startswith("__")
         }
         calls = {name: calls for name, calls in runtime.calls.items() if calls}
-        return Ran(calls, tuple(runtime.missing), self._files, edges, stable, ended)
+        observed = self._recorder.collect(self._request.chunks, sites)
+        own = {function for chunk in self._request.chunks for function in chunk.binds}
+        ran = tuple(name for name in runtime.ran if name.partition(".")[0] in own)
+        missing = tuple(runtime.missing)
+        return Ran(calls, ran, missing, self._files, edges, stable, observed, ended)
 
     def _restore(self, names: dict[str, object], loaded: dict[str, ModuleType]) -> None:
         self._names.clear()
@@ -266,7 +277,7 @@ class _Run:
         """Return the arguments of a main function or a test, by its parameters."""
         given: dict[str, Any] = dict(_parametrized(function))
         try:
-            parameters = inspect.signature(function).parameters.values()
+            parameters = _own_parameters(function)
         except (TypeError, ValueError):
             return {}
         kinds = inspect.Parameter
@@ -339,8 +350,9 @@ class _Run:
         tree = compile(chunk.text, name, "exec", ast.PyCF_ONLY_AST | flags, dont_inherit=True)
         for entry in call_entries.add_entries(ast.parse(chunk.text), 0):
             parameters[entry.function] = entry.parameters
+        self._recorder.instrumented_again(tree, chunk.id, chunk.key)
         ast.increment_lineno(tree, chunk.above)
-        names = self._register(rewriting.rewrite(tree, self._next), own=True)
+        names = self._register(rewriting.rewrite(tree, self._next, reports=True), own=True)
         return _codes_of(names, compile(tree, name, "exec", flags, dont_inherit=True))
 
     def _imported(self) -> None:
@@ -389,6 +401,14 @@ def _instance(kind: type, method: str) -> Any:
         return kind(method) if issubclass(kind, unittest.TestCase) else kind()
     except Exception:  # noqa: BLE001 - user code, or a base class that is not installed
         return object.__new__(kind)
+
+
+def _own_parameters(function: Any) -> list[inspect.Parameter]:
+    """Return the parameters of a function; those that a wrapper gives it are none."""
+    parameters = [*inspect.signature(function, follow_wrapped=False).parameters.values()]
+    if any(each.kind is each.VAR_KEYWORD for each in parameters):
+        parameters = [*inspect.signature(function).parameters.values()]
+    return parameters
 
 
 def _parametrized(function: Any) -> Iterator[tuple[str, Any]]:

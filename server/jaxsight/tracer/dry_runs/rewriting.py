@@ -14,12 +14,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-from jaxsight.tracer.observation import call_entries
+from jaxsight.tracer.observation import call_entries, instrumentation
 from jaxsight.tracer.observation.call_entries import Entry
 
 NAME = "__jaxsight_dry__"
 """The builtin that rewritten code calls: a `Runtime`."""
-_ERROR, _FAILED = "__jaxsight_error__", "__jaxsight_failed__"
+_ERROR, _FAILED, _TURN = "__jaxsight_error__", "__jaxsight_failed__", "__jaxsight_turn__"
 _TRACED = re.compile(
     r"jit|map\b|grad|vjp|jvp|checkpoint|remat|scan|shard_map|custom_|property|contextmanager"
 )
@@ -30,6 +30,7 @@ _NOT_CALLED = frozenset(
     {"super", "locals", "globals", "vars", "dir", "eval", "exec", "isinstance", "hasattr", "len"}
 )
 """Builtins that look at their caller, or whose calls need no announcement."""
+_OURS = frozenset({NAME, instrumentation.NAME, call_entries.NAME})
 _LOAD, _STORE = ast.Load(), ast.Store()
 Node = TypeVar("Node", bound=ast.AST)
 
@@ -50,9 +51,15 @@ class Rewritten:
     names: frozenset[str]
 
 
-def rewrite(tree: ast.Module, first: int) -> Rewritten:
-    """Rewrite a module's tree in place; the numbers of its functions begin at `first`."""
-    rewriting = _Rewriting(first)
+def rewrite(tree: ast.Module, first: int, *, reports: bool = False) -> Rewritten:
+    """Rewrite a module's tree in place; the numbers of its functions begin at `first`.
+
+    Args:
+        tree: the tree.
+        first: the first number.
+        reports: whether functions that are not nested report their calls already.
+    """
+    rewriting = _Rewriting(first, reports)
     tree.body = rewriting.block(tree.body, frozenset())
     ast.fix_missing_locations(tree)
     return Rewritten(rewriting.entries, frozenset(rewriting.functions))
@@ -63,7 +70,7 @@ class _Calls(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        if isinstance(node.func, ast.Name) and node.func.id in _NOT_CALLED:
+        if isinstance(node.func, ast.Name) and node.func.id in _NOT_CALLED | _OURS:
             return node
         call = ast.Call(_runtime("call", node), [node.func, *node.args], node.keywords)
         return ast.copy_location(call, node)
@@ -73,8 +80,8 @@ class _Calls(ast.NodeTransformer):
 
 
 class _Rewriting:
-    def __init__(self, first: int) -> None:
-        self.first = first
+    def __init__(self, first: int, reports: bool) -> None:
+        self.first, self.reports = first, reports
         self.entries: list[NestedEntry] = []
         self.functions: set[str] = set()
         self.names: tuple[str, ...] = ()
@@ -162,7 +169,8 @@ class _Rewriting:
         self.names, self.in_function = nested, True
         self.functions.add(".".join(nested))
         try:
-            entry = call_entries.entry_of(node, ()) if "." not in node.name else None
+            wanted = in_function or not self.reports
+            entry = call_entries.entry_of(node, ()) if wanted else None
             number = self.first + len(self.entries)
             start = 1 if ast.get_docstring(node, clean=False) is not None else 0
             docstring, body = node.body[:start], node.body[start:]
@@ -177,6 +185,7 @@ class _Rewriting:
             if rewrites:
                 own = _locals(node)
                 body = [
+                    self.runtime_statement("began", node, ast.Constant(".".join(nested))),
                     _at(_assign(_FAILED, ast.Constant(value=False)), node),
                     *self.block(body, own),
                     _at(
@@ -274,7 +283,7 @@ def _as_for(node: ast.While) -> ast.For:
     test = ast.Call(_runtime("goes_on"), [node.test], [])
     leave = ast.If(ast.UnaryOp(ast.Not(), test), [ast.Break()], [])
     endless = ast.Call(ast.Attribute(_name(NAME), "endless", _LOAD), [], [])
-    loop = ast.For(ast.Name("__jaxsight_turn__", _STORE), endless, [leave, *node.body], [])
+    loop = ast.For(ast.Name(_TURN, _STORE), endless, [leave, *node.body], [])
     at = ast.copy_location(loop, node)
     ast.fix_missing_locations(at)
     return at
@@ -327,7 +336,7 @@ def _stored(statement: ast.stmt) -> set[str]:
                 names -= {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
             case _:
                 pass
-    return names - {"*", _ERROR, _FAILED, "__jaxsight_turn__"}
+    return names - {"*", _ERROR, _FAILED, _TURN}
 
 
 def _changed(statement: ast.stmt) -> set[str]:
@@ -335,27 +344,40 @@ def _changed(statement: ast.stmt) -> set[str]:
     names: set[str] = set()
     for node in _own_nodes([statement]):
         match node:
-            case (
-                ast.Call(func=ast.Attribute(value=holder))
-                | ast.Attribute(value=holder, ctx=ast.Store())
-                | ast.Subscript(value=holder, ctx=ast.Store())
-            ):
-                while isinstance(holder, ast.Attribute | ast.Subscript):
-                    holder = holder.value
-                if isinstance(holder, ast.Name):
-                    names.add(holder.id)
+            case ast.Call(func=called) if isinstance(_plain(called), ast.Attribute):
+                names.add(_root(called))
+            case ast.Attribute(ctx=ast.Store()) | ast.Subscript(ctx=ast.Store()):
+                names.add(_root(node))
             case _:
                 pass
-    return names - {NAME}
+    return names - {NAME, ""}
+
+
+def _plain(node: ast.expr) -> ast.expr:
+    """Return an expression without the call that records it."""
+    match node:
+        case ast.Call(func=ast.Name(id=instrumentation.NAME), args=[_, value]):
+            return _plain(value)
+        case _:
+            return node
+
+
+def _root(node: ast.expr) -> str:
+    """Return the name that an attribute or item is of; empty if there is none."""
+    node = _plain(node)
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = _plain(node.value)
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _read_and_bound(statement: ast.Assign) -> set[str]:
     """Return the names that an assignment binds to the result of a call that takes them."""
-    if not isinstance(statement.value, ast.Call):
+    value = _plain(statement.value)
+    if not isinstance(value, ast.Call):
         return set()
     taken = {
         node.id
-        for argument in (*statement.value.args, *(k.value for k in statement.value.keywords))
+        for argument in (*value.args, *(k.value for k in value.keywords))
         for node in ast.walk(argument)
         if isinstance(node, ast.Name)
     }

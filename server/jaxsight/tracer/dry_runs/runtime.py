@@ -7,6 +7,7 @@ import contextlib
 import functools
 import itertools
 import logging
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -27,19 +28,6 @@ from jaxsight.tracer.isolation import code_origins
 logger = logging.getLogger(__name__)
 
 
-def DBG(error):
-    import os
-    import traceback
-
-    if os.environ.get("DRYDEBUG"):
-        print(
-            "SURVIVED",
-            "".join(traceback.format_exception(error))[:3000],
-            file=sys.__stdout__,
-            flush=True,
-        )
-
-
 _TURNS = 64
 """Maximum number of iterations of a loop: more than a model has layers."""
 _LOOP_SECONDS = 1.0
@@ -47,6 +35,10 @@ _LOOP_SECONDS = 1.0
 _CALLS = 3
 """Maximum number of different calls that are kept of a function."""
 _END = object()
+_WRAPPERS = 16
+"""Maximum number of transformations around a function."""
+_MAPS = re.compile(r"pmap|vmap|Pmap|shard_map|scan", re.IGNORECASE)
+"""Names of transformations that pass parts of the arguments on."""
 
 
 class Runtime:
@@ -57,6 +49,8 @@ class Runtime:
     def __init__(self) -> None:
         self.calls: dict[str, list[Call]] = {}
         """Calls of the file's functions, by qualified name."""
+        self.ran: dict[str, None] = {}
+        """The qualified names of the programs' functions that ran."""
         self.imported: Callable[[], None] = lambda: None
         """Called after imports, to rewrite the functions of new modules."""
         self.entry_of: dict[CodeType, tuple[str, tuple[str, ...]]] = {}
@@ -113,7 +107,7 @@ class Runtime:
         if isinstance(error, ModuleNotFoundError) and (absence := absence_of(error)) is not None:
             self.missing[absence.name] = None
         logger.debug("a statement failed: %r", error)
-        DBG(error)
+
         error.__traceback__ = None
 
     def state(self, value: object) -> object:
@@ -138,10 +132,10 @@ class Runtime:
             return function(*args, **kwargs)
         if is_unknown(function) or not self.is_active:
             return function(*args, **kwargs)
-        below = _unwrapped(function)
-        if below is function or not isinstance(below, FunctionType):
+        called = _called(function, args, kwargs)
+        if called is None or called[0] is function:
             return function(*args, **kwargs)
-        if self._note_partial(below, args, kwargs, sys._getframe(1)):
+        if self._note_partial(*called, sys._getframe(1)):
             return UNKNOWN
         return function(*args, **kwargs)
 
@@ -163,6 +157,11 @@ class Runtime:
             self._add(name, call, number)
         return True
 
+    def began(self, name: str) -> None:
+        """Note that a function of the program runs outside of JAX's transformations."""
+        if self.is_active:
+            self.ran[name] = None
+
     def entered(self, number: int, values: tuple[object, ...]) -> None:
         """Note a call of a function of rewritten code."""
         entry = self._entries.get(number)
@@ -182,6 +181,8 @@ class Runtime:
         if len(self.calls.get(name, ())) >= 2 * _CALLS:
             return
         by_name = dict(zip(parameters, values, strict=True))
+        if name.endswith(".__init__"):  # the object is what it makes
+            del by_name[parameters[0]]
         call = captured.call_of(by_name, self._tainted, *_caller(frame))
         if call is not None:
             self._add(name, call, number)
@@ -330,25 +331,35 @@ class _Context(contextlib.AbstractContextManager[Any]):
         return self._entered.__exit__(*error) if self._entered is not None else None
 
 
-def _unwrapped(function: Any) -> Any:
-    """Return the function under transformations, `partial`s and methods."""
-    for _ in range(16):
+def _called(
+    function: Any, args: tuple[object, ...], kwargs: dict[str, object]
+) -> tuple[FunctionType, tuple[object, ...], dict[str, object]] | None:
+    """Return the function under transformations and `partial`s, and what it is called with.
+
+    It is `None` if there is none, or if a transformation such as `vmap` passes parts of arguments.
+    """
+    for _ in range(_WRAPPERS):
+        kind = type(function)
+        if _MAPS.search(kind.__name__) or (
+            kind is FunctionType and _MAPS.search(function.__code__.co_name)
+        ):
+            return None
         match function:
             case functools.partial():
+                args, kwargs = (*function.args, *args), {**function.keywords, **kwargs}
                 function = function.func
+                continue
             case MethodType():
+                args = (function.__self__, *args)
                 function = function.__func__
-            case FunctionType():
-                inner = getattr(function, "__wrapped__", None)
-                if not callable(inner):
-                    return function
-                function = inner
+                continue
             case _:
-                inner = getattr(function, "__wrapped__", None)
-                if not callable(inner):
-                    return function
-                function = inner
-    return function
+                pass
+        inner = getattr(function, "__wrapped__", None)
+        if not callable(inner):
+            break
+        function = inner
+    return (function, args, kwargs) if isinstance(function, FunctionType) else None
 
 
 def _place(frame: FrameType) -> tuple[str, int]:

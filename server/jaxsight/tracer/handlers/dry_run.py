@@ -26,6 +26,7 @@ def dry_run(job: Job[DryRun]) -> DryCalls:
     deadline = time.monotonic() + request.patience
     seen: list[CallSeen] = []
     missing: dict[str, None] = {}
+    functions: dict[str, int] = {}
     for index, entry in enumerate(request.entries):
         left = deadline - time.monotonic()
         if left <= 0:
@@ -33,10 +34,11 @@ def dry_run(job: Job[DryRun]) -> DryCalls:
         job.begin("dry run", entry.function or entry.file)
         ran = job.module.dry_run(entry, left)
         missing |= dict.fromkeys(ran.missing)
+        functions = {**dict.fromkeys(ran.ran, index), **functions}
         for name, calls in ran.calls.items():
             for number, call in enumerate(calls):
                 seen.append(_seen(job, name, index, number, call))
-    return DryCalls(request.id, tuple(seen), tuple(missing))
+    return DryCalls(request.id, tuple(seen), tuple(missing), tuple(functions.items()))
 
 
 def _seen(job: Job[DryRun], name: str, entry: int, number: int, call: Call) -> CallSeen:
@@ -45,7 +47,7 @@ def _seen(job: Job[DryRun], name: str, entry: int, number: int, call: Call) -> C
     place = chunk_of(call.file)
     line = line_in_chunk(place, call.line) if place is not None else call.line
     text = ""
-    if not call.unknown and "<locals>" not in name:
+    if not call.unknown and "<locals>" not in name and not name.endswith(".__init__"):
         text = "\n".join(_written(values, job.module.namespace))
     return CallSeen(
         name,

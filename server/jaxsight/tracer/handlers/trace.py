@@ -34,9 +34,10 @@ from jaxsight.tracer.observation.observation_table import Observed
 from jaxsight.tracer.programs import jaxpr_text
 from jaxsight.tracer.user_warnings import collected
 from jaxsight.wire.chunks import real_file
+from jaxsight.wire.messages.inputs import RUN
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.wire.messages.requests import Trace
-from jaxsight.wire.observations import Failure, Frame
+from jaxsight.wire.observations import DRY_RUN, Failure, Frame
 
 _LEAVES = 40
 """Maximum number of leaves shown of a parameter, and of the result."""
@@ -53,6 +54,8 @@ def trace(job: Job[Trace]) -> Traced:
         CancelledByServer: the request was cancelled.
     """
     job.begin("inputs")
+    if job.request.dry_call is not None and job.request.dry_call.number == RUN:
+        raise UserError(Failure(DRY_RUN, "", ""), job.module.observed_dry(job.request.dry_call))
     begin = time.perf_counter()
     with job.module.called() as (function, inputs):
         job.begin("trace")

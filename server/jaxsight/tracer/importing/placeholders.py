@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 from types import BuiltinFunctionType, FrameType, FunctionType, ModuleType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from jaxsight.tracer.importing import frame_syntax
 from jaxsight.tracer.isolation import code_origins
@@ -137,7 +137,7 @@ class Placeholder:
         def accept(cls: Any, **kwargs: object) -> None:
             pass
 
-        members = {"__new__": refuse, "__init_subclass__": classmethod(accept)}
+        members = {"__new__": refuse, "__init_subclass__": classmethod(cast("Any", accept))}
         return (kind("Missing", (), {**members, "_missing": absence}),)
 
     def __call__(self, *args: Any, **kwargs: object) -> Placeholder:
@@ -213,7 +213,13 @@ def _changes_by_name(statement: ast.stmt, names: Mapping[str, object]) -> bool:
         case ast.Expr(value=ast.Call(func=called)) if _root(called, names) is ModuleType:
             return True
     read = (node.id for node in ast.walk(statement) if isinstance(node, ast.Name))
-    return any(not isinstance(names[name], _UNCHANGED) for name in read if name in names)
+    return any(_is_mutable(names[name]) for name in read if name in names)
+
+
+def _is_mutable(value: object) -> bool:
+    if isinstance(value, _UNCHANGED):
+        return False
+    return type(value).__module__.partition(".")[0] not in ("jax", "jaxlib")
 
 
 def _root(called: ast.expr, names: Mapping[str, object]) -> type:

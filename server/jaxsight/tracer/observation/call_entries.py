@@ -38,7 +38,7 @@ def entry_of(node: ast.FunctionDef, classes: tuple[str, ...]) -> Entry | None:
     parameters = _parameters(node.args)
     if classes and any(_last_name(each) == "classmethod" for each in node.decorator_list):
         parameters = parameters[1:]
-    if not parameters or (special and node.name != "__call__"):
+    if not parameters or (special and node.name not in ("__call__", "__init__")):
         return None
     return Entry(".".join((*classes, node.name)), tuple(parameters))
 

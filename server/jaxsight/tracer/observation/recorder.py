@@ -105,6 +105,13 @@ class Recorder:
         self._next += len(sites)
         return tree
 
+    def instrumented_again(self, tree: ast.Module, chunk: str, key: str) -> ast.Module:
+        """Rewrite another tree of a chunk that was instrumented, for the same sites."""
+        instance = self._instances.get((chunk, key))
+        if instance is not None:
+            instrumentation.instrument(tree, instance.first)
+        return tree
+
     def forget(self, chunk: str, key: str) -> None:
         """Remove a chunk that is no longer needed, and its observations."""
         instance = self._instances.pop((chunk, key), None)

@@ -90,10 +90,16 @@ class EntryPoint:
     """The line (from 0) of `file` at which `text` begins."""
 
 
+RUN = -1
+"""The number of a `DryCall` that is about the dry run itself, not about a call."""
+
+
 @dataclass(frozen=True, slots=True)
 class DryCall:
     """A call of a function in a dry run: its arguments are those of the traced function."""
 
     entry: EntryPoint
     number: int = 0
-    """Its number among the function's different calls in the run."""
+    """Its number among the function's different calls in the run; `RUN` for what the run itself
+    shows of the function, which is answered by `Failed` at the stage `dry run`.
+    """

@@ -148,6 +148,10 @@ class DryCalls:
     calls: tuple[CallSeen, ...]
     missing: tuple[str, ...] = ()
     """Top-level modules that are not installed, or not found, and that the programs import."""
+    ran: tuple[tuple[str, int], ...] = ()
+    """The functions that ran themselves, outside of JAX's transformations, such as `main`, each
+    with the index of a program: `DryCall` with the number `RUN` shows what they computed.
+    """
     files: tuple[tuple[str, str], ...] = ()
     """The files that the answer was made of, with their versions, as in `Traced`."""
     caveats: tuple[Caveat, ...] = ()

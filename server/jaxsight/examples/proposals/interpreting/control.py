@@ -9,6 +9,7 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Arr,
     Closure,
+    Const,
     Evidence,
     Items,
     Machine,
@@ -22,11 +23,17 @@ from jaxsight.examples.proposals.interpreting.uses import as_array, as_integer
 
 def vmap(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
     """`vmap(f)`: `f` gets arrays with an axis less, where `in_axes` does not say otherwise."""
-    match arguments:
-        case [Closure() as function, *axes]:
-            if axes or "in_axes" in keywords:
-                return UNKNOWN
+    axes = keywords.get("in_axes", arguments[1] if len(arguments) > 1 else Const(0))
+    match arguments, axes:
+        case [Closure() as function, *_], (Const(0) | Items()) if not function.mapped:
+            whole = axes.values if isinstance(axes, Items) else ()
+            unmapped = (i for i, a in enumerate(whole) if isinstance(a, Const) and a.value is None)
+            return replace(function, mapped=1, unmapped=frozenset(unmapped))
+        case [Closure() as function, *_], Const(0):
             return replace(function, mapped=function.mapped + 1)
+        case [Closure(), *_], _:
+            return UNKNOWN
+    match arguments:
         case [Param(evidence), *_]:
             evidence.called = evidence.called or ("x",)
     return UNKNOWN
@@ -36,8 +43,11 @@ def mapped_call(machine: Machine, function: Closure, arguments: Sequence[Value])
     """Call a function under `vmap`; arrays have at least one more axis than it asks for."""
     inner: list[Value] = []
     pairs: list[tuple[Shape, Shape]] = []
-    for value in arguments:
-        shape = as_array(value)
+    for i, value in enumerate(arguments):
+        shape = as_array(value) if i not in function.unmapped else None
+        if i in function.unmapped:
+            inner.append(value)
+            continue
         if shape is None:
             inner.append(UNKNOWN)
             continue

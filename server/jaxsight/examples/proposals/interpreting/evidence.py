@@ -70,6 +70,8 @@ class Evidence:
     classes: list[str] = field(default_factory=list)
     optional: bool = False
     """Its default is `None`."""
+    instance: bool = False
+    """It is the `self` of a method."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,7 +137,17 @@ class Closure:
     bound: tuple[Value, ...] = ()
     mapped: int = 0
     """The number of `vmap` around it."""
-    scanned: bool = False
+    unmapped: frozenset[int] = frozenset()
+    """Arguments that the innermost `vmap` passes as they are."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layer:
+    """A layer of a neural network; `rank` is that of its input, `size` the last size of that."""
+
+    name: str
+    rank: int | None = None
+    size: Dim | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,7 +171,20 @@ class Unknown:
     pass
 
 
-Value = Param | Arr | Size | ShapeOf | RankOf | Const | Items | Closure | Result | Named | Unknown
+Value = (
+    Param
+    | Arr
+    | Size
+    | ShapeOf
+    | RankOf
+    | Const
+    | Items
+    | Closure
+    | Layer
+    | Result
+    | Named
+    | Unknown
+)
 UNKNOWN = Unknown()
 
 

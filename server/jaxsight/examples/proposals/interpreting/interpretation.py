@@ -11,7 +11,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from jaxsight.examples.proposals.interpreting import conditions, control, linear, operations, uses
+from jaxsight.examples.proposals.interpreting import (
+    conditions,
+    control,
+    layers,
+    linear,
+    operations,
+    uses,
+)
 from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Arr,
@@ -19,6 +26,7 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     Const,
     Evidence,
     Items,
+    Layer,
     Named,
     Param,
     RankOf,
@@ -41,6 +49,9 @@ _VECTORIZED = re.compile(r"vectorize\b.*signature=['\"]([^'\"]+)['\"]")
 _CONTAINERS = frozenset({"dict", "list", "tuple", "Mapping", "Sequence"})
 
 
+_NONE = ast.Constant(None)
+
+
 class _Enough(Exception):
     """The function is too long to be interpreted further."""
 
@@ -55,6 +66,12 @@ class Interpreter:
 
     functions: Mapping[str, ast.FunctionDef]
     aliases: Mapping[str, str]
+    variables: Mapping[str, ast.expr] = field(default_factory=dict)
+    """What the module's variables are assigned: `predict = jax.vmap(one)`."""
+    methods: Mapping[str, ast.FunctionDef] = field(default_factory=dict)
+    """The methods of the function's class."""
+    attributes: Mapping[str, ast.expr] = field(default_factory=dict)
+    """What the class assigns to the attributes of `self`: its layers."""
     links: list[tuple[Shape, Shape]] = field(default_factory=list)
     """Pairs of shapes that are broadcast with each other."""
     depth: int = 0
@@ -281,7 +298,7 @@ class Interpreter:
             case ast.Name(id=name):
                 return self._name(name, scope)
             case ast.Attribute(value=inner, attr=attr):
-                return uses.attribute(self.value(inner, scope), attr)
+                return self._attribute(self.value(inner, scope), attr)
             case ast.Subscript(value=inner, slice=index):
                 return indexed(self.value(inner, scope), self._index(index, scope))
             case ast.Call():
@@ -317,11 +334,31 @@ class Interpreter:
                     self.value(item, scope)
         return UNKNOWN
 
+    def _attribute(self, value: Value, name: str) -> Value:
+        """Return an attribute; a method of the function's own class is interpreted where called."""
+        match value:
+            case Param(evidence) if evidence.instance:
+                if name in self.methods:
+                    return Closure(self.methods[name], {}, (value,))
+                if isinstance(layer := self.value(self.attributes.get(name, _NONE), {}), Layer):
+                    return layer
+                evidence.attributes.add(name)
+                return Param(evidence.members.setdefault(name, Evidence(name)))
+        return uses.attribute(value, name)
+
     def _name(self, name: str, scope: dict[str, Value]) -> Value:
         if name in scope:
             return scope[name]
         if name in self.functions:
             return Closure(self.functions[name], {})
+        if isinstance(assigned := self.variables.get(name), ast.Call) and self.depth < _DEEPEST:
+            self.depth += 1
+            try:
+                made = self.value(assigned, {})
+            finally:
+                self.depth -= 1
+            if isinstance(made, Closure | Layer):
+                return made
         return Named(self.aliases.get(name, name))
 
     def _index(self, node: ast.expr, scope: dict[str, Value]) -> list[Value | slice]:
@@ -458,8 +495,11 @@ class Interpreter:
                 return Result(evidence)
             case Closure():
                 return self._inline(function, arguments, keywords)
+            case Layer():
+                return layers.applied(function, arguments)
             case Named():
-                return operations.call(self, function, arguments, keywords)
+                made = layers.layer(function, arguments, keywords)
+                return made or operations.call(self, function, arguments, keywords)
         return UNKNOWN
 
     def _inline(

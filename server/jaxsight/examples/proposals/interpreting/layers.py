@@ -10,13 +10,78 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     Arr,
     Const,
     Items,
+    Layer,
     Machine,
+    Named,
     Param,
     RankOf,
     Value,
 )
 from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
-from jaxsight.examples.proposals.interpreting.uses import as_array, as_index, as_integer, as_shape
+from jaxsight.examples.proposals.interpreting.uses import (
+    as_array,
+    as_index,
+    as_integer,
+    as_shape,
+    words,
+)
+
+_SPATIAL = {"Conv1d": 1, "Conv2d": 2, "Conv3d": 3, "Conv1D": 1, "Conv2D": 2, "Conv3D": 3}
+_LIBRARIES = ("flax", "haiku", "equinox")
+_LAYERS = frozenset(_SPATIAL) | words(
+    """
+    Conv ConvTranspose Dense DenseGeneral Linear Embed Embedding BatchNorm LayerNorm RMSNorm
+    GroupNorm Dropout MultiHeadDotProductAttention
+    """
+)
+
+
+def layer(
+    function: Named, arguments: Sequence[Value], keywords: Mapping[str, Value]
+) -> Layer | None:
+    """Return the layer of a neural network that a call makes: `nn.Conv(32, kernel_size=(3, 3))`."""
+    library, _, _ = function.dotted.partition(".")
+    name = function.dotted.rpartition(".")[2]
+    if library not in _LIBRARIES or name not in _LAYERS:
+        return None
+    first = arguments[0] if arguments else UNKNOWN
+    has_input = library == "equinox" or "nnx" in function.dotted
+    size = Dim(number=first.value) if isinstance(first, Const) and has_input else None  # type: ignore[arg-type]
+    if size is not None and not isinstance(size.number, int):
+        size = None
+    spatial = _SPATIAL.get(name)
+    if name in ("Conv", "ConvTranspose"):
+        position = 2 if "nnx" in function.dotted else 1
+        kernel = keywords.get(
+            "kernel_size", arguments[position] if len(arguments) > position else UNKNOWN
+        )
+        spatial = len(kernel.values) if isinstance(kernel, Items) else None
+    batched = 1 if library == "equinox" else 2
+    if spatial is not None:
+        return Layer(name, spatial + batched, size if library != "equinox" else None)
+    if name in ("Linear", "Dense"):
+        return Layer(name, 1 if library == "equinox" else None, size)
+    return Layer(name)
+
+
+def applied(made: Layer, arguments: Sequence[Value]) -> Value:
+    """Return the result of a layer, of the rank of its input."""
+    if made.name in ("Embed", "Embedding"):
+        for value in arguments[:1]:
+            as_index(value)
+        return Arr(Shape(), loose=True)
+    shape = as_array(arguments[0]) if arguments else None
+    if shape is None:
+        return UNKNOWN
+    if made.rank is not None and shape.find().rank is None:
+        shape.set_rank(made.rank)
+    if made.size is not None:
+        shape.dim(-1).unify(made.size)
+    if made.name in ("BatchNorm", "LayerNorm", "RMSNorm", "GroupNorm", "Dropout"):
+        return Arr(shape)
+    if (dims := shape.dims) is not None:
+        return Arr(Shape.of([Dim() for _ in dims]), loose=True)
+    return Arr(shape.tied(0, {}, {}), loose=True)
 
 
 def resized(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:

@@ -18,6 +18,7 @@ from jaxsight.examples.proposals.interpreting.evidence import (
 from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
 from jaxsight.examples.proposals.interpreting.uses import as_array
 
+_MATRIX = re.compile(r"[A-Z]|(?:.*_)?[wW]\d*|(?:.*_)?weights?")
 _CORE = re.compile(r"\(([^()]*)\)")
 
 
@@ -31,6 +32,12 @@ def matmul(machine: Machine, left: Value, right: Value) -> Value:
     if one is None or two is None:
         return Arr(Shape(), loose=True)
     is_vector = two.find().likely == 1 and two.find().least <= 1
+    if two.find().rank is None and two.find().likely is None and two.find().least <= 1:
+        # `A @ x` is a product with a vector as people write it, `x @ w` one with a matrix.
+        is_vector = _is_matrix(left) and not _is_matrix(right)
+        if is_vector:
+            one.set_rank(2)
+        two.find().likely = 1 if is_vector else None
     if two.find().rank == 1 or (two.find().rank is None and is_vector):
         one.dim(-1).unify(two.dim(-1))
         dims = one.dims
@@ -47,6 +54,11 @@ def matmul(machine: Machine, left: Value, right: Value) -> Value:
             result.back[1] = one.dim(-2)
         return Arr(result, loose=False)
     return Arr(Shape.of([*dims[:-1], last]))
+
+
+def _is_matrix(value: Value) -> bool:
+    """Return whether a parameter is called as matrices are: `A`, `w1`."""
+    return isinstance(value, Param) and _MATRIX.fullmatch(value.evidence.name) is not None
 
 
 def matmul_call(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from jaxsight.examples.proposals.interpreting import control, layers, linear
@@ -86,6 +86,8 @@ def call(
                 return Param(evidence.members.setdefault(name, Evidence(name)))
         return UNKNOWN
     if function.dotted in ("map", "filter"):
+        return UNKNOWN
+    if tail == "update" and function.bound is None:
         return UNKNOWN
     if path[0] == "str" and function.bound is not None:
         return function.bound
@@ -287,6 +289,10 @@ def _created(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str
     return Arr(as_shape(shape))
 
 
+def _full(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+    return _created(machine, [*arguments[:1], *arguments[2:3]], keywords)
+
+
 def _eye(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
     for value in arguments[:2]:
         as_integer(value)
@@ -398,13 +404,44 @@ def _flat(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, V
 
 
 def _rank(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
-    match arguments:
-        case [first, Const(int() as rank), *_]:
-            for value in first.values if isinstance(first, Items) else (first,):
-                shape = as_array(value)
-                if shape is not None:
-                    shape.set_rank(rank)
+    """`chex.assert_rank(x, 2)`, `chex.assert_rank([x, y], [2, 1])`."""
+    for value, wanted in _asserted(arguments):
+        shape = as_array(value)
+        if shape is not None and isinstance(wanted, Const) and isinstance(wanted.value, int):
+            shape.set_rank(wanted.value)
     return UNKNOWN
+
+
+def _has_shape(
+    machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]
+) -> Value:
+    """`chex.assert_shape(x, (None, 3))`."""
+    for value, wanted in _asserted(arguments):
+        shape = as_array(value)
+        if shape is not None and isinstance(wanted, Items | ShapeOf):
+            shape.unify(as_shape(wanted))
+    return UNKNOWN
+
+
+def _has_type(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+    """`chex.assert_type([x, y], [float, int])`."""
+    for value, wanted in _asserted(arguments):
+        if isinstance(wanted, Named) and wanted.dotted == "int":
+            as_index(value)
+    return UNKNOWN
+
+
+def _asserted(arguments: Sequence[Value]) -> Iterator[tuple[Value, Value]]:
+    """Yield the arrays that an assertion is about, each with what is asserted of it."""
+    match arguments:
+        case [Items(values), Items(wanted), *_] if len(wanted) == len(values) and not all(
+            isinstance(w, Const) and w.value is None for w in wanted
+        ):
+            yield from zip(values, wanted, strict=True)
+        case [Items(values), wanted, *_]:
+            yield from ((value, wanted) for value in values)
+        case [value, wanted, *_]:
+            yield value, wanted
 
 
 def _equal_shapes(
@@ -430,7 +467,8 @@ OPERATIONS: dict[str, Operation] = {
     **dict.fromkeys(("dynamic_slice_in_dim", "dynamic_index_in_dim"), layers.sliced_in_dim),
     **dict.fromkeys(("matmul", "dot"), linear.matmul_call),
     **dict.fromkeys(("vdot", "inner"), linear.inner),
-    **dict.fromkeys(("zeros", "ones", "full", "empty"), _created),
+    **dict.fromkeys(("zeros", "ones", "empty"), _created),
+    "full": _full,
     **dict.fromkeys(("eye", "identity", "tri"), _eye),
     **dict.fromkeys(("arange", "range"), _range),
     **dict.fromkeys(("concatenate", "stack", "hstack", "vstack", "column_stack"), _concatenated),
@@ -451,6 +489,8 @@ OPERATIONS: dict[str, Operation] = {
     **dict.fromkeys(_SQUARE, linear.square),
     **dict.fromkeys(_MATRICES, linear.matrix),
     "assert_rank": _rank,
+    "assert_shape": _has_shape,
+    "assert_type": _has_type,
     "cond": control.cond,
     "dot_general": linear.dot_general,
     "einsum": linear.einsum,

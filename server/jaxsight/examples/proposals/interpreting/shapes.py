@@ -130,6 +130,14 @@ class Shape:
             return shape.front.setdefault(index, Dim())
         return shape.back.setdefault(-index - 1, Dim())
 
+    def fix(self, index: int, dim: Dim) -> None:
+        """Make the size at an index another one; one that is 1 takes its place."""
+        root = self.find()
+        if dim.is_one and root.rank is not None and self.dim(index).find().number is None:
+            root.front[index % root.rank] = dim
+        else:
+            self.dim(index).unify(dim)
+
     def at_least(self, rank: int) -> None:
         """Raise the lowest possible rank."""
         shape = self.find()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxsight.lsp.documents.magics import without_magics
+from jaxsight.text.magics import without_magics
 
 STAYS = [
     "x = 5 % 3",

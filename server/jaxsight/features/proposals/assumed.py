@@ -1,0 +1,147 @@
+"""Functions without example inputs, shown with proposals that can be traced: *assumed inputs*.
+
+Nobody asked for these traces, so they are made where nobody waits: proposals are tried in a process
+of their own, those of the visible part of a file first, and not for long. One that fails is silent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from jaxsight.features.proposals.functions import worth_proposing
+from jaxsight.queries.documents import Document, Subject
+from jaxsight.queries.engine import Engine
+from jaxsight.queries.proposals.proposals import show
+from jaxsight.queries.traces.query import Question
+from jaxsight.queries.traces.trace_cache import Superseded
+from jaxsight.source.functions import Function
+from jaxsight.source.module import ModuleChunk
+from jaxsight.wire.messages.replies import Traced
+from jaxsight.workers.supervisor import Priority
+
+if TYPE_CHECKING:
+    from jaxsight.queries.proposals.trying import Outcome
+
+log = logging.getLogger(__name__)
+
+BUDGET = 60.0
+"""Seconds in which proposals of one text of a file are tried."""
+_NAMING = 1.0
+"""Seconds that the first hints of a function wait for names of its sizes."""
+
+
+async def assume(engine: Engine, path: str, budget: float = BUDGET) -> None:
+    """Try proposals of a document's functions that have no inputs, and show those that trace.
+
+    A refresh is sent for each. With the setting `examplesAssumed` off, lenses offer them.
+    """
+    document = engine.documents.get(path)
+    if document is None:
+        return
+    settings = engine.projects.of(path).settings
+    clock = asyncio.get_running_loop().time
+    ends = clock() + budget
+    rank = functools.partial(engine.attention.rank, path)
+    wanted = [*_failed(engine, document), *_without(engine, document)]
+    for chunk, function in sorted(
+        wanted, key=lambda pair: rank(pair[1].range.shifted(pair[0].first_line))
+    ):
+        if clock() > ends or engine.documents.get(path) is not document:
+            return
+        try:
+            name = function.qualname
+            outcome = await _outcome(engine, document, chunk, function)
+            wants = settings.examples_assumed and name not in document.hidden
+            is_good = outcome is not None and bool(outcome.traced) and not outcome.trivial
+            was_shown = name in document.proposed
+            show(document, name, outcome if wants and is_good else None)
+            if name in document.proposed and not await _traces(engine, document, name):
+                show(document, name, None)
+        except Superseded:
+            return
+        except Exception:
+            log.exception("proposing inputs of %s of %s", function.qualname, path)
+            return
+        if is_good or was_shown:
+            engine.waiting.refresh(path)
+
+
+def is_worth_proposing(engine: Engine, document: Document) -> bool:
+    """Return whether a document has functions that would be shown with proposed inputs."""
+    return next(_without(engine, document), None) is not None
+
+
+async def _outcome(
+    engine: Engine, document: Document, chunk: ModuleChunk, function: Function
+) -> Outcome | None:
+    """Return the best outcome for a function: a call with its unknown arguments comes first."""
+    for partial in engine.dry_runs.partial(document.path, function.qualname):
+        outcome = await engine.proposals.outcome(document, chunk, function, partial)
+        if outcome is not None and outcome.traced and not outcome.trivial:
+            return outcome
+    if function.refused:
+        return None
+    return await engine.proposals.outcome(document, chunk, function)
+
+
+def _without(engine: Engine, document: Document) -> Iterator[tuple[ModuleChunk, Function]]:
+    subjects = engine.documents.subjects(document)
+    having = {subject.name for subject in subjects}
+    for chunk, function in document.module.functions:
+        name = function.qualname
+        is_nested = function.refused == "nested" and name not in having
+        if is_nested and engine.dry_runs.partial(document.path, name):
+            yield chunk, function
+    yield from worth_proposing(document, subjects)
+
+
+def _failed(engine: Engine, document: Document) -> Iterator[tuple[ModuleChunk, Function]]:
+    """Yield the functions whose proposed inputs could be traced before they were edited.
+
+    Those of which a call is known by now are among them.
+    """
+    for subject in engine.documents.subjects(document):
+        if not subject.is_proposed:
+            continue
+        is_plain = all(example_set.dry_call is None for example_set in subject.examples.sets)
+        if is_plain and engine.dry_runs.partial(document.path, subject.name):
+            yield subject.chunk, subject.function
+            continue
+        latest = engine.traces.latest(document, subject)
+        if latest is not None and not isinstance(latest.reply, Traced) and not subject.broken:
+            yield subject.chunk, subject.function
+
+
+async def _traces(engine: Engine, document: Document, name: str) -> bool:
+    """Return whether a function is traced with proposed inputs; names its sizes, if that is quick.
+
+    Raises:
+        Superseded: a newer question about the function arrived meanwhile.
+    """
+    subject = _subject(engine, document, name)
+    if subject is None or not subject.is_proposed:
+        return True  # it has better inputs by now
+    question = await engine.traces.question(document, subject)
+    if not isinstance(question, Question):
+        return False
+    traced = engine.proposals.traced(engine.projects.of(document.path), question)
+    if traced is not None:
+        engine.traces.cache.adopt(question, traced)
+    answer = await engine.traces.answer(question, Priority.BACKGROUND)
+    if not isinstance(answer.reply, Traced):
+        return False
+    naming = asyncio.ensure_future(engine.sizes.explored(answer))
+    done, _ = await asyncio.wait([naming], timeout=_NAMING)
+    if not done:
+        view = engine.traces.located(answer, document.module, question, subject)
+        engine.waiting.go_on(naming, view)
+    return True
+
+
+def _subject(engine: Engine, document: Document, name: str) -> Subject | None:
+    subjects = engine.documents.subjects(document)
+    return next((subject for subject in subjects if subject.name == name), None)

@@ -1,0 +1,168 @@
+"""*Run until seen* in an editor: its lenses, and the run with the Python of the project."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from jaxsight.features.model import Lens
+from jaxsight.features.recording.programs import Chosen, is_main, program_of
+from jaxsight.features.recording.until_seen import TIME_LIMIT, Outcome, Run, Seen, run_until_seen
+from jaxsight.features.recording.wanted import Key, files_reached, functions_of, recordable
+from jaxsight.queries.documents import Document
+from jaxsight.queries.engine import Engine
+from jaxsight.recording import running
+from jaxsight.recording.observing.functions import is_test
+from jaxsight.recording.program import Program
+from jaxsight.source.text import Position, Range
+from jaxsight.text import units
+from jaxsight.workers.environment import tracer_environment
+
+RUN_UNTIL_SEEN = "jaxsight.runUntilSeen"
+
+_REMEMBERED = 10.0
+"""Seconds for which it is known which program calls the functions of a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What would run for a file, before the user has agreed."""
+
+    path: str
+    root: str
+    program: Chosen
+    wanted: tuple[Key, ...]
+
+    @property
+    def question(self) -> str:
+        """The question whether it may run."""
+        count = units.count(len(self.wanted), "function")
+        return f"Run `{self.program.title}` in {self.root} until it has called {count}?"
+
+
+class UntilSeen:
+    """Runs programs of the user's for one session."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._programs: dict[tuple[str, str], tuple[float, Chosen | None]] = {}
+        self._running: set[asyncio.Task[object]] = set()
+
+    async def lenses(self, path: str) -> list[Lens]:
+        """Return the lenses of a file with functions that nothing has inputs for."""
+        document = await self._engine.documents.read(path)
+        if document is None or not self._engine.projects.of(path).settings.code_lens:
+            return []
+        is_tests = is_test(Path(path).name)
+        count = len(list(self._without_inputs(document)))
+        if not is_tests and not count:
+            return []
+        program = await self._program_of(path)
+        if program is None:
+            return []
+        until = f"{units.count(count, 'function')} {'are' if count > 1 else 'is'} seen"
+        if is_tests:
+            if not await self._is_unseen(path, program):
+                return []
+            until = "the functions it tests are seen"
+        title = f"▶ run {program.title} until {until}"
+        mains = (chunk.first_line for chunk in document.module.chunks if is_main(chunk))
+        lines = dict.fromkeys((0, *mains))
+        return [Lens(_at(line), title, RUN_UNTIL_SEEN, (path,)) for line in lines]
+
+    async def plan(self, path: str) -> Plan:
+        """Return what would run for a file.
+
+        Raises:
+            LookupError: nothing can; the message says why.
+        """
+        project = self._engine.projects.of(path)
+        if project.held_back:
+            project.ask_consent()
+            raise LookupError(project.held_back)
+        if project.interpreter is None:
+            raise LookupError(project.problem)
+        name = Path(path).name
+        program = await self._program_of(path)
+        if program is None:
+            raise LookupError(f"no script, test or notebook calls the functions of {name}")
+        wanted = await asyncio.to_thread(_wanted, path, project.root, program)
+        if not wanted:
+            raise LookupError(f"no function of {name} uses JAX and takes arguments")
+        return Plan(path, project.root, program, wanted)
+
+    async def run(self, plan: Plan, report: Callable[[Seen], None], stop: asyncio.Event) -> Outcome:
+        """Run a program until functions are seen, as the user agreed.
+
+        Raises:
+            LookupError: it does not start.
+        """
+        project = self._engine.projects.of(plan.path)
+        if project.held_back or project.interpreter is None:
+            raise LookupError(project.held_back or project.problem)
+        python = project.interpreter.path
+        root = Path(await asyncio.to_thread(os.path.realpath, plan.root))
+        run = Run(
+            running.with_python(["python", *plan.program.arguments], python),
+            Path(plan.root),
+            tracer_environment(python, os.environ, project.variables),
+            root,
+            plan.wanted,
+            tests=any(is_test(file.rpartition("/")[2]) for file, _ in plan.wanted),
+        )
+        task = asyncio.current_task()
+        assert task is not None
+        self._running.add(task)
+        try:
+            return await run_until_seen(run, report, limit=TIME_LIMIT, stop=stop)
+        except OSError as error:
+            raise LookupError(f"{plan.program.title} cannot be run: {error}") from error
+        finally:
+            self._running.discard(task)
+
+    async def aclose(self) -> None:
+        """End what is running."""
+        running_tasks = list(self._running)
+        for task in running_tasks:
+            task.cancel()
+        await asyncio.gather(*running_tasks, return_exceptions=True)
+
+    def _without_inputs(self, document: Document) -> Iterator[str]:
+        """Yield the functions that have no example inputs, or only proposed ones."""
+        subjects = self._engine.documents.subjects(document)
+        having = {s.name for s in subjects if s.examples.sets and s.examples.source != "proposed"}
+        for _, function in recordable(document.module):
+            if not function.refused and function.qualname not in having:
+                yield function.qualname
+
+    async def _program_of(self, path: str) -> Chosen | None:
+        root = self._engine.projects.of(path).root
+        known = self._programs.get((path, root))
+        if known is None or time.monotonic() - known[0] > _REMEMBERED:
+            found = await asyncio.to_thread(program_of, Path(path), Path(root))
+            known = self._programs[path, root] = time.monotonic(), found
+        return known[1]
+
+    async def _is_unseen(self, path: str, program: Chosen) -> bool:
+        """Return whether a function that tests reach was not recorded yet."""
+        project = self._engine.projects.of(path)
+        wanted = await asyncio.to_thread(_wanted, path, project.root, program)
+        recorded = project.outside.observed
+        return any((str(Path(project.root, file)), name) not in recorded for file, name in wanted)
+
+
+def _wanted(path: str, root: str, program: Chosen) -> tuple[Key, ...]:
+    """Return the functions that a program is run for: those of a file, or of what it imports."""
+    top, own = Path(root), Path(path)
+    files = [own]
+    if is_test(own.name) or (own == program.file and not functions_of(top, files)):
+        files = files_reached(Program((program.file,), program.is_tests), top)
+    return functions_of(top, files)
+
+
+def _at(line: int) -> Range:
+    return Range(Position(line, 0), Position(line, 0))

@@ -1,0 +1,167 @@
+"""Run a program until each of some functions was called with arrays, and end it then.
+
+What its processes log is looked at a few times a second. The program is ended with all that it
+started, by force: it cannot catch that, and it saves nothing. Its files for temporary use are
+removed with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from jaxsight.features.recording.wanted import Key
+from jaxsight.recording import running
+from jaxsight.recording.merging import Merger, Recording
+from jaxsight.repro.watched_process import WatchedProcess, watched
+
+TIME_LIMIT = 120.0
+"""Seconds after which a program is ended that has not called all functions."""
+_PAUSE = 0.1
+"""Seconds between two looks at what was logged."""
+_MERGED_EVERY = 2.0
+"""Seconds between two writes of what was recorded."""
+_OUTPUT = (asyncio.subprocess.PIPE, asyncio.subprocess.PIPE)
+
+Ending = Literal["seen", "ended", "time limit", "stopped"]
+"""Why a run is over: all functions were seen, the program ended by itself, its time was up, or
+somebody stopped it."""
+
+_QUIET = {"MPLBACKEND": "Agg", "WANDB_MODE": "disabled"}
+"""Variables with which a program opens no windows, and reports no run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A program, and the functions that it is run for."""
+
+    command: Sequence[str]
+    folder: Path
+    """The folder that it is started in."""
+    environment: Mapping[str, str]
+    root: Path
+    """The real path of the folder whose functions are recorded."""
+    wanted: tuple[Key, ...]
+    tests: bool = False
+    """Whether functions in files of tests are recorded, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The functions that a run is to reach, by what is known of them."""
+
+    with_arrays: tuple[Key, ...]
+    without_arrays: tuple[Key, ...]
+    """Called, but not with arrays."""
+    missing: tuple[Key, ...]
+    """Not called yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a run."""
+
+    ending: Ending
+    seen: Seen
+    recording: Recording
+    errors: str = ""
+    """The end of what the program wrote to standard error, if that was not passed on."""
+
+
+async def run_until_seen(
+    run: Run,
+    report: Callable[[Seen], None],
+    *,
+    limit: float = TIME_LIMIT,
+    stop: asyncio.Event | None = None,
+    output: tuple[int | None, int | None] = _OUTPUT,
+) -> Outcome:
+    """Run a program until all functions were seen.
+
+    Args:
+        run: the program.
+        report: called whenever more functions were seen, and at the start.
+        limit: seconds after which it is ended.
+        stop: ends it when it is set.
+        output: where its standard output and its standard error go, as `watched` has it.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    async with _temporary_folder() as folder:
+        logs, temporary = folder / "calls", folder / "tmp"
+        merger = Merger(logs, run.root)
+        given = {**_QUIET, **run.environment, "TMPDIR": str(temporary)}
+        environment = running.observed_environment(given, logs, run.root, tests=run.tests)
+        async with watched(
+            run.command, environment=environment, folder=str(run.folder), output=output
+        ) as process:
+            ending, status = await _followed(run, process, merger, report, limit, stop)
+        await asyncio.to_thread(merger.read)
+        await asyncio.to_thread(merger.write)
+        return Outcome(ending, _seen(run, merger), merger.result(status), process.errors)
+
+
+async def _followed(
+    run: Run,
+    process: WatchedProcess,
+    merger: Merger,
+    report: Callable[[Seen], None],
+    limit: float,
+    stop: asyncio.Event | None,
+) -> tuple[Ending, int]:
+    """Look at what a program logs until it is to be ended; return why, and its exit status."""
+    start = merged = time.monotonic()
+    seen = _seen(run, merger)
+    report(seen)
+    end = asyncio.ensure_future(process.ended())
+    try:
+        while True:
+            await asyncio.wait([end], timeout=_PAUSE)
+            if await asyncio.to_thread(merger.read) and (now := _seen(run, merger)) != seen:
+                seen = now
+                report(seen)
+                if time.monotonic() - merged > _MERGED_EVERY:
+                    await asyncio.to_thread(merger.write)
+                    merged = time.monotonic()
+            if not seen.missing:
+                return "seen", 0
+            if end.done():
+                _, code = await end
+                return "ended", 128 - code if code < 0 else code
+            if stop is not None and stop.is_set():
+                return "stopped", 0
+            if time.monotonic() - start > limit:
+                return "time limit", 0
+    finally:
+        end.cancel()
+        with contextlib.suppress(asyncio.CancelledError, OSError):
+            await end
+
+
+def _seen(run: Run, merger: Merger) -> Seen:
+    called = {(call.file, call.function) for call in merger.logged.calls}
+    plain = merger.logged.plain
+    return Seen(
+        tuple(key for key in run.wanted if key in called),
+        tuple(key for key in run.wanted if key in plain and key not in called),
+        tuple(key for key in run.wanted if key not in called and key not in plain),
+    )
+
+
+@contextlib.asynccontextmanager
+async def _temporary_folder() -> AsyncIterator[Path]:
+    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="jaxsight-"))
+    try:
+        for name in ("calls", "tmp"):
+            (folder / name).mkdir()
+        yield folder
+    finally:
+        await asyncio.shield(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))

@@ -1,0 +1,126 @@
+"""`jaxsight.runUntilSeen FILE`: run the user's program, once they agree, with progress."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException
+
+from jaxsight.lsp.context import Context
+from jaxsight.lsp.notifications.progress import cancellable
+from jaxsight.text import units
+
+if TYPE_CHECKING:
+    from jaxsight.features.recording.actions import Plan
+    from jaxsight.features.recording.until_seen import Outcome, Seen
+
+RUN_UNTIL_SEEN = "jaxsight.runUntilSeen"
+
+_RUN = "Run"
+_NAMED = 4
+"""Functions that a message names."""
+
+Answer = dict[str, object] | None
+"""Why the run is over, and the functions that were seen and that are missing."""
+
+
+class UntilSeen:
+    """Runs programs for one connection."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._agreed: set[tuple[str, str]] = set()
+        self._files: set[str] = set()
+        """The files that a program is run for."""
+
+    async def run(self, path: str) -> Answer:
+        """Run the program of a file; return `None` if the user does not want that.
+
+        Clients that do not know jaxsight are answered at once.
+
+        Raises:
+            LookupError: there is no such program, or it may not run; the message says which.
+        """
+        if self._context.client.knows_us:
+            return await self._run(path)
+        self._context.start(self._in_background(self._run(path)), "a run until seen")
+        return None
+
+    async def _in_background(self, work: Coroutine[object, object, Answer]) -> None:
+        try:
+            await work
+        except LookupError as error:
+            self._context.refuse(str(error))
+
+    async def _run(self, path: str) -> Answer:
+        plan = await self._context.session.plan_until_seen(path)
+        if path in self._files or not await self._agrees(plan):
+            return None
+        self._files.add(path)
+        try:
+            outcome = await self._followed(plan)
+        finally:
+            self._files.discard(path)
+        self._tell(plan, outcome)
+        seen = outcome.seen
+        return {
+            "reason": outcome.ending,
+            "seen": [name for _, name in (*seen.with_arrays, *seen.without_arrays)],
+            "missing": [name for _, name in seen.missing],
+        }
+
+    async def _agrees(self, plan: Plan) -> bool:
+        """Ask whether a program may run, once for each: a link in a text may name the command."""
+        key = plan.root, plan.program.title
+        if key not in self._agreed:
+            try:
+                answer = await self._context.ask(plan.question, [_RUN])
+            except JsonRpcException as error:
+                raise LookupError(
+                    f"record the run in a terminal: `jaxsight record --until-seen -- "
+                    f"{plan.program.title}`"
+                ) from error
+            if answer != _RUN:
+                return False
+            self._agreed.add(key)
+        return True
+
+    async def _followed(self, plan: Plan) -> Outcome:
+        context = self._context
+        stop = asyncio.Event()
+        async with cancellable(context, f"Running {plan.program.title}") as bar:
+            bar.when_cancelled(stop.set)
+
+            def report(seen: Seen) -> None:
+                bar.report(f"missing: {_listed([name for _, name in seen.missing])}")
+                context.session.look_for_recordings()
+
+            outcome = await context.session.run_until_seen(plan, report, stop)
+        context.session.look_for_recordings()
+        return outcome
+
+    def _tell(self, plan: Plan, outcome: Outcome) -> None:
+        """Say what was not called, and why the program ended."""
+        missing = [name for _, name in outcome.seen.missing]
+        if not missing or outcome.ending == "stopped":
+            return
+        total = units.count(len(plan.wanted), "function")
+        words = f"{len(missing)} of {total} not called: {_listed(missing)}"
+        status = outcome.recording.status
+        match outcome.ending:
+            case "ended" if status:
+                last = outcome.errors.strip().rpartition("\n")[2]
+                self._context.refuse(f"{plan.program.title} failed ({last}); {words}")
+                self._context.log_message(types.MessageType.Warning, outcome.errors)
+            case "time limit":
+                self._context.refuse(f"{plan.program.title} took too long; {words}")
+            case _:
+                self._context.refuse(words)
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

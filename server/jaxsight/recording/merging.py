@@ -1,0 +1,115 @@
+"""Merge what the processes of a run logged into the files of their projects."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+
+from jaxsight.files.markers import is_marked
+from jaxsight.recording import recorded_file
+from jaxsight.recording.observing import log
+from jaxsight.recording.recorded_file import Functions, RecordedCall, RecordedFileError
+
+_MOST_ERRORS = 5
+
+Unwritten = Mapping[tuple[str, str], tuple[tuple[str, str], ...]]
+"""Arguments that have no form, with the reasons, by file and name of the function."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A run of a program."""
+
+    status: int
+    """Its exit status, as a shell reports it."""
+    functions: Mapping[Path, Functions]
+    """What was recorded in this run, by the root of a project."""
+    unwritten: Mapping[Path, Unwritten] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+
+class Merger:
+    """Merges what processes logged into the files of projects, again whenever there is more."""
+
+    def __init__(self, folder: Path, root: Path) -> None:
+        self.functions: dict[Path, Functions] = {}
+        self.unwritten: dict[Path, dict[tuple[str, str], tuple[tuple[str, str], ...]]] = {}
+        self.problems: dict[str, None] = {}
+        self.logged = log.Logged()
+        """All that was logged."""
+        self._folder = folder
+        self._root = root
+        self._size = 0
+        self._earlier: dict[Path, Functions] = {}
+        self._roots: dict[str, Path] = {}
+
+    def merge(self) -> bool:
+        """Merge what was logged since the last time; return whether there was anything."""
+        if not self.read():
+            return False
+        self.write()
+        return True
+
+    def read(self) -> bool:
+        """Read what was logged since the last time; return whether there was anything."""
+        size = log.size(self._folder)
+        if size == self._size:
+            return False
+        self._size = size
+        self.logged = log.read(self._folder)
+        return True
+
+    def write(self) -> None:
+        """Write what was read into the files of projects."""
+        found: dict[Path, list[tuple[tuple[str, str], RecordedCall]]] = defaultdict(list)
+        today = date.today().isoformat()
+        self.unwritten = {}
+        logged = self.logged
+        errors = list(logged.errors)[:_MOST_ERRORS]
+        self.problems |= {f"internal error in a call of {error}": None for error in errors}
+        for call in logged.calls:
+            root = self._root_of(call.file)
+            key = (self._root / call.file).relative_to(root).as_posix(), call.function
+            if call.unwritten:
+                self.unwritten.setdefault(root, {}).setdefault(key, call.unwritten)
+            if call.text:
+                recorded = RecordedCall(call.text, call.count, call.is_traced, today)
+                found[root].append((key, recorded))
+        for root, calls in found.items():
+            functions = self.functions[root] = recorded_file.counted(calls)
+            try:
+                recorded_file.write(
+                    root, recorded_file.merged(self._earlier_of(root), functions, root)
+                )
+            except OSError as error:
+                path = recorded_file.path_in(root)
+                self.problems[f"cannot write {path}: {error.strerror or error}"] = None
+
+    def result(self, status: int) -> Recording:
+        """Return the whole run, which ended with an exit status."""
+        return Recording(status, self.functions, self.unwritten, tuple(self.problems))
+
+    def _root_of(self, file: str) -> Path:
+        """Return the root of the project that a file belongs to."""
+        folder = (self._root / file).parent
+        known = self._roots.get(str(folder))
+        if known is None:
+            above = [folder, *folder.parents]
+            inside = above[: above.index(self._root)]
+            known = next(filter(is_marked, inside), self._root)
+            self._roots[str(folder)] = known
+        return known
+
+    def _earlier_of(self, root: Path) -> Functions:
+        """Return what the file of a project had when this run began."""
+        if root not in self._earlier:
+            try:
+                self._earlier[root] = recorded_file.read(root)
+            except RecordedFileError as error:
+                self._earlier[root] = {}
+                path = recorded_file.path_in(root)
+                self.problems[f"{path} was replaced: {error}"] = None
+        return self._earlier[root]

@@ -1,0 +1,186 @@
+"""Functions without example inputs, shown with proposals that can be traced."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from jaxsight.features.proposals.assumed import assume
+from jaxsight.session import Session
+from jaxsight.source.text import Position
+from tests.features.rendering import with_hints, without_hints
+from tests.features.test_fixtures import check
+from tests.quiet import QUIET
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "assumed"
+HEAD = "import jax\nimport jax.numpy as jnp\n\n"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
+    """A session without background work: the tests themselves have proposals tried."""
+    session = Session()
+    folder = str(tmp_path_factory.mktemp("assumed"))
+    session.configure([str(FIXTURES), folder], {**QUIET, "python": sys.executable})
+    session.engine.projects.of(folder)
+    yield session
+    await session.aclose()
+
+
+async def shown(session: Session, path: Path, text: str) -> str:
+    """The text with its hints, after proposals were tried."""
+    is_open = session.engine.documents.get(str(path)) is not None
+    (session.change if is_open else session.open)(str(path), text)
+    await session.hints(str(path), wait=True)
+    await assume(session.engine, str(path))
+    return with_hints(text, await session.hints(str(path), wait=True))
+
+
+@pytest.mark.parametrize("name", sorted(file.stem for file in FIXTURES.glob("*.py")))
+async def test_hints(name: str, session: Session, update_fixtures: bool) -> None:
+    file = FIXTURES / f"{name}.py"
+    source = without_hints(file.read_text(encoding="utf-8"))
+    actual = await shown(session, file, source)
+    session.close(str(file))
+    check(file, actual, update_fixtures)
+
+
+async def test_hovers_name_the_assumed_inputs(session: Session, tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    text = f"{HEAD}def f(x, w):\n    y = jnp.dot(x, w)\n    return y\n"
+    await shown(session, path, text)
+    function = await session.hover(str(path), Position(3, 4))
+    expression = await session.hover(str(path), Position(4, 4))
+    session.close(str(path))
+    assert function is not None
+    assert expression is not None
+    first, *parts = function.markdown.split("\n\n")
+    (signature,) = [part for part in parts if part.startswith("```python")]
+    assert first == "*assumed inputs: x: f32\\[M, N\\], w: f32\\[N, K\\]*"
+    assert "f(x: f32[M,N], w: f32[N,K]) -> f32[M,K]" in signature
+    assert "c:f32[M,K] = dot_general" in function.markdown
+    assert expression.markdown.split("\n\n")[0] == first
+    assert "y: f32[M,K]" in expression.markdown
+    assert not any(character.isdigit() for character in signature.replace("f32", ""))
+
+
+async def test_lenses_keep_and_hide_them(session: Session, tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    text = f"{HEAD}def f(x):\n    y = jnp.sin(x)\n    return y\n"
+    with_shapes = await shown(session, path, text)
+    assert "y⟦: ?f32[N,M]⟧" in with_shapes
+    titles = [lens.title for lens in await session.lenses(str(path))]
+    assert titles[0].startswith("assumed inputs: x: f32[N, M]")
+    assert titles[1:3] == ["keep", "hide"]
+    await session.show_proposed(str(path), "f", hide=True)
+    assert "⟦" not in await shown(session, path, text)
+    edited = text.replace("sin", "cos")
+    assert "⟦" not in await shown(session, path, edited)
+    await session.show_proposed(str(path), "f")
+    assert "y⟦: ?f32[N,M]⟧" in await shown(session, path, edited)
+    kept = await session.keep_proposed(str(path), "f")
+    session.close(str(path))
+    assert "x: f32[4, 8]" in kept.edits[0].text
+
+
+async def test_an_edit_that_fails_is_silent(session: Session, tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    text = f"{HEAD}def f(x):\n    y = jnp.sin(x)\n    return y\n"
+    await shown(session, path, text)
+    failing = f"{HEAD}def f(x):\n    y = jnp.sin(x)\n    raise ValueError(y)\n"
+    session.change(str(path), failing)
+    await session.hints(str(path), wait=True)
+    assert await session.findings(str(path)) == []
+    await assume(session.engine, str(path))
+    assert await session.hints(str(path), wait=True) == []
+    session.change(str(path), text)
+    await assume(session.engine, str(path))
+    assert "?f32[N,M]" in with_hints(text, await session.hints(str(path), wait=True))
+    session.close(str(path))
+
+
+async def test_outcomes_depend_on_what_a_function_uses(session: Session, tmp_path: Path) -> None:
+    path = str(tmp_path / "model.py")
+    text = f"{HEAD}def g(x):\n    return jnp.sin(x)\n\n\ndef f(x):\n    y = jnp.abs(g(x))\n    return y\n"
+
+    async def is_known(text: str) -> bool:
+        session.change(path, text)
+        document = await session.engine.documents.read(path)
+        assert document is not None
+        found = next((c, f) for c, f in document.module.functions if f.qualname == "f")
+        return await session.engine.proposals.known(document, *found) is not None
+
+    await shown(session, Path(path), text)
+    assert await is_known(text)
+    assert await is_known(f"{text}\n\n# a comment\n")
+    assert not await is_known(text.replace("sin", "cos"))
+    assert await is_known(text)
+    session.close(path)
+
+
+async def test_findings_that_do_not_depend_on_inputs(session: Session, tmp_path: Path) -> None:
+    path = str(tmp_path / "model.py")
+    body = (
+        "def f(key, x):\n"
+        '    """\n'
+        "    Expect: kernels <= 0\n"
+        '    """\n'
+        "    a = jax.random.normal(key, x.shape)\n"
+        "    b = jax.random.normal(key, x.shape)\n"
+        "    c = x[100]\n"
+        "    return a + b + c\n"
+    )
+    await shown(session, Path(path), HEAD + body)
+    assert "f" in session.functions(path)
+    findings = await session.findings(path, kernels=True)
+    session.close(path)
+    (reused,) = findings
+    assert reused.code == "JX403"
+    assert any(note.startswith("assumed inputs: key: key<fry>[]") for note in reused.notes)
+
+
+async def test_callers_with_assumed_inputs_say_nothing(session: Session, tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    helper = "def g(x):\n    y = jnp.cos(x)\n    return y\n\n\n"
+    text = f"{HEAD}{helper}def f(x):\n    return g(x) + jnp.sin(1.0)\n"
+    await shown(session, path, text)
+    document = session.engine.documents.get(str(path))
+    assert document is not None
+    sources = {s.name: s.examples.source for s in session.engine.documents.subjects(document)}
+    session.close(str(path))
+    assert sources == {"g": "proposed", "f": "proposed"}
+
+
+async def test_a_hint_where_a_trace_ends(session: Session, tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    body = "    y = jnp.sin(x)\n    z = y @ jnp.ones((9, 9))\n    return z\n"
+    text = f"{HEAD}@jax.jit\ndef f(x):\n{body}\n\nf(jnp.ones((2, 3)))\n"
+    actual = await shown(session, path, text)
+    findings = await session.findings(str(path))
+    hints = await session.hints(str(path), wait=True)
+    session.close(str(path))
+    assert "    y⟦: f32[2,3]⟧ = jnp.sin(x)\n" in actual
+    assert "    z = y @ jnp.ones((9, 9))⟦⊘ not traced further⟧\n" in actual
+    assert findings == []
+    (ended,) = [hint for hint in hints if "⊘" in hint.label]
+    assert "dot\\_general" in ended.tooltip or "incompatible" in ended.tooltip
+
+
+async def test_a_set_that_can_be_traced_is_preferred(session: Session, tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    body = "    y = x @ jnp.ones((3, 4))\n    return y\n"
+    text = f"{HEAD}@jax.jit\ndef f(x):\n{body}\n\nf(jnp.ones(2))\nf(jnp.ones(3))\n"
+    session.open(str(path), text)
+    labels: list[str] = []
+    while not labels:
+        hints = await session.hints(str(path), wait=True)
+        labels = [hint.label for hint in hints if hint.range.start.line == 5]
+        labels = [label for label in labels if "f32[4]" in label]
+    session.close(str(path))
+    assert labels == [": f32[4]"]
