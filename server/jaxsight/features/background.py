@@ -130,19 +130,24 @@ class Background:
         document = await self._engine.documents.read(path)
         if document is not None:
             await self._trace_all(document)
-            await self._settle(document)
+            await self._settle(document, at_least_once=True)
 
-    async def _settle(self, document: Document) -> bool:
+    async def _settle(self, document: Document, *, at_least_once: bool = False) -> bool:
         """Run programs until functions can be traced; return whether they have other inputs.
 
         Calls with which a function cannot be traced are replaced by others.
+
+        Args:
+            document: the document.
+            at_least_once: trace functions also if no call is new: another task may not have yet.
         """
         dry_runs, changed = self._engine.dry_runs, False
         try:
-            goes_on = await dry_runs.update(document)
+            changed = await dry_runs.update(document)
+            goes_on = changed or at_least_once
             while goes_on and await self._trace_all(document):
-                changed = True
                 goes_on = dry_runs.prefer_traced(document) | await dry_runs.update(document)
+                changed |= goes_on
         except Exception:
             log.exception("running programs that reach %s", document.path)
         return changed

@@ -33,7 +33,7 @@ from jaxsight.queries.traces.query import module_meaning, run_of
 from jaxsight.source.functions import Function
 from jaxsight.source.module import ModuleChunk
 from jaxsight.wire.messages.inputs import RUN, DryCall, EntryPoint
-from jaxsight.wire.messages.replies import CallSeen, Cancelled, DryCalls, Traced
+from jaxsight.wire.messages.replies import CallSeen, Cancelled, DryCalls, Failed, Traced
 from jaxsight.wire.messages.requests import NEW, DryRun, Trace
 from jaxsight.workers.request_queue import Priority
 from jaxsight.workers.results import Died, Reason
@@ -351,7 +351,9 @@ class DryRuns:
         chosen = self._choices.set_of(document, subject)
         unit = (document.path, subject.name, chosen.name if chosen is not None else "")
         latest = self._memory.latest.get(unit)
-        return latest is not None and not isinstance(latest.reply, Traced)
+        if latest is None or isinstance(latest.reply, Traced):
+            return False
+        return not (isinstance(latest.reply, Failed) and latest.reply.failure.stage == "dry run")
 
     def _sets(self, document: Document, found: _Found, lacking: Mapping[str, bool]) -> Observed:
         """Return the example sets of functions whose calls have all arguments."""
