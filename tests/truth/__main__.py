@@ -16,12 +16,12 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.truth import calls, check, edits, libraries, long_session, measure, pairs, projects
 from tests.truth import cases as corpus
-from tests.truth import check, edits, libraries, long_session, measure, pairs, projects
 from tests.truth.long_session import LongSession
 from tests.truth.measure import Judged, Verdict
 
-WHAT = ("cases", "pairs", "edits", "session", "libraries")
+WHAT = ("cases", "pairs", "edits", "session", "libraries", "calls")
 
 
 def main() -> int:
@@ -40,6 +40,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=300, help="pairs, edits or functions to draw")
     parser.add_argument("--seed", type=int, default=0, help="what pairs and edits are drawn by")
     parser.add_argument("--projects", action="store_true", help="edit several files of a project")
+    parser.add_argument("--files", nargs="*", type=Path, default=[], help="files for `calls`")
     parser.add_argument("--found", type=Path, help="keep the functions of libraries in this file")
     options = parser.parse_args()
     begin = time.perf_counter()
@@ -47,6 +48,8 @@ def main() -> int:
         drawn = pairs.drawn(options.count, options.seed)
         judged = asyncio.run(pairs.measured(drawn, options.python, options.jobs))
         return report(judged, options, f"{options.count} pairs", begin)
+    if options.what == "calls":
+        return report_calls(asyncio.run(calls.measured(options.files, options.python)))
     if options.what == "session":
         return report_session(
             asyncio.run(long_session.measured(options.count, options.seed, options.python)), begin
@@ -81,6 +84,16 @@ def main() -> int:
         measure.measured(chosen, options.python, options.jobs, alone=options.alone)
     )
     return report(judged, options, f"{len(chosen)} cases", begin)
+
+
+def report_calls(compared: list[calls.Compared]) -> int:
+    """Print the functions whose inputs from calls are not those of a recorded run."""
+    wrong = [each for each in compared if not each.is_same]
+    for each in wrong:
+        print(f"{each.file} {each.function}: {dict(each.dry)}, recorded", *map(dict, each.recorded))
+    functions = {(each.file, each.function) for each in compared}
+    print(f"{len(functions)} functions, {len(compared)} calls, {len(wrong)} not as recorded")
+    return bool(wrong)
 
 
 def report(

@@ -219,11 +219,7 @@ class DryRuns:
         lacking = self._lacking(document)
         if any(lacking.values()) and project.held_back:
             project.ask_consent()
-        if (
-            not any(lacking.values())
-            or project.held_back
-            or not project.settings.examples_from_programs
-        ):
+        if not lacking or project.held_back or not project.settings.examples_from_programs:
             self._found.pop(path, None)
             return self._publish(path, {})
         asking = functools.partial(
@@ -267,7 +263,7 @@ class DryRuns:
         changed = False
         began = time.monotonic()
         batches = list(_batches(found.key[1]))
-        while batches and not self._has_all(found, sets, lacking):
+        while batches and not (found.replies and self._has_all(found, sets, lacking)):
             batch = batches.pop(0)
             version = found.key[0], project.texts.version(batch[0].file)
             if batch in found.replies or self._kills(path, batch, version):
@@ -319,7 +315,8 @@ class DryRuns:
             and function.qualname.rpartition(".")[2] not in _MAKES
             for chunk, function in document.module.functions
             if function.refused in ("", "nested")
-            and having.isdisjoint((function.qualname, *_around(function.qualname)))
+            and function.qualname not in having
+            and not (_is_used_around(chunk, function) and having & {*_around(function.qualname)})
             and jax_use.uses is not None
             and may_be_traced(function)
         }
@@ -392,6 +389,10 @@ class DryRuns:
                     "program", run_label(document, entry), "", True, dry_call=DryCall(entry, RUN)
                 )
                 sets[document.path, name] = {RUN: run}
+        shown = {name for (_, name), calls in sets.items() if RUN not in calls}
+        for chunk, function in document.module.functions:
+            if shown & {*_around(function.qualname)} and _is_used_around(chunk, function):
+                sets.pop((document.path, function.qualname), None)
         return {
             key: tuple(sorted(calls.values(), key=lambda s: (key[1], s.label) in found.failed))
             for key, calls in sets.items()
@@ -420,6 +421,19 @@ class DryRuns:
 def _has_loop(chunk: ModuleChunk, function: Function) -> bool:
     lines = chunk.text.split("\n")[function.body_start.line : function.range.end.line + 1]
     return _LOOP.search("\n".join(lines)) is not None
+
+
+def _is_used_around(chunk: ModuleChunk, function: Function) -> bool:
+    """Return whether a nested function is not only returned by that around it, but used there.
+
+    The trace of the function around it has its shapes then.
+    """
+    if "<locals>" not in function.qualname:
+        return False
+    lines = chunk.text.split("\n")
+    del lines[function.range.start.line : function.range.end.line + 1]
+    name = re.escape(function.qualname.rpartition(".")[2])
+    return any(re.search(rf"\b{name}\b", line) for line in lines if "return" not in line)
 
 
 def _around(qualname: str) -> tuple[str, ...]:

@@ -135,6 +135,11 @@ class _Rewriting:
                 node.orelse = self.block(node.orelse, own)
                 node.finalbody = self.block(node.finalbody, own)
                 yield self.handled(node, [node], own)
+            case ast.Assign(targets=[ast.Name(id=name)]) if name in _read_and_bound(node):
+                node.value = ast.Call(
+                    _runtime("updated", node), [_with_calls(node.value), _thunk(_name(name))], []
+                )
+                yield self.handled(node, [_at(node, node)], own)
             case _:
                 yield self.handled(node, [_with_calls(node)], own)
 

@@ -117,6 +117,15 @@ class Runtime:
         )
         return value if keeps else UNKNOWN
 
+    def updated(self, value: object, before: Callable[[], object]) -> object:
+        """Return the new value of a variable; if it is unknown, what is left of the old one."""
+        if not is_unknown(value) or not self.is_active:
+            return value
+        try:
+            return self.state(before())
+        except NameError:
+            return value
+
     def changed(self, value: object) -> object:
         """Return what a failed statement leaves of an object that it may have changed."""
         if isinstance(value, list | dict | set | bytearray):

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from jaxsight.recording.arguments import write_call
 from jaxsight.recording.notation import UnwritableError
+from jaxsight.tracer.calls.user_function import as_called, find
 from jaxsight.tracer.dry_runs.captured import Call
-from jaxsight.tracer.failures import clean
+from jaxsight.tracer.failures import UserError, clean
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.observation import display
 from jaxsight.tracer.states import linen
@@ -47,7 +48,7 @@ def _seen(job: Job[DryRun], name: str, entry: int, number: int, call: Call) -> C
     place = chunk_of(call.file)
     line = line_in_chunk(place, call.line) if place is not None else call.line
     text = ""
-    if not call.unknown and "<locals>" not in name and not name.endswith(".__init__"):
+    if not call.unknown and _is_called_directly(job, name):
         text = "\n".join(_written(values, job.module.namespace))
     return CallSeen(
         name,
@@ -60,6 +61,17 @@ def _seen(job: Job[DryRun], name: str, entry: int, number: int, call: Call) -> C
         text,
         place["chunk"] if place is not None else "",
     )
+
+
+def _is_called_directly(job: Job[DryRun], name: str) -> bool:
+    """Return whether a function gets what it is called with, not parts of it, as under `vmap`."""
+    if "<locals>" in name:
+        return False
+    try:
+        function = find(job.module.namespace, name)
+    except UserError:
+        return False
+    return as_called(function) is function
 
 
 def _written(values: dict[str, object], namespace: object) -> Iterator[str]:
