@@ -25,6 +25,7 @@ from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import Choices
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.dry_runs.labels import label, run_label
+from jaxsight.queries.dry_runs.partial_call import PartialCall
 from jaxsight.queries.dry_runs.project_files import ProjectFiles
 from jaxsight.queries.long_work import Aside
 from jaxsight.queries.memory import Memory
@@ -60,21 +61,6 @@ _MAKES = frozenset({"setup", "__post_init__"})
 """Methods that are not looked for: they are called with what is no array."""
 
 _Batch = tuple[EntryPoint, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PartialCall:
-    """A call of a function that has only some of its arguments: data were not loaded.
-
-    An example set with this `dry_call` needs examples of the `unknown` parameters alone.
-    """
-
-    function: str
-    dry_call: DryCall
-    label: str
-    known: tuple[tuple[str, str], ...]
-    """The types of the known arguments, by parameter, for people."""
-    unknown: tuple[str, ...]
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.documents import Document
-from jaxsight.queries.dry_runs.dry_runs import PartialCall
+from jaxsight.queries.dry_runs.partial_call import PartialCall
 from jaxsight.queries.long_work import Aside
 from jaxsight.queries.memory import Memory
 from jaxsight.queries.open_documents import OpenDocuments

@@ -20,7 +20,7 @@ from jaxsight.examples.proposals.repair import alternatives, enriched, repaired,
 from jaxsight.examples.proposals.sources import Library
 from jaxsight.projects.project import Project
 from jaxsight.queries.documents import Document, Subject
-from jaxsight.queries.dry_runs.dry_runs import PartialCall
+from jaxsight.queries.dry_runs.partial_call import PartialCall
 from jaxsight.queries.proposals.bench import Bench
 from jaxsight.queries.traces.query import Question, ask
 from jaxsight.rules.failure_text import first_sentence

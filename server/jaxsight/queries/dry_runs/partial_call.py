@@ -1,0 +1,22 @@
+"""A call in a dry run of which not all arguments are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jaxsight.wire.messages.inputs import DryCall
+
+
+@dataclass(frozen=True, slots=True)
+class PartialCall:
+    """A call of a function that has only some of its arguments: data were not loaded.
+
+    An example set with this `dry_call` needs examples of the `unknown` parameters alone.
+    """
+
+    function: str
+    dry_call: DryCall
+    label: str
+    known: tuple[tuple[str, str], ...]
+    """The types of the known arguments, by parameter, for people."""
+    unknown: tuple[str, ...]
