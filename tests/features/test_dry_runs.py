@@ -110,7 +110,7 @@ async def test_a_test_and_a_script_say_what_functions_are_called_with(
     program(tmp_path, "main.py", MAIN)
     path = await opened(session, tmp_path, "models.py", MODELS)
     names = session.functions(path)
-    assert {"init", "apply", "train.<locals>.update"} <= {*names}
+    assert {"init", "apply", "train"} <= {*names}
     assert "unused" not in names
     shown = with_hints(MODELS, await session.hints(path, wait=True))
     assert '    y⟦: f32[7,3]⟧ = x @ params["w"]\n' in shown
@@ -124,19 +124,37 @@ async def test_a_test_and_a_script_say_what_functions_are_called_with(
     assert not [f for f in await session.findings(path) if f.code.startswith(("JX4", "JX9"))]
 
 
+NESTED = """\
+import jax
+import jax.numpy as jnp
+
+
+def main():
+    @jax.jit
+    def step(params):
+        z = jnp.cos(params)
+        return z
+
+    return step(jnp.ones((3, 4)))
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
 async def test_nested_functions_are_shown_as_their_function_calls_them(
     session: Session, tmp_path: Path
 ) -> None:
-    program(tmp_path, "main.py", MAIN)
-    path = await opened(session, tmp_path, "models.py", MODELS)
-    shown = with_hints(MODELS, await session.hints(path, wait=True))
-    assert "        error⟦: f32[6,3]⟧ = apply(params, batch)\n" in shown
-    hover = await session.hover(path, Position(20, 9))
+    path = await opened(session, tmp_path, "models.py", NESTED)
+    shown = with_hints(NESTED, await session.hints(path, wait=True))
+    assert "        z⟦: f32[3,4]⟧ = jnp.cos(params)\n" in shown
+    hover = await session.hover(path, Position(6, 9))
     assert hover is not None
-    assert "as called by `train`" in hover.markdown
+    assert "as called by `main`" in hover.markdown
     assert "```jaxpr" in hover.markdown
-    lenses = [lens.title for lens in await session.lenses(path) if lens.range.start.line == 19]
-    assert lenses[0] == "as called by `train`"
+    lenses = [lens.title for lens in await session.lenses(path) if lens.range.start.line == 5]
+    assert lenses[0] == "as called by `main`"
 
 
 async def test_several_calls_are_sets_to_choose_from(session: Session, tmp_path: Path) -> None:
@@ -145,6 +163,57 @@ async def test_several_calls_are_sets_to_choose_from(session: Session, tmp_path:
     path = await opened(session, tmp_path, "models.py", text)
     sets = session.sets(path, "f")
     assert sets == ["as called by `test_f`", "as called by `test_f` 2", "as called by `test_f` 3"]
+
+
+FAILS = """\
+import jax.numpy as jnp
+
+
+def f(x):
+    y = x @ jnp.ones((3, 3))
+    return y
+
+
+def test_error():
+    try:
+        f(jnp.ones(4))
+    except TypeError:
+        pass
+
+
+def test_f():
+    f(jnp.ones(3))
+"""
+
+
+async def test_the_first_call_that_can_be_traced_is_shown(session: Session, tmp_path: Path) -> None:
+    path = await opened(session, tmp_path, "models.py", FAILS)
+    assert {*session.sets(path, "f")} == {"as called by `test_f`", "as called by `test_error`"}
+    shown = with_hints(FAILS, await session.hints(path, wait=True))
+    assert "    y⟦: f32[3]⟧ = x @ jnp.ones((3, 3))\n" in shown
+
+
+CALLED = """\
+import jax.numpy as jnp
+
+
+def f(x):
+    y = x @ jnp.ones((3, 3))
+    return y
+
+
+if __name__ == "__main__":
+    f(jnp.ones(4))
+"""
+
+
+async def test_a_call_at_the_top_level_that_fails_is_replaced(
+    session: Session, tmp_path: Path
+) -> None:
+    test = "import models\n\ndef test_f():\n    models.f(models.jnp.ones(3))\n"
+    program(tmp_path, "test_models.py", test)
+    path = await opened(session, tmp_path, "models.py", CALLED)
+    assert session.sets(path, "f")[0] == "as called in test_models.py:4"
 
 
 async def test_what_is_written_takes_precedence(session: Session, tmp_path: Path) -> None:
@@ -180,7 +249,7 @@ async def test_a_program_that_ends_its_tracer_costs_only_its_own_calls(
     program(tmp_path, "models_test.py", kill)
     program(tmp_path, "main.py", MAIN)
     path = await opened(session, tmp_path, "models.py", MODELS)
-    assert "train.<locals>.update" in session.functions(path)
+    assert "train" in session.functions(path)
     assert '    y⟦: f32[6,3]⟧ = x @ params["w"]\n' in with_hints(
         MODELS, await session.hints(path, wait=True)
     )
@@ -204,7 +273,8 @@ async def test_an_unknown_argument_is_not_shown_as_known(session: Session, tmp_p
     script += "x = load('x')\nmodels.apply(params, x)\n"
     program(tmp_path, "main.py", script)
     path = await opened(session, tmp_path, "models.py", MODELS)
-    assert "apply" not in session.functions(path)
+    shown = with_hints(MODELS, await session.hints(path, wait=True))
+    assert '    y = x @ params["w"]\n' in shown
     (call,) = session.engine.dry_runs.partial(path, "apply")
     assert (call.unknown, [name for name, _ in call.known]) == (("x",), ["params"])
     assert call.label == "as called in main.py:5"

@@ -132,16 +132,26 @@ class Background:
         engine.waiting.refresh(path)
         return True
 
+    async def _settle(self, document: Document) -> bool:
+        """Run programs until functions can be traced; return whether they have other inputs.
+
+        Calls with which a function cannot be traced are replaced by others.
+        """
+        dry_runs, changed = self._engine.dry_runs, False
+        try:
+            changed = goes_on = await dry_runs.update(document)
+            while goes_on and await self._trace_all(document):
+                goes_on = dry_runs.prefer_traced(document) | await dry_runs.update(document)
+                changed |= goes_on
+        except Exception:
+            log.exception("running programs that reach %s", document.path)
+        return changed
+
     async def _run_dry(self, document: Document) -> None:
         """Run programs for their calls, and trace the functions that have inputs from these."""
         path = document.path
         outdated = not self._engine.dry_runs.is_current(document)
-        try:
-            changed = await self._engine.dry_runs.update(document)
-        except Exception:
-            log.exception("running programs that reach %s", path)
-            return
-        if changed and await self._trace_all(document):
+        if await self._settle(document):
             await asyncio.gather(self._name_sizes(path), self._compile(path))
         elif outdated:
             self._engine.waiting.refresh(path)

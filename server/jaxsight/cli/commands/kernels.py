@@ -18,13 +18,13 @@ from jaxsight.cli.output.printing import Printer, Table, cells, print_document, 
 from jaxsight.cli.sources.arguments import Address, parse_address, read_source
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.cli.trusted_paths import hosts
-from jaxsight.features.proposals import assumptions
 from jaxsight.features.findings import inputs
 from jaxsight.features.inlay_hints.kernels import SIGN
 from jaxsight.features.kernels import launches, modules
 from jaxsight.features.kernels.collectives import kernel_title
 from jaxsight.features.kernels.record import record as figures
 from jaxsight.features.kernels.summary import change, headline, memory_lines, origin
+from jaxsight.features.proposals import assumptions
 from jaxsight.files import reading
 from jaxsight.library.drawing import NoGraphviz, dot, drawn_by_graphviz
 from jaxsight.queries.programs.compile_result import Result

@@ -11,9 +11,9 @@ from jaxsight.cli.output.reports.reported import ExaminedFile, Incomplete, Refus
 from jaxsight.cli.output.reports.text import shown_path
 from jaxsight.cli.sources.notebooks import Cells
 from jaxsight.features import caveats
-from jaxsight.features.proposals import assumptions
 from jaxsight.features.caveats import Completeness
 from jaxsight.features.findings import inputs
+from jaxsight.features.proposals import assumptions
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.slicing.caveat import Caveat
 from jaxsight.text.inert import one_line

@@ -23,7 +23,7 @@ from jaxsight.files.texts import Version
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import Choices
-from jaxsight.queries.documents import Document
+from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.dry_runs.labels import label, run_label
 from jaxsight.queries.dry_runs.partial_calls import PartialCall
 from jaxsight.queries.dry_runs.project_files import ProjectFiles
@@ -34,7 +34,7 @@ from jaxsight.queries.traces.query import module_meaning, run_of
 from jaxsight.source.functions import Function
 from jaxsight.source.module import ModuleChunk
 from jaxsight.wire.messages.inputs import RUN, DryCall, EntryPoint
-from jaxsight.wire.messages.replies import CallSeen, Cancelled, DryCalls, Traced
+from jaxsight.wire.messages.replies import CallSeen, Cancelled, DryCalls, Failed, Traced
 from jaxsight.wire.messages.requests import NEW, DryRun, Trace
 from jaxsight.workers.request_queue import Priority
 from jaxsight.workers.results import Died, Reason
@@ -76,6 +76,8 @@ class _Found:
     """The versions of the other files that the replies are made of."""
     settled: bool = False
     """Whether no further program is going to be run."""
+    failed: set[tuple[str, str]] = field(default_factory=set)
+    """Functions, and labels of calls with which they cannot be traced."""
 
     @property
     def calls(self) -> Iterator[tuple[CallSeen, DryCall]]:
@@ -122,11 +124,22 @@ class DryRuns:
         async with self._turns.setdefault(document.path, asyncio.Lock()):
             return await self._update(document)
 
-    async def settle(self, path: str) -> None:
-        """Wait until the inputs of an open file's functions from dry runs are known."""
-        document = await self._documents.read(path)
-        if document is not None:
-            await self.update(document)
+    def prefer_traced(self, document: Document) -> bool:
+        """Put calls with which functions cannot be traced last; return whether any were first.
+
+        Further programs are run by the next update if a function has no other call.
+        """
+        found = self._found.get(document.path)
+        if found is None:
+            return False
+        for subject in self._documents.subjects(document):
+            if subject.examples.source == "program" and self._has_failed(document, subject):
+                chosen = self._choices.set_of(document, subject)
+                found.failed.add((subject.name, chosen.name if chosen is not None else ""))
+        lacking = self._lacking(document)
+        sets = self._sets(document, found, lacking)
+        found.settled = found.settled and self._has_all(found, sets, lacking)
+        return self._publish(document.path, sets)
 
     def is_current(self, document: Document) -> bool:
         """Return whether the calls are those of the current text, and no program is to be run."""
@@ -231,12 +244,12 @@ class DryRuns:
     ) -> bool:
         """Run programs until all wanted functions have inputs; return whether these are others."""
         path = document.path
-        wanted = {function for function, is_wanted in lacking.items() if is_wanted}
+        sets = self._sets(document, found, lacking)
         before = self._documents.dry_calls(path)
         changed = False
         began = time.monotonic()
         batches = list(_batches(found.key[1]))
-        while batches and not (found.replies and wanted <= self._complete(found)):
+        while batches and not (found.replies and self._has_all(found, sets, lacking)):
             batch = batches.pop(0)
             version = found.key[0], project.texts.version(batch[0].file)
             if batch in found.replies or self._kills(path, batch, version):
@@ -252,8 +265,8 @@ class DryRuns:
                 case DryCalls():
                     found.replies[batch] = reply
                     found.files |= {file: v for file, v in reply.files if file != path}
-                    so_far = {**before, **self._sets(document, found, lacking)}
-                    changed |= self._publish(path, so_far)
+                    sets = self._sets(document, found, lacking)
+                    changed |= self._publish(path, {**before, **sets})
                 case Cancelled():
                     return changed
                 case Died(death=death) if reply.repeated or death.reason in _NOT_ITS_FAULT:
@@ -267,7 +280,7 @@ class DryRuns:
                 case _:
                     found.replies[batch] = None
         found.settled = True
-        return self._publish(path, self._sets(document, found, lacking)) or changed
+        return self._publish(path, sets) or changed
 
     def _kills(self, path: str, batch: _Batch, version: tuple[str, Version]) -> bool:
         """Return whether a program is known to end its tracer."""
@@ -296,21 +309,34 @@ class DryRuns:
 
     def _failing(self, document: Document) -> set[str]:
         """Return the functions that cannot be traced with the inputs of other calls."""
-        failing: set[str] = set()
-        for subject in self._documents.subjects(document):
-            if subject.examples.source not in _OBSERVED:
-                continue
-            chosen = self._choices.set_of(document, subject)
-            unit = (document.path, subject.name, chosen.name if chosen is not None else "")
-            latest = self._memory.latest.get(unit)
-            if latest is not None and not isinstance(latest.reply, Traced):
-                failing.add(subject.name)
+        failing = {
+            subject.name
+            for subject in self._documents.subjects(document)
+            if subject.examples.source in _OBSERVED and self._has_failed(document, subject)
+        }
         better = self._documents.dry_calls(document.path).items()
         return failing | {name for (_, name), sets in better if any(s.is_better for s in sets)}
 
-    def _complete(self, found: _Found) -> set[str]:
-        """Return the functions of which a call with all arguments is known."""
-        return {call.function for call, _ in found.calls if not call.unknown}
+    def _has_all(self, found: _Found, sets: Observed, lacking: Mapping[str, bool]) -> bool:
+        """Return whether no program needs to be run: all functions that are looked for have calls.
+
+        Calls with which a function cannot be traced do not count, if others could be shown.
+        """
+        complete = {call.function for call, _ in found.calls if not call.unknown}
+        for (_, function), calls in sets.items():
+            can_fail = all((function, call.label) in found.failed for call in calls)
+            if can_fail and len(calls) < _SETS:
+                complete.discard(function)
+        return all(name in complete for name, is_wanted in lacking.items() if is_wanted)
+
+    def _has_failed(self, document: Document, subject: Subject) -> bool:
+        """Return whether a function could not be traced with its active example set."""
+        chosen = self._choices.set_of(document, subject)
+        unit = (document.path, subject.name, chosen.name if chosen is not None else "")
+        latest = self._memory.latest.get(unit)
+        if latest is None or isinstance(latest.reply, Traced):
+            return False
+        return not (isinstance(latest.reply, Failed) and latest.reply.failure.stage == "dry run")
 
     def _sets(self, document: Document, found: _Found, lacking: Mapping[str, bool]) -> Observed:
         """Return the example sets of functions whose calls have all arguments."""
@@ -329,17 +355,19 @@ class DryRuns:
                 continue  # it would run a whole program
             is_written = bool(call.text) and not _around(call.function)
             of_function = sets.setdefault((document.path, call.function), {})
-            of_function.setdefault(
-                call.text if is_written else call.inputs,
-                OutsideSet(
-                    "program",
-                    label(document, call, dry_call.entry),
-                    call.text if is_written else "",
-                    may_fail=True,
-                    keeps_numbers=True,
-                    dry_call=None if is_written else dry_call,
-                    is_better=call.function in failing,
-                ),
+            inputs = call.text if is_written else call.inputs
+            if inputs in of_function or len(of_function) == _SETS:
+                continue
+            name = label(document, call, dry_call.entry)
+            same = sum(s.label.startswith(name) for s in of_function.values())
+            of_function[inputs] = OutsideSet(
+                "program",
+                f"{name} {same + 1}" if same else name,
+                call.text if is_written else "",
+                may_fail=True,
+                keeps_numbers=True,
+                dry_call=None if is_written else dry_call,
+                is_better=call.function in failing,
             )
         for name, entry in self._ran(document, found):
             if (document.path, name) not in sets:
@@ -351,7 +379,10 @@ class DryRuns:
         for chunk, function in document.module.functions:
             if shown & {*_around(function.qualname)} and _is_used_around(chunk, function):
                 sets.pop((document.path, function.qualname), None)
-        return {function: tuple(calls.values())[:_SETS] for function, calls in sets.items()}
+        return {
+            key: tuple(sorted(calls.values(), key=lambda s: (key[1], s.label) in found.failed))
+            for key, calls in sets.items()
+        }
 
     def _ran(self, document: Document, found: _Found) -> Iterator[tuple[str, EntryPoint]]:
         """Yield the functions without inputs that ran in a program, with the first one."""
