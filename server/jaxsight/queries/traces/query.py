@@ -76,9 +76,8 @@ def ask(
     """
     if subject.broken:
         return Unasked("the function has a syntax error")
-    if subject.function.refused and not (
-        subject.function.refused == "nested" and chosen.dry_call is not None
-    ):
+    is_called = subject.function.refused == "nested" and chosen.dry_call is not None
+    if subject.function.refused and not is_called:
         return Unasked(refusal(subject))
     if any(problem.severity is Severity.ERROR for problem in subject.examples.problems):
         return Unasked("the example inputs have errors")
