@@ -87,6 +87,12 @@ class _Found:
                 if 0 <= call.entry < len(batch):
                     yield call, DryCall(batch[call.entry], call.number)
 
+    @property
+    def fed(self) -> tuple[str, ...]:
+        """The types of the arrays that models are called with."""
+        replies = (reply for reply in self.replies.values() if reply is not None)
+        return tuple(dict.fromkeys(text for reply in replies for text in reply.fed))
+
 
 class DryRuns:
     """Keeps the documents' example inputs from dry runs up to date."""
@@ -157,7 +163,9 @@ class DryRuns:
         for call, dry_call in found.calls:
             if call.function == function and call.unknown:
                 named = label(document, call, dry_call.entry)
-                partial = PartialCall(function, dry_call, named, call.inputs, call.unknown)
+                partial = PartialCall(
+                    function, dry_call, named, call.inputs, call.unknown, found.fed
+                )
                 calls.setdefault((call.inputs, call.unknown), partial)
         return tuple(calls.values())[:_SETS]
 

@@ -20,3 +20,5 @@ class PartialCall:
     known: tuple[tuple[str, str], ...]
     """The types of the known arguments, by parameter, for people."""
     unknown: tuple[str, ...]
+    fed: tuple[str, ...] = ()
+    """Types of the arrays that the programs pass to models: unknown data may be like them."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import functools
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,6 +17,7 @@ from jaxsight.examples import OutsideSet
 from jaxsight.examples.proposals.inference import Inferred, infer
 from jaxsight.examples.proposals.proposal import Proposal
 from jaxsight.examples.proposals.repairing.errors import Wrong
+from jaxsight.examples.proposals.repairing.fed import like_fed
 from jaxsight.examples.proposals.repairing.repair import alternatives, enriched, repaired, variants
 from jaxsight.examples.proposals.sources import Library
 from jaxsight.projects.project import Project
@@ -171,7 +173,8 @@ class _Search:
     async def run(self, most: int) -> Outcome:
         """Try proposals, each followed by those that its error suggests."""
         first = self.inferred.proposal
-        stack: list[_Repairs] = [_Repairs(iter([first]))]
+        fed = self.partial.fed if self.partial is not None else ()
+        stack: list[_Repairs] = [_Repairs(itertools.chain(like_fed(first, fed), [first]))]
         later = alternatives(self.inferred, first)
         while len(self.tries) < most and not self.is_slow:
             proposal = self._next(stack, later)

@@ -148,7 +148,11 @@ def _is_sizes(value: Any) -> bool:
     return type(value) in (tuple, list) and all(type(size) is int for size in value)
 
 
+def is_equinox(value: object) -> bool:
+    """Return whether a value is a module of Equinox."""
+    module = getattr(sys.modules.get("equinox"), "Module", None)
+    return module is not None and isinstance(value, module)
+
+
 def _keeps_numbers(value: object) -> bool:
-    modules = sys.modules.get("equinox")
-    module = getattr(modules, "Module", None)
-    return nnx.is_node(value) or (module is not None and isinstance(value, module))
+    return nnx.is_node(value) or is_equinox(value)

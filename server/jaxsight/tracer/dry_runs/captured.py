@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +13,15 @@ import jax
 import numpy as np
 
 from jaxsight.interpreters.compat import avals
-from jaxsight.tracer.calls.leaves import is_array
+from jaxsight.tracer.calls.leaves import is_array, is_equinox
 from jaxsight.tracer.calls.user_function import UserFunction, opened
 from jaxsight.tracer.dry_runs.unknown import has_unknown, is_unknown
 from jaxsight.tracer.states import linen, nnx
 
 _LARGEST = 20_000
 """Maximum number of objects that are searched for tracers; an object of more may hold some."""
+_TAKES_INPUTS = frozenset({"init", "apply", "init_with_output"})
+"""Methods of Linen's modules that take keys or variables, and then inputs."""
 _HARMLESS = (
     type(None), bool, int, float, complex, str, bytes, type, types.ModuleType, np.dtype, np.ufunc,
     types.BuiltinFunctionType, jax.ShapeDtypeStruct, range, slice, types.CodeType, np.ndarray,
@@ -287,6 +289,21 @@ def nested(call: Call) -> UserFunction:
     run.__signature__ = inspect.Signature([first, *parameters])  # type: ignore[attr-defined]
     call.arguments.setdefault("captured", captured(held))
     return UserFunction(run, False, None)
+
+
+def fed_to(function: object, args: tuple[object, ...]) -> Iterator[str]:
+    """Yield the types of the arrays that a model of Flax or Equinox is called with."""
+    if isinstance(function, types.MethodType):
+        is_model = function.__name__ in _TAKES_INPUTS and linen.is_module(function.__self__)
+        args = args[1:]
+    else:
+        is_model = callable(function) and (nnx.is_node(function) or is_equinox(function))
+    if not is_model:
+        return
+    for leaf in jax.tree_util.tree_leaves(args):
+        text = avals.text(avals.of(leaf)) if is_array(leaf) and leaf.shape else ""
+        if text and not text.startswith("key<"):
+            yield text
 
 
 def signature(value: object, depth: int = 4) -> object:

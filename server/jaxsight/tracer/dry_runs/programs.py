@@ -53,6 +53,8 @@ class Ran:
     calls: Mapping[str, list[Call]]
     ran: tuple[str, ...]
     """The functions of the file that ran outside of JAX's transformations."""
+    fed: tuple[str, ...]
+    """Types of the arrays that models are called with."""
     missing: tuple[str, ...]
     files: dict[str, Version]
     edges: Edges
@@ -149,7 +151,7 @@ class _Run:
 
     def run(self, patience: float) -> Ran:
         runtime, before = self._runtime, dict(self._names)
-        runtime.calls, runtime.missing, runtime.ran = {}, {}, {}
+        runtime.calls, runtime.missing, runtime.ran, runtime.fed = {}, {}, {}, {}
         runtime.entry_of, runtime.original = {}, {}
         runtime.imported = self._imported
         loaded, needed = dict(sys.modules), dict(placeholders.uses)
@@ -201,7 +203,9 @@ class _Run:
         own = {function for chunk in self._request.chunks for function in chunk.binds}
         ran = tuple(name for name in runtime.ran if name.partition(".")[0] in own)
         missing = tuple(runtime.missing)
-        return Ran(calls, ran, missing, self._files, edges, stable, observed, ended)
+        return Ran(
+            calls, ran, tuple(runtime.fed), missing, self._files, edges, stable, observed, ended
+        )
 
     def _restore(self, names: dict[str, object], loaded: dict[str, ModuleType]) -> None:
         self._names.clear()

@@ -35,6 +35,8 @@ _LOOP_SECONDS = 1.0
 _CALLS = 3
 """Maximum number of different calls that are kept of a function."""
 _END = object()
+_FED = 8
+"""Maximum number of types of arrays that models are called with."""
 _WRAPPERS = 16
 """Maximum number of transformations around a function."""
 _MAPS = re.compile(r"pmap|vmap|Pmap|shard_map|scan", re.IGNORECASE)
@@ -51,6 +53,8 @@ class Runtime:
         """Calls of the file's functions, by qualified name."""
         self.ran: dict[str, None] = {}
         """The qualified names of the programs' functions that ran."""
+        self.fed: dict[str, None] = {}
+        """Types of the arrays that models are called with."""
         self.imported: Callable[[], None] = lambda: None
         """Called after imports, to rewrite the functions of new modules."""
         self.entry_of: dict[CodeType, tuple[str, tuple[str, ...]]] = {}
@@ -135,6 +139,8 @@ class Runtime:
 
     def call(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         """Call a function; one of the file that JAX would trace with something unknown is noted."""
+        if self._outer is not None and len(self.fed) < _FED:
+            self.fed |= dict.fromkeys(captured.fed_to(function, args))
         if self._outer is None or not (
             any(map(has_unknown, args)) or any(map(has_unknown, kwargs.values()))
         ):

@@ -28,6 +28,7 @@ def dry_run(job: Job[DryRun]) -> DryCalls:
     seen: list[CallSeen] = []
     missing: dict[str, None] = {}
     functions: dict[str, int] = {}
+    fed: dict[str, None] = {}
     for index, entry in enumerate(request.entries):
         left = deadline - time.monotonic()
         if left <= 0:
@@ -35,11 +36,12 @@ def dry_run(job: Job[DryRun]) -> DryCalls:
         job.begin("dry run", entry.function or entry.file)
         ran = job.module.dry_run(entry, left)
         missing |= dict.fromkeys(ran.missing)
+        fed |= dict.fromkeys(ran.fed)
         functions = {**dict.fromkeys(ran.ran, index), **functions}
         for name, calls in ran.calls.items():
             for number, call in enumerate(calls):
                 seen.append(_seen(job, name, index, number, call))
-    return DryCalls(request.id, tuple(seen), tuple(missing), tuple(functions.items()))
+    return DryCalls(request.id, tuple(seen), tuple(missing), tuple(functions.items()), tuple(fed))
 
 
 def _seen(job: Job[DryRun], name: str, entry: int, number: int, call: Call) -> CallSeen:

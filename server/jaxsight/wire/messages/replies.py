@@ -152,6 +152,8 @@ class DryCalls:
     """The functions that ran themselves, outside of JAX's transformations, such as `main`, each
     with the index of a program: `DryCall` with the number `RUN` shows what they computed.
     """
+    fed: tuple[str, ...] = ()
+    """Types of the arrays that the programs pass to models, such as `f32[128,784]`."""
     files: tuple[tuple[str, str], ...] = ()
     """The files that the answer was made of, with their versions, as in `Traced`."""
     caveats: tuple[Caveat, ...] = ()
