@@ -73,6 +73,8 @@ def _lenses(
         if chosen.dry_call is None:
             yield Lens(above, "keep", KEEP_PROPOSED, (path, subject.name))
         yield Lens(above, "hide", SHOW_PROPOSED, (path, subject.name, "hide"))
+    if chosen.dry_call is not None and chosen.dry_call.is_run:
+        return
     yield Lens(above, "jaxpr", SHOW, (path, subject.name, "jaxpr"))
     yield Lens(above, f"kernels{figures}", SHOW, (path, subject.name, "kernels"))
     yield Lens(above, "sourcerize", SHOW, (path, subject.name, "pretty"))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 from collections.abc import Callable
 from types import MethodType
 from typing import Any
@@ -107,6 +108,8 @@ class Expressions:
             return f"{self._class(kind)}({self.write(dict(value), '', depth + 1)})"
         if _is_of(kind, "flax.core", "FrozenDict"):
             return f"{self._class(kind)}({self.write(value.unfreeze(), '', depth + 1)})"
+        if kind is functools.partial:
+            raise UnwritableError("a `partial` has no form as example input")
         if kind.__init__ is object.__init__ and not getattr(value, "__dict__", {}):
             return f"{self._class(kind)}()"
         raise UnwritableError(f"`{kind.__qualname__}` has no form as example input")

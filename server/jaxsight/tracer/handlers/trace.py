@@ -34,7 +34,6 @@ from jaxsight.tracer.observation.observation_table import Observed
 from jaxsight.tracer.programs import jaxpr_text
 from jaxsight.tracer.user_warnings import collected
 from jaxsight.wire.chunks import real_file
-from jaxsight.wire.messages.inputs import RUN
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.wire.messages.requests import Trace
 from jaxsight.wire.observations import DRY_RUN, Failure, Frame
@@ -54,7 +53,7 @@ def trace(job: Job[Trace]) -> Traced:
         CancelledByServer: the request was cancelled.
     """
     job.begin("inputs")
-    if job.request.dry_call is not None and job.request.dry_call.number == RUN:
+    if job.request.dry_call is not None and job.request.dry_call.is_run:
         raise UserError(Failure(DRY_RUN, "", ""), job.module.observed_dry(job.request.dry_call))
     begin = time.perf_counter()
     with job.module.called() as (function, inputs):

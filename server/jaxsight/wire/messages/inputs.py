@@ -103,3 +103,8 @@ class DryCall:
     """Its number among the function's different calls in the run; `RUN` for what the run itself
     shows of the function, which is answered by `Failed` at the stage `dry run`.
     """
+
+    @property
+    def is_run(self) -> bool:
+        """Whether it is about what the run shows of a function, of which there is no trace."""
+        return self.number == RUN
