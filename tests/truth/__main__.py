@@ -49,7 +49,7 @@ def main() -> int:
         judged = asyncio.run(pairs.measured(drawn, options.python, options.jobs))
         return report(judged, options, f"{options.count} pairs", begin)
     if options.what == "calls":
-        return report_calls(asyncio.run(calls.measured(options.files, options.python)))
+        return report_calls(calls.measured(options.files, options.python))
     if options.what == "session":
         return report_session(
             asyncio.run(long_session.measured(options.count, options.seed, options.python)), begin
@@ -90,7 +90,7 @@ def report_calls(compared: list[calls.Compared]) -> int:
     """Print the functions whose inputs from calls are not those of a recorded run."""
     wrong = [each for each in compared if not each.is_same]
     for each in wrong:
-        print(f"{each.file} {each.function}: {dict(each.dry)}, recorded", *map(dict, each.recorded))
+        print(f"{each.file} {each.function}: {dict(each.dry)}, recorded", *each.recorded[:3])
     functions = {(each.file, each.function) for each in compared}
     print(f"{len(functions)} functions, {len(compared)} calls, {len(wrong)} not as recorded")
     return bool(wrong)

@@ -1,8 +1,8 @@
 """Inputs from calls in programs, compared with those of a recorded run of the same program.
 
-Each file is run once under `jaxsight record`, by its tests if it has some, and opened once without
-that recording. A function is judged if it was called in the run: the types of its arguments must be
-those of a recorded call.
+Each file is run once under observation, by its tests if it has some, and its programs are run once
+without values. A function is judged if it was called in both: the types of the arrays that it is
+called with in the dry run must be those of a recorded call.
 """
 
 from __future__ import annotations
@@ -11,63 +11,64 @@ import asyncio
 import os
 import re
 import shutil
-import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
-from jaxsight.queries.documents import Subject
-from jaxsight.queries.traces.located_answer import View
-from jaxsight.recording import recorded_file
-from jaxsight.session import Session
-from jaxsight.wire.messages.replies import Traced
+from jaxsight.recording import recorded_file, running
+from jaxsight.source.module import Module
 from tests.truth.measure import session
 
-_TIME = 240
-"""Seconds of a recorded run."""
-_NAMES = frozenset({"variables", "rngs", "captured", "self"})
-"""Arguments that one of both forms has alone, as that of a Linen module's method."""
-_TYPE = re.compile(r"^\w+(?:<\w+>)?\[[^\]]*\]$")
+_ALL = 10_000
+"""Calls of a function that are kept of a recorded run."""
+_TYPE = re.compile(r"(?P<name>\w+(?:, \w+)*): (?P<type>\w+(?:<\w+>)?\[[^\]]*\])")
+_ARRAY = re.compile(r"\w+(?:<\w+>)?\[[^\]]*\]")
+
+Types = Mapping[str, str]
+"""The types of arrays by parameter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The inputs of a function in a dry run, and those of a recorded run."""
+    """The arrays that a function is called with in a dry run, and those of a recorded run."""
 
     file: str
     function: str
-    is_same: bool
-    dry: tuple[tuple[str, str], ...]
-    recorded: tuple[tuple[tuple[str, str], ...], ...]
+    dry: Types
+    recorded: Sequence[Types]
+
+    @property
+    def is_same(self) -> bool:
+        return any(
+            all(types.get(name, text) == text for name, text in self.dry.items())
+            for types in self.recorded
+        )
 
 
-async def measured(files: Sequence[Path], python: str) -> list[Compared]:
+def measured(files: Sequence[Path], python: str) -> list[Compared]:
     """Compare the functions of files, one file after another."""
     found: list[Compared] = []
     for file in files:
-        found += await _of_file(file, python)
+        found += _of_file(file, python)
     return found
 
 
-async def _of_file(file: Path, python: str) -> list[Compared]:
+def _of_file(file: Path, python: str) -> list[Compared]:
     with tempfile.TemporaryDirectory(prefix="jaxsight-calls-") as name:
         top = _top(file)
-        root = Path(os.path.realpath(name), top.name)  # noqa: ASYNC240 - no disk to wait for
-        await asyncio.to_thread(shutil.copytree, top, root, symlinks=False)
+        root = Path(os.path.realpath(name), top.name)
+        shutil.copytree(top, root)
         own = root / file.relative_to(top)
-        await asyncio.to_thread(_record, own, root, python)
-        recorded = await _inputs(own, root, python, "recorded")
-        shutil.rmtree(root / recorded_file.FOLDER, ignore_errors=True)
-        seen = await _inputs(own, root, python, "program")
+        recorded = _recorded(own, root, python)
+        dry = asyncio.run(_dry(own, root, python)) if recorded else {}
     return [
-        Compared(str(file), function, any(_agree(dry, each) for each in recorded[function]), dry,
-                 tuple(recorded[function]))
-        for function, sets in seen.items()
+        Compared(str(file), function, types, recorded[function])
+        for function, calls in dry.items()
         if function in recorded
-        for dry in sets
-    ]  # fmt: skip
+        for types in calls
+    ]
 
 
 def _top(file: Path) -> Path:
@@ -78,54 +79,44 @@ def _top(file: Path) -> Path:
     return folder
 
 
-def _record(file: Path, root: Path, python: str) -> None:
-    """Run a file's tests, or the file, under `jaxsight record`."""
+def _recorded(file: Path, root: Path, python: str) -> dict[str, list[Types]]:
+    """Run a file's tests, or the file, and return what its functions were called with."""
     test = file.with_name(f"{file.stem}_test.py")
     module = ".".join(file.relative_to(root).with_suffix("").parts)
-    program = [python, "-m", f"{module}_test"] if test.exists() else [python, str(file)]
-    command = [sys.executable, "-m", "jaxsight", "record", "--python", python, "--", *program]
-    try:
-        subprocess.run(command, cwd=root, timeout=_TIME, capture_output=True, check=False)
-    except subprocess.TimeoutExpired:
-        return
+    program = ["-m", f"{module}_test"] if test.exists() else [str(file)]
+    variables = {**os.environ, "MPLBACKEND": "agg", "PYTHONPATH": str(root)}
+    with mock.patch.object(recorded_file, "SETS", _ALL):
+        recording = running.record([python, *program], root, variables)
+        functions = recorded_file.read(root)
+    shutil.rmtree(root / recorded_file.FOLDER, ignore_errors=True)
+    if recording.status:
+        return {}  # it ended early
+    return {
+        name: [dict(_types(call.inputs)) for call in calls]
+        for (path, name), calls in functions.items()
+        if root / path == file
+    }
 
 
-async def _inputs(
-    file: Path, root: Path, python: str, source: str
-) -> dict[str, list[tuple[tuple[str, str], ...]]]:
-    """Return the types of arguments by function, of each example set of a source."""
-    found: dict[str, list[tuple[tuple[str, str], ...]]] = {}
-    async with session(root, python) as running:
-        running.open(str(file), await asyncio.to_thread(file.read_text))
-        await running.settle_inputs(str(file))
-        document = running.engine.documents.get(str(file))
+def _types(inputs: str) -> Iterator[tuple[str, str]]:
+    for line in inputs.splitlines():
+        if match := _TYPE.fullmatch(line.strip()):
+            for name in match["name"].split(", "):
+                yield name, match["type"].replace(" ", "")
+
+
+async def _dry(file: Path, root: Path, python: str) -> dict[str, list[Types]]:
+    """Return what a file's functions are called with in dry runs of its programs."""
+    found: dict[str, list[Types]] = {}
+    async with session(root, python, examplesAssumed=False) as opened:
+        text = await asyncio.to_thread(file.read_text)
+        opened.open(str(file), text)
+        document = await opened.engine.documents.read(str(file))
         assert document is not None
-        for subject in running.engine.documents.subjects(document):
-            if subject.examples.source == source:
-                views = [v async for v in _views(running, subject, str(file))]
-                types = [tuple(_types(view)) for view in views]
-                found[subject.name] = [each for each in types if each]
-    return {name: sets for name, sets in found.items() if sets}
-
-
-async def _views(running: Session, subject: Subject, path: str):  # type: ignore[no-untyped-def]
-    for example_set in subject.examples.sets:
-        running.choose_set(path, subject.name, example_set.name)
-        document = running.engine.documents.get(path)
-        assert document is not None
-        view = await running.engine.traces.view(document, subject, None)
-        if isinstance(view, View):
-            yield view
-
-
-def _types(view: View) -> Iterator[tuple[str, str]]:
-    """Yield the arrays among the arguments of a traced function."""
-    reply = view.answer.reply
-    for name, text in reply.parameters if isinstance(reply, Traced) else ():
-        if name not in _NAMES and _TYPE.match(text):
-            yield name, text
-
-
-def _agree(dry: Sequence[tuple[str, str]], recorded: Sequence[tuple[str, str]]) -> bool:
-    types = dict(recorded)
-    return all(types.get(name, text) == text for name, text in dry)
+        await opened.engine.dry_runs.update(document)
+        for _, function in Module.parse(text).functions:
+            for inputs in opened.engine.dry_runs.seen(str(file), function.qualname):
+                types = {n: t for n, t in inputs if _ARRAY.fullmatch(t)}
+                if types:
+                    found.setdefault(function.qualname, []).append(types)
+    return found

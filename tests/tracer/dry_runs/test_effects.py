@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.wire.messages.replies import Traced
-
 from tests.truth.measure import session
 
 EFFECTS = {

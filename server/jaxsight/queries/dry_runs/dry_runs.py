@@ -169,6 +169,12 @@ class DryRuns:
                 calls.setdefault((call.inputs, call.unknown), partial)
         return tuple(calls.values())[:_SETS]
 
+    def seen(self, path: str, function: str) -> list[tuple[tuple[str, str], ...]]:
+        """Return the known arguments of the calls of a function, by parameter, for people."""
+        found = self._found.get(path)
+        calls = found.calls if found is not None else ()
+        return [call.inputs for call, _ in calls if call.function == function]
+
     def missing(self, path: str) -> tuple[str, ...]:
         """Return the modules that programs of a file import and that are not found."""
         found = self._found.get(path)
