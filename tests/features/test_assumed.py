@@ -213,7 +213,7 @@ async def test_unknown_arguments_of_calls_are_assumed(session: Session, tmp_path
     (called,) = engine.documents.subjects(document)
     assert called.examples.source == "module"
     assert await prefer_traced(engine, document, called)  # the data are not there
-    await engine.dry_runs.settle(str(path))
+    await engine.dry_runs.update(document)
     for subject in engine.documents.subjects(document):
         if subject.name == "step":
             await prefer_traced(engine, document, subject)

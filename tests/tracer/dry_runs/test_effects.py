@@ -28,6 +28,9 @@ EFFECTS = {
     "system": "os.system(f'touch {HERE}/file')",
     "fork": "os.fork() or (HERE / 'file').touch()",
     "multiprocessing": "multiprocessing.Process(target=(HERE / 'file').touch).start()",
+    "thread": "threading.Thread(target=(HERE / 'file').touch).start()",
+    "pool": "ThreadPoolExecutor().submit((HERE / 'file').touch).result()",
+    "sleep": "time.sleep(1)",
     "socket": "socket.create_connection(('127.0.0.1', PORT), 1)",
     "request": "urllib.request.urlopen(f'http://127.0.0.1:{PORT}', timeout=1)",
     "log": "logging.FileHandler(HERE / 'file').emit(logging.makeLogRecord({'msg': 'text'}))",
@@ -36,7 +39,8 @@ EFFECTS = {
 
 _PROGRAM = """
 import logging, multiprocessing, os, pathlib, pickle, shutil, socket, sqlite3, subprocess
-import tempfile, urllib.request
+import tempfile, threading, time, urllib.request
+from concurrent.futures import ThreadPoolExecutor
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -1,4 +1,4 @@
-"""Give programs in a dry run the default arguments of their command lines.
+"""Give programs in a dry run the default arguments of their command lines; let them not wait.
 
 The standard library's `argparse` and absl's flags; `click` and `typer` take them from `sys.argv`.
 What has no default is unknown, except a configuration file (`ml_collections.config_flags`): that of
@@ -12,6 +12,7 @@ import contextlib
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
@@ -50,7 +51,8 @@ class CommandLine:
         argparse.ArgumentParser.parse_args = parse_args  # type: ignore[method-assign, assignment]
         self.imported()
         try:
-            yield self
+            with _without_waiting():
+                yield self
         finally:
             argparse.ArgumentParser.parse_args = parse  # type: ignore[method-assign]
             sys.argv[:], tempfile.tempdir = arguments, folder
@@ -116,6 +118,16 @@ class CommandLine:
             return values
         finally:
             del parser.error
+
+
+@contextlib.contextmanager
+def _without_waiting() -> Iterator[None]:
+    sleep = time.sleep
+    time.sleep = lambda seconds: None
+    try:
+        yield
+    finally:
+        time.sleep = sleep
 
 
 def default_config(file: str, read: Callable[[str], str]) -> Any:

@@ -167,11 +167,11 @@ class _Run:
         self._recorder.capture = self._capture
         try:
             with (
+                at_most(patience),  # first: it starts a thread
                 refusals.refusing(),
                 contextlib.redirect_stdout(io.StringIO()),
                 contextlib.redirect_stderr(io.StringIO()),
                 self._command_line.given(),
-                at_most(patience),
             ):
                 self._imported()
                 with contexts.eager(), self._recorder.tracing() as sites:

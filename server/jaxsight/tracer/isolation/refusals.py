@@ -51,6 +51,8 @@ _PROCESSES = frozenset(
         "webbrowser.open",
     }
 )
+_THREADS = frozenset({"_thread.start_new_thread", "_thread.start_joinable_thread"})
+"""A thread would go on after the block; the latter event is Python's since 3.13."""
 _NETWORK = frozenset(
     {
         "socket.bind",
@@ -111,7 +113,7 @@ def seal() -> None:
 def _audit(event: str, arguments: tuple[object, ...]) -> None:
     if not _refusing:
         return
-    kind = _kind(event, arguments)
+    kind = "starting a thread" if event in _THREADS else _kind(event, arguments)
     if kind:
         detail = f": {arguments[0]!r}" if arguments and isinstance(arguments[0], str) else ""
         raise RefusedError(f"{kind} is refused with inputs that you did not write{detail}")
