@@ -11,12 +11,23 @@ import asyncio
 import dataclasses
 import json
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.truth import calls, check, edits, libraries, long_session, measure, pairs, projects
+from tests.truth import (
+    calls,
+    check,
+    edits,
+    libraries,
+    long_session,
+    measure,
+    pairs,
+    programs,
+    projects,
+)
 from tests.truth import cases as corpus
 from tests.truth.long_session import LongSession
 from tests.truth.measure import Judged, Verdict
@@ -49,6 +60,10 @@ def main() -> int:
         judged = asyncio.run(pairs.measured(drawn, options.python, options.jobs))
         return report(judged, options, f"{options.count} pairs", begin)
     if options.what == "calls":
+        if not options.files:
+            with tempfile.TemporaryDirectory(prefix="jaxsight-programs-") as folder:
+                options.files = programs.written(Path(folder), options.count // 8)
+                return report_calls(calls.measured(options.files, options.python))
         return report_calls(calls.measured(options.files, options.python))
     if options.what == "session":
         return report_session(

@@ -149,6 +149,38 @@ PROGRAMS = [
         {"f": {}, "g": {"x": "f32[2,3]"}},
     ),
     Program(
+        "handlers",
+        """
+        try:
+            import missing_library
+        except ImportError:
+            missing_library = None
+
+        def f(x):
+            return x * 2
+
+        def g(x):
+            return x * 3
+
+        def main():
+            x = jnp.ones(6)
+            try:
+                import another_missing_library
+            except ImportError:
+                f(jnp.ones((2, 2)))
+            try:
+                table = np.asarray(x)
+            except Exception:
+                table = jnp.ones((7, 7))
+            g(table)
+
+        if __name__ == "__main__":
+            main()
+        """,
+        # An array has no values in a dry run alone: that handler is not meant.
+        {"f": {"x": "f32[2,2]"}, "g": {}},
+    ),
+    Program(
         "factories",
         """
         import functools

@@ -128,7 +128,9 @@ class _Rewriting:
                     case.body = self.block(case.body, own)
                 yield self.handled(node, [node], own)
             case ast.Try():
-                if not node.handlers:
+                if node.handlers:
+                    node.body = [self.judged(node)]
+                else:
                     node.body = self.block(node.body, own)
                 for handler in node.handlers:
                     handler.body = self.block(handler.body, own)
@@ -253,6 +255,12 @@ class _Rewriting:
         if settle:
             cut = ast.Call(_runtime("was_cut", node), [number], [])
             yield _at(ast.If(cut, settle, []), node)
+
+    def judged(self, node: ast.Try) -> ast.stmt:
+        """Return the body of a `try` whose handlers get no error that a real run would not have."""
+        judged = ast.Call(_runtime("judged"), [_name(_ERROR)], [])
+        handler = ast.ExceptHandler(_name("BaseException"), _ERROR, [ast.Raise(judged)])
+        return _at(ast.Try(node.body, [handler], [], []), node)
 
     def context(self, node: ast.With, own: frozenset[str]) -> ast.stmt:
         for item in node.items:

@@ -20,10 +20,17 @@ from jaxsight.tracer.compat import traces
 from jaxsight.tracer.dry_runs import captured
 from jaxsight.tracer.dry_runs.captured import Call
 from jaxsight.tracer.dry_runs.rewriting import NAME, NestedEntry
-from jaxsight.tracer.dry_runs.unknown import UNKNOWN, has_unknown, is_unknown, shaped_like
+from jaxsight.tracer.dry_runs.unknown import (
+    UNKNOWN,
+    UnknownValueError,
+    has_unknown,
+    is_unknown,
+    shaped_like,
+)
 from jaxsight.tracer.importing.placeholders import absence_of
 from jaxsight.tracer.interruptions import CancelledByServer, TookTooLong
 from jaxsight.tracer.isolation import code_origins
+from jaxsight.tracer.isolation.refusals import RefusedError
 
 logger = logging.getLogger(__name__)
 
@@ -35,12 +42,26 @@ _LOOP_SECONDS = 1.0
 _CALLS = 3
 """Maximum number of different calls that are kept of a function."""
 _END = object()
+_OURS = (
+    jax.errors.ConcretizationTypeError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+    UnknownValueError,
+    RefusedError,
+)
+"""Errors that a program has because its arrays have no values, or its effects are refused."""
+_ABOUT_US = re.compile(r"Tracer|'?Unknown'? object|<unknown>")
+"""Messages about a tracer, or about something unknown."""
 _FED = 8
 """Maximum number of types of arrays that models are called with."""
 _WRAPPERS = 16
 """Maximum number of transformations around a function."""
 _MAPS = re.compile(r"pmap|vmap|Pmap|shard_map|scan", re.IGNORECASE)
 """Names of transformations that pass parts of the arguments on."""
+
+
+class WithoutValuesError(BaseException):
+    """An error of a program that it has because it runs dry: its own handlers are not meant."""
 
 
 class Runtime:
@@ -113,6 +134,13 @@ class Runtime:
         logger.debug("a statement failed: %r", error)
 
         error.__traceback__ = None
+
+    def judged(self, error: BaseException) -> BaseException:
+        """Return an error for the program's own handlers, or one that they do not catch."""
+        is_ours = isinstance(error, _OURS) or hasattr(error, "absence")
+        if self.is_active and (is_ours or _ABOUT_US.search(str(error))):
+            return WithoutValuesError(error)
+        return error
 
     def state(self, value: object) -> object:
         """Return what a failed `state = step(state, …)` leaves: an object of many parts stays."""
