@@ -135,7 +135,7 @@ def test_example_inputs_are_added_by_a_code_action(model: Neovim) -> None:
         """
     )
     model.until(
-        "return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false)):match('x: f32.4, 8.')"
+        "return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false)):match('x: f32.N, D.')"
     )
     section = model.text().partition("def clipped")[2].partition("norm =")[0]
     assert "Example inputs:" in section
@@ -222,12 +222,12 @@ def test_proposed_inputs_show_shapes_and_are_kept(model: Neovim) -> None:
     """
     model.place("def clip|ped")
     model.lua(run, "jaxsight.showProposed")
-    hints = model.hints(": f32[]")
-    assert hints["22:norm"] == ": f32[]"
+    hints = model.hints(": ?f32[]")
+    assert hints["22:norm"] == ": ?f32[]"
     assert "Example inputs" not in model.text().partition("def clipped")[2].partition("norm =")[0]
     model.lua(run, "jaxsight.keepProposed")
     model.until(
-        "return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false)):match('x: f32.4, 8.')"
+        "return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false)):match('x: f32.N, D.')"
     )
 
 
