@@ -111,7 +111,7 @@ STARTS: dict[str, tuple[str, str, list[str]]] = {
 
 
 def record(
-    folder: Path, *words: str, limit: float = 300
+    folder: Path, *words: str, limit: float = 120
 ) -> tuple[int, list[dict[str, Any]], subprocess.CompletedProcess[str]]:
     """Run a program until it is seen; return the exit status and the events."""
     command = [sys.executable, "-m", "jaxsight", "record", "--progress", "json"]

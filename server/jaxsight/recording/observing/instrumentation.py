@@ -24,6 +24,8 @@ from jaxsight.recording.observing.observer import Observer
 _REPORT = "__jaxsight_began__"
 """The name of the builtin that functions report to."""
 _MAIN = "__main__"
+_SPAWNED = "--multiprocessing-fork"
+"""An argument of processes that `multiprocessing` spawns (`multiprocessing/spawn.py`)."""
 _HOT = 20_000
 """Calls of a function that need not report, after which it has its own code again."""
 
@@ -133,12 +135,14 @@ def _main_hook(observer: Observer) -> Callable[[str], Any]:
     """Return a hook that finds the program in its file.
 
     `python FILE` asks the path hooks whether the file is a folder or an archive with a program in
-    it (`pymain_run_python` in CPython's `Modules/main.c`), and runs that as `__main__`.
+    it (`pymain_run_python` in CPython's `Modules/main.c`), and runs that as `__main__`. So does
+    `runpy.run_path`, by which a process that `multiprocessing` spawns runs the program.
     """
 
     def hook(path: str) -> Any:
         words = map(os.path.abspath, sys.orig_argv)
-        if not path.endswith(".py") or os.path.abspath(path) not in words:  # noqa: PTH100
+        is_program = os.path.abspath(path) in words or _SPAWNED in sys.orig_argv  # noqa: PTH100
+        if not path.endswith(".py") or not is_program:
             raise ImportError(path)
         if not observer.files.file(path) or not reading.is_file(path):
             raise ImportError(path)
