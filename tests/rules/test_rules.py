@@ -150,7 +150,8 @@ def test_a_new_folder_is_a_rule_for_check_explain_settings_fixes_and_docs(tmp_pa
         )
 
     checked = run("-m", "jaxsight", "check", "--output-format", "json")
-    [found] = json.loads(checked.stdout)
+    [found, examined] = json.loads(checked.stdout)
+    assert examined["code"] == "examined"
     assert (found["code"], found["message"], found["help"]) == (
         "JX298",
         "addition of one",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jaxsight.features.proposals.functions import is_run
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.located_answer import Answer
@@ -41,9 +42,10 @@ async def prefer_traced(engine: Engine, document: Document, subject: Subject) ->
         reached[example_set.name] = _reach(answer, subject)
     best = max(reached, key=lambda name: reached[name], default=None)
     is_traced = any(reach < 0 for reach in reached.values())
-    # What a dry run shows of a function itself is known, not assumed.
-    is_run = any(each.dry_call is not None and each.dry_call.is_run for each in sets)
-    has_partial = not is_run and bool(engine.dry_runs.partial(path, subject.name))
+    # What a dry run shows of a training loop is known; nothing is assumed of it.
+    has_partial = not is_run(subject.chunk, subject.function) and bool(
+        engine.dry_runs.partial(path, subject.name)
+    )
     if best is not None and not is_traced and (reached[best] == 0 or has_partial):
         meaning = await engine.proposals.meaning(document, subject.chunk, subject.function)
         _, before = document.rejected.get(subject.name, ("", frozenset()))

@@ -378,7 +378,7 @@ def test_a_thousand_traces_leave_nothing_behind() -> None:
     assert counts[1:] == [counts[0]] * 2
 
 
-def test_an_unbound_linen_module_is_refused_by_flax_in_its_words() -> None:
+def test_a_method_of_an_unbound_linen_module_is_traced_with_its_variables() -> None:
     pytest.importorskip("flax")
     file = lab(
         HEAD
@@ -387,7 +387,8 @@ def test_an_unbound_linen_module_is_refused_by_flax_in_its_words() -> None:
         + "    @nn.compact\n    def __call__(self, x): return nn.Dense(4)(x)\n"
         + "def apply(variables, x): return Net().apply(variables, x)\n"
     )
-    failed = file.fails("Net.__call__", self="= Net()", x="f32[2,3]").failure
-    assert failed.type == "flax.errors.CallCompactUnboundModuleError"
+    traced = file.trace("Net.__call__", self="= Net()", x="f32[2,3]")
+    assert traced.outputs == "f32[2,4]"
+    assert [name for name, _ in traced.parameters] == ["variables", "x"]
     variables = "= Net().init(jax.random.key(0), jnp.ones((2, 3)))"
     assert file.trace("apply", variables=variables, x="f32[2,3]").outputs == "f32[2,4]"
