@@ -11,7 +11,9 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import threading
 from collections.abc import Iterator
+from typing import Any
 
 from jaxsight.tracer.isolation.file_reads import is_written
 
@@ -52,7 +54,7 @@ _PROCESSES = frozenset(
     }
 )
 _THREADS = frozenset({"_thread.start_new_thread", "_thread.start_joinable_thread"})
-"""A thread would go on after the block; the latter event is Python's since 3.13."""
+"""A thread would go on after the block; the former event is Python's since 3.12."""
 _NETWORK = frozenset(
     {
         "socket.bind",
@@ -87,6 +89,14 @@ def refusing() -> Iterator[None]:
 def watch() -> None:
     """Make `refusing` work for the rest of the process."""
     sys.addaudithook(_audit)
+    if sys.version_info < (3, 12):  # Python announces threads since then
+        start: Any = threading._start_new_thread  # type: ignore[attr-defined]
+
+        def announced(*arguments: object) -> object:
+            sys.audit("_thread.start_new_thread", *arguments)
+            return start(*arguments)
+
+        threading._start_new_thread = announced  # type: ignore[attr-defined]
 
 
 def seal() -> None:
