@@ -67,6 +67,19 @@ def test_imports_are_places_of_files(text: str, expected: list[str]) -> None:
     assert found == expected
 
 
+def test_a_program_that_a_link_leads_to_is_not_run(tmp_path: Path) -> None:
+    elsewhere, root = tmp_path / "elsewhere", tmp_path / "project"
+    test = "import models\n\ndef test_f():\n    models.f(1)\n"
+    for folder in (elsewhere, root):
+        folder.mkdir()
+    (elsewhere / "models_test.py").write_text(test)
+    (root / "models_test.py").symlink_to(elsewhere / "models_test.py")
+    (root / "tests").symlink_to(elsewhere)
+    assert programs(root, {"models.py": MODELS, "test_models.py": test}) == [
+        ("test_models.py", "test_f")
+    ]
+
+
 def test_own_programs_come_first_then_tests_scripts_notebooks_and_documents(
     tmp_path: Path,
 ) -> None:

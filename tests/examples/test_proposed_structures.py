@@ -241,10 +241,7 @@ class CNN(nn.Module):
         x = nn.relu(nn.Conv(features=32, kernel_size=(3, 3))(x))
         return nn.Dense(self.classes)(x.reshape((x.shape[0], -1)))
 """,
-        (
-            "self = CNN(classes=8).bind({}, rngs={'params': jax.random.key(0), 'dropout': "
-            "jax.random.key(0)}, mutable=True); x: f32[B, H, W, C]; where B=4, H=8, W=16, C=32"
-        ),
+        "self = CNN(classes=8); x: f32[B, H, W, C]; where B=4, H=8, W=16, C=32",
     ),
     "layers of NNX": (
         """

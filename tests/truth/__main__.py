@@ -62,7 +62,7 @@ def main() -> int:
     if options.what == "calls":
         if not options.files:
             with tempfile.TemporaryDirectory(prefix="jaxsight-programs-") as folder:
-                options.files = programs.written(Path(folder), options.count // 8)
+                options.files = programs.written(Path(folder), options.count // programs.FUNCTIONS)
                 return report_calls(calls.measured(options.files, options.python))
         return report_calls(calls.measured(options.files, options.python))
     if options.what == "session":

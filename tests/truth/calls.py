@@ -115,8 +115,8 @@ async def _dry(file: Path, root: Path, python: str) -> dict[str, list[Types]]:
         assert document is not None
         await opened.engine.dry_runs.update(document)
         for _, function in Module.parse(text).functions:
-            for inputs in opened.engine.dry_runs.seen(str(file), function.qualname):
-                types = {n: t for n, t in inputs if _ARRAY.fullmatch(t)}
+            for call, _ in opened.engine.dry_runs.calls(str(file), function.qualname):
+                types = {n: t for n, t in call.inputs if _ARRAY.fullmatch(t)}
                 if types:
                     found.setdefault(function.qualname, []).append(types)
     return found

@@ -45,8 +45,8 @@ class Background:
         self._statuses = FileStatuses(engine)
         self._before = before
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._rejects = False
-        """Whether example sets were rejected since the last look at all functions."""
+        self._rejecting: set[str] = set()
+        """Documents of which example sets were rejected since the last look at all functions."""
         self._proposed: set[str] = set()
         """Documents for which example inputs were proposed since they were opened."""
 
@@ -88,6 +88,7 @@ class Background:
         """Stop, and forget a document."""
         self.stop(path)
         self._proposed.discard(path)
+        self._rejecting.discard(path)
         self._statuses.forget(path)
 
     def stop_all(self) -> None:
@@ -125,8 +126,8 @@ class Background:
             engine.callers.update()
             if not await self._trace_functions(document, from_callers=from_callers):
                 return False
-        if self._rejects:  # functions have other sets now, of a weaker origin
-            self._rejects = False
+        if path in self._rejecting:  # functions have other sets now, of a weaker origin
+            self._rejecting.discard(path)
             return await self._trace_all(document)
         self.schedule_called(path)
         engine.waiting.refresh(path)
@@ -211,8 +212,9 @@ class Background:
                 seen = engine.attention.urgency(path, subject.range) is Urgency.SEEN
                 priority = Priority.SCREEN if seen else Priority.DOCUMENT
                 answer = await engine.traces.answer(question, priority)
-                if not isinstance(answer.reply, Traced):
-                    self._rejects |= await prefer_traced(engine, document, subject)
+                is_traced = isinstance(answer.reply, Traced)
+                if not is_traced and await prefer_traced(engine, document, subject):
+                    self._rejecting.add(path)
             except Superseded:
                 # Another question about the function replaced this one, such as one about an older
                 # text whose trace was gone. Start over, or no refresh would follow.

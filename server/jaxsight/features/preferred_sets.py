@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxsight.features.proposals.functions import is_run
+from jaxsight.features.proposals.functions import runs_a_program
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.located_answer import Answer
@@ -43,7 +43,7 @@ async def prefer_traced(engine: Engine, document: Document, subject: Subject) ->
     best = max(reached, key=lambda name: reached[name], default=None)
     is_traced = any(reach < 0 for reach in reached.values())
     # What a dry run shows of a training loop is known; nothing is assumed of it.
-    has_partial = not is_run(subject.chunk, subject.function) and bool(
+    has_partial = not runs_a_program(subject.chunk, subject.function) and bool(
         engine.dry_runs.partial(path, subject.name)
     )
     if best is not None and not is_traced and (reached[best] == 0 or has_partial):

@@ -16,7 +16,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, ref
 
 import jax
@@ -26,7 +26,6 @@ from jaxsight.interpreters import views
 from jaxsight.timeline import mark
 from jaxsight.tracer.calls.inputs import Evaluator
 from jaxsight.tracer.connection import Connection
-from jaxsight.tracer.dry_runs.programs import DryRuns
 from jaxsight.tracer.execution import unknown_devices
 from jaxsight.tracer.execution.device_demand import MoreDevices
 from jaxsight.tracer.execution.file_namespace import FileNamespace
@@ -59,6 +58,9 @@ from jaxsight.wire.messages.replies import (
 from jaxsight.wire.messages.requests import AboutTrace, Overlay, Request, Trace
 from jaxsight.wire.observations import Caveat, Failure, Reused
 
+if TYPE_CHECKING:
+    from jaxsight.tracer.dry_runs.programs import DryRuns
+
 logger = logging.getLogger(__name__)
 
 _clear_caches: Callable[[], None] = jax.clear_caches
@@ -86,7 +88,6 @@ class Tracer:
         self._namespaces = Namespaces(self._imports)
         self._traces = Traces()
         self._evaluator = Evaluator()
-        self._dry_runs = DryRuns(self._imports.modules)
         self._irreversible = IrreversibleEffects()
         self._traced_in: dict[int, ref[FileNamespace]] = {}
         """The namespaces of traces that requests may still refer to, by id."""
@@ -102,6 +103,13 @@ class Tracer:
         gc.freeze()  # JAX's objects stay alive, so collections need not scan them
         gc.enable()
         self._baseline = Baseline()
+
+    @functools.cached_property
+    def _dry_runs(self) -> DryRuns:
+        # Imported on first use: the first shapes do not wait for it.
+        from jaxsight.tracer.dry_runs.programs import DryRuns
+
+        return DryRuns(self._imports.modules)
 
     def run(self) -> None:
         """Answer requests until the process exits, because the server has closed the pipe."""
@@ -310,7 +318,7 @@ class Tracer:
             namespace.prepare(slice, self._imports)
         executed = replace(slice, chunks=namespace.chunks)
         return Module(
-            executed, namespace.names, namespace.recorder, self._evaluator, self._dry_runs
+            executed, namespace.names, namespace.recorder, self._evaluator, lambda: self._dry_runs
         )
 
     def _completed(

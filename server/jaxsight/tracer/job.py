@@ -5,15 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from jaxsight.files.texts import Version
 from jaxsight.tracer.calls import linen_calls
 from jaxsight.tracer.calls.inputs import Evaluator, Inputs
 from jaxsight.tracer.calls.user_function import UserFunction, as_called, find
 from jaxsight.tracer.compat import meshes
-from jaxsight.tracer.dry_runs.captured import nested
-from jaxsight.tracer.dry_runs.programs import DryRuns, Ran
 from jaxsight.tracer.execution import device_demand
 from jaxsight.tracer.failures import UserError, refusal
 from jaxsight.tracer.isolation import refusals
@@ -23,6 +21,9 @@ from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.tracer.states import linen
 from jaxsight.wire.messages.inputs import DryCall, EntryPoint
 from jaxsight.wire.messages.requests import Trace
+
+if TYPE_CHECKING:
+    from jaxsight.tracer.dry_runs.programs import DryRuns, Ran
 
 Asked = TypeVar("Asked")
 
@@ -39,7 +40,8 @@ class Module:
     namespace: dict[str, object]
     recorder: Recorder
     evaluator: Evaluator
-    dry_runs: DryRuns | None = None
+    dry_runs: Callable[[], DryRuns] | None = None
+    """Returns the dry runs of the process; there are none where a file is imported as a whole."""
     files: dict[str, Version] = field(default_factory=dict)
     """The files that dry runs for the request read, with their versions."""
 
@@ -47,7 +49,7 @@ class Module:
         """Return what a program calls the functions of the file with."""
         if self.dry_runs is None:
             raise refusal("inputs", "programs are not run dry here")
-        ran = self.dry_runs.ran(self.trace, self.namespace, self.recorder, entry, patience)
+        ran = self.dry_runs().ran(self.trace, self.namespace, self.recorder, entry, patience)
         self.files.update(ran.files)
         return ran
 
@@ -88,7 +90,9 @@ class Module:
             raise refusal("inputs", f"{name} was not called in the dry run")
         call = calls[wanted.number]
         if "<locals>" in name:
-            return nested(call), call.values()
+            from jaxsight.tracer.dry_runs.captured import nested
+
+            return nested(call)
         return as_called(find(self.namespace, name)), call.values()
 
     @contextlib.contextmanager

@@ -188,7 +188,7 @@ async def check(
     if fix_log is not None and any(not file.is_fixable for file in files if file.is_argument):
         raise CommandError("fixes are applied to Python files only, not to stdin and notebooks")
     rules = {"select": _codes("--select", select), "ignore": _codes("--ignore", ignore)}
-    start = _Start(paths or [], target, python, calls or (), allow or (), which)
+    start = _Start(paths or [Path()], target, python, calls or (), allow or (), which)
     total, pythons = await _check(files, options, rules, start)
     if fix_log is not None:
         # Machine-readable output must not contain it.
@@ -237,7 +237,7 @@ class _Start:
     """What a run is started with."""
 
     paths: Sequence[Path]
-    """The paths on the command line."""
+    """The paths on the command line, or the folder that is checked without any."""
     target: str | None
     python: str | None
     calls: Sequence[str]
@@ -267,11 +267,11 @@ async def _check(
     if start.python:
         editor["python"] = start.python
     total = CheckResult()
+    paths = [file.path for file in files]
     # What the user named is trusted, not what links in a folder lead to.
     is_stdin = any(file.text is not None for file in files)
-    paths = [file.path for file in files] if is_stdin else start.paths
     named = hosts([start.target] if start.target else ())
-    roots = [*(paths or [Path()]), *([Path()] if start.calls else [])]
+    roots = [*(paths if is_stdin else start.paths), *([Path()] if start.calls else [])]
     async with start_run(roots, editor, [*start.allow, *named], start.inputs) as run:
         if start.target:
             _choose_target(run, start.target)

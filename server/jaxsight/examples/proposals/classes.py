@@ -12,7 +12,6 @@ from jaxsight.examples.proposals.kinds import Kind
 from jaxsight.examples.proposals.sources import Definition, Names
 
 _NOT_A_FIELD = re.compile(r"\b(?:ClassVar|InitVar)\b")
-_FRAMEWORKS = ("flax.linen", "flax.nnx", "equinox", "haiku")
 _HIGHEST = 3
 """Classes above a class that are searched for fields."""
 _TRAINED = frozenset({"apply_gradients", "apply_fn", "params", "opt_state", "step", "tx"})
@@ -207,27 +206,6 @@ def attributes_of(node: ast.ClassDef | None) -> dict[str, ast.expr]:
         for target in statement.targets
         if isinstance(target, ast.Attribute)
     }
-
-
-def framework(definition: Definition, names: Names, depth: int = 0) -> str:
-    """Return the library of a module of neural networks, `flax.linen`; empty for other classes."""
-    node = definition.node
-    source = definition.source
-    scope = Names(source, names.library)
-    for base in node.bases if isinstance(node, ast.ClassDef) and depth <= _HIGHEST else ():
-        written = ast.unparse(base).partition("[")[0]
-        if (renamed := source.types.get(written)) is not None:
-            written = ast.unparse(renamed)
-        dotted = scope.module(written)
-        library = next((f for f in _FRAMEWORKS if dotted.startswith(f"{f}.")), "")
-        if library and dotted.endswith("Module"):
-            return library
-        above = scope.find(written)
-        if above is not None and above.node is not node:
-            found = framework(above, names, depth + 1)
-            if found:
-                return found
-    return ""
 
 
 def _methods(node: ast.ClassDef) -> Iterator[ast.FunctionDef]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from jaxsight.examples.annotations import example_of
 from jaxsight.examples.notation.values import Array, Key
-from jaxsight.examples.proposals import classes, functions, names
+from jaxsight.examples.proposals import functions, names
 from jaxsight.examples.proposals.clues import Clues
 from jaxsight.examples.proposals.construction import Builder
 from jaxsight.examples.proposals.interpreting.evidence import Evidence
@@ -181,14 +181,7 @@ def _stub(writer: Writer, what: What) -> Guess:
 def _object(writer: Writer, what: What) -> Guess:
     clues = writer.clues
     made = objects(clues, what.detail)
-    text = made[0] if made else f"{what.detail}()"
-    if clues.uses.instance and (key := clues.around.key):
-        definition = clues.around.names.find(what.detail)
-        if definition and classes.framework(definition, clues.around.names) == "flax.linen":
-            # An unbound module has no parameters: a mutable scope makes them as they are read.
-            rngs = f"{{'params': {key}, 'dropout': {key}}}"
-            text += f".bind({{}}, rngs={rngs}, mutable=True)"
-    return ExpressionGuess(text)
+    return ExpressionGuess(made[0] if made else f"{what.detail}()")
 
 
 def _dtype(writer: Writer, what: What) -> Guess:

@@ -6,21 +6,21 @@ error that is reported counts, too: then the function was examined, and this is 
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from jaxsight.examples import Examples
 from jaxsight.examples.jax_use import JaxUse
 from jaxsight.features.findings import failures, inputs
+from jaxsight.features.findings.reached import Reached
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Unasked, refusal
 from jaxsight.source.functions import Function
 from jaxsight.source.module import ModuleChunk
-from jaxsight.source.text import Position, Range
+from jaxsight.source.text import Range
 from jaxsight.text.inert import clause
 from jaxsight.wire.messages.replies import Traced
 
@@ -32,7 +32,8 @@ _LONGEST = 160
 
 Kind = Literal["no-inputs", "untried", "fails", "unsupported", "program"]
 """Why a function was not examined: it has no inputs, or none that were tried; its trace fails, and
-that is not the user's error; it cannot be traced by itself; or it is a test, a plot or `main`.
+that is not the user's error; it cannot be traced by itself; or it is a test, a plot, `main`, or a
+part of a program, of which only a dry run is known.
 """
 
 
@@ -67,7 +68,7 @@ async def examined(engine: Engine, path: str, only: str = "") -> list[Examinatio
     subjects = {subject.name: subject for subject in engine.documents.subjects(document)}
     views = await engine.traces.views(document, None)
     by_name = {view.subject.name: view for view in views}
-    reached = _Reached(views)
+    reached = Reached(views)
     jax_use = JaxUse.of(document.module)
     found: list[Examination] = []
     for chunk, function in document.module.functions:
@@ -80,7 +81,7 @@ async def examined(engine: Engine, path: str, only: str = "") -> list[Examinatio
         view = by_name.get(name)
         if view is not None and _has_result(view):
             found.append(Examination(name, at, inputs.origin(view), inputs.described(view)))
-        elif (caller := reached.by(chunk, function)) and not only:
+        elif (caller := reached.by(chunk, function)) not in ("", name) and not only:
             found.append(Examination(name, at, REACHED, f"in the trace of `{caller}`"))
         elif name not in subjects and not only and not jax_use.by(chunk, function):
             found.append(Examination(name, at, kind="program", reason=_PROGRAM))
@@ -96,25 +97,6 @@ def _has_result(view: View) -> bool:
     return is_traced or next(failures.reported(view), None) is not None
 
 
-class _Reached:
-    """The places of a file that traces have reached, with the traced functions."""
-
-    def __init__(self, views: Sequence[View]) -> None:
-        places = ((place.start, view.subject.name) for view in views for place in view.observed)
-        self._places = sorted(places)
-
-    def by(self, chunk: ModuleChunk, function: Function) -> str:
-        """Return a traced function whose trace has reached the body of another; empty if none."""
-        start = function.body_start
-        body = Position(start.line + chunk.first_line, start.column)
-        first = bisect_left(self._places, (body, ""))
-        if first == len(self._places):
-            return ""
-        place, name = self._places[first]
-        is_inside = place in function.range.shifted(chunk.first_line)
-        return name if is_inside and name != function.qualname else ""
-
-
 async def _why_not(
     engine: Engine,
     document: Document,
@@ -125,6 +107,8 @@ async def _why_not(
 ) -> tuple[Kind, str]:
     """Return why a function was not examined."""
     subject = subjects.get(function.qualname)
+    if view is not None and view.is_run:
+        return "program", f"it is part of a program, {inputs.described(view)}"
     if view is not None:
         error = next(failures.findings(view), None)
         why = error.message if error is not None else "it fails"

@@ -73,10 +73,8 @@ def function_hover(subject: Subject, view: View, targets: str = "", notes: str =
             named = ", ".join(span(name) for name in traced.views)
             parts.append(f"*jaxpr interpreters in this environment: {named}*")
     else:
-        run = view.answer.question.set.dry_call
-        is_run = run is not None and run.is_run
         parts.append(
-            f"**{escaped(subject.name)}** {'is shown' if is_run else 'cannot be traced'} "
+            f"**{escaped(subject.name)}** {'is shown' if view.is_run else 'cannot be traced'} "
             f"{called.words(view) or f'with {_set_words(subject, view)}'}"
         )
         parts.append(explanation(answer.reply, view))

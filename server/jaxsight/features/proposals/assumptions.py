@@ -19,8 +19,6 @@ MARK = "?"
 WITH_SIZES = "with assumed sizes"
 
 _LONGEST = 120
-_BOUND = ".bind({}, rngs="
-"""How a proposal binds a module of Linen, which a trace does by itself."""
 
 
 def mark(view: View) -> str:
@@ -68,7 +66,6 @@ def _examples(inputs: SizedInputs) -> Iterator[str]:
             continue
         if isinstance(argument.spec, ValueSpec):
             source = "".join(inputs.sources.get(name, (argument.spec.source,)))
-            source = source.partition(_BOUND)[0]
             yield f"{name}: {source}" if argument.spec.literal else f"{name} = {source}"
         elif (node := inputs.nodes.get(name)) is not None:
             yield f"{name}: {show(node)}"

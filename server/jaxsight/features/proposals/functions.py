@@ -47,7 +47,7 @@ def worth_proposing(
             continue
         if not Signature(function).required or not jax_use.by(chunk, function):
             continue
-        if is_run(chunk, function):
+        if runs_a_program(chunk, function):
             continue
         yield chunk, function
         count += 1
@@ -55,7 +55,7 @@ def worth_proposing(
             return
 
 
-def is_run(chunk: ModuleChunk, function: Function) -> bool:
+def runs_a_program(chunk: ModuleChunk, function: Function) -> bool:
     """Return whether a function is there to be run, or is called by Python itself."""
     name = function.qualname.rpartition(".")[2]
     if name.startswith("__") and name != "__call__":

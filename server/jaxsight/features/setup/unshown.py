@@ -5,12 +5,12 @@ Missing modules are named also where all functions are shown: placeholders stand
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jaxsight.examples.jax_use import JaxUse
 from jaxsight.features.findings import failures
+from jaxsight.features.findings.reached import Reached
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces import tracer_requests
@@ -18,7 +18,6 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question
 from jaxsight.source.functions import Function
 from jaxsight.source.module import ModuleChunk
-from jaxsight.source.text import Position
 from jaxsight.text.inert import clause
 from jaxsight.text.units import count
 from jaxsight.wire.messages.replies import Traced
@@ -57,12 +56,17 @@ async def unshown(engine: Engine, document: Document) -> Unshown | None:
     if await _is_pending(engine, document):
         return None
     views = await engine.traces.known_views(document)
-    hidden = _hidden(using, views)
+    reached, traced = Reached(views), {v.subject.name for v in views if _is_traced(v)}
+    hidden = [
+        function.qualname
+        for chunk, function in using
+        if function.qualname not in traced and not reached.by(chunk, function)
+    ]
     shown = len(using) - len(hidden)
     missing = await tracer_requests.missing_modules(
         engine.projects.of(document.path), document.path, module
     )
-    failed = {view.subject.name: view for view in views if not _is_traced(view)}
+    failed = {view.subject.name: view for view in views if not _is_traced(view) and not view.is_run}
     broken = [failed[name] for name in hidden if name in failed]
     without = [name for name in hidden if name not in failed]
     reasons = [
@@ -84,22 +88,6 @@ def untraced(document: Document, chunk: ModuleChunk, function: Function) -> str:
     if around:
         return f"it is nested in `{around}`, whose example inputs would show it, too"
     return "no example inputs; *Add example inputs* proposes some"
-
-
-def _hidden(using: Sequence[tuple[ModuleChunk, Function]], views: Sequence[View]) -> list[str]:
-    """Return the functions that no trace has reached."""
-    traced = {view.subject.name for view in views if _is_traced(view)}
-    places = sorted(place.start for view in views for place in view.observed)
-    hidden = []
-    for chunk, function in using:
-        range = function.range.shifted(chunk.first_line)
-        start = function.body_start
-        body = Position(start.line + chunk.first_line, start.column)
-        first = bisect_left(places, body)
-        is_reached = first < len(places) and places[first] in range
-        if not is_reached and function.qualname not in traced:
-            hidden.append(function.qualname)
-    return hidden
 
 
 def _is_traced(view: View) -> bool:

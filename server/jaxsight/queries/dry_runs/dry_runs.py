@@ -36,6 +36,7 @@ from jaxsight.source.module import ModuleChunk
 from jaxsight.wire.messages.inputs import RUN, DryCall, EntryPoint
 from jaxsight.wire.messages.replies import CallSeen, Cancelled, DryCalls, Failed, Traced
 from jaxsight.wire.messages.requests import NEW, DryRun, Trace
+from jaxsight.wire.observations import DRY_RUN
 from jaxsight.workers.request_queue import Priority
 from jaxsight.workers.results import Died, Reason
 
@@ -154,33 +155,26 @@ class DryRuns:
             found is not None and found.settled and found.meaning == module_meaning(document.module)
         )
 
+    def calls(self, path: str, function: str) -> list[tuple[CallSeen, DryCall]]:
+        """Return the calls of a function of a file, those of the first programs first."""
+        found = self._found.get(path)
+        every = found.calls if found is not None else ()
+        return [each for each in every if each[0].function == function]
+
     def partial(self, path: str, function: str) -> tuple[PartialCall, ...]:
         """Return the calls of a function of which not all arguments are known, at most a few."""
         found, document = self._found.get(path), self._documents.get(path)
         if found is None or document is None:
             return ()
         calls: dict[object, PartialCall] = {}
-        for call, dry_call in found.calls:
-            if call.function == function and call.unknown:
+        for call, dry_call in self.calls(path, function):
+            if call.unknown:
                 named = label(document, call, dry_call.entry)
                 partial = PartialCall(
                     function, dry_call, named, call.inputs, call.unknown, found.fed
                 )
                 calls.setdefault((call.inputs, call.unknown), partial)
         return tuple(calls.values())[:_SETS]
-
-    def seen(self, path: str, function: str) -> list[tuple[tuple[str, str], ...]]:
-        """Return the known arguments of the calls of a function, by parameter, for people."""
-        found = self._found.get(path)
-        calls = found.calls if found is not None else ()
-        return [call.inputs for call, _ in calls if call.function == function]
-
-    def missing(self, path: str) -> tuple[str, ...]:
-        """Return the modules that programs of a file import and that are not found."""
-        found = self._found.get(path)
-        replies = found.replies.values() if found is not None else ()
-        missing = (name for reply in replies if reply is not None for name in reply.missing)
-        return tuple(dict.fromkeys(missing))
 
     def readers(self, path: str) -> list[str]:
         """Return the open files whose functions may have other inputs after a change of a file."""
@@ -350,7 +344,7 @@ class DryRuns:
         latest = self._memory.latest.get(unit)
         if latest is None or isinstance(latest.reply, Traced):
             return False
-        return not (isinstance(latest.reply, Failed) and latest.reply.failure.stage == "dry run")
+        return not (isinstance(latest.reply, Failed) and latest.reply.failure.stage == DRY_RUN)
 
     def _sets(self, document: Document, found: _Found, lacking: Mapping[str, bool]) -> Observed:
         """Return the example sets of functions whose calls have all arguments."""

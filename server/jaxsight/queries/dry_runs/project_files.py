@@ -208,6 +208,8 @@ def _below(top: str, seen: set[str]) -> Iterator[str]:
                 for entry in entries:
                     if entry.name.startswith(".") or entry.name in _OTHERS:
                         continue
+                    if entry.is_symlink():
+                        continue  # it may lead to what nobody trusts, and programs are run
                     if entry.is_dir(follow_symlinks=False):
                         deeper.append(entry.path)
                     elif PurePath(entry.name).suffix in _SUFFIXES:

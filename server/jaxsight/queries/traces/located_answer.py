@@ -330,6 +330,12 @@ class View:
         )
 
     @property
+    def is_run(self) -> bool:
+        """Whether it shows what a dry run computes in the function, which nothing has traced."""
+        call = self.answer.question.set.dry_call
+        return call is not None and call.is_run
+
+    @property
     def assumed(self) -> tuple[str, ...]:
         """The parameters whose inputs jaxsight assumed; sizes that follow from them are names."""
         return self.answer.question.set.assumed

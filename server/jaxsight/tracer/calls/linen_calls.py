@@ -13,7 +13,7 @@ def applied(function: UserFunction, name: str, inputs: Inputs) -> tuple[UserFunc
     """Return the call of a method in `Module.apply`, with the variables as its first argument.
 
     Raises:
-        UserError: the module cannot be initialized with these inputs; its stage is `inputs`.
+        UserError: the module cannot be initialized with these inputs; its stage is `trace`.
     """
     module, *args = inputs.args
     method = name.rpartition(".")[2]

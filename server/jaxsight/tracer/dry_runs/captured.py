@@ -22,6 +22,8 @@ _LARGEST = 20_000
 """Maximum number of objects that are searched for tracers; an object of more may hold some."""
 _TAKES_INPUTS = frozenset({"init", "apply", "init_with_output"})
 """Methods of Linen's modules that take keys or variables, and then inputs."""
+_CAPTURED = "captured"
+"""The argument with the arrays that a nested function captures."""
 _HARMLESS = (
     type(None), bool, int, float, complex, str, bytes, type, types.ModuleType, np.dtype, np.ufunc,
     types.BuiltinFunctionType, jax.ShapeDtypeStruct, range, slice, types.CodeType, np.ndarray,
@@ -267,16 +269,16 @@ class Closure:
         return made
 
 
-def nested(call: Call) -> UserFunction:
-    """Return a nested function as it can be traced after the dry run.
+def nested(call: Call) -> tuple[UserFunction, dict[str, object]]:
+    """Return a nested function as it can be traced after the dry run, and its known arguments.
 
     If it captures arrays, these become its first argument.
     """
     function: Any = call.function
     closure = call.closure
     if closure is None:
-        return opened(call.decorated if call.decorated is not None else function)
-    held = closure.captured()
+        decorated = call.decorated if call.decorated is not None else function
+        return opened(decorated), call.values()
 
     @functools.wraps(function, updated=())
     def run(captured: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
@@ -285,10 +287,9 @@ def nested(call: Call) -> UserFunction:
     del run.__wrapped__
     kinds = inspect.Parameter
     parameters = inspect.signature(function).parameters.values()
-    first = kinds("captured", kinds.POSITIONAL_OR_KEYWORD)
+    first = kinds(_CAPTURED, kinds.POSITIONAL_OR_KEYWORD)
     run.__signature__ = inspect.Signature([first, *parameters])  # type: ignore[attr-defined]
-    call.arguments.setdefault("captured", captured(held))
-    return UserFunction(run, False, None)
+    return UserFunction(run, False, None), {_CAPTURED: closure.captured(), **call.values()}
 
 
 def fed_to(function: object, args: tuple[object, ...]) -> Iterator[str]:

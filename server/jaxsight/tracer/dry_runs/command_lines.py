@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
+from jaxsight.files import reading
 from jaxsight.tracer.dry_runs.unknown import UNKNOWN
 
 _CONFIGURATIONS = 8
@@ -133,11 +134,13 @@ def _without_waiting() -> Iterator[None]:
 def default_config(file: str, read: Callable[[str], str]) -> Any:
     """Return what `get_config()` of the default configuration next to a program returns."""
     folder = Path(file).parent
-    found = [folder / "configs" / "default.py", folder / "config.py"]
+    found = ["configs/default.py", "config.py"]
     with contextlib.suppress(OSError):
-        found += sorted((folder / "configs").glob("*.py"))[:_CONFIGURATIONS]
-    for path in found:
+        others = sorted((folder / "configs").glob("*.py"))[:_CONFIGURATIONS]
+        found += [f"configs/{other.name}" for other in others]
+    for name in found:
         try:
+            path = reading.inside(folder, name)
             names: dict[str, Any] = {"__name__": path.stem, "__file__": str(path)}
             exec(compile(read(str(path)), str(path), "exec"), names)  # noqa: S102 - user code
             return names["get_config"]()

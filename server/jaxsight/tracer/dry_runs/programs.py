@@ -25,7 +25,7 @@ from jaxsight.tracer.dry_runs.runtime import Runtime
 from jaxsight.tracer.dry_runs.unknown import UNKNOWN
 from jaxsight.tracer.importing import placeholders
 from jaxsight.tracer.importing.project_modules import Edges, ProjectModules
-from jaxsight.tracer.interruptions import CancelledByServer, TookTooLong, at_most
+from jaxsight.tracer.interruptions import CancelledByServer, at_most
 from jaxsight.tracer.isolation import refusals
 from jaxsight.tracer.observation import call_entries
 from jaxsight.tracer.observation.observation_table import Observed
@@ -55,19 +55,16 @@ class Ran:
     """The functions of the file that ran outside of JAX's transformations."""
     fed: tuple[str, ...]
     """Types of the arrays that models are called with."""
-    missing: tuple[str, ...]
     files: dict[str, Version]
     edges: Edges
     names: Mapping[str, object]
     observed: Observed
     """The observations in the file."""
-    ended: bool = True
-    """Whether it was not stopped for its time."""
 
 
 @dataclass(slots=True)
 class _Codes:
-    """The codes of functions that were replaced, and those of a file's functions."""
+    """The functions whose codes were replaced, with their own ones."""
 
     replaced: list[tuple[FunctionType, CodeType]] = field(default_factory=list)
 
@@ -151,11 +148,10 @@ class _Run:
 
     def run(self, patience: float) -> Ran:
         runtime, before = self._runtime, dict(self._names)
-        runtime.calls, runtime.missing, runtime.ran, runtime.fed = {}, {}, {}, {}
+        runtime.calls, runtime.ran, runtime.fed = {}, {}, {}
         runtime.entry_of, runtime.original = {}, {}
         runtime.imported = self._imported
         loaded, needed = dict(sys.modules), dict(placeholders.uses)
-        ended = True
         sites: list[Sites] = []
 
         def program() -> tuple[()]:
@@ -178,9 +174,7 @@ class _Run:
                     jax.make_jaxpr(program)()
         except CancelledByServer:
             raise
-        except TookTooLong:
-            ended = False
-        except BaseException as error:  # noqa: BLE001 - user code; what it called until then counts
+        except BaseException as error:  # noqa: BLE001 - user code, or its time is over
             logger.debug("the program ended: %r", error)
         finally:
             self._recorder.capture = None
@@ -202,10 +196,7 @@ class _Run:
         observed = self._recorder.collect(self._request.chunks, sites)
         own = {function for chunk in self._request.chunks for function in chunk.binds}
         ran = tuple(name for name in runtime.ran if name.partition(".")[0] in own)
-        missing = tuple(runtime.missing)
-        return Ran(
-            calls, ran, tuple(runtime.fed), missing, self._files, edges, stable, observed, ended
-        )
+        return Ran(calls, ran, tuple(runtime.fed), self._files, edges, stable, observed)
 
     def _restore(self, names: dict[str, object], loaded: dict[str, ModuleType]) -> None:
         self._names.clear()

@@ -95,11 +95,13 @@ class _Rewriting:
     def statement(self, node: ast.stmt, own: frozenset[str]) -> Iterator[ast.stmt]:
         match node:
             case ast.FunctionDef():
-                yield self.handled(node, [self.function(node)], own)
-                if self.in_function and self.number >= 0:
-                    yield self.runtime_statement("decorated", node, self.number, _name(node.name))
+                number = self.function(node)
+                yield self.handled(node, [node], own)
+                if self.in_function and number is not None:
+                    yield self.runtime_statement("decorated", node, number, _name(node.name))
             case ast.ClassDef():
-                yield self.handled(node, [self.class_(node)], own)
+                self.class_(node)
+                yield self.handled(node, [node], own)
             case ast.AsyncFunctionDef() | ast.Global() | ast.Nonlocal() | ast.Pass():
                 yield node
             case ast.Break() | ast.Continue() | ast.Raise():
@@ -118,7 +120,8 @@ class _Rewriting:
             case ast.While():
                 yield from self.loop(_as_for(node), own)
             case ast.With():
-                yield self.handled(node, [self.context(node, own)], own)
+                self.context(node, own)
+                yield self.handled(node, [node], own)
             case ast.If():
                 node.test = _with_calls(node.test)
                 node.body, node.orelse = self.block(node.body, own), self.block(node.orelse, own)
@@ -170,7 +173,8 @@ class _Rewriting:
         handler = ast.ExceptHandler(_name("BaseException"), _ERROR, after)
         return _at(ast.Try(body, [handler], [], []), node)
 
-    def function(self, node: ast.FunctionDef) -> ast.stmt:
+    def function(self, node: ast.FunctionDef) -> int | None:
+        """Rewrite a function in place; return its number, if its calls are noted."""
         names, in_function = self.names, self.in_function
         nested = (*names, "<locals>", node.name) if in_function else (*names, node.name)
         self.names, self.in_function = nested, True
@@ -208,25 +212,21 @@ class _Rewriting:
             if in_function and entry is not None:
                 defined = ast.Call(_runtime("defined", node), [ast.Constant(number)], [])
                 node.decorator_list.append(_at(defined, node))
-            self.number = number if entry is not None else -1
+            return number if entry is not None else None
         finally:
             self.names, self.in_function = names, in_function
-        return node
 
-    number: int = -1
-    """The number of the last function, -1 without an entry."""
-
-    def class_(self, node: ast.ClassDef) -> ast.stmt:
+    def class_(self, node: ast.ClassDef) -> None:
+        """Rewrite the methods of a class in place, unless it may be one of modules."""
         names, in_function = self.names, self.in_function
         self.names = (*names, *(("<locals>",) if in_function else ()), node.name)
         plain = all(_PLAIN_BASES.search(ast.unparse(base)) for base in node.bases)
         if plain and not node.decorator_list:
             self.in_function = False
-            for at, statement in enumerate(node.body):
+            for statement in node.body:
                 if isinstance(statement, ast.FunctionDef) and not statement.name.startswith("__"):
-                    node.body[at] = self.function(statement)
+                    self.function(statement)
         self.names, self.in_function = names, in_function
-        return node
 
     def loop(self, node: ast.For, own: frozenset[str]) -> Iterator[ast.stmt]:
         """Yield a loop that asks for each iteration, and what is done after it."""
@@ -262,7 +262,8 @@ class _Rewriting:
         handler = ast.ExceptHandler(_name("BaseException"), _ERROR, [ast.Raise(judged)])
         return _at(ast.Try(node.body, [handler], [], []), node)
 
-    def context(self, node: ast.With, own: frozenset[str]) -> ast.stmt:
+    def context(self, node: ast.With, own: frozenset[str]) -> None:
+        """Rewrite a `with` in place, so that it survives contexts that cannot be entered."""
         for item in node.items:
             if not any(isinstance(n, _UNMOVABLE) for n in ast.walk(item.context_expr)):
                 expression = _thunk(_with_calls(item.context_expr))
@@ -270,7 +271,6 @@ class _Rewriting:
                 call = ast.Call(_runtime("context", node), [expression, template], [])
                 item.context_expr = call
         node.body = self.block(node.body, own)
-        return node
 
     def runtime_statement(self, method: str, at: ast.stmt, *arguments: int | ast.expr) -> ast.stmt:
         values = [a if isinstance(a, ast.expr) else ast.Constant(a) for a in arguments]

@@ -27,13 +27,11 @@ from jaxsight.tracer.dry_runs.unknown import (
     is_unknown,
     shaped_like,
 )
-from jaxsight.tracer.importing.placeholders import absence_of
 from jaxsight.tracer.interruptions import CancelledByServer, TookTooLong
 from jaxsight.tracer.isolation import code_origins
 from jaxsight.tracer.isolation.refusals import RefusedError
 
 logger = logging.getLogger(__name__)
-
 
 _TURNS = 64
 """Maximum number of iterations of a loop: more than a model has layers."""
@@ -82,8 +80,6 @@ class Runtime:
         """The file's functions by their codes: qualified name and parameters."""
         self.original: dict[str, CodeType] = {}
         """The codes of the file's nested functions before they were rewritten."""
-        self.missing: dict[str, None] = {}
-        """Modules that were not found."""
         self._outer: Any = None
         self._entries: dict[int, NestedEntry] = {}
         self._functions: dict[int, object] = {}
@@ -129,10 +125,7 @@ class Runtime:
             error, CancelledByServer | TookTooLong | GeneratorExit | MemoryError
         ):
             raise error
-        if isinstance(error, ModuleNotFoundError) and (absence := absence_of(error)) is not None:
-            self.missing[absence.name] = None
         logger.debug("a statement failed: %r", error)
-
         error.__traceback__ = None
 
     def judged(self, error: BaseException) -> BaseException:

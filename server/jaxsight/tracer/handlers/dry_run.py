@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from jaxsight.recording.arguments import write_call
 from jaxsight.recording.notation import UnwritableError
 from jaxsight.tracer.calls.user_function import as_called, find
-from jaxsight.tracer.dry_runs.captured import Call
 from jaxsight.tracer.failures import UserError, clean
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.observation import display
@@ -16,6 +16,9 @@ from jaxsight.tracer.states import linen
 from jaxsight.wire.chunks import chunk_of, line_in_chunk
 from jaxsight.wire.messages.replies import CallSeen, DryCalls
 from jaxsight.wire.messages.requests import DryRun
+
+if TYPE_CHECKING:
+    from jaxsight.tracer.dry_runs.captured import Call
 
 _LEAVES = 8
 """Maximum number of leaves shown of an argument."""
@@ -26,7 +29,6 @@ def dry_run(job: Job[DryRun]) -> DryCalls:
     request = job.request
     deadline = time.monotonic() + request.patience
     seen: list[CallSeen] = []
-    missing: dict[str, None] = {}
     functions: dict[str, int] = {}
     fed: dict[str, None] = {}
     for index, entry in enumerate(request.entries):
@@ -35,13 +37,12 @@ def dry_run(job: Job[DryRun]) -> DryCalls:
             break
         job.begin("dry run", entry.function or entry.file)
         ran = job.module.dry_run(entry, left)
-        missing |= dict.fromkeys(ran.missing)
         fed |= dict.fromkeys(ran.fed)
         functions = {**dict.fromkeys(ran.ran, index), **functions}
         for name, calls in ran.calls.items():
             for number, call in enumerate(calls):
                 seen.append(_seen(job, name, index, number, call))
-    return DryCalls(request.id, tuple(seen), tuple(missing), tuple(functions.items()), tuple(fed))
+    return DryCalls(request.id, tuple(seen), tuple(functions.items()), tuple(fed))
 
 
 def _seen(job: Job[DryRun], name: str, entry: int, number: int, call: Call) -> CallSeen:

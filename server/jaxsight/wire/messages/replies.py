@@ -146,8 +146,6 @@ class DryCalls:
 
     id: int
     calls: tuple[CallSeen, ...]
-    missing: tuple[str, ...] = ()
-    """Top-level modules that are not installed, or not found, and that the programs import."""
     ran: tuple[tuple[str, int], ...] = ()
     """The functions that ran themselves, outside of JAX's transformations, such as `main`, each
     with the index of a program: `DryCall` with the number `RUN` shows what they computed.
