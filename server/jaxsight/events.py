@@ -41,7 +41,7 @@ class FileStatus:
     functions: int = 0
     """The number of functions and methods."""
     traced: int = 0
-    """The number of those with example inputs."""
+    """The number of those with example inputs, assumed ones included."""
     uses_jax: bool = False
     """Whether the file imports JAX or a library on top of it."""
     why: str = ""

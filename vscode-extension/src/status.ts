@@ -31,6 +31,8 @@ export interface FileStatus {
   readonly whyDetail?: string;
   /** How many functions show something now. */
   readonly shown?: number;
+  /** How many functions are shown with inputs that are assumed. */
+  readonly assumed?: number;
 }
 
 const SELECTOR: vscode.DocumentSelector = [
@@ -373,7 +375,8 @@ function examplesText(file: FileStatus | undefined): string {
   if (file.traced === 0) {
     return file.usesJax ? "no function here has example inputs" : "no JAX in this file";
   }
-  return `${file.traced} of ${file.functions} functions with example inputs`;
+  const assumed = file.assumed ? `, ${file.assumed} assumed` : "";
+  return `${file.traced} of ${file.functions} functions with example inputs${assumed}`;
 }
 
 /** The first clause of a text, without the beginning of a long path in it. */

@@ -105,7 +105,7 @@ class Background:
         if document is None:
             return
         self._before()
-        await self._statuses.update(document)
+        await self._statuses.update(document, is_settled=False)
         if not await self._trace_all(document):
             return
         if path not in self._proposed:  # before programs run, which takes longer
@@ -113,7 +113,7 @@ class Background:
         await asyncio.gather(self._name_sizes(path), self._compile(path), self._run_dry(document))
         await self._propose(path, BUDGET)
         if (document := engine.documents.get(path)) is not None:
-            await self._statuses.update(document)
+            await self._statuses.update(document, is_settled=True)
 
     async def _trace_all(self, document: Document) -> bool:
         """Trace all functions of a document without an answer; return whether all were asked.

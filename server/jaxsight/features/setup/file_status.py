@@ -34,20 +34,25 @@ class FileStatuses:
         self._last.pop(path, None)
         self._unshown.pop(path, None)
 
-    async def update(self, document: Document) -> None:
-        """Tell what is known of a file now, if that is new."""
-        status = await self._status(document)
+    async def update(self, document: Document, *, is_settled: bool) -> None:
+        """Tell what is known of a file now, if that is new.
+
+        Args:
+            document: the file.
+            is_settled: whether inputs that nobody wrote have been looked for.
+        """
+        status = await self._status(document, is_settled)
         path = document.path
         if self._engine.documents.get(path) is document and self._last.get(path) != status:
             self._last[path] = status
             self._engine.events.put_nowait(status)
 
-    async def _status(self, document: Document) -> FileStatus:
+    async def _status(self, document: Document, is_settled: bool) -> FileStatus:
         engine, path = self._engine, document.path
         targets, module = engine.choices.targets(path), document.module
         subjects = engine.documents.subjects(document)
         problem, detail = await self._problem(document, targets[0]) if targets else ("", "")
-        reasons = await unshown(engine, document) or self._unshown.get(path, Unshown())
+        reasons = await unshown(engine, document, is_settled) or self._unshown.get(path, Unshown())
         self._unshown[path] = reasons
         return FileStatus(
             path,

@@ -40,8 +40,12 @@ class Unshown:
     """The same in whole sentences."""
 
 
-async def unshown(engine: Engine, document: Document) -> Unshown | None:
-    """Return why functions of a file show nothing; `None` while some are still being traced."""
+async def unshown(engine: Engine, document: Document, is_settled: bool) -> Unshown | None:
+    """Return why functions of a file show nothing; `None` while some are still being traced.
+
+    That they have no example inputs is known only of a file that is settled: one for whose
+    functions inputs have been looked for.
+    """
     module = document.module
     jax_use = JaxUse.of(module)
     subjects = engine.documents.subjects(document)
@@ -71,7 +75,7 @@ async def unshown(engine: Engine, document: Document) -> Unshown | None:
     without = [name for name in hidden if name not in failed]
     reasons = [
         *_about_modules(missing),
-        *_about_inputs(without, len(using)),
+        *_about_inputs(without if is_settled else (), len(using)),
         *_about_errors(broken),
     ]
     if not reasons:
