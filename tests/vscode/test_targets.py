@@ -126,12 +126,13 @@ def agree(editor: Window) -> None:
     question.get_by_role("button", name="Install", exact=True).click()
 
 
-def test_a_file_without_example_inputs_gets_assumed_ones(editor: Window) -> None:
+def test_a_file_without_example_inputs_says_what_is_needed_and_gets_shapes(editor: Window) -> None:
     editor.open("plain.py")
-    editor.sees("doubled: ?f32[N,D]")
-    editor.status("1 of 1 functions with example inputs, 1 assumed")
+    editor.bar("jaxsight: no example inputs")
+    editor.status("no function here has example inputs")
     editor.command("jaxsight: What jaxsight Needs")
     editor.pick("Show shapes of a function")
     editor.pick("scaled")
     editor.sees("doubled: ?f32[N,D]")
+    editor.status("1 of 1 functions with example inputs, 1 assumed")
     assert "Example inputs" not in "".join(editor.lines()), "nothing is written before it is seen"
