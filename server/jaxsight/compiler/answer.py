@@ -110,6 +110,7 @@ def _memory(compiled: xla.Compilation) -> Memory:
         aliased=compiled.aliased,
         code=compiled.code,
         peak=compiled.peak,
+        host=compiled.host,
     )
 
 

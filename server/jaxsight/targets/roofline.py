@@ -4,7 +4,8 @@ The roofline model (Williams, Waterman, Patterson: "Roofline: an insightful visu
 model", CACM 2009): a kernel takes as long as its operations at the chip's peak rate or its bytes at
 the chip's bandwidth, whichever is longer.
 On a GPU each launch adds a few microseconds; on a TPU all kernels are one program.
-A collective takes as long as the links of a device need (`communication`).
+A collective takes as long as the links of a device need (`communication`), a transfer between the
+host and the device at least as long as the link to the host needs (`host_links`).
 There is no estimate for chips without figures, dtypes that a chip has no rate for, and kernels of
 unknown work (`graph.Kernel.work`).
 """
@@ -13,9 +14,9 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from jaxsight.targets import communication
+from jaxsight.targets import communication, host_links
 from jaxsight.targets.chips import Gpu, Tpu
 from jaxsight.targets.target import Target
 from jaxsight.wire.kernel_graph import CALLBACK, Graph, Kernel, Operations
@@ -75,10 +76,15 @@ def total(graph: Graph, target: Target) -> Total | None:
 
     Loops of unknown length count with no iteration.
     Collectives beside which other kernels run count as hidden by them, but the program takes at
-    least as long as all collectives take.
+    least as long as all collectives take. The same is true of transfers to and from the host, whose
+    time is a lower bound.
     """
     if target.chip is None or graph.branches:
         return None
+    if graph.host_transfers:
+        device = total(replace(graph, host_transfers=()), target)
+        seconds = (device.seconds if device else 0.0) + host_links.waited_for(graph, target)
+        return Total(max(seconds, host_links.occupied(graph, target)), is_lower_bound=True)
     times = [
         estimate(kernel, target) if kernel.at_least or not kernel.launches else 0.0
         for kernel in graph.kernels

@@ -9,13 +9,17 @@ a tree of tuples without cycles.
 through while, conditional and call, except those that launch nothing (parameter, constant, tuple,
 get-tuple-element, bitcast, after-all, opt-barrier, ids, annotations that are custom calls).
 A start and its done count once.
-A TPU's asynchronous copies between memories are `transfers`, not kernels.
+A TPU's asynchronous copies between its own memories are `transfers`, copies between the host and
+the device are `host_transfers`; neither are kernels.
+Callbacks are kernels, whose data is in `host_transfers` too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+
+from jaxsight.wire.host_transfers import HostTransfer
 
 PARAMETER = "parameter"
 KERNEL = "kernel"
@@ -270,6 +274,8 @@ class Graph:
     constants: tuple[Constant, ...] = ()
     transfers: int = 0
     """Asynchronous copies between memories of the device, which are not counted as kernels."""
+    host_transfers: tuple[HostTransfer, ...] = ()
+    """Transfers between the host and the device, in the order of the program."""
     notes: tuple[str, ...] = field(default=())
     """Messages about HLO that could not be read; empty if all was read."""
 
@@ -342,6 +348,30 @@ class Graph:
         }
 
     @property
+    def offloads(self) -> tuple[HostTransfer, ...]:
+        """The transfers between the host and the device, without those of callbacks."""
+        return tuple(transfer for transfer in self.host_transfers if transfer.is_offload)
+
+    def host_bytes(self, transfers: Iterable[HostTransfer]) -> int:
+        """Return the maximum bytes that some of the host transfers move in one run.
+
+        As in `moved_bytes`, with one arm of each conditional.
+        """
+        return self._one_arm_of(((each.branch, each.runs * each.bytes) for each in transfers), max)
+
+    def host_bytes_at_least(self, transfers: Iterable[HostTransfer]) -> int:
+        """Return the minimum of `host_bytes`, as in `moved_at_least`."""
+        return self._one_arm_of(
+            ((each.branch, each.at_least * each.bytes) for each in transfers), min
+        )
+
+    @property
+    def host_bytes_known(self) -> bool:
+        """Whether the trip count of every loop with host transfers is known."""
+        loops = {loop for transfer in self.host_transfers for loop in transfer.loops}
+        return all(self.loops[loop].trips is not None for loop in loops)
+
+    @property
     def launches_known(self) -> bool:
         """Whether every trip count is known."""
         return all(loop.trips is not None for loop in self.loops)
@@ -373,10 +403,17 @@ class Graph:
 
     def _one_arm_each(self, counts: Mapping[int, int], of: Callable[[Sequence[int]], int]) -> int:
         """Return the sum of kernels' counts, with one arm of each conditional, selected by `of`."""
+        return self._one_arm_of(
+            ((self.kernels[index].branch, count) for index, count in counts.items()), of
+        )
+
+    def _one_arm_of(
+        self, counts: Iterable[tuple[int, int]], of: Callable[[Sequence[int]], int]
+    ) -> int:
+        """Return the sum of counts, each with its branch, as `_one_arm_each`."""
         sums = [0] * len(self.branches)
         total = 0
-        for index, count in counts.items():
-            branch = self.kernels[index].branch
+        for branch, count in counts:
             if branch < 0:
                 total += count
             else:

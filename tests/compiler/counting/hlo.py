@@ -58,8 +58,8 @@ class Counted:
         return None not in self.trips
 
 
-def count(text: str) -> Counted:
-    """Count an optimized module; every instruction that is launched is launched once."""
+def parsed(text: str) -> tuple[dict[str, list[Line]], str]:
+    """The instructions of each computation, and the name of the entry."""
     computations: dict[str, list[Line]] = {}
     entry = current = ""
     for line in text.splitlines():
@@ -72,6 +72,12 @@ def count(text: str) -> Counted:
             if matched is None:
                 raise ValueError(line)
             computations[current].append(Line(matched[2], matched[3], matched[4], matched[5]))
+    return computations, entry
+
+
+def count(text: str) -> Counted:
+    """Count an optimized module; every instruction that is launched is launched once."""
+    computations, entry = parsed(text)
     counted = Counted()
     counted.most, counted.fewest = _run(computations, entry, 1, 1, counted)
     return counted
@@ -113,10 +119,10 @@ def _run(
         else:
             before = counted.launches.get(line.name, (0, 0))
             counted.launches[line.name] = before[0] + most, before[1] + fewest
-            names = dict.fromkeys(re.findall(r"%([\w.\-]+)(#\d+)?", _operands(line.rest)))
-            read = sum(_bytes(_element(types[name], index)) for name, index in names)
+            names = dict.fromkeys(re.findall(r"%([\w.\-]+)(#\d+)?", operands(line.rest)))
+            read = sum(bytes_of(element(types[name], index)) for name, index in names)
             started = line.opcode.endswith("-start")
-            counted.moved[line.name] = read, _bytes(_element(line.type, "#1" if started else ""))
+            counted.moved[line.name] = read, bytes_of(element(line.type, "#1" if started else ""))
             total += most
             least += fewest
             continue
@@ -128,7 +134,7 @@ def _run(
     return total, least
 
 
-def _element(type_: str, index: str) -> str:
+def element(type_: str, index: str) -> str:
     """The type of `%name#1`."""
     if not index:
         return type_
@@ -143,7 +149,7 @@ def _element(type_: str, index: str) -> str:
     return type_[1:-1][cuts[at] + 1 : cuts[at + 1]]
 
 
-def _operands(rest: str) -> str:
+def operands(rest: str) -> str:
     depth = 1
     for at, letter in enumerate(rest):
         depth += (letter == "(") - (letter == ")")
@@ -152,7 +158,7 @@ def _operands(rest: str) -> str:
     return rest
 
 
-def _bytes(type_: str) -> int:
+def bytes_of(type_: str) -> int:
     return sum(
         _SIZES[dtype] * math.prod(int(size) for size in sizes.split(",") if size)
         for dtype, sizes in _TYPE.findall(re.sub(r"\{[^}]*\}|/\*.*?\*/", "", type_))

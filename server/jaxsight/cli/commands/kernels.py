@@ -20,7 +20,7 @@ from jaxsight.cli.traced_view import trace_view
 from jaxsight.cli.trusted_paths import hosts
 from jaxsight.features.findings import inputs
 from jaxsight.features.inlay_hints.kernels import SIGN
-from jaxsight.features.kernels import launches, modules
+from jaxsight.features.kernels import host_transfers, launches, modules
 from jaxsight.features.kernels.collectives import kernel_title
 from jaxsight.features.kernels.record import record as figures
 from jaxsight.features.kernels.summary import change, headline, memory_lines, origin
@@ -254,6 +254,7 @@ def _print(
             if form != "modules":
                 _print_table(printer, kernels)
                 _print_hidden(printer, kernels)
+            _print_transfers(printer, kernels)
             _print_totals(printer, kernels)
             if before is not None:
                 difference = change(before.compiled, kernels.compiled)
@@ -331,6 +332,22 @@ def _print_table(printer: Printer, kernels: Kernels) -> None:
     printer.print(table)
 
 
+def _print_transfers(printer: Printer, kernels: Kernels) -> None:
+    """Print a row for each transfer between the host and the device."""
+    rows = host_transfers.rows(kernels)
+    if not rows:
+        return
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for title in host_transfers.COLUMNS:
+        table.add_column(title, justify="right" if title in ("bytes", "≥ time") else "left")
+    for row in rows[:_MOST]:
+        table.add_row(*cells(*row))
+    printer.print()
+    printer.print(table)
+    if (more := len(rows) - _MOST) > 0:
+        printer.print(styled((f"and {more} more (use --json to list all)", "dim")))
+
+
 def _print_hidden(printer: Printer, kernels: Kernels) -> None:
     """Print how many kernels the table does not show."""
     if (more := kernels.graph.kernel_count - _MOST) > 0:
@@ -370,6 +387,8 @@ def _total(kernels: Kernels) -> str:
     reasons = [f"no estimate for kernel{plural} {numbers}{more}"] if unknown else []
     if not kernels.graph.launches_known:
         reasons.append("loops of unknown length excluded")
+    if kernels.graph.host_transfers:
+        reasons.append("transfers at the rate of the link to the host")
     if not reasons:
         reasons.append("collectives that overlap with other kernels may take longer")
     return f"total ≥ {units.time(estimated.seconds)} ({'; '.join(reasons)})"

@@ -37,6 +37,10 @@ _NO_CACHE = b"\xff" * 16
 _ALLOCATION = 3
 """Field of a BufferAssignmentProto."""
 _SIZE = 2
+_COLOR = 8
+"""The memory space of an allocation."""
+_HOST = 5
+"""`kHostMemorySpace` in `xla/layout.h`."""
 _NOT_TEMPORARY = frozenset({3, 5, 7, 12})
 """Fields of a BufferAllocationProto: thread-local, parameter, result, constant."""
 
@@ -47,6 +51,7 @@ class Dumped:
 
     program: bytes
     temporaries: int
+    host_temporaries: int
 
 
 @contextlib.contextmanager
@@ -99,24 +104,28 @@ def read(folder: Path) -> Dumped | None:
         return None
     match dict(_fields(files[0].read_bytes())):
         case {1: bytes(program), 3: bytes(assignment)}:  # `hlo_module`, `buffer_assignment`
-            return Dumped(program, _temporaries(assignment))
+            return Dumped(program, *_temporaries(assignment))
     raise ValueError(f"{files[0].name} is not an HloProto with a buffer assignment")
 
 
-def _temporaries(assignment: bytes) -> int:
-    """Return the bytes of temporaries in a BufferAssignmentProto.
+def _temporaries(assignment: bytes) -> tuple[int, int]:
+    """Return the bytes of temporaries in a BufferAssignmentProto, on the device and on the host.
 
     They are the allocations that `BufferAllocation::IsPreallocatedTempBuffer` in
     `xla/service/buffer_assignment.h` names.
     """
-    size = 0
+    on_device = on_host = 0
     for field, allocation in _fields(assignment):
         if field == _ALLOCATION and isinstance(allocation, bytes):
             values = dict(_fields(allocation))
             bytes_of = values.get(_SIZE, 0)
-            if isinstance(bytes_of, int) and not any(map(values.get, _NOT_TEMPORARY)):
-                size += bytes_of
-    return size
+            if not isinstance(bytes_of, int) or any(map(values.get, _NOT_TEMPORARY)):
+                continue
+            if values.get(_COLOR) == _HOST:
+                on_host += bytes_of
+            else:
+                on_device += bytes_of
+    return on_device, on_host
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:

@@ -17,7 +17,7 @@ import logging
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
 
@@ -27,6 +27,7 @@ from jaxlib.mlir.dialects import stablehlo
 from jaxsight import timeline
 from jaxsight.compiler.compat import configuration, dumps, partitioning, schedule
 from jaxsight.wire.meshes import ONE_DEVICE, Distribution
+from jaxsight.wire.messages.compiling import HostMemory
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +77,7 @@ class Compilation:
     aliased: int = -1
     code: int = -1
     peak: int = -1
+    host: HostMemory = field(default_factory=HostMemory)
     flops: float = -1.0
     linked: bool = True
     """Whether XLA also linked the executable; if not, only the size of temporaries is known."""
@@ -86,7 +88,10 @@ class Compilation:
 
 
 _UNLINKED = "Failed to lookup host symbol"
-_TEMPORARY = re.compile(r"^allocation \d+: size (\d+), .*preallocated-temp", re.MULTILINE)
+_TEMPORARY = re.compile(
+    r"^allocation \d+: size (\d+),(?! color 5,) .*preallocated-temp", re.MULTILINE
+)
+"""A temporary on the device; color 5 is the memory of the host (`BufferAllocation::ToString`)."""
 
 
 def newest_stablehlo() -> str:
@@ -238,7 +243,11 @@ def _compile_to_dump(program: bytes, devices: Devices, watch: partitioning.Watch
             watch.also(folder)
     if dumped is None:
         return _compile(program, devices, watch.options)
-    return replace(_incomplete(dumped.program), temporaries=dumped.temporaries)
+    return replace(
+        _incomplete(dumped.program),
+        temporaries=dumped.temporaries,
+        host=HostMemory(temporaries=dumped.host_temporaries),
+    )
 
 
 def _incomplete(program: bytes) -> Compilation:
@@ -362,6 +371,12 @@ def _memory(executable: Any) -> dict[str, Any]:
         "aliased": stats.alias_size_in_bytes,
         "code": stats.generated_code_size_in_bytes,
         "peak": getattr(stats, "peak_memory_in_bytes", -1),
+        "host": HostMemory(
+            stats.host_temp_size_in_bytes,
+            stats.host_argument_size_in_bytes,
+            stats.host_output_size_in_bytes,
+            stats.host_alias_size_in_bytes,
+        ),
     }
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from jaxsight.compiler.hlo.distributed.collectives import COLLECTIVES, collective_in
 from jaxsight.compiler.hlo.fused import Fused
 from jaxsight.compiler.hlo.shapes import arrays, elements
-from jaxsight.compiler.hlo.text import Instruction
+from jaxsight.compiler.hlo.text import HOST_EXECUTE, Instruction
 
 TRIVIAL = frozenset(
     {"parameter", "constant", "bitcast", "tuple", "get-tuple-element", "broadcast", "reshape"}
@@ -194,7 +194,7 @@ def _fusion(fused: Fused) -> Kind:
     if "custom-call" in opcodes:
         call = next(inner for inner in fused.inside if inner.opcode == "custom-call")
         inner = _custom_call(call)
-        if inner.word == "library":
+        if inner.word in ("library", "callback"):
             return inner
     if "fft" in opcodes:
         return Kind("library", "FFT", "fft")
@@ -235,6 +235,8 @@ def _custom_call(instruction: Instruction) -> Kind:
             return Kind(word, _with_routine(words, target), hero)
     if _CALLBACKS.search(target):
         return Kind("callback", HOST_CALLBACK, "callback")
+    if target == HOST_EXECUTE:
+        return Kind("custom call", "computation on the host", "callback")
     name = target.removeprefix("__gpu$").removeprefix("__cpu$").removesuffix("_ffi")
     return Kind("custom call", f"custom call {name}".rstrip(), "custom-call")
 

@@ -16,6 +16,7 @@ from jaxsight.compiler.hlo.feeds import feeds
 from jaxsight.compiler.hlo.flow import Flow, follow
 from jaxsight.compiler.hlo.fused import Fused
 from jaxsight.compiler.hlo.kinds import HOST_CALLBACK, TRIVIAL, Kind, kind
+from jaxsight.compiler.hlo.memory.described import host_transfers
 from jaxsight.compiler.hlo.shapes import arrays, dtype, elements, parts, without_layout
 from jaxsight.compiler.hlo.text import Instruction, Module, parse
 from jaxsight.compiler.hlo.walk import Unit, Walk, walk
@@ -113,6 +114,7 @@ def _graph(
         temporaries=_temporaries(flow, kernels),
         constants=_constants(module, constants),
         transfers=walked.transfers,
+        host_transfers=host_transfers(walked, kernels),
         notes=(*module.notes(), *walked.notes),
     )
 

@@ -8,7 +8,6 @@ from functools import lru_cache
 from jaxsight.wire.kernel_graph import Value
 
 _ARRAY = re.compile(r"(?P<dtype>[a-z][a-z0-9]*)\[(?P<dims>[^\]]*)\](?:\{(?P<layout>[^}]*)\})?")
-_SPACE = re.compile(r"S\((\d+)\)")
 _NUMBER = re.compile(r"\d+")
 
 _BITS = {"pred": 8, "token": 0, "opaque": 0}
@@ -72,16 +71,6 @@ def layout(shape: str) -> tuple[int, ...]:
     """Return the dimensions of the first array of a type, the contiguous one first."""
     match = _ARRAY.search(shape)
     return dims((match["layout"] or "").split(":", 1)[0]) if match else ()
-
-
-@lru_cache(maxsize=16384)
-def is_on_chip(shape: str) -> bool:
-    """Return whether a value is in a TPU's vector or scalar memory, not in its HBM: `S(1)` etc.
-
-    `S(5)` is the memory of the host (xla/service/host_memory_offload_annotations.h).
-    """
-    space = _SPACE.search(shape)
-    return space is not None and space[1] not in ("0", "5")
 
 
 @lru_cache(maxsize=4096)

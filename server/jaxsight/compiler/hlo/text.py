@@ -34,6 +34,10 @@ _CALLED = re.compile(
 )
 _MODULE = re.compile(r"HloModule ([^\s,]+)")
 _UNINDENTED = re.compile(r"\n([^ \t\n][^\n]*)")
+HOST_MARK = "S(5)"
+"""The memory space of the host in a layout (`kHostMemorySpace` in openxla/xla, `xla/layout.h`)."""
+HOST_EXECUTE = "HostExecute"
+"""The target of the custom calls of computations on the host (`compute_on("device_host")`)."""
 _WITHOUT_OPERANDS = frozenset({"parameter", "constant", "iota"})
 
 _paths = lru_cache(maxsize=16384)(equation_paths)
@@ -175,7 +179,7 @@ class _Place:
     line: int
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class Module:
     """A text whose computations are parsed when they are asked for.
 
@@ -223,6 +227,11 @@ class Module:
             f"cannot parse line {number + 1}: {line}" for number, line in sorted(self._unparsed)
         ]
         return notes[:8] + ["no entry computation"] * (self.entry is None)
+
+    @cached_property
+    def has_host_memory(self) -> bool:
+        """Whether some value is in the memory of the host, or is computed there."""
+        return HOST_MARK in self._text or HOST_EXECUTE in self._text
 
     def _read_rest(self) -> None:
         for name in tuple(self._unread):

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from jaxsight.compiler.hlo.memory.transfers import Move, moves
 from jaxsight.compiler.hlo.shapes import arrays, is_tiled
 from jaxsight.compiler.hlo.text import Computation, Instruction, Module
 from jaxsight.compiler.hlo.trips import count
@@ -78,6 +79,16 @@ class Unit:
 
 
 @dataclass(slots=True, eq=False)
+class Moving:
+    """An instruction that moves data between the host and the device, with its context."""
+
+    unit: Unit
+    moves: list[Move]
+    before: int
+    """The number of kernels before it, which is the index of its own if it is one."""
+
+
+@dataclass(slots=True, eq=False)
 class Call:
     """A run of a computation."""
 
@@ -104,6 +115,7 @@ class Walk:
     loops: list[Loop] = field(default_factory=list)
     branches: list[Branch] = field(default_factory=list)
     transfers: int = 0
+    moving: list[Moving] = field(default_factory=list)
     top: Call | None = None
     computations: dict[str, Computation | None] = field(default_factory=dict)
     """The computations that run, besides the entry."""
@@ -167,20 +179,32 @@ def _visit(
             pass
         case "fusion" if is_end_of_async(instruction, walked.module):
             pass
-        case _ if opcode in _TRANSFERS and is_tiled(instruction.shape):
-            walked.transfers += 1
         case _:
-            position.call.units[instruction.name] = len(walked.units)
-            walked.units.append(
-                Unit(
-                    instruction,
-                    position.call.computation,
-                    position.loops,
-                    position.branch,
-                    position.launches,
-                    position.at_least,
-                )
-            )
+            _launch(walked, position, instruction)
+
+
+def _launch(walked: Walk, position: _Position, instruction: Instruction) -> None:
+    """Add a kernel, or a transfer, which is none."""
+    computation = position.call.computation
+    unit = Unit(
+        instruction,
+        computation,
+        position.loops,
+        position.branch,
+        position.launches,
+        position.at_least,
+    )
+    if walked.platform != "cpu" and walked.module.has_host_memory:
+        moved = moves(instruction, computation, walked.module, walked.platform)
+        if moved:
+            walked.moving.append(Moving(unit, moved, len(walked.units)))
+            if not any(move.is_kernel for move in moved):
+                return
+    if instruction.opcode in _TRANSFERS and is_tiled(instruction.shape):
+        walked.transfers += 1
+        return
+    position.call.units[instruction.name] = len(walked.units)
+    walked.units.append(unit)
 
 
 def is_end_of_async(instruction: Instruction, module: Module) -> bool:

@@ -15,6 +15,7 @@ from jaxsight.compiler.hlo.flops import (
     operations,
 )
 from jaxsight.compiler.hlo.fused import Fused
+from jaxsight.compiler.hlo.memory.spaces import is_on_chip
 from jaxsight.compiler.hlo.shapes import (
     array_types,
     arrays,
@@ -22,7 +23,6 @@ from jaxsight.compiler.hlo.shapes import (
     dims,
     dtype,
     elements,
-    is_on_chip,
     is_tiled,
     sizes,
 )

@@ -10,6 +10,7 @@ from jaxsight.features.hover import called
 from jaxsight.features.inlay_hints.budget import Part, fitted
 from jaxsight.features.inlay_hints.kind import Kind, Shown
 from jaxsight.features.inlay_hints.places import head
+from jaxsight.features.kernels import host_transfers
 from jaxsight.features.kernels.launches import launch_figure, launches
 from jaxsight.features.kernels.summary import (
     SAME,
@@ -82,6 +83,8 @@ def _figures(kernels: Kernels, difference: str) -> Iterator[Part]:
         yield Part(launches(graph))
     if graph.callback_count:
         yield Part(count(graph.callback_count, "host callback"), 2)
+    for transfers in host_transfers.figure(graph):
+        yield Part(transfers, 3, (transfers.partition(",")[0],))
     per_device = " per device" if compiled.devices > 1 else ""
     temporaries = temporary_memory(compiled)
     if temporaries != UNKNOWN and not kernels.view.assumed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jaxsight.features import caveats
+from jaxsight.features.kernels import host_transfers
 from jaxsight.queries.programs.kernels import Kernels, folded
 from jaxsight.targets.roofline import estimate, total
 from jaxsight.wire.kernel_graph import Collective, Kernel, Loop, Temporary
@@ -51,6 +52,7 @@ def record(kernels: Kernels, function: str) -> dict[str, object]:
         ],
         "flops": compiled.flops,
         "transfers": graph.transfers,
+        **host_transfers.record(kernels),
         **_communication(kernels),
         "callback_count": graph.callback_count,
         "compile_seconds": compiled.compile_seconds,

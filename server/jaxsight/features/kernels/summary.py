@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jaxsight.features.hover import called
+from jaxsight.features.kernels import host_transfers
 from jaxsight.features.kernels.collectives import communication_line
 from jaxsight.features.kernels.launches import launch_figure, launches
 from jaxsight.queries.programs.kernels import Kernels, folded
@@ -25,6 +26,7 @@ def headline(compiled: Compiled, target: Target) -> str:
     parts = [count(graph.kernel_count, "kernel"), launches(graph)]
     if graph.callback_count:
         parts.append(count(graph.callback_count, "host callback"))
+    parts += host_transfers.figure(graph)
     moved, per_device = communication(graph), " per device" if compiled.devices > 1 else ""
     if (temporaries := temporary_memory(compiled)) != UNKNOWN:
         parts.append(f"temp {temporaries}{per_device}")
@@ -90,7 +92,9 @@ def origin(compiled: Compiled, target: Target) -> str:
 
 
 def memory_lines(kernels: Kernels) -> list[str]:
-    """Return what a headline does not show of memory: constants, workspaces, donated buffers.
+    """Return what a headline does not show of memory.
+
+    That is constants, workspaces, donated buffers, and what moves to and from the host.
 
     For a program of several devices, the first line says that figures are those of one; for a
     function with example inputs from callers, that they are those of the function alone.
@@ -106,6 +110,7 @@ def memory_lines(kernels: Kernels) -> list[str]:
         lines.append(f"constants: {units.size(size)} {_where(kernels.target)}{parts}")
     if most := max((kernel.workspace for kernel in graph.kernels), default=0):
         lines.append(f"workspace: up to {units.size(most)} per library call, in the temporaries")
+    lines += host_transfers.lines(kernels)
     return [*lines, *map(str, kernels.donations)]
 
 
@@ -156,6 +161,17 @@ def change(before: Compiled, after: Compiled) -> str:
         ("devices", str(before.devices), str(after.devices)),
         ("collectives", *(str(len(program.graph.collectives)) for program in (before, after))),
         ("moved", moved_figure(before.graph), moved_figure(after.graph)),
+        (
+            "host transfers",
+            *(str(len(program.graph.offloads)) for program in (before, after)),
+        ),
+        (
+            "to and from the host",
+            *(
+                host_transfers.moved(program.graph, program.graph.offloads)
+                for program in (before, after)
+            ),
+        ),
         *(
             []
             if not (before.knows_temporaries and after.knows_temporaries)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from jaxsight.features import caveats
-from jaxsight.features.kernels import collectives
+from jaxsight.features.kernels import collectives, host_transfers
 from jaxsight.features.kernels.launches import undecided
 from jaxsight.features.kernels.summary import memory_lines, origin
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.text import units
 from jaxsight.text.markdown import escaped, prose
+
+_TRANSFERS = 12
+"""Number of transfers between host and device that a table has."""
 
 
 def table(kernels: Kernels) -> str:
@@ -24,9 +27,22 @@ def table(kernels: Kernels) -> str:
         )
     more = kernels.graph.kernel_count - len(shown)
     end = [f"and {more} more"] if more else []
+    end += _transfers(kernels)
     facts = [escaped(origin(kernels.compiled, kernels.target))]
     facts += map(prose, memory_lines(kernels))
     left_out = caveats.markdown(kernels.view.caveats)
     remarks = (*undecided(kernels), *kernels.compiled.notes)
     notes = [*map(prose, remarks), *([left_out] if left_out else [])]
     return "\n\n".join(["\n".join(rows), *end, *facts, *notes])
+
+
+def _transfers(kernels: Kernels) -> list[str]:
+    """Return a table of the transfers between host and device; nothing if there are none."""
+    rows = host_transfers.rows(kernels)
+    if not rows:
+        return []
+    shown = [host_transfers.COLUMNS, ("---",) * len(host_transfers.COLUMNS)]
+    lines = [f"| {' | '.join(row)} |" for row in shown]
+    lines += [f"| {' | '.join(map(escaped, row))} |" for row in rows[:_TRANSFERS]]
+    more = len(rows) - _TRANSFERS
+    return ["\n".join(lines), *([f"and {more} more"] if more > 0 else [])]

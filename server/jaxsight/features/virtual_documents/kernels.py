@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from jaxsight.features.kernels import modules
+from jaxsight.features.kernels import host_transfers, modules
 from jaxsight.features.kernels.collectives import SIGN, collective_text
 from jaxsight.features.kernels.sentence import sentence
 from jaxsight.features.kernels.summary import headline, memory_lines, origin
@@ -66,12 +66,20 @@ def _listed(kernels: Kernels, title: str) -> Shown:
             paths = kernel.equations or kernel.feeds
             links += [Linked(len(lines), path, kernels.place(path)) for path in paths]
             lines.append(indent + sentence(kernels, index, kernel))
+    if kernels.graph.host_transfers:
+        lines += ["", "# transfers between host and device"]
+    for transfer in kernels.graph.host_transfers:
+        paths = transfer.equations or transfer.feeds
+        links += [Linked(len(lines), path, kernels.place(path)) for path in paths]
+        lines.append("  " * len(transfer.loops) + host_transfers.sentence(kernels, transfer))
     text = "\n".join(lines) + "\n"
     return Shown(title, text, tuple(links), view.stale, caveats=view.caveats)
 
 
 def _hlo(kernels: Kernels, title: str) -> Shown:
-    """Return the optimized HLO, each line linked to its equation; comments mark collectives.
+    """Return the optimized HLO, each line linked to its equation.
+
+    Comments mark collectives, and transfers between host and device.
 
     Links are read from the metadata, so it is removed afterwards.
     """
@@ -88,9 +96,16 @@ def _hlo(kernels: Kernels, title: str) -> Shown:
 
 
 def _marked(kernels: Kernels) -> str:
-    """Return the HLO with a comment after each collective; HLO's comments begin with `//`."""
+    """Return the HLO with a comment after each collective and each transfer to or from the host.
+
+    HLO's comments begin with `//`.
+    """
     lines = kernels.compiled.hlo.split("\n")
     for kernel in kernels.graph.collectives:
         if kernel.instruction < len(lines):
             lines[kernel.instruction] += f"  // {SIGN} {collective_text(kernel)}"
+    for transfer in kernels.graph.host_transfers:
+        if transfer.instruction < len(lines):
+            mark = f"{host_transfers.SIGN} {host_transfers.text(transfer)}"
+            lines[transfer.instruction] += f"  // {mark}"
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Links between devices: how many bytes a device can send in a second.
+"""Links between devices, and to their host: how many bytes a device can send in a second.
 
 Rates are those of all links of a device in one direction; it can receive as much meanwhile.
 
@@ -9,6 +9,10 @@ Sources:
   32 GT/s, 128b/130b encoding).
 * [cloud]: the page of each version in Google Cloud's TPU documentation, "Bidirectional inter-chip
   interconnect (ICI) bandwidth (per chip)" and the shape of its slices.
+* [c2c]: NVLink-C2C between a Grace CPU and its GPUs has 900 GB/s in both directions (NVIDIA Grace
+  Hopper and GB200 data sheets); that two GPUs may share it is left out, so this is an upper limit.
+* [book]: "How to Scale Your Model", jax-ml.github.io/scaling-book, "How to Think About TPUs": PCIe
+  of TPU v4 has 16 GB/s each way, of v6e 32 GB/s, "about 2x higher than v5".
 
 Chips without an entry have no figure: on TPU v4 and TPU7x two devices of JAX share the links of a
 chip.
@@ -76,3 +80,42 @@ LINKS: Mapping[str, Links] = {
     "v6e": Links(400 * GIGA, 0, "ICI", 2),  # [cloud] 800 GB/s
 }
 """Links by the name of the chip."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostLink:
+    """The link between a device and its host."""
+
+    name: str
+    bandwidth: float
+    """Bytes per second in one direction."""
+
+
+def _pcie(generation: int) -> HostLink:
+    """Return a link of 16 lanes, which is what the data sheets name [sheet]."""
+    return HostLink(f"PCIe {generation} ×16", _PCIE[generation])
+
+
+_TPU_PCIE, _TRILLIUM_PCIE = HostLink("PCIe", 16 * GIGA), HostLink("PCIe", 32 * GIGA)  # [book]
+
+HOST_LINKS: Mapping[str, HostLink] = {
+    "v100": _pcie(3),
+    "t4": _pcie(3),
+    "a100": _pcie(4),
+    "a10": _pcie(4),
+    "a6000": _pcie(4),
+    "l4": _pcie(4),
+    "l40s": _pcie(4),
+    "rtx4090": _pcie(4),
+    "rtx5090": _pcie(5),
+    "rtx6000pro": _pcie(5),
+    "h100": _pcie(5),
+    "h200": _pcie(5),
+    "b200": _pcie(5),
+    "gb200": HostLink("NVLink-C2C", 450 * GIGA),  # [c2c] 900 GB/s
+    "v4": _TPU_PCIE,
+    "v5e": _TPU_PCIE,
+    "v5p": _TPU_PCIE,
+    "v6e": _TRILLIUM_PCIE,
+}
+"""Links to the host by the name of the chip; B300 and TPU7x have no public figure here."""

@@ -21,7 +21,7 @@ from jaxsight.wire.messages.requests import Cancel
 
 ON_DEVICE, SIMULATED, AHEAD_OF_TIME = "device", "simulated", "ahead of time"
 
-COMPILER_VERSION = 10
+COMPILER_VERSION = 11
 """Incremented when a message or the meaning of a graph changes; it is part of every cache key."""
 
 
@@ -56,6 +56,19 @@ class Compile:
 
 
 @dataclass(frozen=True, slots=True)
+class HostMemory:
+    """What a program keeps in the memory of the host, in bytes; -1 if unknown.
+
+    Other figures of memory do not contain it.
+    """
+
+    temporaries: int = -1
+    arguments: int = -1
+    outputs: int = -1
+    aliased: int = -1
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """The compiler's own memory analysis of one device, in bytes; -1 if unknown."""
 
@@ -65,6 +78,7 @@ class Memory:
     aliased: int = -1
     code: int = -1
     peak: int = -1
+    host: HostMemory = field(default_factory=HostMemory)
 
 
 class Incomplete(Exception):

@@ -109,7 +109,7 @@ class Program:
             groups=devices,
             axes=groups.axes_of(devices, self.meshes, pairs=pairs),
             inserted=not any(map(self._asks, equations)),
-            is_async=_is_async(start, computation, self.module),
+            is_async=is_async(start, computation, self.module),
             reduction=self._reduction(inner),
         )
 
@@ -182,7 +182,7 @@ def _bytes(instruction: Instruction, computation: Computation) -> int:
     return max(read, sum(value.bytes for value in values))
 
 
-def _is_async(start: Instruction, computation: Computation, module: Module) -> bool:
+def is_async(start: Instruction, computation: Computation, module: Module) -> bool:
     """Return whether kernels that do not communicate run between a start and its end.
 
     The end of a start in the body of a loop may be in the next iteration.

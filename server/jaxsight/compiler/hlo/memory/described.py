@@ -1,0 +1,153 @@
+"""Describe the transfers between the host and the device, with those of callbacks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from jaxsight.compiler.hlo.distributed.collectives import is_async
+from jaxsight.compiler.hlo.fused import Fused
+from jaxsight.compiler.hlo.shapes import arrays
+from jaxsight.compiler.hlo.text import Computation, Instruction, Module
+from jaxsight.compiler.hlo.walk import FREE, Moving, Unit, Walk
+from jaxsight.wire.chunks import equation_order
+from jaxsight.wire.host_transfers import TO_DEVICE, TO_HOST, HostTransfer
+from jaxsight.wire.kernel_graph import CALLBACK, Kernel, Value
+
+_NAMES = {"infeed": "infeed", "outfeed": "outfeed", "send": "send", "recv": "receive"}
+_FARTHEST = 50
+"""Number of instructions that the equations of a transfer are searched for in each direction."""
+
+
+def host_transfers(walked: Walk, kernels: Sequence[Kernel]) -> tuple[HostTransfer, ...]:
+    """Return all transfers between the host and the device, in the order of the program."""
+    if walked.platform == "cpu":
+        return ()
+    paths = {
+        (unit.computation.name, unit.instruction.name): kernel.equations or kernel.feeds
+        for unit, kernel in zip(walked.units, kernels, strict=True)
+    }
+    found: list[tuple[int, HostTransfer]] = []
+    for moving in walked.moving:
+        found += [(moving.before, transfer) for transfer in _moved(walked, moving, paths)]
+    for index, (unit, kernel) in enumerate(zip(walked.units, kernels, strict=True)):
+        if kernel.kind == CALLBACK:
+            found += [(index, transfer) for transfer in _called_back(walked, index, unit, kernel)]
+    return tuple(transfer for _, transfer in sorted(found, key=lambda each: each[0]))
+
+
+_Paths = Mapping[tuple[str, str], tuple[str, ...]]
+"""The equations of kernels, by the names of their computation and instruction."""
+
+
+def _moved(walked: Walk, moving: Moving, paths: _Paths) -> Iterator[HostTransfer]:
+    unit = moving.unit
+    start, computation = unit.instruction, unit.computation
+    equations = _own(start, computation, walked.module)
+    overlaps = is_async(start, computation, walked.module)
+    for move in moving.moves:
+        feeds = () if equations else _near(start, computation, move.direction, paths)
+        yield HostTransfer(
+            start.name,
+            move.direction,
+            move.what,
+            move.value.text,
+            move.value.bytes,
+            equations,
+            feeds,
+            overlaps,
+            moving.before if move.is_kernel else -1,
+            *_context(walked, unit),
+        )
+
+
+def _called_back(walked: Walk, index: int, unit: Unit, kernel: Kernel) -> Iterator[HostTransfer]:
+    """Yield what a callback, an infeed or a send moves: its operands to the host, its results back.
+
+    On GPUs, callbacks copy both (`xla_ffi_python_gpu_callback` in jaxlib, `py_client_gpu.cc`).
+    """
+    call, lookup = unit.instruction, unit.computation.by_name.get
+    if (body := Fused(call, walked.module).body) is not None:
+        call = next(each for each in body.instructions if each.opcode == "custom-call")
+        lookup = body.by_name.get
+    opcode = call.opcode
+    sent: list[Value] = []
+    if opcode not in ("infeed", "recv"):
+        operands = map(lookup, call.operands if opcode == "custom-call" else call.operands[:1])
+        sent = [value for each in operands if each is not None for value in arrays(each.shape)]
+    received = kernel.outputs if opcode in ("infeed", "recv") else ()
+    if opcode == "custom-call":
+        received = arrays(call.shape)
+    for direction, values in ((TO_HOST, sent), (TO_DEVICE, received)):
+        if amount := sum(value.bytes for value in values):
+            yield HostTransfer(
+                kernel.name,
+                direction,
+                _NAMES.get(opcode, CALLBACK),
+                ", ".join(value.text for value in values),
+                amount,
+                kernel.equations,
+                kernel.feeds,
+                False,
+                index,
+                *_context(walked, unit),
+            )
+
+
+def _context(walked: Walk, unit: Unit) -> tuple[tuple[int, ...], int, int, int, int]:
+    """Return the loops and the branch around an instruction, its runs, and its line."""
+    runs = math.prod([walked.loops[index].trips or 1 for index in unit.loops])
+    runs = runs if unit.launches else 0
+    return unit.loops, unit.branch, runs, unit.at_least, unit.instruction.line
+
+
+def _own(start: Instruction, computation: Computation, module: Module) -> tuple[str, ...]:
+    """Return the equations of a transfer: those of its start, its end, or the moves within."""
+    ends = [each for each in _users(start, computation) if each.opcode.endswith("-done")]
+    inner = [
+        instruction
+        for name in start.called.get("calls", ())
+        if (body := module.computation(name)) is not None
+        for instruction in body.instructions
+        if instruction.opcode != "parameter"
+    ]
+    for source in ([start], ends, inner):
+        if paths := {path for each in source for path in each.equations}:
+            return tuple(sorted(paths, key=equation_order))
+    return ()
+
+
+def _near(
+    start: Instruction, computation: Computation, direction: str, paths: _Paths
+) -> tuple[str, ...]:
+    """Return the equations of the nearest kernels that read the result, or wrote the operand.
+
+    Of a transfer to the host those that wrote it are tried first.
+    """
+
+    def producers(instruction: Instruction) -> list[Instruction]:
+        found = map(computation.by_name.get, instruction.operands)
+        return [each for each in found if each is not None]
+
+    def users(instruction: Instruction) -> list[Instruction]:
+        return _users(instruction, computation)
+
+    for step in (producers, users) if direction == TO_HOST else (users, producers):
+        waiting, steps = [start], 0
+        while waiting and steps < _FARTHEST:
+            steps += 1
+            near = [each for instruction in waiting for each in step(instruction)]
+            found = {
+                path
+                for each in near
+                if each.opcode not in FREE
+                for path in paths.get((computation.name, each.name)) or each.equations
+            }
+            if found:
+                return tuple(sorted(found, key=equation_order))
+            waiting = near[:_FARTHEST]
+    return ()
+
+
+def _users(instruction: Instruction, computation: Computation) -> list[Instruction]:
+    return [each for each in computation.instructions if instruction.name in each.operands]

@@ -1,0 +1,164 @@
+"""Find the instructions that move data between the host and the device.
+
+XLA's host offloading leaves copies between memory spaces, and slices and updates in place of arrays
+on the host (`xla/hlo/transforms/host_offloader.cc`).
+On GPUs they are copies of the driver, not kernels: `EmitCopyStartThunk` and `EmitFusion` in
+`xla/backends/gpu/codegen`, for fusions that a `dynamic_slice_config` or `__dynamic_memcpy` marks.
+On TPUs they are DMAs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from jaxsight.compiler.hlo.fused import Fused
+from jaxsight.compiler.hlo.memory.spaces import Space, space_of
+from jaxsight.compiler.hlo.shapes import array_types, arrays, parts
+from jaxsight.compiler.hlo.text import HOST_EXECUTE, HOST_MARK, Computation, Instruction, Module
+from jaxsight.wire.host_transfers import (
+    COMPUTATION,
+    COPY,
+    SLICE,
+    TO_DEVICE,
+    TO_HOST,
+    UPDATE,
+    WITHIN_HOST,
+)
+from jaxsight.wire.kernel_graph import Value
+
+Lookup = Callable[[str], Instruction | None]
+
+_MOVES = {
+    "copy": COPY,
+    "slice": SLICE,
+    "dynamic-slice": SLICE,
+    "dynamic-update-slice": UPDATE,
+}
+_FUSIONS = frozenset({"fusion", "fusion-start", "async-start"})
+_BY_DRIVER = ("dynamic_slice_config", "__dynamic_memcpy")
+"""What marks a fusion that a GPU's driver copies, in its `backend_config` or that of its slice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What an instruction moves between the host and the device."""
+
+    direction: str
+    what: str
+    value: Value
+    is_kernel: bool = False
+    """Whether a kernel moves it, which reads or writes the memory of the host itself."""
+
+
+def moves(
+    instruction: Instruction, computation: Computation, module: Module, platform: str
+) -> list[Move]:
+    """Return what an instruction moves between the host and the device, if anything.
+
+    Args:
+        computation: the computation of the instruction.
+        platform: `cpu`, `cuda`, `rocm` or `tpu`.
+    """
+    lookup = computation.by_name.get
+    if instruction.attribute("custom_call_target") == HOST_EXECUTE:
+        return list(_computed_on_host(instruction, lookup, platform))
+    shapes = [instruction.shape]
+    shapes += [operand.shape for name in instruction.operands if (operand := lookup(name))]
+    if not any(HOST_MARK in shape for shape in shapes):
+        return []
+    if instruction.opcode not in _FUSIONS:
+        what = _MOVES.get(instruction.opcode.removesuffix("-start"))
+        if what is not None:
+            return list(_moved(instruction, what, lookup, platform))
+        return list(_accessed(instruction, lookup, platform))
+    fused = Fused(instruction, module)
+    found = list(_moved_inside(fused, module, platform))
+    if not found:
+        return list(_accessed(instruction, lookup, platform))
+    by_driver = platform == "tpu" or any(
+        mark in inner.attributes for inner in _all(instruction, fused) for mark in _BY_DRIVER
+    )
+    return found if by_driver else [replace(move, is_kernel=True) for move in found]
+
+
+def _all(instruction: Instruction, fused: Fused) -> Iterator[Instruction]:
+    yield instruction
+    yield from fused.body.instructions if fused.body is not None else ()
+
+
+def _moved_inside(fused: Fused, module: Module, platform: str) -> Iterator[Move]:
+    """Yield what the operations of a fusion that only move data move to another memory."""
+    body = fused.body
+    if body is None:
+        return
+    for inner in body.instructions:
+        if inner.opcode in _FUSIONS:
+            yield from moves(inner, body, module, platform)
+        elif (what := _MOVES.get(inner.opcode)) is not None:
+            yield from _moved(inner, what, body.by_name.get, platform)
+
+
+def _moved(instruction: Instruction, what: str, lookup: Lookup, platform: str) -> Iterator[Move]:
+    """Yield what an operation that only moves data moves to another memory."""
+    source = lookup(instruction.operands[1 if what == UPDATE else 0])
+    result = _result(instruction)
+    if source is None or not result:
+        return
+    moved = arrays(source.shape if what == UPDATE else result)[:1]
+    before, after = space_of(source.shape, platform), space_of(result, platform)
+    if moved and (direction := _direction(before, after)):
+        yield Move(direction, what, moved[0])
+
+
+def _accessed(instruction: Instruction, lookup: Lookup, platform: str) -> Iterator[Move]:
+    """Yield what a kernel that computes reads from the memory of the host, and writes there."""
+    operands, results = _types(instruction, lookup)
+    for direction, types in ((TO_DEVICE, operands), (TO_HOST, results)):
+        for type_ in types:
+            if space_of(type_, platform) is Space.HOST:
+                yield Move(direction, COPY, arrays(type_)[0], True)
+
+
+def _computed_on_host(instruction: Instruction, lookup: Lookup, platform: str) -> Iterator[Move]:
+    """Yield the operands and results of a computation on the host that are on the device.
+
+    They are copied to the host and back (`xla/backends/gpu/runtime/host_execute_thunk.cc`).
+    """
+    operands, results = _types(instruction, lookup)
+    for direction, types in ((TO_HOST, operands), (TO_DEVICE, results)):
+        for type_ in types:
+            if space_of(type_, platform) is not Space.HOST and (values := arrays(type_)):
+                yield Move(direction, COMPUTATION, values[0], True)
+
+
+def _types(instruction: Instruction, lookup: Lookup) -> tuple[list[str], list[str]]:
+    """Return the types of the arrays among the operands and the results of an instruction."""
+    operands = [operand for name in instruction.operands if (operand := lookup(name)) is not None]
+    shape = instruction.shape
+    if instruction.opcode.endswith("-start"):
+        shape = _result(instruction)
+    return (
+        [type_ for operand in operands for type_ in array_types(operand.shape)],
+        list(array_types(shape)),
+    )
+
+
+def _direction(before: Space, after: Space) -> str:
+    """Return the direction of a move between two memories; empty if both are on the device."""
+    if before is after is Space.HOST:
+        return WITHIN_HOST
+    if Space.HOST not in (before, after):
+        return ""
+    return TO_HOST if after is Space.HOST else TO_DEVICE
+
+
+def _result(instruction: Instruction) -> str:
+    """Return the type of the result: that of a start is in a tuple with its operands.
+
+    `CreateCopyStart` in `xla/hlo/ir/hlo_instruction.cc` puts it first, `CreateAsyncStart` second.
+    """
+    elements = parts(instruction.shape)
+    if not elements:
+        return instruction.shape
+    return elements[0 if instruction.opcode == "copy-start" else 1] if len(elements) > 1 else ""

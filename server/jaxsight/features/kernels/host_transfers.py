@@ -1,0 +1,175 @@
+"""Transfers between the host and the device in words: how much, over which link, how long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.targets import host_links
+from jaxsight.text import units
+from jaxsight.text.units import count
+from jaxsight.wire.host_transfers import TO_DEVICE, TO_HOST, WITHIN_HOST, HostTransfer
+from jaxsight.wire.kernel_graph import Graph
+from jaxsight.wire.messages.compiling import HostMemory
+
+SIGN = "⇅"
+
+COLUMNS = ("host transfer", "bytes", "≥ time", "", "lines")
+"""The titles of `rows`."""
+
+
+def figure(graph: Graph) -> list[str]:
+    """Return `2 host transfers, 512 MiB`: their number, and the bytes of one run; or nothing.
+
+    Callbacks have a figure of their own.
+    """
+    offloads = graph.offloads
+    if not offloads:
+        return []
+    return [f"{count(len(offloads), 'host transfer')}, {moved(graph, offloads)}"]
+
+
+def moved(graph: Graph, transfers: Iterable[HostTransfer]) -> str:
+    """Return `68 MiB`, or `≥ 4 MiB` or `4 MiB–68 MiB` if runtime values decide."""
+    chosen = tuple(transfers)
+    least, most = graph.host_bytes_at_least(chosen), graph.host_bytes(chosen)
+    if any(graph.loops[loop].trips is None for each in chosen for loop in each.loops):
+        return f"≥ {units.size(least)}"
+    return units.size(most) if least == most else f"{units.size(least)}–{units.size(most)}"
+
+
+def lines(kernels: Kernels) -> Iterator[str]:
+    """Yield `to host: 2 transfers, 512 MiB, ≥ 8.5 ms over PCIe 5 ×16 (63 GB/s), 1 overlapped`.
+
+    One line for each direction, and one for the memory on the host.
+    """
+    graph = kernels.graph
+    for direction in (TO_HOST, TO_DEVICE, WITHIN_HOST):
+        transfers = [each for each in graph.host_transfers if each.direction == direction]
+        if transfers:
+            parts = [count(len(transfers), "transfer"), moved(graph, transfers)]
+            parts += _time(kernels, transfers)
+            parts.append(_overlap(transfers))
+            yield f"{direction}: {', '.join(parts)}"
+    if memory := host_memory(kernels.compiled.memory.host):
+        yield memory
+
+
+def host_memory(memory: HostMemory) -> str:
+    """Return `host memory: 512 MiB arguments, 256 MiB temporaries`; empty if there is none."""
+    parts = [
+        f"{units.size(amount)} {name}"
+        for name, amount in (
+            ("arguments", memory.arguments),
+            ("outputs", memory.outputs),
+            ("temporaries", memory.temporaries),
+        )
+        if amount > 0
+    ]
+    reused = f" ({units.size(memory.aliased)} donated)" if memory.aliased > 0 else ""
+    return f"host memory: {', '.join(parts)}{reused}" if parts else ""
+
+
+def text(transfer: HostTransfer) -> str:
+    """Return `to host f32[512,512] 1 MiB, 8 times`."""
+    times = f", {transfer.runs} times" if transfer.runs > 1 else ""
+    return f"{transfer.direction} {transfer.type} {units.size(transfer.bytes)}{times}"
+
+
+def sentence(kernels: Kernels, transfer: HostTransfer) -> str:
+    """Return all that is known of a transfer: its data, time, and whether kernels run meanwhile."""
+    parts = [f"{transfer.what} {text(transfer)}"]
+    parts += _time(kernels, [transfer])
+    parts.append(_overlap([transfer]))
+    return f"{SIGN} {', '.join(parts)}"
+
+
+def rows(kernels: Kernels) -> list[Sequence[str]]:
+    """Return a row for each transfer, as in `COLUMNS`."""
+    return [
+        (
+            f"{transfer.direction} {transfer.what} of {transfer.type}",
+            f"{units.size(transfer.bytes)}{_times(kernels.graph, transfer)}",
+            _least(kernels, [transfer]) or "?",
+            "overlapped" if transfer.is_async else "",
+            where(kernels, transfer),
+        )
+        for transfer in kernels.graph.host_transfers
+    ]
+
+
+def where(kernels: Kernels, transfer: HostTransfer) -> str:
+    """Return the lines of a transfer (`9, 10`), or those of the nearest kernels (`for 12`)."""
+    if own := kernels.lines_of(transfer.equations):
+        return ", ".join(map(str, own))
+    near = kernels.lines_of(transfer.feeds)
+    return f"for {', '.join(map(str, near))}" if near else ""
+
+
+def _times(graph: Graph, transfer: HostTransfer) -> str:
+    if any(graph.loops[index].trips is None for index in transfer.loops):
+        return " × ?"
+    return f" × {transfer.runs}" if transfer.runs > 1 else ""
+
+
+def _time(kernels: Kernels, transfers: Sequence[HostTransfer]) -> list[str]:
+    """Return `≥ 8.5 ms over PCIe 5 ×16 (63 GB/s)`; nothing for devices without a known link."""
+    link, least = host_links.link(kernels.target), _least(kernels, transfers)
+    if link is None or not least:
+        return []
+    return [f"≥ {least} over {link.name} ({link.bandwidth / 1e9:.4g} GB/s)"]
+
+
+def _least(kernels: Kernels, transfers: Sequence[HostTransfer]) -> str:
+    """Return the least time of transfers in words; empty if unknown."""
+    times = [host_links.least_seconds(each, kernels.target) for each in transfers]
+    known = [seconds for seconds in times if seconds is not None]
+    return units.time(sum(known)) if known and len(known) == len(times) else ""
+
+
+def _overlap(transfers: Sequence[HostTransfer]) -> str:
+    overlapped = sum(each.is_async for each in transfers)
+    if not overlapped:
+        return "not overlapped"
+    part = (
+        ""
+        if overlapped == len(transfers) == 1
+        else "all "
+        if overlapped == len(transfers)
+        else f"{overlapped} "
+    )
+    return f"{part}overlapped with kernels"
+
+
+def record(kernels: Kernels) -> dict[str, object]:
+    """Return the figures as JSON; sizes in bytes, `least_seconds` at the rate of the link."""
+    graph = kernels.graph
+    link = host_links.link(kernels.target)
+    memory = kernels.compiled.memory.host
+    return {
+        "host_transfers": [_record(kernels, transfer) for transfer in graph.host_transfers],
+        "host_bytes": graph.host_bytes(graph.host_transfers),
+        "host_bytes_at_least": graph.host_bytes_at_least(graph.host_transfers),
+        "host_bytes_known": graph.host_bytes_known,
+        "host_link": None if link is None else {"name": link.name, "bandwidth": link.bandwidth},
+        "host_temp_bytes": memory.temporaries,
+        "host_argument_bytes": memory.arguments,
+        "host_output_bytes": memory.outputs,
+        "host_aliased_bytes": memory.aliased,
+    }
+
+
+def _record(kernels: Kernels, transfer: HostTransfer) -> dict[str, object]:
+    return {
+        "name": transfer.name,
+        "direction": transfer.direction,
+        "what": transfer.what,
+        "type": transfer.type,
+        "bytes": transfer.bytes,
+        "runs": transfer.runs,
+        "async": transfer.is_async,
+        "least_seconds": host_links.least_seconds(transfer, kernels.target),
+        "kernel": transfer.kernel,
+        "equations": list(transfer.equations),
+        "lines": kernels.lines_of(transfer.equations) or kernels.lines_of(transfer.feeds),
+    }

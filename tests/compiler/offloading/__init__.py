@@ -1,0 +1,1 @@
+"""Transfers between the host and the device, counted independently in programs that offload."""
