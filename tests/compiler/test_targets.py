@@ -83,7 +83,7 @@ def test_every_chip_can_be_described() -> None:
     for name in names():
         chip = parse(name).chip
         if chip is not None and chip.platform == "cuda":
-            text = chip.specification  # type: ignore[union-attr]
+            text = chip.specification()  # type: ignore[union-attr]
             assert text.count("{") == text.count("}")
         if chip is not None:
             assert 1e11 < chip.bandwidth < 1e13

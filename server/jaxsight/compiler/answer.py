@@ -75,11 +75,13 @@ def answer(
 def _described(request: Compile, compiled: xla.Compilation) -> Compiled:
     """Return what XLA's texts and figures say of a program, without how it was compiled."""
     meshes = request.distribution.meshes if request.distribution is not None else ()
+    target = parse(request.target)
     graph = read(
         compiled.hlo,
         constants=request.constants,
         barriers=request.barriers,
-        platform=parse(request.target).platform,
+        platform=target.platform,
+        capability=target.capability,
         trips=dict(request.trips),
         communicates=request.communicates,
         meshes=meshes,
@@ -137,6 +139,9 @@ def _notes(notes: tuple[str, ...], graph: Graph) -> tuple[str, ...]:
             kernel.ends_because in ("matmul", "convolution") for kernel in graph.kernels
         ),
         devices.SORTS: any(map(_may_be_cubs, graph.kernels)),
+        devices.SCRATCH: any(
+            kernel.ends_because == "sort" and kernel.workspace for kernel in graph.kernels
+        ),
     }
     return tuple(note for note in notes if about.get(note, True))
 

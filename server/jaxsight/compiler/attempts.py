@@ -9,8 +9,6 @@ from jaxsight.compiler.compat import xla
 from jaxsight.compiler.devices import Prepared
 from jaxsight.targets.target import Target
 
-UNLINKED = "Mosaic kernels are not linked without the device: only temporaries have a known size"
-
 _WITHOUT = (
     # A pattern of an emitter's errors, the options that disable the emitter, and its name.
     # jaxlib 0.10.2 finds no tiles for some matmuls on an H100 (`jax.image.resize`, f32[8,224,224,3]
@@ -65,7 +63,7 @@ def compile(
                 "select Triton"
             )
         raise xla.Refused(error.kind, words) from error
-    return compiled, (*notes, *([] if compiled.linked else [UNLINKED]))
+    return compiled, notes
 
 
 def _tried(

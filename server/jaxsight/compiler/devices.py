@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from jaxsight.compiler import stand_ins
-from jaxsight.compiler.compat import xla
+from jaxsight.compiler.compat import cub, xla
 from jaxsight.targets.chips import Gpu, Tpu
 from jaxsight.targets.target import UnknownTarget, parse
 from jaxsight.wire.meshes import Distribution
@@ -15,7 +15,11 @@ from jaxsight.wire.meshes import Distribution
 GUESSED = (
     "matmul kernels and tile sizes are XLA's guesses: without the device, it cannot autotune them"
 )
-SORTS = "large sorts use XLA's own kernels; on the device, XLA may use NVIDIA's CUB instead"
+SORTS = (
+    "large sorts use XLA's own kernels; on the device, XLA may use NVIDIA's CUB instead "
+    f"(known with JAX {'.'.join(map(str, cub.SINCE))} or newer)"
+)
+SCRATCH = "the scratch memory of CUB's sorts is XLA's upper estimate: CUB needs the device for it"
 
 
 class NotHere(Exception):
@@ -56,11 +60,13 @@ def _devices(name: str, count: int) -> Prepared:
             case Gpu() as gpu:
                 hosts = -(-count // _TO_A_HOST)
                 topology = f"1x{hosts}x{-(-count // hosts)}"
-                described = xla.described(
-                    "cuda", topology=topology, target_config=gpu.specification
-                )
+                sorts = cub.is_known(xla.JAXLIB)
+                specification = cub.specification(gpu) if sorts else gpu.specification()
+                described = xla.described("cuda", topology=topology, target_config=specification)
                 return Prepared(
-                    described, {"xla_gpu_cuda_data_dir": stand_ins.folder()}, (GUESSED, SORTS)
+                    described,
+                    {"xla_gpu_cuda_data_dir": stand_ins.folder()},
+                    (GUESSED, SCRATCH if sorts else SORTS),
                 )
             case Tpu() as tpu:
                 is_whole = count == target.devices

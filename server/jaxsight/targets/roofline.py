@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 from jaxsight.targets import communication, host_links
 from jaxsight.targets.chips import Gpu, Tpu
+from jaxsight.targets.chips.gpus import GIGA
 from jaxsight.targets.target import Target
 from jaxsight.wire.kernel_graph import CALLBACK, Graph, Kernel, Operations
 
@@ -63,11 +64,12 @@ def estimate(kernel: Kernel, target: Target) -> float | None:
         if rate is None:
             return None
         units[operations.unit] = units.get(operations.unit, 0.0) + operations.count / rate
-    moving = (kernel.work.read + kernel.work.written) / chip.bandwidth
+    moving = (kernel.work.read + kernel.work.written) / chip.bandwidth / kernel.work.efficiency
     busy = max(moving, *units.values()) if units else moving
     if isinstance(chip, Tpu):
         latency = min(kernel.work.cycles, LATENCY) / chip.clock if chip.clock else 0.0
         return kernel.runs * max(busy, latency)
+    busy = max(busy, kernel.work.cycles / (chip.clock * GIGA))
     return kernel.runs * busy + kernel.launches * LAUNCH
 
 

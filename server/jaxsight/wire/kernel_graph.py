@@ -65,7 +65,11 @@ class Work:
     """Bytes of the inputs that are accessed: the rows of a gather, not its table."""
     written: int = 0
     cycles: int = 0
-    """Cycles according to libtpu's cost model; 0 on other platforms."""
+    """Cycles according to libtpu's cost model; on GPUs, those of one block with a row of a sort by
+    CUB, else 0.
+    """
+    efficiency: float = 1.0
+    """The share of the memory bandwidth that such a kernel reaches at most."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,17 +41,27 @@ _COLOR = 8
 """The memory space of an allocation."""
 _HOST = 5
 """`kHostMemorySpace` in `xla/layout.h`."""
-_NOT_TEMPORARY = frozenset({3, 5, 7, 12})
-"""Fields of a BufferAllocationProto: thread-local, parameter, result, constant."""
+_THREAD_LOCAL, _PARAMETER, _RESULT, _CONSTANT, _ALIASED = 3, 5, 7, 12, 13
+"""Fields of a BufferAllocationProto."""
+
+
+@dataclass(frozen=True, slots=True)
+class BufferSizes:
+    """The bytes of a program's buffers in one memory."""
+
+    temporaries: int
+    arguments: int
+    outputs: int
+    aliased: int
 
 
 @dataclass(frozen=True, slots=True)
 class Dumped:
-    """An optimized program: a serialized HloModuleProto, and the bytes of its temporaries."""
+    """An optimized program: a serialized HloModuleProto, and the sizes of its buffers."""
 
     program: bytes
-    temporaries: int
-    host_temporaries: int
+    on_device: BufferSizes
+    on_host: BufferSizes
 
 
 @contextlib.contextmanager
@@ -77,6 +87,11 @@ def _is_dead(process: int) -> bool:
     return False
 
 
+def into(folder: Path) -> dict[str, str | bool]:
+    """Return options that dump the optimized program in an empty folder of this user's own."""
+    return {"xla_dump_to": str(folder), "xla_dump_hlo_as_proto": True}
+
+
 def ending(folder: Path) -> dict[str, str | bool]:
     """Return options that end a compile before code generation, with a dump in `folder`.
 
@@ -88,8 +103,7 @@ def ending(folder: Path) -> dict[str, str | bool]:
     return {
         "xla_gpu_kernel_cache_file": str(cache),
         "xla_gpu_experimental_enable_fusion_autotuner": False,
-        "xla_dump_to": str(folder),
-        "xla_dump_hlo_as_proto": True,
+        **into(folder),
     }
 
 
@@ -104,28 +118,32 @@ def read(folder: Path) -> Dumped | None:
         return None
     match dict(_fields(files[0].read_bytes())):
         case {1: bytes(program), 3: bytes(assignment)}:  # `hlo_module`, `buffer_assignment`
-            return Dumped(program, *_temporaries(assignment))
+            return Dumped(program, _sizes(assignment, False), _sizes(assignment, True))
     raise ValueError(f"{files[0].name} is not an HloProto with a buffer assignment")
 
 
-def _temporaries(assignment: bytes) -> tuple[int, int]:
-    """Return the bytes of temporaries in a BufferAssignmentProto, on the device and on the host.
+def _sizes(assignment: bytes, on_host: bool) -> BufferSizes:
+    """Return the sizes of the buffers in a BufferAssignmentProto, of the device or of the host.
 
-    They are the allocations that `BufferAllocation::IsPreallocatedTempBuffer` in
-    `xla/service/buffer_assignment.h` names.
+    They are those of an executable's memory analysis (`PopulateBufferStatsFromAllocations` in
+    `xla/pjrt/pjrt_executable.cc`; temporaries: `BufferAllocation::IsPreallocatedTempBuffer` in
+    `xla/service/buffer_assignment.h`).
     """
-    on_device = on_host = 0
+    temporaries = arguments = outputs = aliased = 0
     for field, allocation in _fields(assignment):
-        if field == _ALLOCATION and isinstance(allocation, bytes):
-            values = dict(_fields(allocation))
-            bytes_of = values.get(_SIZE, 0)
-            if not isinstance(bytes_of, int) or any(map(values.get, _NOT_TEMPORARY)):
-                continue
-            if values.get(_COLOR) == _HOST:
-                on_host += bytes_of
-            else:
-                on_device += bytes_of
-    return on_device, on_host
+        if field != _ALLOCATION or not isinstance(allocation, bytes):
+            continue
+        values = dict(_fields(allocation))
+        size = values.get(_SIZE, 0)
+        if not isinstance(size, int) or (values.get(_COLOR) == _HOST) is not on_host:
+            continue
+        is_parameter, is_result = bool(values.get(_PARAMETER)), bool(values.get(_RESULT))
+        arguments += size * is_parameter
+        outputs += size * is_result
+        aliased += size * bool(is_parameter and values.get(_ALIASED))
+        others = is_parameter, is_result, values.get(_THREAD_LOCAL), values.get(_CONSTANT)
+        temporaries += size * (not any(others))
+    return BufferSizes(temporaries, arguments, outputs, aliased)
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:

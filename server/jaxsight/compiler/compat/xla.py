@@ -3,8 +3,8 @@
 This applies to JAX 0.8 to 0.12 (for GPUs that are not present: 0.9 and newer).
 
 For a Mosaic kernel of Pallas, XLA links host code against JAX's GPU runtime (`jaxlib/mosaic/gpu`),
-which a machine without that GPU does not load.
-The optimized HLO is complete by then; it is read from XLA's dump.
+which a machine without that GPU does not load; for a sort by CUB, it asks the GPU.
+The optimized HLO and its memory are complete by then; they are read from XLA's dump.
 
 Private API used: executables' `hlo_modules`, `get_compiled_memory_stats` and `cost_analysis`,
 `_jax.hlo_module_cost_analysis`; `with_jax` and `jaxlib_alone` have that of compiling.
@@ -17,7 +17,8 @@ import logging
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -79,19 +80,17 @@ class Compilation:
     peak: int = -1
     host: HostMemory = field(default_factory=HostMemory)
     flops: float = -1.0
-    linked: bool = True
-    """Whether XLA also linked the executable; if not, only the size of temporaries is known."""
     unpartitioned: str = ""
     """The HLO before it was partitioned, with shardings; empty for one device."""
     log: str = ""
     """What XLA logged; empty for one device."""
 
 
-_UNLINKED = "Failed to lookup host symbol"
-_TEMPORARY = re.compile(
-    r"^allocation \d+: size (\d+),(?! color 5,) .*preallocated-temp", re.MULTILINE
-)
-"""A temporary on the device; color 5 is the memory of the host (`BufferAllocation::ToString`)."""
+_AFTER_HLO = re.compile(r"Failed to lookup host symbol|CUDA Runtime error")
+"""XLA's errors without a device after memory is assigned: it links Mosaic's host code, and asks CUB
+for the scratch memory of a sort (`CubSortKeysInstantiate` in
+`xla/stream_executor/cuda/cub_sort_kernel_cuda.cc`).
+"""
 
 
 def newest_stablehlo() -> str:
@@ -234,20 +233,12 @@ def _compile_to_dump(program: bytes, devices: Devices, watch: partitioning.Watch
             ending = {**watch.options, **dumps.ending(folder)}
             return _complete(_compiled(module, devices, ending))
         except Refused:
-            try:
-                dumped = dumps.read(folder)
-            except (ValueError, IndexError):
-                log.exception("cannot read XLA's dump")
-                dumped = None
+            dumped = _dump_in(folder)
         finally:
             watch.also(folder)
     if dumped is None:
         return _compile(program, devices, watch.options)
-    return replace(
-        _incomplete(dumped.program),
-        temporaries=dumped.temporaries,
-        host=HostMemory(temporaries=dumped.host_temporaries),
-    )
+    return _without_code(dumped)
 
 
 def _incomplete(program: bytes) -> Compilation:
@@ -298,7 +289,7 @@ def _compile(
     except Refused as error:
         if is_cancelled is not None and is_cancelled():
             raise Refused("cancelled", "the compile was cancelled") from error
-        if _UNLINKED not in str(error):
+        if devices.here or _AFTER_HLO.search(str(error)) is None:
             raise
         return _dumped(program, devices, options)
     return _complete(executable)
@@ -340,22 +331,38 @@ def _compiled(module: Any, devices: Devices, options: Mapping[str, str | bool]) 
 
 
 def _dumped(program: bytes, devices: Devices, options: Mapping[str, str | bool]) -> Compilation:
-    """Return the HLO that XLA dumps before it links, in a folder for this user alone."""
+    """Return the program that XLA dumps before the compile ends with an error.
+
+    Raises:
+        Refused: the compile ends before there is one.
+    """
     with dumps.folder() as folder:
-        dumping: dict[str, str | bool] = {"xla_dump_to": str(folder), "xla_dump_hlo_as_text": True}
         try:
-            _compiled(_parsed(program, devices), devices, {**options, **dumping})
+            _compiled(_parsed(program, devices), devices, {**options, **dumps.into(folder)})
         except Refused:
-            texts = list(folder.glob("*_gpu_after_optimizations.txt"))
-            if len(texts) != 1:
+            dumped = _dump_in(folder)
+            if dumped is None:
                 raise
-            hlo = texts[0].read_text()
-            buffers = texts[0].with_name(f"{texts[0].stem}-buffer-assignment.txt")
-            if not buffers.exists():
-                return Compilation(hlo, linked=False)
-            sizes = map(int, _TEMPORARY.findall(buffers.read_text()))
-            return Compilation(hlo, temporaries=sum(sizes), linked=False)
+            return replace(_without_code(dumped), is_complete=True)
     raise Refused("xla", "XLA failed to link the program, but not when retried; try again")
+
+
+def _dump_in(folder: Path) -> dumps.Dumped | None:
+    """Return the optimized program in a folder of dumps, or `None` if it cannot be read."""
+    try:
+        return dumps.read(folder)
+    except (ValueError, IndexError):
+        log.exception("cannot read XLA's dump")
+        return None
+
+
+def _without_code(dumped: dumps.Dumped) -> Compilation:
+    """Return the result for a dumped program: all sizes but those of code, and the peak."""
+    return replace(
+        _incomplete(dumped.program),
+        **asdict(dumped.on_device),
+        host=HostMemory(**asdict(dumped.on_host)),
+    )
 
 
 def _memory(executable: Any) -> dict[str, Any]:

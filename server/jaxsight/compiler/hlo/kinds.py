@@ -24,6 +24,7 @@ _LIBRARIES = (
     ("__cudnn$norm", "cuDNN norm"),
     ("__cudnn$fmha", "cuDNN attention"),
     ("__cudnn$", "cuDNN"),
+    ("__cub$DeviceRadixSort", "CUB radix sort"),
     ("__cub$", "CUB"),
     ("cu_threefry", "random bits"),
     ("__gpu$TopK", "top-k"),
@@ -53,7 +54,7 @@ _LIBRARIES = (
     ("mosaic_gpu", "Mosaic kernel"),
     ("__gpu$xla.gpu.triton", "Triton kernel"),
     ("triton_kernel_call", "Triton kernel"),
-    ("xla.gpu.ext.cub_sort", "CUB sort"),
+    ("xla.gpu.ext.cub_sort", "CUB radix sort"),
 )
 
 _ROUTINES = (

@@ -36,7 +36,7 @@ from jaxsight.wire.meshes import Mesh
 
 _PASSED_ON = frozenset({"parameter", "constant", "bitcast", "tuple", "get-tuple-element"})
 """Operations in a fusion that have the name of an equation that another kernel computed."""
-_SCRATCH = re.compile(r"__cu(blas|dnn)\$")
+_SCRATCH = re.compile(r"__cu(blas|dnn|b)\$|xla\.gpu\.ext\.cub_")
 _LARGE = 64
 """Minimum size in bytes of a constant that the graph contains."""
 
@@ -47,6 +47,7 @@ def read(
     constants: Collection[str] = (),
     barriers: Iterable[str] = (),
     platform: str = "cpu",
+    capability: str = "",
     trips: Mapping[str, int] | None = None,
     communicates: Collection[str] = (),
     meshes: Sequence[Mesh] = (),
@@ -61,6 +62,8 @@ def read(
             removes at the end.
         platform: the target's platform, `cpu`, `cuda`, `rocm` or `tpu`, which determines the
             launches of loops and sorts.
+        capability: the compute capability of a GPU, such as `9.0`, which determines how CUB sorts;
+            empty if unknown.
         trips: trip counts of loops by the paths of their equations, for loops whose trip count is
             not in the HLO.
         communicates: paths of the equations that are collectives, such as those of `psum`; the
@@ -73,7 +76,7 @@ def read(
         program = collectives.Program(
             module, collectives.devices(module), tuple(meshes), frozenset(communicates)
         )
-        return _graph(walked, frozenset(constants), barriers, program)
+        return _graph(walked, frozenset(constants), barriers, program, capability)
 
 
 @contextlib.contextmanager
@@ -93,10 +96,11 @@ def _graph(
     constants: frozenset[str],
     barriers: Iterable[str],
     program: collectives.Program,
+    capability: str,
 ) -> Graph:
     module = walked.module
     flow = follow(walked)
-    kernels = _kernels(walked, flow, barriers, program)
+    kernels = _kernels(walked, flow, barriers, _Describer(walked, program, capability))
     entry = module.entry
     root = entry.root if entry is not None else None
     return Graph(
@@ -120,10 +124,10 @@ def _graph(
 
 
 def _kernels(
-    walked: Walk, flow: Flow, barriers: Iterable[str], program: collectives.Program
+    walked: Walk, flow: Flow, barriers: Iterable[str], describer: _Describer
 ) -> tuple[Kernel, ...]:
     """Return the kernels of a module, in the order in which they run."""
-    units, describer = walked.units, _Describer(walked, program)
+    units = walked.units
     described = [describer.describe(unit) for unit in units]
     boundaries = [description.boundary for description in described]
     equations = [description.equations for description in described]
@@ -183,11 +187,12 @@ class _Description:
 class _Describer:
     """Describes the kernels of a module in the order in which they run."""
 
-    def __init__(self, walked: Walk, program: collectives.Program) -> None:
+    def __init__(self, walked: Walk, program: collectives.Program, capability: str) -> None:
         self._program = program
+        self._capability = capability
         self._module = walked.module
         self._platform = walked.platform
-        self._works = Works()
+        self._works = Works(capability)
         self._done: set[tuple[str, str, str]] = set()
 
     def describe(self, unit: Unit) -> _Description:
@@ -196,7 +201,9 @@ class _Describer:
         what = kind(fused)
         computed, passed_on, recomputed = self._equations(fused)
         equations = _in_order(computed or {*passed_on, *_equations(unit)})
-        sort = sorts.launches(self._module, unit.computation, fused, self._platform)
+        sort = sorts.launches(
+            self._module, unit.computation, fused, self._platform, self._capability
+        )
         return _Description(
             kind=what,
             boundary=boundary(unit, what, fused),
@@ -253,10 +260,10 @@ def _equations(unit: Unit) -> tuple[str, ...]:
 
 
 def _workspace(instruction: Instruction) -> int:
-    """Return the bytes of scratch memory of a cuBLAS or cuDNN call.
+    """Return the bytes of scratch memory of a call of cuBLAS, cuDNN or CUB.
 
     XLA makes it the last result of the call, an array of bytes (`gemm_rewriter.cc`,
-    `cudnn_fused_conv_rewriter.cc`).
+    `cudnn_fused_conv_rewriter.cc`, `sort_rewriter.cc`).
     """
     if instruction.opcode != "custom-call" or not _SCRATCH.match(
         instruction.attribute("custom_call_target")

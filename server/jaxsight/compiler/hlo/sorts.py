@@ -1,20 +1,25 @@
 """Count the kernels that XLA launches for a sort on a GPU, and the copies before it.
 
-XLA sorts in place, by bitonic stages: `EmitBitonicSortLLVMIR` (`xla/service/gpu/thunk_emitter.cc`,
-before 2025 `ir_emitter_unnested.cc`) launches one kernel for each stage whose partners are further
-apart than a tile, and one for each run of stages within a tile.
+Where it is faster, XLA calls NVIDIA's CUB (`SortRewriter` in
+`xla/backends/gpu/transforms/sort_rewriter.cc`), which sorts by digits of the keys (`radix_sort`).
+Else it sorts in place, by bitonic stages: `EmitBitonicSortLLVMIR`
+(`xla/service/gpu/thunk_emitter.cc`, before 2025 `ir_emitter_unnested.cc`) launches one kernel for
+each stage whose partners are further apart than a tile, and one for each run of stages within a
+tile.
 An operand whose buffer the result cannot reuse is copied first (`SortFusion::Emit`,
 `xla/backends/gpu/codegen/sort.cc`).
 """
 
 from __future__ import annotations
 
+import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jaxsight.compiler.hlo.fused import Fused
 from jaxsight.compiler.hlo.shapes import arrays, sizes
 from jaxsight.compiler.hlo.text import Computation, Instruction, Module
+from jaxsight.wire.kernel_graph import Value
 
 THREADS_PER_BLOCK = 1024
 """The same on every GPU that XLA compiles for: CUDA C++ Programming Guide, "Technical
@@ -24,6 +29,15 @@ SHARED_PER_BLOCK = {"cuda": 48 * 1024, "rocm": 64 * 1024}
 _UNROLLED = 4
 """`kUnrollFactor` of `EmitBitonicSortLLVMIR`, since XLA of 2024."""
 _DIMENSION = re.compile(r"dimensions=\{(\d+)\}")
+CUB = ("__cub$DeviceRadixSort", "xla.gpu.ext.cub_sort")
+"""Beginnings of the targets of XLA's calls of CUB."""
+_TILE_THREADS, _TILE_ITEMS = 256, 19
+"""The block of CUB's sort in one kernel, and its keys by thread if they and their values have up to
+4 bytes (`SingleTilePolicy`)."""
+_PORTION = (1 << 28) - 1
+"""The most elements of one kernel of a pass (`PORTION_SIZE` of `invoke_onesweep`)."""
+_ONESWEEP = 9
+"""The first major compute capability on which CUB sorts narrow keys by Onesweep, too."""
 _ALIAS = re.compile(r"\{[^{}]*\}: \((\d+), \{")
 
 
@@ -31,25 +45,129 @@ _ALIAS = re.compile(r"\{[^{}]*\}: \((\d+), \{")
 class Launches:
     """Kernels and copies of one execution of a sort.
 
-    `most` exceeds `least` if it is unknown whether an operand is copied.
+    `most` exceeds `least` if it is unknown whether an operand is copied, or which of its algorithms
+    CUB uses.
     """
 
     least: int
     most: int
 
 
+@dataclass(frozen=True, slots=True)
+class RadixSort:
+    """How CUB sorts.
+
+    As in `cub/device/dispatch/dispatch_radix_sort.cuh` and `tuning/tuning_radix_sort.cuh` of
+    NVIDIA's cccl 3.1 and 3.2. Several rows are sorted by one kernel for each digit, in which one
+    block sorts a row. A single row is sorted by Onesweep (A. Adinets, D. Merrill: "Onesweep: A
+    Faster Least Significant Digit Radix Sort for GPUs", arXiv 2206.01784), by three kernels for
+    each digit ("sweeps"), or in one kernel if it is short.
+    """
+
+    values: tuple[Value, ...]
+    """The keys, and what is sorted with them."""
+    capability: str = ""
+    """The compute capability of the GPU, such as `9.0`; empty if unknown."""
+
+    @property
+    def length(self) -> int:
+        """The keys of a row."""
+        return sizes(self.values[0])[-1]
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return self._elements // self.length
+
+    @property
+    def _elements(self) -> int:
+        return math.prod(sizes(self.values[0]))
+
+    @property
+    def _bits(self) -> int:
+        """The width of a key."""
+        return 8 * self.values[0].bytes // self._elements
+
+    @property
+    def is_single_tile(self) -> bool:
+        """Whether one kernel sorts the only row."""
+        widest = max(value.bytes for value in self.values) // self._elements
+        items = _TILE_ITEMS * 4 // max(4, widest)
+        return self.rows == 1 and self.length <= _TILE_THREADS * items
+
+    @property
+    def _sweeps(self) -> bool:
+        """Whether a single row is sorted by sweeps: narrow keys before Hopper."""
+        major = int(self.capability.partition(".")[0] or _ONESWEEP)
+        return self._bits < 32 and major < _ONESWEEP
+
+    @property
+    def passes(self) -> int:
+        """How often it moves all keys and values: the number of digits."""
+        if self.is_single_tile:
+            return 1
+        is_wide = self._bits > 8
+        if self.rows > 1:
+            return math.ceil(self._bits / (6 if is_wide else 5))
+        if self._sweeps:
+            return math.ceil(self._bits / (7 if is_wide else 5))
+        return self._bits // 8
+
+    @property
+    def counts(self) -> int:
+        """How often it reads the keys to count digits; Onesweep counts all digits at once."""
+        if self.is_single_tile:
+            return 0
+        return self.passes if self.rows > 1 or self._sweeps else 1
+
+    @property
+    def launches(self) -> Launches:
+        """The kernels, copies and clears of one execution."""
+        if self.is_single_tile:
+            return Launches(1, 1)
+        if self.rows > 1:
+            return Launches(self.passes + 1, self.passes + 1)  # a copy of the rows' offsets
+        if self._sweeps:
+            return Launches(3 * self.passes, 3 * self.passes)
+        # Counting all digits, summing the counts, and each pass; the first and each pass clear.
+        onesweep = 2 * (2 + self.passes * math.ceil(self.length / _PORTION))
+        if self.capability or self._bits >= 32:
+            return Launches(onesweep, onesweep)
+        sweeps = replace(self, capability="8.0").launches
+        return Launches(min(onesweep, sweeps.least), max(onesweep, sweeps.most))
+
+
+def radix_sort(instruction: Instruction, capability: str = "") -> RadixSort | None:
+    """Return how CUB sorts, or `None` if an instruction does not call it for a sort.
+
+    Args:
+        capability: the compute capability of the GPU, such as `9.0`; empty if unknown.
+    """
+    if instruction.opcode != "custom-call":
+        return None
+    if not instruction.attribute("custom_call_target").startswith(CUB):
+        return None
+    values = arrays(instruction.shape)[:-1]  # The last one is scratch memory.
+    if not values or not math.prod(sizes(values[0])):
+        return None
+    return RadixSort(values, capability)
+
+
 def launches(
-    module: Module, computation: Computation, fused: Fused, platform: str
+    module: Module, computation: Computation, fused: Fused, platform: str, capability: str
 ) -> Launches | None:
     """Count the launches of an instruction that is a sort, or a fusion of one.
 
     Args:
         computation: the computation of the instruction.
         platform: `cuda` or `rocm`.
+        capability: the compute capability of a GPU, such as `9.0`; empty if unknown.
 
     Returns:
-        `None` if it is not a sort by XLA's own kernels.
+        `None` if it is no sort, or one by another library than CUB.
     """
+    if platform == "cuda" and (radix := radix_sort(fused.instruction, capability)) is not None:
+        return radix.launches
     if "sort" not in fused.opcodes or platform not in SHARED_PER_BLOCK:
         return None
     instruction = fused.instruction
@@ -61,7 +179,7 @@ def launches(
     if not operands or axis is None:
         return None
     length = sizes(operands[0])[int(axis[1])]
-    elements = max(1, _count(sizes(operands[0])))
+    elements = max(1, math.prod(sizes(operands[0])))
     width = sum(-(-operand.bytes // elements) for operand in operands)
     kernels = bitonic_kernels(length, width, SHARED_PER_BLOCK[platform])
     inputs = [name for name in sort.operands if _is_given(inside, computation, name)]
@@ -132,10 +250,3 @@ def _is_kept(module: Module, computation: Computation, name: str) -> bool:
         return False
     donated = {int(match[1]) for match in _ALIAS.finditer(module.header)}
     return int(operand.literal) not in donated
-
-
-def _count(lengths: tuple[int, ...]) -> int:
-    count = 1
-    for length in lengths:
-        count *= length
-    return count

@@ -10,7 +10,8 @@ Sources:
 * [xla]: the specification of the same chip in OpenXLA's `xla/backends/gpu/target_config/specs`,
   for figures that the driver reports.
 
-Only fields that all versions since JAX 0.9 know are written: an unknown one would be a parse error.
+The fields of a specification are those that all versions since JAX 0.9 know: an unknown one would
+be a parse error.
 """
 
 from __future__ import annotations
@@ -84,9 +85,13 @@ class Gpu:
         doubles = 2 * self.generation.doubles_per_core * self.cores * self.clock * GIGA
         return {"f32": self.peak["f32"], "f64": doubles}
 
-    @property
-    def specification(self) -> str:
-        """The text of a GpuTargetConfigProto."""
+    def specification(self, title: str = "", more: str = "") -> str:
+        """Return the text of a GpuTargetConfigProto.
+
+        Args:
+            title: another name than the driver's.
+            more: further fields of its GpuDeviceInfoProto, which not all versions know.
+        """
         common = self.generation
         return f"""\
 gpu_device_info {{
@@ -108,10 +113,10 @@ gpu_device_info {{
   cuda_compute_capability {{ major: {common.major} minor: {common.minor} }}
   registers_per_core_limit: 65536
   registers_per_block_limit: 65536
-}}
+{more}}}
 platform_name: "CUDA"
 dnn_version_info {{ major: 9 minor: 8 patch: 0 }}
-device_description_str: "{self.title}"
+device_description_str: "{title or self.title}"
 """
 
 
