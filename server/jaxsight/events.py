@@ -35,6 +35,8 @@ class FileStatus:
 
     path: str
     target: str = ""
+    target_title: str = ""
+    """The device of the target, and why it is the default one."""
     problem: TargetProblem = ""
     detail: str = ""
     """The problem for people, in one sentence."""

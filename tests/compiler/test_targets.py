@@ -41,7 +41,7 @@ def test_a_target_has_one_name(text: str, name: str, short: str) -> None:
         ("h100x8", "did you mean cuda:h100x8"),
         ("v5e:4x4", "did you mean tpu:v5e:4x4"),
         ("tpu:v5", "did you mean tpu:v5"),
-        ("quantum", "use one of cpu, cuda, rocm, cuda:v100"),
+        ("quantum", "use one of cpu, cuda, rocm, tpu, cuda:v100"),
         ("ssh://", "has no host"),
         ("ssh://-oProxyCommand=x/cpu", "has no host"),
         ("ssh://a/ssh://b", "has more than one host"),

@@ -21,6 +21,8 @@ export interface RootStatus {
 export interface FileStatus {
   readonly uri: string;
   readonly target: string;
+  /** The device of the target, and why it is the default one. */
+  readonly targetTitle?: string;
   readonly problem: "" | "missing" | "unreachable" | "waiting";
   readonly detail: string;
   readonly functions: number;
@@ -153,7 +155,7 @@ export class Status implements vscode.Disposable {
     const item = this.target;
     const problem = file === undefined || file.problem === "" ? "" : PROBLEMS[file.problem];
     item.text = file === undefined || file.target === "" ? "target" : `target ${file.target}`;
-    item.detail = problem;
+    item.detail = problem === "" ? cut(file?.targetTitle ?? "") : problem;
     item.severity = problem === "" ? vscode.LanguageStatusSeverity.Information : vscode.LanguageStatusSeverity.Warning;
     item.command = CHOOSE_TARGET;
   }
@@ -244,6 +246,7 @@ export class Status implements vscode.Disposable {
       root?.detail ?? "",
       root === undefined || root.python === "" ? "" : `${root.python} (${root.reason})`,
       file === undefined || file.target === "" ? "" : `target ${file.target}${problem}`,
+      file?.targetTitle ?? "",
       file === undefined ? "" : examplesText(file),
       file?.whyDetail ?? "",
     ].filter((line) => line !== "");
@@ -259,7 +262,7 @@ export class Status implements vscode.Disposable {
       {
         label: "$(circuit-board) Target",
         description: file?.target ?? "",
-        detail: file === undefined || file.problem === "" ? "Kernels, launches and memory are shown for it" : file.detail,
+        detail: file === undefined || file.problem === "" ? (file?.targetTitle ?? "Kernels, launches and memory are shown for it") : file.detail,
         command: "jaxsight.pickTarget",
       },
       {

@@ -58,7 +58,7 @@ def answer(
         compiled, differences = attempts.compile(program, prepared, options, target, attempt)
         seconds = time.perf_counter() - begin
     except devices.NotHere as error:
-        return NotCompiled(request.id, "target", str(error))
+        return NotCompiled(request.id, error.kind, str(error))
     except xla.Refused as error:
         return NotCompiled(request.id, error.kind, str(error))
     answer = _described(request, compiled)
@@ -67,6 +67,7 @@ def answer(
         how=_how(prepared.devices),
         seconds=seconds,
         platform=prepared.devices.platform_version,
+        device_kind=prepared.devices.kind,
         notes=(*_notes(prepared.notes, answer.graph), *differences),
         devices=distribution.devices,
     )

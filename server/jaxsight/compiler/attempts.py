@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 
 from jaxsight.compiler.compat import xla
 from jaxsight.compiler.devices import Prepared
-from jaxsight.targets.target import Target
+from jaxsight.targets.own import busy
+from jaxsight.targets.target import Target, recognized
 
 _WITHOUT = (
     # A pattern of an emitter's errors, the options that disable the emitter, and its name.
@@ -55,6 +56,9 @@ def compile(
     try:
         compiled, notes = _tried(program, devices, wanted, attempt)
     except xla.Refused as error:
+        if target.is_own and (why := busy.problem(str(error))):
+            raise xla.Refused("busy", why) from error
+        target = recognized(target, devices.devices.kind)
         words = explained(str(error), target)
         if _MOSAIC_FAILED in words and _MOSAIC in program and target.capability:
             words = (
@@ -108,6 +112,6 @@ def explained(message: str, target: Target) -> str:
         return (
             "`custom_partitioning` calls Python while XLA compiles, which only the program can do"
         )
-    if target.chip is not None and _CUDNN.search(message):
+    if not target.is_own and _CUDNN.search(message):
         return f"cuDNN can compile this only on the device itself ({target.title})"
     return message

@@ -9,6 +9,7 @@ from functools import cache
 from jaxsight.compiler import stand_ins
 from jaxsight.compiler.compat import cub, xla
 from jaxsight.targets.chips import Gpu, Tpu
+from jaxsight.targets.own import busy
 from jaxsight.targets.target import UnknownTarget, parse
 from jaxsight.wire.meshes import Distribution
 
@@ -23,7 +24,14 @@ SCRATCH = "the scratch memory of CUB's sorts is XLA's upper estimate: CUB needs 
 
 
 class NotHere(Exception):
-    """This process cannot compile for the target; the message has the reason."""
+    """This process cannot compile for the target; the message has the reason.
+
+    `kind` as in `NotCompiled`: `target` or `busy`.
+    """
+
+    def __init__(self, message: str, kind: str = "target") -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +64,10 @@ def devices(name: str, distribution: Distribution) -> Prepared:
 def _devices(name: str, count: int) -> Prepared:
     try:
         target = parse(name)
-        match target.chip:
+    except UnknownTarget as error:
+        raise NotHere(str(error)) from error
+    try:
+        match None if target.is_own else target.chip:
             case Gpu() as gpu:
                 hosts = -(-count // _TO_A_HOST)
                 topology = f"1x{hosts}x{-(-count // hosts)}"
@@ -78,5 +89,7 @@ def _devices(name: str, count: int) -> Prepared:
                 return Prepared(described, notes=notes)
             case None:
                 return Prepared(xla.local(target.platform, count))
-    except (xla.NoDevice, UnknownTarget) as error:
+    except xla.NoDevice as error:
+        if target.is_own and (why := busy.problem(str(error))):
+            raise NotHere(why, "busy") from error
         raise NotHere(str(error)) from error

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import functools
 import html
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,8 +18,10 @@ from typing import TYPE_CHECKING, Any
 from jaxsight.compiler import folding
 from jaxsight.library.collectives import Collective, collectives, specs
 from jaxsight.library.drawing import NoGraphviz, dot, drawn_by_graphviz
+from jaxsight.targets.own import busy
+from jaxsight.targets.own.plugins import plugins
 from jaxsight.targets.roofline import total
-from jaxsight.targets.target import CPU, PREFERRED, Target, parse
+from jaxsight.targets.target import Target, parse, recognized
 from jaxsight.text import units
 from jaxsight.wire import named_shardings
 from jaxsight.wire.donation import Donation, donations
@@ -64,6 +67,8 @@ class Kernels:
     """Source lines of equations (`model.py:12`), by their paths."""
     is_unfolded: bool = False
     """Whether constant folding was disabled, as it would take long; the last note says so."""
+    device_kind: str = ""
+    """JAX's `device_kind` of the machine's own GPU or TPU; empty for other targets."""
     devices: int = 1
     """The number of devices that the function spans."""
     meshes: tuple[Mesh, ...] = ()
@@ -213,7 +218,7 @@ class Kernels:
         Returns `None` if unknown: for chips without figures, kernels without a model (eigh,
         callbacks), loops of unknown length, and branches.
         """
-        estimate = total(self.graph, parse(self.target))
+        estimate = total(self.graph, recognized(parse(self.target), self.device_kind))
         return None if estimate is None or estimate.is_lower_bound else estimate.seconds
 
 
@@ -222,8 +227,8 @@ def kernels(fn: Callable[..., object], *, target: str | None = None) -> Callable
 
     Args:
         fn: a function, jitted or not.
-        target: a name listed by `jaxsight targets`; by default an H100 if its compiler is
-            installed, else `cpu`.
+        target: a name listed by `jaxsight targets`; by default this machine's GPU or TPU, else an
+            H100 if its compiler is installed, else `cpu`.
 
     Returns:
         A function that takes the arguments of `fn` (arrays or `jax.ShapeDtypeStruct`s) and returns
@@ -234,7 +239,7 @@ def kernels(fn: Callable[..., object], *, target: str | None = None) -> Callable
         CannotCompile: (when called) the target's compiler is not installed, or rejects the
             function.
     """
-    chosen = parse(target or _default())
+    chosen = parse(target) if target else _default()
 
     @functools.wraps(fn, updated=())
     def of(*args: Any, **kwargs: Any) -> Kernels:
@@ -340,9 +345,15 @@ def _bytes(amount: int | str | None) -> int | None:
     return int(size)
 
 
-def _default() -> str:
-    environment = _environment(parse(PREFERRED))
-    return PREFERRED if environment is not None else CPU
+def _default() -> Target:
+    """Return the default target, for the platforms that JAX is configured to use here."""
+    import jax
+
+    from jaxsight.workers.compilation.default_target import default_target
+
+    chosen = jax.config.values["jax_platforms"]
+    environ = {**os.environ, **({"JAX_PLATFORMS": chosen} if chosen else {})}
+    return default_target(jax.__version__, plugins(), environ)
 
 
 def _kernels(
@@ -370,8 +381,7 @@ def _kernels(
     program = base64.b64encode(artifact.bytes).decode("ascii")
     chosen, facts = options.compiler_options(traced), lowered.facts(traced.jaxpr)
     # In this process other threads may compile, and then no compile may end early.
-    is_here = target.chip is None and not target.host
-    request = Compile(1, target.name, program, options=chosen, complete=is_here, **facts)
+    request = Compile(1, target.name, program, options=chosen, complete=target.is_here, **facts)
     if distribution is not None:
         asks = lowered.communicating(traced.jaxpr)
         request = replace(request, distribution=distribution, communicates=asks)
@@ -398,6 +408,7 @@ def _kernels(
         ),
         dict(_sources(traced.jaxpr)),
         bool(traps),
+        answer.device_kind,
         answer.devices,
         distribution.meshes if distribution is not None else (),
         specs(named_shardings.of_parameters(answer.shardings, parameters)),
@@ -417,7 +428,10 @@ def _memory(name: str, target: Target, request: Compile, answer: Compiled) -> Me
 def _compiled(name: str, target: Target, request: Compile) -> Compiled:
     answer = _compile(target, request)
     if isinstance(answer, NotCompiled):
-        raise CannotCompile(f"{name} cannot be compiled for {target.name}: {answer.message}")
+        message = answer.message
+        if answer.kind == "busy":
+            message = busy.explained(message, target)
+        raise CannotCompile(f"{name} cannot be compiled for {target.name}: {message}")
     return answer
 
 
@@ -439,7 +453,7 @@ def _sources(jaxpr: Any) -> Iterator[tuple[str, str]]:
 
 
 def _compile(target: Target, request: Compile) -> Compiled | NotCompiled:
-    if target.chip is None and not target.host:
+    if target.is_here:
         from jaxsight.compiler.answer import answer
 
         return answer(request)

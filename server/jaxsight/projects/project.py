@@ -29,7 +29,7 @@ from jaxsight.settings.example_settings import ExampleSettings
 from jaxsight.trust import Policy, Trust
 from jaxsight.trust.decisions import over_ssh
 from jaxsight.trust.words import shown_path
-from jaxsight.wire.messages.replies import Failed, Imported, Stage
+from jaxsight.wire.messages.replies import Failed, Hello, Imported, Stage
 from jaxsight.wire.messages.requests import NEW, Import, Request
 from jaxsight.workers import results
 from jaxsight.workers.importing import import_whole
@@ -113,6 +113,7 @@ class Project:
         self._owner = owner
         self.outside = self._outside()
         self._tracers: Tracers | None = None
+        self._greeted: Hello | None = None
         self._listener: asyncio.Task[None] | None = None
         self._last_status: Status | None = None
         self.interpreter: Interpreter | None = None
@@ -346,8 +347,19 @@ class Project:
     @property
     def jax(self) -> str:
         """The version of JAX that traces, once it is known."""
+        return self._hello.jax if self._hello is not None else ""
+
+    @property
+    def plugins(self) -> tuple[str, ...]:
+        """The accelerators that this JAX has plugins for, once they are known."""
+        return self._hello.plugins if self._hello is not None else ()
+
+    @property
+    def _hello(self) -> Hello | None:
+        """The handshake of the newest tracer, also while the next one starts."""
         hello = self._tracers.status.hello if self._tracers is not None else None
-        return hello.jax if hello is not None else ""
+        self._greeted = hello or self._greeted
+        return self._greeted
 
     async def import_whole(self, request: Import) -> Imported | Failed | Died:
         """Import a whole file in a process of its own."""

@@ -57,7 +57,9 @@ class Choices:
         """Return the targets of a file, the one that is shown first."""
         project = self._projects.of(path)
         settings = project.settings
-        return chosen_targets(self._target or settings.target, settings.targets, project.jax)
+        return chosen_targets(
+            self._target or settings.target, settings.targets, project.jax, project.plugins
+        )
 
     def choose_target(self, name: str) -> None:
         """Show another target; an empty name selects that of the settings.

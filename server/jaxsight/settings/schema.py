@@ -221,7 +221,8 @@ class Settings:
         "Device to compile functions for; it need not be present. One of the targets that "
         "`jaxsight targets` lists, such as `cpu`, `cuda:h100`, `tpu:v5e` or `ssh://HOST/cuda`; "
         "with a number of devices, `cpu:8`, `cuda:h100x8` or `tpu:v5e:4x4`. "
-        "When empty, `cuda:h100` if its compiler is installed, else `cpu`.",
+        "When empty, this machine's GPU or TPU if JAX has its plugin, else `cuda:h100` if its "
+        "compiler is installed, else `cpu`.",
     )
     targets: tuple[str, ...] = _setting(
         list_of(TARGET, "a list of targets"),

@@ -8,14 +8,14 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 
-from jaxsight.targets.chips import GPUS, TPUS, Gpu, Tpu
+from jaxsight.targets.chips import GPUS, TPUS, Gpu, Tpu, chip_of_kind
 
 CPU = "cpu"
 PREFERRED = "cuda:h100"
-"""The default target if its compiler is installed."""
+"""The default target on a machine without an accelerator, if its compiler is installed."""
 
 MOST_DEVICES = 512
 """Maximum number of devices: the tracer simulates them (`tracer/execution/device_demand.py`)."""
@@ -43,8 +43,15 @@ class Target:
 
     name: str
     platform: str
-    chip: Gpu | Tpu | None = None
-    """The chip to compile for; `None` for the device of the machine."""
+    chip: Gpu | Tpu | None = field(default=None, compare=False)
+    """The chip to compile for, whose figures apply; of the machine's own device, if it is known."""
+    is_own: bool = False
+    """Whether it is the device of the machine that compiles, not a chip that need not be there."""
+    kind: str = field(default="", compare=False)
+    """JAX's `device_kind` of the machine's own device; empty if not known, and for other targets.
+    """
+    why_default: str = field(default="", compare=False)
+    """Why this is the default target, in a clause; empty if it was chosen."""
     host: str = ""
     """The machine that compiles, as a host name for ssh; empty for this one."""
     devices: int = 0
@@ -53,13 +60,18 @@ class Target:
     """The slice of TPUs (`4x4`); empty for the smallest that a program fits on."""
 
     @property
+    def is_here(self) -> bool:
+        """Whether it is a device of this machine."""
+        return self.is_own and not self.host
+
+    @property
     def short(self) -> str:
         """A short name for hints: `h100`, `h100x8`, `v5e:4x4`, `cpu`, `cuda`."""
-        short = self.chip.name if self.chip is not None else self.platform
+        short = self.platform if self.is_own or self.chip is None else self.chip.name
         if self.topology:
             short = f"{short}:{self.topology}"
         elif self.devices:
-            short = f"{short}{':' if self.chip is None else 'x'}{self.devices}"
+            short = f"{short}{':' if self.is_own else 'x'}{self.devices}"
         return f"{short}@{self.host}" if self.host else short
 
     @property
@@ -78,10 +90,29 @@ class Target:
     @property
     def title(self) -> str:
         """A name of the device for users."""
-        if self.chip is not None:
+        if self.chip is not None and not self.is_own:
             return self.chip.title
         device = {"cpu": "CPU", "cuda": "GPU", "rocm": "AMD GPU", "tpu": "TPU"}[self.platform]
-        return f"this machine's {device}"
+        device = self.kind or device
+        return f"the {device} of {self.host}" if self.host else f"this machine's {device}"
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """Why this is the default target, and why there are no estimates, each in a clause."""
+        why = f"default target: {self.why_default}" if self.why_default else ""
+        is_unknown = self.chip is None and self.kind
+        unknown = f"no estimates: figures of {self.kind} are not known" if is_unknown else ""
+        return tuple(filter(None, (why, unknown)))
+
+    @property
+    def instead(self) -> str:
+        """The name of the target to choose where the machine's own device cannot be used.
+
+        It compiles for the same chip, or else for one of its platform, without a device.
+        """
+        if self.chip is not None:
+            return f"{self.platform}:{self.chip.name}"
+        return "tpu:v5e" if self.platform == "tpu" else PREFERRED
 
 
 @cache
@@ -111,9 +142,9 @@ def parse(text: str) -> Target:
     if platform == "gpu":
         platform = "cuda"
     if not chip and platform in ("cpu", "cuda", "rocm", "tpu"):
-        return Target(platform, platform)
+        return Target(platform, platform, is_own=True)
     if chip.isdecimal() and platform in ("cpu", "cuda", "rocm", "tpu"):
-        return Target(f"{platform}:{int(chip)}", platform, devices=_count(text, chip))
+        return Target(f"{platform}:{int(chip)}", platform, devices=_count(text, chip), is_own=True)
     gpu, count = GPUS.get(chip), ""
     if gpu is None and (counted := _COUNTED.fullmatch(chip)) is not None:
         gpu, count = GPUS.get(counted[1]), counted[2]
@@ -145,13 +176,25 @@ def parse_short(text: str) -> Target:
 
 def counted(target: Target, devices: int) -> str:
     """Return the name of a target for at least so many of its devices, e.g. `cuda:h100x8`."""
-    match target.chip:
+    match None if target.is_own else target.chip:
         case None:
             return f"{target.platform}:{devices}"
-        case Gpu():
-            return f"{target.platform}:{target.chip.name}x{devices}"
-        case Tpu():
-            return f"tpu:{target.chip.name}:{target.chip.slice_for(devices)}"
+        case Gpu() as gpu:
+            return f"{target.platform}:{gpu.name}x{devices}"
+        case Tpu() as tpu:
+            return f"tpu:{tpu.name}:{tpu.slice_for(devices)}"
+
+
+def recognized(target: Target, kind: str) -> Target:
+    """Return a machine's own target with the figures of the chip that its device is.
+
+    Args:
+        target: any target; that of a chip is returned as it is.
+        kind: JAX's `device_kind` of the device; empty if not known.
+    """
+    if not target.is_own or target.platform == CPU or not kind:
+        return target
+    return replace(target, kind=kind, chip=chip_of_kind(kind))
 
 
 def _with_platform(wanted: str) -> str:
@@ -212,6 +255,7 @@ def names() -> tuple[str, ...]:
         CPU,
         "cuda",
         "rocm",
+        "tpu",
         *(f"{gpu.platform}:{name}" for name, gpu in GPUS.items()),
         *(f"tpu:{name}" for name in TPUS),
     )

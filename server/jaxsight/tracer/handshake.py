@@ -11,6 +11,7 @@ import platform
 import re
 import sys
 
+from jaxsight.targets.own.plugins import plugins
 from jaxsight.wire.messages.replies import VERSION, Hello
 
 OLDEST_JAX = (0, 8)
@@ -66,6 +67,7 @@ def _greeting(jax: str = "", jaxlib: str = "", chosen: str = "", problem: str = 
         platform=chosen,
         problem=problem,
         pid=os.getpid(),
+        plugins=plugins() if jax else (),
     )
 
 

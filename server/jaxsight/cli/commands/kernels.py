@@ -286,7 +286,8 @@ def _print_summary(printer: Printer, address: Address, kernels: Kernels) -> None
     title = f"{SIGN} {address.function}: {figures_of}"
     printer.print(styled((one_line(title), "bold")))
     made_by = f"{origin(compiled, target)}, jaxlib {compiled.jaxlib}"
-    for note in (made_by, *memory_lines(kernels), *compiled.notes, *kernels.graph.notes):
+    known = (*target.facts, *memory_lines(kernels))
+    for note in (made_by, *known, *compiled.notes, *kernels.graph.notes):
         printer.print(styled((one_line(note), "dim")))
     printer.print()
 

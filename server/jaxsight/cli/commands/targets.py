@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, dataclass
 from typing import Annotated
 
@@ -12,9 +13,10 @@ from jaxsight.cli.execution import command
 from jaxsight.cli.options import AsJson, Python
 from jaxsight.cli.output.printing import Printer, Table, Text, cells, print_json, styled
 from jaxsight.cli.user_python import user_interpreter
-from jaxsight.targets.target import counted, names, parse
+from jaxsight.targets.target import Target, counted, names, parse
 from jaxsight.text.inert import one_line
 from jaxsight.workers.compilation import environments, installation, target_states
+from jaxsight.workers.compilation.default_target import default_target, own_target
 
 _SEVERAL = 8
 """The number of devices of the examples in JSON."""
@@ -24,7 +26,8 @@ _SEVERAL = 8
 class TargetState:
     """A target and its state: `ready`, `needs` (to be installed) or `cannot`, with details.
 
-    `several` is the name of the target for 8 devices.
+    `several` is the name of the target for 8 devices. `default` says why it is the default target;
+    it is empty for all others.
     """
 
     target: str
@@ -32,6 +35,7 @@ class TargetState:
     title: str
     state: str
     detail: str
+    default: str
 
 
 Platform = Annotated[str, typer.Argument(metavar="cuda|tpu")]
@@ -55,8 +59,9 @@ def main(context: typer.Context, python: Python = None, as_json: AsJson = False)
 def _list_targets(python: str | None, as_json: bool) -> int:
     """Print all targets and return the exit status."""
     interpreter = user_interpreter(python)
-    jax = _jax(interpreter)
-    states = [_target_state(name, jax) for name in names()]
+    jax, plugins = _jax(interpreter)
+    default = default_target(jax, plugins, os.environ)
+    states = [_target_state(name, jax, plugins, default) for name in names()]
     if as_json:
         print_json([asdict(state) for state in states])
         return 0
@@ -70,12 +75,13 @@ def _list_targets(python: str | None, as_json: bool) -> int:
         table.add_row(*cells(state.target, state.title, ready, state.detail))
     printer.print(table)
     environment = f"JAX {one_line(jax)} in {one_line(interpreter)}."
+    chosen = f"Default target: {default.name} ({one_line(default.why_default)})."
     remote = "Use ssh://HOST or ssh://HOST/TARGET to compile on another machine."
     several = (
         "For several devices, a program's mesh decides how many; to fix their number, use e.g. "
         "cpu:8, cuda:h100x8 or tpu:v5e:4x4."
     )
-    printer.print(styled((f"\n{environment} {remote}\n{several}", "dim")))
+    printer.print(styled((f"\n{environment} {chosen}\n{remote}\n{several}", "dim")))
     return 0
 
 
@@ -84,7 +90,7 @@ def _list_targets(python: str | None, as_json: bool) -> int:
 def install(platform: Platform, python: Python = None) -> int:
     """Install a compiler for GPUs or TPUs that are not present, separate from your environment."""
     interpreter = user_interpreter(python)
-    jax = _jax(interpreter)
+    jax, _ = _jax(interpreter)
     errors = Printer(stderr=True)
     with errors.status("") as status:
         last = ""
@@ -117,14 +123,17 @@ def remove(platform: Platform) -> int:
     return 0
 
 
-def _target_state(name: str, jax: str) -> TargetState:
-    """Return the state of a target for programs lowered by a version of JAX."""
-    target = parse(name)
-    known = target_states.target_state(target, jax)
-    return TargetState(name, counted(target, _SEVERAL), target.title, known.state, known.detail)
+def _target_state(name: str, jax: str, plugins: tuple[str, ...], default: Target) -> TargetState:
+    """Return the state of a target for programs lowered by a version of JAX with its plugins."""
+    target = own_target(parse(name), os.environ)
+    known = target_states.target_state(target, jax, plugins)
+    why = default.why_default if target == default else ""
+    return TargetState(
+        name, counted(target, _SEVERAL), target.title, known.state, known.detail, why
+    )
 
 
-def _jax(python: str) -> str:
+def _jax(python: str) -> tuple[str, tuple[str, ...]]:
     try:
         return installation.installed_jax(python)
     except installation.InstallError as error:

@@ -64,6 +64,13 @@ class Devices:
         """Their platform, as their plugin names it: `cpu`, `gpu`, `tpu`."""
         return str(self.devices[0].platform)
 
+    @property
+    def kind(self) -> str:
+        """JAX's `device_kind` of accelerators here; empty for others, or if they differ."""
+        kinds = {str(device.device_kind) for device in self.devices}
+        is_known = self.here and self.platform != "cpu" and len(kinds) == 1
+        return kinds.pop() if is_known else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Compilation:

@@ -82,7 +82,7 @@ def how(compiled: Compiled) -> str:
 def origin(compiled: Compiled, target: Target) -> str:
     """Return `8 × NVIDIA H100 80GB HBM3, compiled ahead of time (no devices)`."""
     chip, number = target.chip, compiled.devices
-    if chip is None or number == 1:
+    if chip is None or target.is_own or number == 1:
         title = target.title
     elif isinstance(chip, Tpu) and chip.devices > 1:
         title = f"{number} devices of {-(-number // chip.devices)} × {target.title}"

@@ -29,7 +29,7 @@ def table(kernels: Kernels) -> str:
     end = [f"and {more} more"] if more else []
     end += _transfers(kernels)
     facts = [escaped(origin(kernels.compiled, kernels.target))]
-    facts += map(prose, memory_lines(kernels))
+    facts += map(prose, (*kernels.target.facts, *memory_lines(kernels)))
     left_out = caveats.markdown(kernels.view.caveats)
     remarks = (*undecided(kernels), *kernels.compiled.notes)
     notes = [*map(prose, remarks), *([left_out] if left_out else [])]

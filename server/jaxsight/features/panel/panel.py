@@ -88,7 +88,7 @@ def drawn(view: View, result: Result, before: Compiled | None) -> Drawn | str:
     return Drawn(
         compiled,
         f"{headline(compiled, kernels.target)}{figures(view)}",
-        origin(compiled, kernels.target),
+        "; ".join((origin(compiled, kernels.target), *kernels.target.facts)),
         tuple(kernels.reason(kernel) for kernel in graph.kernels),
         tuple(estimate(kernel, kernels.target) for kernel in graph.kernels),
         tuple(

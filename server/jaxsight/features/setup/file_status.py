@@ -57,6 +57,7 @@ class FileStatuses:
         return FileStatus(
             path,
             targets[0].name if targets else "",
+            "; ".join((targets[0].title, *targets[0].facts)) if targets else "",
             problem,
             detail,
             len(module.functions),
@@ -82,7 +83,7 @@ class FileStatuses:
                         return "waiting", trouble.message
                     if trouble.kind == "death":
                         return "unreachable", trouble.message
-        elif target.chip is not None and project.jax:
+        elif not target.is_own and project.jax:
             environment = await asyncio.to_thread(environment_of, target, "", project.jax)
             if isinstance(environment, Trouble):
                 return "missing", environment.message

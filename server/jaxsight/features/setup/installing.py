@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 from jaxsight.features.setup.targets import TITLES
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.programs import target_choice
 from jaxsight.trust.words import shown_path
-from jaxsight.workers.compilation import environments, installation
+from jaxsight.workers.compilation import default_target, environments, installation
 from jaxsight.workers.compilation.installation import InstallError
 
 
@@ -72,7 +71,7 @@ class Installer:
             raise LookupError("no home folder to install into: set JAXSIGHT_COMPILERS to a folder")
         python = project.interpreter.path
         try:
-            jax = project.jax or await asyncio.to_thread(installation.installed_jax, python)
+            jax = project.jax or (await asyncio.to_thread(installation.installed_jax, python))[0]
         except InstallError as error:
             raise LookupError(str(error)) from error
         origin = await asyncio.to_thread(installation.origin, python)
@@ -113,7 +112,7 @@ class Installer:
             raise LookupError(str(error)) from error
         finally:
             self._running.pop(work, None)
-        target_choice.look_again()
+        default_target.look_again()
         return f"Installed {plan.title}: JAX {environment.jax}, {shown_path(environment.folder)}"
 
     async def aclose(self) -> None:

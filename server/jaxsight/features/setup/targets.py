@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import Literal
 from jaxsight.queries.engine import Engine
 from jaxsight.targets.target import PREFERRED, Target, counted, names, parse
 from jaxsight.workers.compilation import environments, installation
-from jaxsight.workers.compilation.target_states import State, figures, target_state
+from jaxsight.workers.compilation.default_target import own_target
+from jaxsight.workers.compilation.target_states import State, TargetState, figures, target_state
 
 Group = Literal["here", "gpu", "tpu", "several", "ssh"]
 """This machine's devices, GPUs and TPUs that are not here, several devices, other machines."""
@@ -77,13 +79,20 @@ async def targets(engine: Engine, path: str) -> Offers:
     chosen = engine.choices.targets(path)
     active, settings = chosen[0], project.settings
     configured = [name for name in (settings.target, *settings.targets) if name]
+    plugins = project.plugins
     known = [target.name for target in chosen] + [parse(name).name for name in configured]
 
     def look() -> Offers:
         compilers = tuple(_compiler(platform) for platform in environments.MEGABYTES)
         disk = {compiler.platform: compiler.disk for compiler in compilers}
         offers = [
-            _offer(parse(name), group, active.name, project.jax, disk)
+            _offer(
+                own_target(parse(name), os.environ),
+                group,
+                active,
+                target_state(parse(name), project.jax, plugins),
+                disk,
+            )
             for name, group in _grouped(known)
         ]
         marked = sorted(map(mark, offers), key=lambda offer: not offer.approved)
@@ -117,19 +126,22 @@ def _group(target: Target) -> Group:
         return "ssh"
     if target.devices:
         return "several"
-    if target.chip is None:
+    if target.is_own:
         return "here"
     return "tpu" if target.platform == "tpu" else "gpu"
 
 
-def _offer(target: Target, group: Group, active: str, jax: str, disk: Mapping[str, int]) -> Offer:
-    known = target_state(target, jax)
+def _offer(
+    target: Target, group: Group, active: Target, known: TargetState, disk: Mapping[str, int]
+) -> Offer:
     detail = known.detail
     if known.compiler:
         size = environments.MEGABYTES[known.compiler]
         detail = f"compiler not installed: about {size} MB to download"
-    elif known.state == "ready" and target.chip is not None and not target.host:
+    elif known.state == "ready" and not target.is_own and not target.host:
         detail = f"{detail}, {disk[target.platform]:,} MB on disk"
+    if target == active and active.why_default:
+        detail = f"{detail}; default target: {active.why_default}"
     count = f"{target.devices} × " if target.devices else ""
     return Offer(
         target.name,
@@ -139,7 +151,7 @@ def _offer(target: Target, group: Group, active: str, jax: str, disk: Mapping[st
         known.state,
         detail,
         known.compiler,
-        target.name == active,
+        target.name == active.name,
     )
 
 

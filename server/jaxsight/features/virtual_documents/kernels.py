@@ -53,7 +53,8 @@ def _listed(kernels: Kernels, title: str) -> Shown:
     view = kernels.view
     headed = f"{view.subject.name}: {headline(kernels.compiled, kernels.target)}"
     lines = [f"{headed}{figures(view)}"]
-    lines += [origin(kernels.compiled, kernels.target), *memory_lines(kernels), ""]
+    lines += [origin(kernels.compiled, kernels.target), *kernels.target.facts]
+    lines += [*memory_lines(kernels), ""]
     links: list[Linked] = []
     sections = modules.runs(kernels)
     for section in sections:

@@ -56,6 +56,7 @@ class Statuses:
             params = {
                 "uri": uri_of(status.path),
                 "target": notice(status.target),
+                "targetTitle": notice(status.target_title),
                 "problem": status.problem,
                 "detail": notice(status.detail),
                 "functions": status.functions,

@@ -17,6 +17,7 @@ import asyncio
 import contextlib
 import functools
 import logging
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -34,6 +35,7 @@ from jaxsight.wire.messages.compiling import Compile, Compiled, Folding
 from jaxsight.wire.messages.replies import Failed, Lowered
 from jaxsight.wire.observations import Failure
 from jaxsight.workers.compilation.compilers import Compilers, Trouble
+from jaxsight.workers.compilation.default_target import own_target
 from jaxsight.workers.compilation.environments import Environment, ends_early, identity
 from jaxsight.workers.compilation.queue import Urgency
 from jaxsight.workers.results import Died
@@ -140,7 +142,7 @@ class CompileCache:
         cached = self.memory.results.get((answer.question.key, target.name))
         if cached is None or cached[0] is not answer:
             return None
-        return cached[1] if cached[1].is_complete or not complete else None
+        return cached[1].of(target) if cached[1].is_complete or not complete else None
 
     async def get(
         self,
@@ -167,6 +169,7 @@ class CompileCache:
             return Result(target, None, Trouble("approval", why, last=False))
         if (cached := self.known(answer, target, complete=complete)) is not None:
             return cached
+        target = own_target(target, os.environ)
         lowered = await self._lower(answer, target, lower)
         if isinstance(lowered, Trouble):
             result = Result(target, None, lowered)
@@ -196,6 +199,7 @@ class CompileCache:
         """
         if target.host and self.not_sent(answer.question.path, target.host):
             return None
+        target = own_target(target, os.environ)
         lowered = await self._lower(answer, target, lower)
         if isinstance(lowered, Trouble):
             return None
@@ -248,7 +252,7 @@ class CompileCache:
         return lowered
 
     async def _program(self, lowered: Lowered, target: Target, python: str) -> _Program | Trouble:
-        if target.chip is None:
+        if target.is_own:
             environment = environment_of(target, python, lowered.jaxlib)
         else:  # looks for installed compilers
             environment = await asyncio.to_thread(environment_of, target, python, lowered.jaxlib)
@@ -278,14 +282,16 @@ class CompileCache:
         )
         compile = functools.partial(self._compile, program=program, answer=answer, urgency=urgency)
         if not traps or await self._known(program.name, request) is not None:
-            return Result(program.target, program.lowered, await compile(program.name, request))
+            return Result.made(
+                program.target, program.lowered, await compile(program.name, request)
+            )
         name = digest(program.name, "unfolded")
         outcome = await compile(name, folding.without(request))
         if isinstance(outcome, Compiled):
             worst = max(traps, key=lambda fold: fold.seconds)
             note = folding.note(worst.primitive, worst.elements, worst.seconds)
             outcome = replace(outcome, notes=(*outcome.notes, note))
-        return Result(program.target, program.lowered, outcome, is_unfolded=True)
+        return Result.made(program.target, program.lowered, outcome, is_unfolded=True)
 
     async def _compile(
         self, name: str, request: Compile, program: _Program, answer: Answer, urgency: Urgency

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from jaxsight.targets.target import Target
+from jaxsight.targets.target import Target, recognized
 from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.wire.messages.replies import Lowered
 from jaxsight.workers.compilation.compilers import Trouble
@@ -19,6 +19,21 @@ class Result:
     outcome: Compiled | Trouble
     is_unfolded: bool = False
     """Whether it was compiled without constant folding, unlike the user's own compile."""
+
+    @staticmethod
+    def made(
+        target: Target, lowered: Lowered, outcome: Compiled | Trouble, *, is_unfolded: bool = False
+    ) -> Result:
+        """Return a result whose target has the figures of the device that it was compiled on."""
+        kind = outcome.device_kind if isinstance(outcome, Compiled) else ""
+        return Result(recognized(target, kind), lowered, outcome, is_unfolded)
+
+    def of(self, target: Target) -> Result:
+        """Return the result for the same target, chosen by the user or not."""
+        why = target.why_default
+        if self.target.why_default == why:
+            return self
+        return replace(self, target=replace(self.target, why_default=why))
 
     @property
     def is_complete(self) -> bool:

@@ -2,55 +2,39 @@
 
 from __future__ import annotations
 
-import time
+import os
 
-from jaxsight.targets.target import CPU, PREFERRED, Target, parse
+from jaxsight.targets.target import CPU, Target, parse
 from jaxsight.workers.compilation import environments
 from jaxsight.workers.compilation.compilers import Trouble
+from jaxsight.workers.compilation.default_target import default_target, own_target
 from jaxsight.workers.compilation.environments import Environment
 
 
-def chosen_targets(target: str, more: tuple[str, ...], jax: str) -> tuple[Target, ...]:
+def chosen_targets(
+    target: str, more: tuple[str, ...], jax: str, plugins: tuple[str, ...]
+) -> tuple[Target, ...]:
     """Return the targets of the settings, the main one first; without any, the default target.
 
     Args:
         target: the setting `target`; may be empty.
         more: the setting `targets`.
         jax: the user's version of JAX, for which the default target's compiler must be installed.
+        plugins: the platforms that the user's JAX has plugins for.
     """
-    chosen = [parse(name) for name in (target or default_target(jax), *more)]
-    return tuple({named.name: named for named in chosen}.values())
-
-
-_default: dict[str, tuple[float, str]] = {}
-
-
-_LOOK_AGAIN = 5.0
-
-
-def default_target(jax: str) -> str:
-    """Return `cuda:h100` if its compiler is installed, otherwise this machine's CPU.
-
-    The installed compilers are listed again after a few seconds.
-    """
-    now = time.monotonic()
-    cached = _default.get(jax)
-    if cached is None or now - cached[0] > _LOOK_AGAIN:
-        name = PREFERRED if environments.suiting("cuda", jax) is not None else CPU
-        cached = _default[jax] = (now, name)
-    return cached[1]
-
-
-def look_again() -> None:
-    """List the installed compilers anew: one was installed."""
-    _default.clear()
+    first = parse(target) if target else default_target(jax, plugins, os.environ)
+    chosen = {first.name: own_target(first, os.environ)}
+    for name in more:
+        named = parse(name)
+        chosen.setdefault(named.name, own_target(named, os.environ))
+    return tuple(chosen.values())
 
 
 def environment_of(target: Target, python: str, jax: str) -> Environment | Trouble:
     """Return the environment that compiles for a target."""
     if target.host:
         return Environment("ssh", "", jax)
-    if target.chip is None:
+    if target.is_own:
         platform = "here" if target.platform == CPU else f"here-{target.platform}"
         return Environment(platform, python, jax)
     environment = environments.suiting(target.platform, jax)

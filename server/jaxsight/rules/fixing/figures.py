@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.targets.roofline import total
-from jaxsight.targets.target import parse
+from jaxsight.targets.target import parse, recognized
 from jaxsight.text import units
 from jaxsight.wire.messages.compiling import Compiled, Folding
 from jaxsight.wire.messages.replies import Traced
@@ -77,7 +77,8 @@ class Figures:
         """The estimated time on the target in seconds; `None` if a part of it is unknown."""
         if self.compiled is None:
             return None
-        estimated = total(self.compiled.graph, parse(self.compiled.target))
+        target = recognized(parse(self.compiled.target), self.compiled.device_kind)
+        estimated = total(self.compiled.graph, target)
         return None if estimated is None or estimated.is_lower_bound else estimated.seconds
 
 

@@ -5,6 +5,7 @@ The figures are plain data, for the server and for compilers.
 """
 
 from jaxsight.targets.chips.gpus import GPUS, Gpu
+from jaxsight.targets.chips.kinds import chip_of_kind
 from jaxsight.targets.chips.tpus import TPUS, Tpu
 
-__all__ = ["GPUS", "TPUS", "Gpu", "Tpu"]
+__all__ = ["GPUS", "TPUS", "Gpu", "Tpu", "chip_of_kind"]

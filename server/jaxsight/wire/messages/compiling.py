@@ -21,7 +21,7 @@ from jaxsight.wire.messages.requests import Cancel
 
 ON_DEVICE, SIMULATED, AHEAD_OF_TIME = "device", "simulated", "ahead of time"
 
-COMPILER_VERSION = 12
+COMPILER_VERSION = 13
 """Incremented when a message or the meaning of a graph changes; it is part of every cache key."""
 
 
@@ -110,6 +110,8 @@ class Compiled:
     jaxlib: str = ""
     platform: str = ""
     """The platform's version, from the plugin."""
+    device_kind: str = ""
+    """JAX's `device_kind` of the machine's own GPUs or TPUs; empty for other devices."""
     aliases: tuple[Alias, ...] = ()
     """Results that reuse the buffers of donated parameters."""
     notes: tuple[str, ...] = field(default=())
@@ -166,8 +168,9 @@ class Folding:
 class NotCompiled:
     """The program was not compiled.
 
-    `kind`: `target` (this compiler does not support the target), `program` (cannot be read), `xla`
-    (an error of XLA's), `cancelled`.
+    `kind`: `target` (this compiler does not support the target), `busy` (the device is full, or
+    another process uses it; the message is a predicate), `program` (cannot be read), `xla` (an
+    error of XLA's), `cancelled`.
     """
 
     id: int

@@ -18,7 +18,7 @@ from jaxsight.wire.observations import (
 from jaxsight.wire.program import Program
 from jaxsight.wire.spans import Span
 
-VERSION = 18
+VERSION = 19
 """Incremented when a message changes; a tracer with another version is rejected."""
 
 
@@ -37,6 +37,8 @@ class Hello:
     platform: str = ""
     problem: str = ""
     pid: int = 0
+    plugins: tuple[str, ...] = ()
+    """The accelerators that its JAX has plugins for: `cuda`, `rocm`, `tpu`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from jaxsight.compiler import folding as constant_folding
+from jaxsight.targets.own import busy
 from jaxsight.targets.target import CPU, Target
 from jaxsight.text import units
 from jaxsight.wire.frames import WireError
@@ -68,6 +69,10 @@ IDLE = 600.0
 """Seconds of idleness after which a compiler is ended, as it uses some 200 MiB."""
 IDLE_IN_BACKGROUND = 60.0
 """The same for a compiler that nobody waits for."""
+IDLE_ON_DEVICE = {"cuda": 60.0, "rocm": 60.0, "tpu": 5.0}
+"""The same for a compiler that holds this machine's accelerator: a CUDA context takes some 500 MiB
+of device memory, and a TPU belongs to one process.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +268,8 @@ class Compilers:
             is_behind = purpose == _IN_BACKGROUND
             command = [*self._command_of(target, environment), *(["--nice"] if is_behind else [])]
             rest = IDLE_IN_BACKGROUND if is_behind else IDLE
+            if target.is_own:
+                rest = min(rest, IDLE_ON_DEVICE.get(target.platform, rest))
             worker = self._workers[name] = _Worker(target, command, environment, rest)
         return worker
 
@@ -270,7 +277,7 @@ class Compilers:
         if not target.host:
             return self._command(environment)
         platform = f"here-{target.platform}" if target.platform != CPU else CPU
-        environment_variables = variables(platform if target.chip is None else target.platform)
+        environment_variables = variables(platform if target.is_own else target.platform)
         return remote.command(target.host, environment_variables, self._remote_python)
 
     async def _give_up(self, worker: _Worker, job: _Job, task: asyncio.Task[T]) -> None:
@@ -314,6 +321,11 @@ class Compilers:
                     return Trouble(kind, _message(worker.target, answer))
                 loop = asyncio.get_running_loop()
                 worker.idle = loop.call_later(worker.rest, self._end_idle, worker)
+                if isinstance(answer, NotCompiled) and answer.kind == "busy":
+                    self._end(worker)  # it may hold a part of the device
+                    return Trouble(
+                        "busy", busy.explained(answer.message, worker.target), last=False
+                    )
                 if isinstance(answer, NotCompiled):
                     return Trouble(answer.kind, answer.message)
                 return answer
@@ -375,7 +387,11 @@ class Compilers:
         return process
 
     def _end_idle(self, worker: _Worker) -> None:
-        if worker.process is not None and not worker.queue.is_busy:
+        if not worker.queue.is_busy:
+            self._end(worker)
+
+    def _end(self, worker: _Worker) -> None:
+        if worker.process is not None:
             self._start_closing(worker.process.aclose())
             worker.process = None
 

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from jaxsight.compiler import stand_ins
 from jaxsight.files import private, reading
+from jaxsight.targets.own.devices import own_device
 from jaxsight.targets.target import CPU, Target, names
 from jaxsight.workers.own_python import OwnPython, with_packages
 
@@ -71,13 +72,19 @@ def ends_early(target: Target, environment: Environment) -> bool:
     machine's CPU, and `dumps` there for GPUs that are not present.
     """
     version = tuple(int(part) for part in re.findall(r"\d+", environment.jax)[:3])
-    is_absent_gpu = target.platform == "cuda" and target.chip is not None and not target.host
+    is_absent_gpu = target.platform == "cuda" and not target.is_own and not target.host
     return (target.name == CPU or is_absent_gpu) and version >= _WITH_HOOK
 
 
 def assigns_memory_early(target: Target) -> bool:
     """Return whether the size of temporaries is known if a compile for a target ends early."""
-    return target.platform == "cuda" and target.chip is not None
+    return target.platform == "cuda" and not target.is_own
+
+
+_FRUGAL = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "XLA_PYTHON_CLIENT_ALLOCATOR": "platform"}
+"""Variables of compilers on this machine's GPU, which running programs need: XLA allocates what it
+autotunes with, and frees it at once (JAX's documentation, "GPU memory allocation").
+"""
 
 
 def variables(platform: str) -> Mapping[str, str]:
@@ -105,7 +112,7 @@ def variables(platform: str) -> Mapping[str, str]:
                 "TPU_WORKER_HOSTNAMES": "localhost",
             }
         case "here-cuda" | "here-rocm" | "here-tpu":
-            return {"JAX_PLATFORMS": platform.removeprefix("here-") + ",cpu"}
+            return {"JAX_PLATFORMS": platform.removeprefix("here-") + ",cpu", **_FRUGAL}
         case _:
             return shared
 
@@ -200,7 +207,7 @@ def identity(environment: Environment, target: Target) -> tuple[str, ...]:
     """Return everything besides the program that determines the output of a target's compiler."""
     if target.host:
         device = target.host
-    elif target.chip is not None:
+    elif not target.is_own:
         device = repr(target.chip)
     else:
         device = _this_machine(target.platform)
@@ -214,26 +221,23 @@ def identity(environment: Environment, target: Target) -> tuple[str, ...]:
 
 @cache
 def _this_machine(platform: str) -> str:
-    """Return the names of the processor, or of the GPUs and their driver.
+    """Return the names of the processor, or of the GPU and its driver.
 
-    Machines may share the folder of the cache.
+    Machines may share the folder of the cache: one whose GPU has no known name has its own entries.
     """
     facts = [machine.machine(), machine.processor()]
-    if platform == "cpu":
-        paths = [Path("/proc/cpuinfo")]
-    else:
-        paths = [
-            *Path("/proc/driver/nvidia").glob("gpus/*/information"),
-            Path("/proc/driver/nvidia/version"),
+    path = Path("/proc/cpuinfo")
+    if platform != CPU:
+        device = own_device(platform, os.environ)
+        facts.append((device.kind if device is not None else "") or machine.node())
+        path = Path("/proc/driver/nvidia/version")
+    with contextlib.suppress(OSError):
+        lines = reading.text(path, strict=False).splitlines()
+        facts += [
+            line
+            for line in dict.fromkeys(lines)
+            if line.startswith(("model name", "flags", "Features", "NVRM"))
         ]
-    for path in paths:
-        with contextlib.suppress(OSError):
-            lines = reading.text(path, strict=False).splitlines()
-            facts += [
-                line
-                for line in dict.fromkeys(lines)
-                if line.startswith(("model name", "flags", "Features", "Model", "NVRM"))
-            ]
     return "\n".join(facts)
 
 

@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 
 from jaxsight.files import private
 from jaxsight.files.locks import try_lock
+from jaxsight.targets.own import plugins
 from jaxsight.workers.compilation.environments import (
     MARKER,
     MEGABYTES,
@@ -123,13 +124,17 @@ def _create(
     return environment
 
 
-def installed_jax(python: str) -> str:
-    """Return the version of JAX that a Python environment has, without importing it.
+def installed_jax(python: str) -> tuple[str, tuple[str, ...]]:
+    """Return the version of JAX that a Python environment has, and the platforms of its plugins.
+
+    JAX is not imported.
 
     Raises:
         InstallError: it has none, or cannot be run.
     """
-    return _run(with_packages(python, "-c", _VERSION_OF_JAX), f"{python} has no JAX").strip()
+    printed = _run(with_packages(python, str(plugins.__file__)), f"{python} has no JAX")
+    found = json.loads(printed)
+    return found["jax"], tuple(found["plugins"])
 
 
 def origin(python: str) -> str:

@@ -5,16 +5,17 @@ Only files are examined.
 
 from __future__ import annotations
 
-import shutil
+import os
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from jaxsight.targets.chips import Gpu
-from jaxsight.targets.target import Target
+from jaxsight.targets.own.devices import own_device
+from jaxsight.targets.target import CPU, Target
 from jaxsight.text import units
 from jaxsight.workers.compilation import environments
+from jaxsight.workers.compilation.default_target import unusable
 
 State = Literal["ready", "needs", "cannot"]
 
@@ -32,11 +33,17 @@ class TargetState:
     """The platform whose compiler must be installed: `cuda` or `tpu`; else empty."""
 
 
-def target_state(target: Target, jax: str) -> TargetState:
-    """Return the state of a target for programs lowered by a version of JAX."""
+def target_state(target: Target, jax: str, plugins: tuple[str, ...]) -> TargetState:
+    """Return the state of a target for programs lowered by a version of JAX.
+
+    Args:
+        target: the target.
+        jax: the version of JAX.
+        plugins: the platforms that this JAX has plugins for.
+    """
     if target.host:
         return TargetState("ready", f"compiled by the JAX of {target.host}, over ssh")
-    return _own_device(target) if target.chip is None else _distant_chip(target, jax)
+    return _own_device(target, plugins) if target.is_own else _distant_chip(target, jax)
 
 
 def figures(target: Target) -> str:
@@ -50,21 +57,14 @@ def figures(target: Target) -> str:
     return " · ".join(parts)
 
 
-def _own_device(target: Target) -> TargetState:
+def _own_device(target: Target, plugins: tuple[str, ...]) -> TargetState:
     """Return the state of this machine's own device."""
-    match target.platform:
-        case "cpu":
-            return TargetState("ready", "compiled by your own jaxlib")
-        case "rocm":
-            if Path("/dev/kfd").exists():
-                return TargetState("ready", "requires the ROCm plugin in your environment")
-            return TargetState("cannot", "no AMD GPU found; use ssh://HOST/rocm")
-        case "tpu":
-            return TargetState("ready", "requires a TPU and libtpu in your environment")
-        case _:
-            if Path("/dev/nvidiactl").exists() or shutil.which("nvidia-smi"):
-                return TargetState("ready", "requires the CUDA plugin in your environment")
-            return TargetState("cannot", "no NVIDIA GPU found")
+    if target.platform == CPU:
+        return TargetState("ready", "compiled by your own jaxlib")
+    device = own_device(target.platform, os.environ)
+    if problem := unusable(device, target.platform, plugins):
+        return TargetState("cannot", problem)
+    return TargetState("ready", "compiled by your own JAX, on the device")
 
 
 def _distant_chip(target: Target, jax: str) -> TargetState:

@@ -1,0 +1,99 @@
+"""The target where none is chosen: this machine's accelerator, an absent GPU, or this CPU."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from jaxsight.targets.own.devices import PLATFORMS, OwnDevice, own_device
+from jaxsight.targets.target import CPU, PREFERRED, Target, parse, recognized
+from jaxsight.workers.compilation import environments
+
+PLUGINS = {"cuda": "jax[cuda13]", "rocm": "jax-rocm7-plugin", "tpu": "jax[tpu]"}
+"""What has JAX's plugin for a platform, for `pip install`."""
+
+_LOOK_AGAIN = 5.0
+"""Seconds after which devices and installed compilers are looked for again."""
+
+_cache: dict[tuple[object, ...], tuple[float, Target]] = {}
+
+
+def default_target(jax: str, plugins: Collection[str], environ: Mapping[str, str]) -> Target:
+    """Return the target where none is chosen; `why_default` says why it is that one.
+
+    The user's own GPU or TPU is what their programs run on. An H100 that is not present comes next,
+    if its compiler is installed.
+
+    Args:
+        jax: the user's version of JAX, for which the compiler must be installed.
+        plugins: the platforms that their JAX has plugins for.
+        environ: the environment variables of their programs.
+    """
+    key = jax, tuple(plugins), *(environ.get(name) for name in _VARIABLES)
+    now = time.monotonic()
+    cached = _cache.get(key)
+    if cached is None or now - cached[0] > _LOOK_AGAIN:
+        cached = _cache[key] = (now, _looked_up(jax, plugins, environ))
+    return cached[1]
+
+
+_VARIABLES = (
+    "JAX_PLATFORMS",
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_DEVICE_ORDER",
+    "ROCR_VISIBLE_DEVICES",
+    "HIP_VISIBLE_DEVICES",
+)
+
+
+def look_again() -> None:
+    """Look for devices and compilers anew: one was installed."""
+    _cache.clear()
+
+
+def own_target(target: Target, environ: Mapping[str, str]) -> Target:
+    """Return a target of this machine's own device with its chip, as far as files say which it is.
+
+    Other targets are returned as they are.
+    """
+    if not target.is_here or target.platform == CPU:
+        return target
+    device = own_device(target.platform, environ)
+    return recognized(target, device.kind if device is not None and not device.hidden else "")
+
+
+def unusable(device: OwnDevice | None, platform: str, plugins: Collection[str]) -> str:
+    """Return why JAX cannot use this machine's device of a platform, in a clause; empty if it can.
+
+    Args:
+        device: the device; `None` if there is none.
+        platform: `cuda`, `rocm` or `tpu`.
+        plugins: the platforms that JAX has plugins for.
+    """
+    if device is None:
+        return f"no {_NAMES[platform]} found"
+    if device.hidden:
+        return f"{device.hidden} hides {device.title}"
+    if platform not in plugins:
+        return f"JAX has no plugin for {device.title}: `pip install {PLUGINS[platform]}`"
+    return ""
+
+
+_NAMES = {"cuda": "NVIDIA GPU", "rocm": "AMD GPU", "tpu": "TPU"}
+
+
+def _looked_up(jax: str, plugins: Collection[str], environ: Mapping[str, str]) -> Target:
+    reasons = []
+    for platform in PLATFORMS:
+        device = own_device(platform, environ)
+        problem = unusable(device, platform, plugins)
+        if device is not None and not problem:
+            target = recognized(parse(platform), device.kind)
+            return replace(target, why_default="JAX uses it on this machine")
+        if device is not None:
+            reasons.append(problem)
+    reason = reasons[0] if reasons else "no GPU or TPU found on this machine"
+    if environments.suiting("cuda", jax) is not None:
+        return replace(parse(PREFERRED), why_default=reason)
+    return replace(parse(CPU), why_default=f"{reason}, and no compiler installed for absent ones")
