@@ -70,7 +70,7 @@ def root(tmp_path: Path) -> Path:
 async def test_the_own_gpu_is_the_default_and_has_its_chips_figures(
     opened: Opened, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    python = simulate_gpu(root, GPUS["h100"].specification, monkeypatch)
+    python = simulate_gpu(root, GPUS["h100"].specification(), monkeypatch)
     async with opened(python) as (session, path):
         kernels = Kernels.of(*await session.kernels(path, "product"))
         assert kernels is not None
@@ -105,7 +105,7 @@ async def test_a_device_without_known_figures_has_no_estimate(
     opened: Opened, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pcie = "NVIDIA H100 PCIe"
-    described = GPUS["h100"].specification.replace(H100, pcie)
+    described = GPUS["h100"].specification(pcie)
     python = simulate_gpu(root, described, monkeypatch, pcie)
     async with opened(python) as (session, path):
         kernels = Kernels.of(*await session.kernels(path, "product"))
@@ -117,7 +117,7 @@ async def test_a_device_without_known_figures_has_no_estimate(
 async def test_a_full_device_is_named_and_tried_again(
     opened: Opened, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    python = simulate_gpu(root, GPUS["h100"].specification, monkeypatch)
+    python = simulate_gpu(root, GPUS["h100"].specification(), monkeypatch)
     monkeypatch.setenv("SIMULATED_ERROR", "INTERNAL: CUDA_ERROR_OUT_OF_MEMORY: out of memory")
     source = SOURCE.replace("2048", "1024")  # results of the other are on disk
     async with opened(python, source) as (session, path):
