@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from jaxsight.compiler import attempts, devices
-from jaxsight.compiler.compat import xla
+from jaxsight.compiler.compat import cub, xla
 from jaxsight.compiler.hlo import read
 from jaxsight.compiler.hlo.distributed import rematerializations, shardings
 from jaxsight.compiler.hlo.shapes import sizes
@@ -148,10 +148,14 @@ def _notes(notes: tuple[str, ...], graph: Graph) -> tuple[str, ...]:
 
 
 def _may_be_cubs(kernel: Kernel) -> bool:
-    """Return whether a kernel is a sort for which XLA may use CUB on some device."""
+    """Return whether XLA may use CUB on the device for a kernel that is its own sort."""
     if kernel.ends_because != "sort" or "sort" not in kernel.what or len(kernel.inputs) > 2:
         return False
+    if kernel.workspace:
+        return False
     arrays = [(value.bytes, math.prod(sizes(value))) for value in kernel.inputs]
+    if cub.is_known(xla.JAXLIB):
+        return any(count > cub.LONGEST for _, count in arrays)
     return any(
         size > _LARGE_SORT or (count > _NARROW_SORT and size <= 2 * count) for size, count in arrays
     )

@@ -16,11 +16,8 @@ from jaxsight.wire.meshes import Distribution
 GUESSED = (
     "matmul kernels and tile sizes are XLA's guesses: without the device, it cannot autotune them"
 )
-SORTS = (
-    "large sorts use XLA's own kernels; on the device, XLA may use NVIDIA's CUB instead "
-    f"(known with JAX {'.'.join(map(str, cub.SINCE))} or newer)"
-)
-SCRATCH = "the scratch memory of CUB's sorts is XLA's upper estimate: CUB needs the device for it"
+SORTS = "large sorts use XLA's own kernels; on the device, XLA may use NVIDIA's CUB instead"
+SCRATCH = "the scratch memory of CUB's sorts is XLA's estimate, at most a few percent too high"
 
 
 class NotHere(Exception):
@@ -77,7 +74,7 @@ def _devices(name: str, count: int) -> Prepared:
                 return Prepared(
                     described,
                     {"xla_gpu_cuda_data_dir": stand_ins.folder()},
-                    (GUESSED, SCRATCH if sorts else SORTS),
+                    (GUESSED, SORTS, SCRATCH),
                 )
             case Tpu() as tpu:
                 is_whole = count == target.devices

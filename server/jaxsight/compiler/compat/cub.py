@@ -9,8 +9,8 @@ Without one, XLA reads it from a table by the GPU's name and CUB's version
 (`CubScratchSizeDevicelessLookup`, `xla/backends/gpu/libraries/cub`), and uses its own sort if the
 description of the GPU lacks either.
 
-The sizes of the table are those of an input that is up to 2 % longer (`CreateNumItemsList` in
-`generate_cub_scratch_size_lib.cu.cc`), so they are upper bounds.
+The sizes of the table are those of inputs of certain lengths, each 2 % above the last
+(`CreateNumItemsList` in `generate_cub_scratch_size_lib.cu.cc`), so they are upper bounds.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from jaxsight.targets.chips import Gpu
 
 SINCE = (0, 10, 2)
 """The first jaxlib whose plugin has the table and the option `xla_gpu_deviceless_cub_mode`."""
+LONGEST = 998_938_956
+"""Elements of the longest input in the table."""
 _VERSION = "3.1.2"
 _MEASURED = (
     (10, "NVIDIA B200"),
