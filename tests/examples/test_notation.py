@@ -62,8 +62,8 @@ def divided(draw: st.DrawFn, make: Callable[[tuple[Size, ...], Division], Node])
 
 @st.composite
 def arrays(draw: st.DrawFn) -> Node:
-    dtype, weak = draw(st.sampled_from(DTYPES)), draw(st.booleans())
-    return draw(divided(lambda shape, division: Array(dtype, shape, weak, division)))
+    dtype, weak, on_host = draw(st.sampled_from(DTYPES)), draw(st.booleans()), draw(st.booleans())
+    return draw(divided(lambda shape, division: Array(dtype, shape, weak, division, on_host)))
 
 
 @st.composite

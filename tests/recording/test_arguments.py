@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jax.sharding import NamedSharding
+from jax.sharding import NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as P
 
 from jaxsight import examples
@@ -34,8 +34,8 @@ def read(text: str) -> dict[str, InputSpec]:
 def meaning(spec: InputSpec) -> object:
     """The value that a spec stands for, with arrays as their types."""
     match spec:
-        case ArraySpec(dtype, shape, weak):
-            return np.dtype(getattr(jnp, dtype)), shape, weak
+        case ArraySpec(dtype, shape, weak, on_host=on_host):
+            return np.dtype(getattr(jnp, dtype)), shape, weak, on_host
         case KeySpec(impl, shape):
             return impl, shape
         case ValueSpec(source):
@@ -59,11 +59,13 @@ def expected(value: Any) -> object:
     if jax.dtypes.issubdtype(aval.dtype, jax.dtypes.prng_key):
         name = str(jax.random.key_impl(value))
         return {"threefry2x32": "fry"}.get(name, name), aval.shape
-    return np.dtype(aval.dtype), aval.shape, bool(aval.weak_type)
+    on_host = getattr(getattr(value, "sharding", None), "memory_kind", "") == "pinned_host"
+    return np.dtype(aval.dtype), aval.shape, bool(aval.weak_type), on_host
 
 
 DTYPES = ["float32", "bfloat16", "float16", "int32", "int8", "uint32", "bool", "complex64", "int4"]
 
+_CPU, _HOST = jax.devices("cpu")[0], "pinned_host"
 shapes = st.lists(st.integers(0, 4), max_size=3).map(tuple)
 arrays = st.one_of(
     st.builds(jnp.zeros, shapes, st.sampled_from(DTYPES)),
@@ -71,6 +73,7 @@ arrays = st.one_of(
     st.builds(np.float32, st.floats(width=32)),
     st.builds(jax.ShapeDtypeStruct, shapes, st.sampled_from(DTYPES).map(jnp.dtype)),
     st.builds(lambda: jnp.asarray(1.5)),
+    st.builds(lambda: jax.device_put(jnp.zeros(3), SingleDeviceSharding(_CPU, memory_kind=_HOST))),
     st.builds(lambda impl: jax.random.key(0, impl=impl), st.sampled_from(["threefry2x32", "rbg"])),
     st.builds(lambda: jax.random.split(jax.random.key(0), 3)),
 )

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight.interpreters.compat import avals, shardings
+from jaxsight.interpreters.compat import avals, host_memory, shardings
 from jaxsight.wire.meshes import EXPLICIT, MANUAL, Mesh, Spec
 
 LONGEST = 20_000
@@ -168,7 +168,8 @@ def _array(value: Any, meshes: Meshes) -> str:
             raise UnwritableError(f"its keys are `{head}`")
         return f"{head}[{_sizes(aval.shape, spec)}]"
     weak = "~" if avals.weak(aval) else ""
-    return f"{weak}{_dtype(aval.dtype)}[{_sizes(aval.shape, spec)}]"
+    memory = "<host>" if host_memory.is_on_host(value) else ""
+    return f"{weak}{_dtype(aval.dtype)}{memory}[{_sizes(aval.shape, spec)}]"
 
 
 def _dtype(dtype: Any) -> str:

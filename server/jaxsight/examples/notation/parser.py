@@ -13,7 +13,16 @@ from jaxsight.examples.notation.chunk_text import ChunkText
 from jaxsight.examples.notation.dtypes import BY_NAME, KEY_IMPLEMENTATIONS, suggestion
 from jaxsight.examples.notation.shapes import read_shape
 from jaxsight.examples.notation.tokens import DEEPEST, STRING, Token, TokenReader
-from jaxsight.examples.notation.values import Array, Key, Literal, Node, Tree, is_literal, show
+from jaxsight.examples.notation.values import (
+    HOST,
+    Array,
+    Key,
+    Literal,
+    Node,
+    Tree,
+    is_literal,
+    show,
+)
 from jaxsight.examples.problems import (
     CONFLICT,
     MALFORMED,
@@ -98,13 +107,26 @@ class _Parser:
                 else "use a dtype as jaxprs print it: `f32`, `bf16`, `i32`, `bool`, …",
             )
         self.reader.advance()
+        on_host = self.reader.token.is_("<")
+        if on_host:
+            self._memory(token.text)
         if not self.reader.token.is_("["):
             raise self.reader.expected(
                 f"a shape after `{token.text}`", help=f"write `{token.text}[]` for a scalar"
             )
         shape, division = read_shape(self.reader)
         range = self.reader.range_from(start)
-        return Array(BY_NAME[token.text], shape, weak, division, range)
+        return Array(BY_NAME[token.text], shape, weak, division, on_host, range)
+
+    def _memory(self, dtype: str) -> None:
+        """Read the memory of an array, which is written if it is that of the host: `<host>`."""
+        self.reader.advance()
+        if self.reader.token.text != HOST:
+            raise self.reader.expected(
+                f"`{HOST}`", help=f"write `{dtype}<{HOST}>[]` for an array in the host's memory"
+            )
+        self.reader.advance()
+        self.reader.take(">")
 
     def _not_a_value(self, token: Token, after: Token) -> Malformed:
         name = token.text

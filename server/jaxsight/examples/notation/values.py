@@ -20,6 +20,9 @@ from jaxsight.wire.messages.inputs import ArraySpec, InputSpec, KeySpec, TreeSpe
 
 _NOWHERE = Range(Position(0, 0), Position(0, 0))
 
+HOST = "host"
+"""The name of the host's memory in types (`f32<host>[8]`)."""
+
 Operator = OneOf["+", "-", "*", "//", "%"]
 TreeKind = OneOf["dict", "list", "tuple"]
 
@@ -65,13 +68,15 @@ Division = tuple[tuple[Axis, ...], ...]
 class Array:
     """`f32[4@data, D]`; `dtype` is NumPy's name.
 
-    `weak` is written `~f32[]`, as JAX prints weakly typed values.
+    `weak` is written `~f32[]`, and an array in the memory of the host `f32<host>[8]`, as JAX prints
+    them.
     """
 
     dtype: str
     shape: tuple[Size, ...]
     weak: bool = False
     division: Division = ()
+    on_host: bool = False
     range: Range = field(default=_NOWHERE, compare=False)
 
 
@@ -109,8 +114,9 @@ Node = Array | Key | Literal | Tree
 def show(node: Node) -> str:
     """Return the node as one line of the notation."""
     match node:
-        case Array(dtype, shape, weak, division):
-            return f"{'~' if weak else ''}{short(dtype)}[{_shape(shape, division)}]"
+        case Array(dtype, shape, weak, division, on_host):
+            memory = f"<{HOST}>" if on_host else ""
+            return f"{'~' if weak else ''}{short(dtype)}{memory}[{_shape(shape, division)}]"
         case Key(implementation, shape, division):
             return f"key<{KEY_TAGS[implementation]}>[{_shape(shape, division)}]"
         case Literal(source):
@@ -210,8 +216,8 @@ def names_in(size: Size) -> tuple[str, ...]:
 def to_spec(node: Node, value_of: Callable[[Size], int]) -> InputSpec:
     """Return the node with all sizes resolved, as the tracer takes it."""
     match node:
-        case Array(dtype, shape, weak, division):
-            return ArraySpec(dtype, tuple(map(value_of, shape)), weak, _spec(division))
+        case Array(dtype, shape, weak, division, on_host):
+            return ArraySpec(dtype, tuple(map(value_of, shape)), weak, _spec(division), on_host)
         case Key(implementation, shape, division):
             return KeySpec(implementation, tuple(map(value_of, shape)), _spec(division))
         case _ if is_literal(node):

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight.interpreters.compat import avals
+from jaxsight.interpreters.compat import avals, host_memory
 from jaxsight.tracer.calls import input_mesh
 from jaxsight.tracer.calls.leaves import (
     holds_no_tracer,
@@ -334,10 +334,10 @@ def _abstractly(run: Callable[[], object]) -> tuple[list[object], _Structure]:
 
 
 def _placed(struct: object, argument: Argument, spec: ArraySpec | KeySpec, call: _Call) -> object:
-    """Return an abstract array on the mesh; unchanged without a mesh."""
-    if call.mesh is None or not (spec.spec or call.replicates):
-        return struct
-    return input_mesh.divided(struct, spec.shape, call.mesh, spec.spec, argument.name)
+    """Return an abstract array on the mesh, and in its memory; unchanged without a mesh."""
+    if call.mesh is not None and (spec.spec or call.replicates):
+        struct = input_mesh.divided(struct, spec.shape, call.mesh, spec.spec, argument.name)
+    return host_memory.placed(struct) if isinstance(spec, ArraySpec) and spec.on_host else struct
 
 
 def _array(name: str, spec: ArraySpec, warned: list[Warned]) -> object:

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsight.interpreters.compat import avals, shardings
+from jaxsight.interpreters.compat import avals, host_memory, shardings
 from jaxsight.tracer.calls.user_function import UserFunction
 from jaxsight.tracer.compat import refs
 from jaxsight.tracer.compat.traces import Argument
@@ -58,7 +58,12 @@ def shape_only(leaf: object) -> object:
 
 
 def spread_like(struct: Any, leaf: object) -> Any:
-    """Return an abstract array over the devices of an array that is on several."""
+    """Return an abstract array over the devices of an array that is on several, in its memory."""
+    struct = _over_devices(struct, leaf)
+    return host_memory.placed(struct) if host_memory.is_on_host(leaf) else struct
+
+
+def _over_devices(struct: Any, leaf: object) -> Any:
     match leaf:
         case jax.core.Tracer():
             return struct

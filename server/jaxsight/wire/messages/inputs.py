@@ -16,6 +16,8 @@ class ArraySpec:
     weak: bool = False
     spec: Spec = ()
     """The axes of the request's mesh that each dimension is divided over; empty: replicated."""
+    on_host: bool = False
+    """Whether it is in the pinned memory of the host."""
 
 
 @dataclass(frozen=True, slots=True)
