@@ -120,6 +120,19 @@ def test_collectives_and_what_they_move_are_limited_per_device() -> None:
         jaxsight.expect(halved, target="cpu:8", moved=4)(BATCH)
 
 
+def test_host_transfers_are_listed_and_limited() -> None:
+    def stored(x):
+        return jax.device_put(x * 2, jax.memory.Space.Host)
+
+    rows = jax.ShapeDtypeStruct((32, 64), "float32")
+    found = jaxsight.kernels(stored, target="cuda:h100")(rows)
+    (transfer,) = found.host_transfers
+    assert (transfer.direction, transfer.bytes) == ("to host", 8192)
+    assert "1 host transfer of 8,192 B" in str(found)
+    with pytest.raises(AssertionError, match="host_moved is 8,192, at most 4 expected"):
+        jaxsight.expect(stored, target="cuda:h100", host_moved=4)(rows)
+
+
 def halved(x):
     return jax.lax.while_loop(lambda v: v.sum() > 1, lambda v: v / 2, x)
 

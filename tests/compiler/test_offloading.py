@@ -126,3 +126,67 @@ def test_the_total_has_the_time_of_the_link(target: str, milliseconds: float) ->
 def test_nothing_is_transferred_on_cpus() -> None:
     text = texts()["cuda:h100", "result_to_host"]
     assert read(text, platform="cpu").host_transfers == ()
+
+
+SPACES = {"device": "", "host": "S(5)", "vmem": "S(1)", "temp": "S(2)"}
+
+
+def copying(platform: str, before: str, after: str, *, is_async: bool) -> Graph:
+    """A program that copies between two memories."""
+    tiles = "T(1024)" if platform == "tpu" else ""
+
+    def type_(space: str) -> str:
+        layout = "".join(filter(None, [tiles, SPACES[space]]))
+        return f"f32[1024]{{0{':' if layout else ''}{layout}}}"
+
+    source, result = type_(before), type_(after)
+    copy = f"ROOT %copy = {result} copy(%p)"
+    if is_async:
+        copy = (
+            f"%start = ({result}, {source}, u32[]) copy-start(%p)\n"
+            f"  ROOT %copy = {result} copy-done(%start)"
+        )
+    text = (
+        "HloModule m, is_scheduled=true\n\n"
+        f"ENTRY %main (p: f32[1024]) -> f32[1024] {{\n"
+        f"  %p = {source} parameter(0)\n  {copy}\n}}\n"
+    )
+    return read(text, platform=platform)
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize("after", SPACES)
+@pytest.mark.parametrize("before", SPACES)
+@pytest.mark.parametrize("platform", ["cuda", "rocm", "tpu", "cpu"])
+def test_a_copy_between_memories_is_a_transfer_or_a_kernel(
+    platform: str, before: str, after: str, is_async: bool
+) -> None:
+    """Only memory of the host makes a host transfer; a TPU's own memories make `transfers`."""
+    found = copying(platform, before, after, is_async=is_async)
+    direction = ""
+    if platform != "cpu" and "host" in (before, after):
+        direction = "to host" if after == "host" else "to device"
+        direction = "within host" if before == after else direction
+    assert [each.direction for each in found.host_transfers] == [direction] * bool(direction)
+    own = platform == "tpu" and is_async and not direction
+    assert (found.transfers, found.kernel_count) == (int(own), int(not own and not direction))
+
+
+def test_infeed_and_outfeed_are_transfers_of_their_kind() -> None:
+    text = """\
+HloModule m, is_scheduled=true
+
+ENTRY %main (p: f32[16]) -> f32[8,4] {
+  %p = f32[16]{0} parameter(0)
+  %token = token[] after-all()
+  %infeed = (f32[8,4]{1,0}, token[]) infeed(%token)
+  %fed = f32[8,4]{1,0} get-tuple-element(%infeed), index=0
+  %outfeed = token[] outfeed(%p, %token), outfeed_shape=f32[16]{0}
+  ROOT %copy = f32[8,4]{1,0} copy(%fed)
+}
+"""
+    found = read(text, platform="cuda")
+    assert [(each.direction, each.what, each.bytes) for each in found.host_transfers] == [
+        ("to device", "infeed", 128),
+        ("to host", "outfeed", 64),
+    ]

@@ -30,6 +30,7 @@ def update(w, m, g):
         m: f32<host>[N, N]
         g: f32[N, N]
         where N=512
+    Expect: host-transfers == 2, host-moved < 2 MiB
     """
     m = 0.9 * jax.device_put(m, jax.memory.Space.Device) + g
     jax.debug.callback(print, m[0, 0])
@@ -70,12 +71,12 @@ async def test_a_line_has_link_and_time_of_each_direction(update: Kernels) -> No
     assert memory == "host memory: 1 MiB arguments, 1 MiB outputs"
 
 
-async def test_the_table_lists_all_with_the_lines_they_are_for(update: Kernels) -> None:
+async def test_the_table_lists_all_with_their_lines(update: Kernels) -> None:
     shown = table(update)
     assert "| host transfer | bytes | ≥ time |  | lines |" in shown
     (row,) = (line for line in shown.split("\n") if "to device copy" in line)
     assert "| 1 MiB | 16\\.6 µs |" in row
-    assert row.endswith("| for 13, 15 |")
+    assert row.endswith("| 14 |")
     assert "layout change" not in shown
 
 
@@ -92,6 +93,15 @@ async def test_json_has_every_transfer_and_the_memory_of_the_host(update: Kernel
     assert record["host_bytes"] == 2 * MIB + 4
     assert record["host_link"] == {"name": "PCIe 5 ×16", "bandwidth": 63e9}
     assert record["estimate_is_lower_bound"] is True
+
+
+async def test_a_contract_limits_what_moves(session: Session, path: str) -> None:
+    (broken,) = [each for each in await session.findings(path) if each.code == "JX501"]
+    assert broken.message == "expected host-moved < 2 MiB on h100, got 2 MiB"
+    assert set(broken.notes) == {
+        "to device f32[512,512] 1 MiB at line 14",
+        "to host f32[512,512] 1 MiB at line 16",
+    }
 
 
 async def test_documents_have_the_transfers(session: Session, path: str) -> None:

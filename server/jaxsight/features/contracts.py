@@ -8,8 +8,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from jaxsight.examples import ExampleSet
-from jaxsight.examples.notation.contracts import COLLECTIVES, METRICS, Condition, Expect
-from jaxsight.features.kernels import collectives
+from jaxsight.examples.notation.contracts import (
+    COLLECTIVES,
+    HOST_MOVED,
+    HOST_TRANSFERS,
+    METRICS,
+    Condition,
+    Expect,
+)
+from jaxsight.features.kernels import collectives, host_transfers
 from jaxsight.features.kernels.summary import devices
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
@@ -39,7 +46,7 @@ _COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
 }
 
 _MOST_NOTES = 4
-"""Maximum number of collectives that a finding lists."""
+"""Maximum number of collectives or transfers that a finding lists."""
 
 
 def checks(engine: Engine, document: Document) -> list[asyncio.Task[list[Finding]]]:
@@ -190,6 +197,13 @@ def _figure(kernels: Kernels, metric: str) -> _Figure:
             if not graph.moved_known:
                 return unknown
             most, least = graph.moved_bytes, graph.moved_at_least
+        case "host-transfers":
+            most = least = len(graph.offloads)
+        case "host-moved":
+            if not graph.host_bytes_known:
+                return unknown
+            most = graph.host_bytes(graph.offloads)
+            least = graph.host_bytes_at_least(graph.offloads)
         case _:
             most = least = len(_collectives(kernels, metric))
     return _Figure(most, least)
@@ -227,13 +241,15 @@ def _worded(metric: str, value: int) -> str:
 
 
 def _notes(metric: str, kernels: Kernels) -> Iterator[str]:
-    """Yield what explains a figure: the largest collectives that it counts."""
+    """Yield what explains a figure: the largest collectives or transfers that it counts."""
     if metric == "moved" or metric == "collectives" or metric in COLLECTIVES:
         largest = sorted(_collectives(kernels, metric), key=_moved, reverse=True)
         for kernel in largest[:_MOST_NOTES]:
             yield _described(kernels, kernel)
         if len(largest) > _MOST_NOTES:
             yield f"and {len(largest) - _MOST_NOTES} more"
+    if metric in (HOST_TRANSFERS, HOST_MOVED):
+        yield from host_transfers.largest(kernels, _MOST_NOTES)
 
 
 def _described(kernels: Kernels, kernel: Kernel) -> str:

@@ -25,6 +25,7 @@ from jaxsight.targets.target import Target, parse, recognized
 from jaxsight.text import units
 from jaxsight.wire import named_shardings
 from jaxsight.wire.donation import Donation, donations
+from jaxsight.wire.host_transfers import HostTransfer
 from jaxsight.wire.kernel_graph import Graph, Kernel
 from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.compiling import Compile, Compiled, Memory, NotCompiled
@@ -128,7 +129,20 @@ class Kernels:
         """
         return self.graph.moved_bytes
 
-    def lines(self, kernel: Kernel) -> list[str]:
+    @property
+    def host_transfers(self) -> tuple[HostTransfer, ...]:
+        """The transfers between the host and the device, with those of callbacks."""
+        return self.graph.host_transfers
+
+    @property
+    def host_bytes(self) -> int:
+        """Bytes of these transfers in one run, without those of callbacks.
+
+        A loop of unknown length counts once.
+        """
+        return self.graph.host_bytes(self.graph.offloads)
+
+    def lines(self, kernel: Kernel | HostTransfer) -> list[str]:
         """Return the lines (`model.py:12`) that a kernel computes, or else those that it feeds."""
         paths = kernel.equations or kernel.feeds
         return list(dict.fromkeys(filter(None, map(self._source, paths))))
@@ -149,7 +163,15 @@ class Kernels:
         for row in rows:
             cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
             lines.append("  ".join(cells).rstrip())
+        lines += self._transfers()
         return "\n".join([*lines, *map(str, self.donations), *self.notes])
+
+    def _transfers(self) -> Iterator[str]:
+        """Yield `to host f32[512,512], 1,048,576 B, 8 times  model.py:12` for each transfer."""
+        for transfer in self.host_transfers:
+            times = f", {transfer.runs} times" if transfer.runs > 1 else ""
+            what = f"{transfer.direction} {transfer.type}, {transfer.bytes:,} B{times}"
+            yield f"{what}  {', '.join(self.lines(transfer)[:4])}".rstrip()
 
     def _repr_html_(self) -> str:
         head = "".join(
@@ -198,6 +220,12 @@ class Kernels:
             if not self.graph.moved_known:
                 moved = f"≥ {self.graph.moved_at_least:,} B"
             parts.append(f"{communicating} {plural} of {moved}")
+        if offloads := len(self.graph.offloads):
+            plural = "transfer" if offloads == 1 else "transfers"
+            moved = f"{self.host_bytes:,} B"
+            if not self.graph.host_bytes_known:
+                moved = f"≥ {self.graph.host_bytes_at_least(self.graph.offloads):,} B"
+            parts.append(f"{offloads} host {plural} of {moved}")
         return f"{self.function} on {on} ({self.how}): {', '.join(parts)}"
 
     def _rows(self) -> Iterator[tuple[object, ...]]:
@@ -258,6 +286,7 @@ def expect(
     folded: int | str | None = None,
     collectives: int | None = None,
     moved: int | str | None = None,
+    host_moved: int | str | None = None,
 ) -> Callable[..., Kernels]:
     """Return a function that compiles `fn` and checks limits, for tests.
 
@@ -272,6 +301,8 @@ def expect(
         folded: limit of folded constants, in bytes or as `"4 MiB"`.
         collectives: limit of the number of collectives.
         moved: limit of the bytes that collectives move on one device, in bytes or as `"64 MiB"`.
+        host_moved: limit of the bytes that are moved between host and device, without those of
+            callbacks, in bytes or as `"64 MiB"`.
 
     Returns:
         A function that takes the arguments of `fn` and returns its `Kernels`.
@@ -287,6 +318,7 @@ def expect(
         "folded": _bytes(folded),
         "collectives": collectives,
         "moved": _bytes(moved),
+        "host_moved": _bytes(host_moved),
     }
     make = _expected(fn, target)
 
@@ -307,6 +339,10 @@ def _check(kernels: Kernels, limits: Mapping[str, int]) -> None:
         raise CannotCompile(
             f"{kernels.function} cannot be checked: a loop of unknown length communicates"
         )
+    if "host_moved" in limits and not kernels.graph.host_bytes_known:
+        raise CannotCompile(
+            f"{kernels.function} cannot be checked: a loop of unknown length has host transfers"
+        )
     several = kernels.devices > 1
     wrong = [
         f"{name} is {figure:,}{' per device' if several and name in _AMOUNTS else ''}, "
@@ -318,7 +354,7 @@ def _check(kernels: Kernels, limits: Mapping[str, int]) -> None:
         raise ContractBroken("; ".join(wrong) + f"\n\n{kernels}")
 
 
-_AMOUNTS = ("temp", "folded", "moved")
+_AMOUNTS = ("temp", "folded", "moved", "host_moved")
 
 _FIGURES: dict[str, Callable[[Kernels], int]] = {
     "kernels": lambda kernels: kernels.kernel_count,
@@ -327,6 +363,7 @@ _FIGURES: dict[str, Callable[[Kernels], int]] = {
     "folded": lambda kernels: kernels.folded_bytes,
     "collectives": lambda kernels: len(kernels.graph.collectives),
     "moved": lambda kernels: kernels.moved_bytes,
+    "host_moved": lambda kernels: kernels.host_bytes,
 }
 
 

@@ -34,6 +34,9 @@ COLLECTIVES = {
 }
 """The metrics that count collectives of one kind, with the name of the kind in HLO."""
 
+HOST_TRANSFERS, HOST_MOVED = "host-transfers", "host-moved"
+"""The metrics of transfers between host and device, without those of callbacks."""
+
 METRICS = {
     "kernels": "count",
     "launches": "count",
@@ -41,6 +44,8 @@ METRICS = {
     "folded": "bytes",
     "collectives": "count",
     "moved": "bytes",
+    HOST_TRANSFERS: "count",
+    HOST_MOVED: "bytes",
     **dict.fromkeys(COLLECTIVES, "count"),
 }
 """The metrics of contracts, with their units."""
@@ -59,7 +64,7 @@ UNITS = {
     "GB": 10**9,
     "TB": 10**12,
 }
-_BEGUN = {name.partition("-")[0] for name in COLLECTIVES}
+_BEGUN = {name.partition("-")[0] for name in METRICS if "-" in name}
 _PLAIN = re.compile(r"[0-9][0-9_]*(\.[0-9_]+)?")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jaxsight.features.kernels import collectives, modules
+from jaxsight.features.kernels import collectives, host_transfers, modules
 from jaxsight.features.kernels.launches import launch_figure
 from jaxsight.features.kernels.summary import distribution_lines, how, temporary_memory
 from jaxsight.features.kernels.uncompiled import explanation
@@ -51,7 +51,8 @@ def target_rows(view: View, results: Sequence[Result]) -> str:
     parts = ["\n".join(rows)] if len(rows) > 2 else []
     parts += filter(None, [_by_module(view, results)])
     distributed = [text for result in results if (text := _distributed(view, result))]
-    return "\n\n".join([*parts, *distributed, *troubles])
+    transfers = [text for result in results if (text := _transfers(view, result))]
+    return "\n\n".join([*parts, *distributed, *transfers, *troubles])
 
 
 def _by_module(view: View, results: Sequence[Result]) -> str:
@@ -74,6 +75,16 @@ def _distributed(view: View, result: Result) -> str:
     title = f"**{escaped(_name(kernels.compiled, result))}**"
     listed = "\n".join([title, "", *(f"* {fact}" for fact in facts)])
     return "\n\n".join([listed, *_collectives(kernels)])
+
+
+def _transfers(view: View, result: Result) -> str:
+    """Return a list of what moves between host and device; empty if nothing does."""
+    kernels = Kernels.of(view, result)
+    facts = list(host_transfers.lines(kernels)) if kernels is not None else []
+    if kernels is None or not facts:
+        return ""
+    title = f"**{escaped(_name(kernels.compiled, result))}**: between host and device"
+    return "\n".join([title, "", *(f"* {prose(fact)}" for fact in facts)])
 
 
 def _collectives(kernels: Kernels) -> Iterator[str]:

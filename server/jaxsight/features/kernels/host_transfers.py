@@ -98,12 +98,57 @@ def rows(kernels: Kernels) -> list[Sequence[str]]:
     ]
 
 
+def largest(kernels: Kernels, most: int) -> Iterator[str]:
+    """Yield `to host f32[512,512] 1 MiB, 8 times at line 12` for the largest transfers."""
+    graph = kernels.graph
+    by_size = sorted(graph.offloads, key=lambda each: each.runs * each.bytes, reverse=True)
+    for transfer in by_size[:most]:
+        at = _lines(kernels, transfer)
+        yield f"{text(transfer)}{f' at line {at[0]}' if at else ''}"
+    if len(by_size) > most:
+        yield f"and {len(by_size) - most} more"
+
+
 def where(kernels: Kernels, transfer: HostTransfer) -> str:
     """Return the lines of a transfer (`9, 10`), or those of the nearest kernels (`for 12`)."""
-    if own := kernels.lines_of(transfer.equations):
-        return ", ".join(map(str, own))
-    near = kernels.lines_of(transfer.feeds)
-    return f"for {', '.join(map(str, near))}" if near else ""
+    listed = ", ".join(map(str, _lines(kernels, transfer)))
+    return f"for {listed}" if listed and not _own(kernels, transfer) else listed
+
+
+def paths(kernels: Kernels, transfer: HostTransfer) -> tuple[str, ...]:
+    """Return the equations of a transfer, or else those of the nearest kernels."""
+    return _own(kernels, transfer) or transfer.feeds
+
+
+def _lines(kernels: Kernels, transfer: HostTransfer) -> list[int]:
+    return kernels.lines_of(paths(kernels, transfer))
+
+
+def _own(kernels: Kernels, transfer: HostTransfer) -> tuple[str, ...]:
+    """Return the equations of a transfer.
+
+    XLA drops those of `device_put`: a transfer without one belongs to the only `device_put` in the
+    program with its type and direction, if no other transfer has both.
+    """
+    if transfer.equations:
+        return transfer.equations
+    kind = (transfer.direction, transfer.type)
+    alike = [
+        each
+        for each in kernels.graph.offloads
+        if not each.equations and (each.direction, each.type) == kind
+    ]
+    on_host = transfer.direction == TO_HOST
+    written = [
+        path
+        for path, equation in kernels.equations.items()
+        if equation.primitive == "device_put"
+        and any(
+            ("<host>" in output) == on_host and output.replace("<host>", "") == transfer.type
+            for output in equation.outputs
+        )
+    ]
+    return tuple(written) if len(alike) == len(written) == 1 else ()
 
 
 def _times(graph: Graph, transfer: HostTransfer) -> str:
@@ -171,5 +216,5 @@ def _record(kernels: Kernels, transfer: HostTransfer) -> dict[str, object]:
         "least_seconds": host_links.least_seconds(transfer, kernels.target),
         "kernel": transfer.kernel,
         "equations": list(transfer.equations),
-        "lines": kernels.lines_of(transfer.equations) or kernels.lines_of(transfer.feeds),
+        "lines": _lines(kernels, transfer),
     }

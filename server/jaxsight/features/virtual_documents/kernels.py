@@ -70,7 +70,7 @@ def _listed(kernels: Kernels, title: str) -> Shown:
     if kernels.graph.host_transfers:
         lines += ["", "# transfers between host and device"]
     for transfer in kernels.graph.host_transfers:
-        paths = transfer.equations or transfer.feeds
+        paths = host_transfers.paths(kernels, transfer)
         links += [Linked(len(lines), path, kernels.place(path)) for path in paths]
         lines.append("  " * len(transfer.loops) + host_transfers.sentence(kernels, transfer))
     text = "\n".join(lines) + "\n"

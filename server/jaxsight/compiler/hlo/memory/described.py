@@ -15,8 +15,8 @@ from jaxsight.wire.host_transfers import TO_DEVICE, TO_HOST, HostTransfer
 from jaxsight.wire.kernel_graph import CALLBACK, Kernel, Value
 
 _NAMES = {"infeed": "infeed", "outfeed": "outfeed", "send": "send", "recv": "receive"}
-_FARTHEST = 50
-"""Number of instructions that the equations of a transfer are searched for in each direction."""
+_FARTHEST = 200
+"""Number of instructions in which the equations of a transfer are searched in each direction."""
 
 
 def host_transfers(walked: Walk, kernels: Sequence[Kernel]) -> tuple[HostTransfer, ...]:
@@ -28,8 +28,13 @@ def host_transfers(walked: Walk, kernels: Sequence[Kernel]) -> tuple[HostTransfe
         for unit, kernel in zip(walked.units, kernels, strict=True)
     }
     found: list[tuple[int, HostTransfer]] = []
+    known: dict[str, _Neighbours] = {}
     for moving in walked.moving:
-        found += [(moving.before, transfer) for transfer in _moved(walked, moving, paths)]
+        computation = moving.unit.computation
+        near = known.get(computation.name)
+        if near is None:
+            near = known[computation.name] = _Neighbours(computation, paths)
+        found += [(moving.before, transfer) for transfer in _moved(walked, moving, near)]
     for index, (unit, kernel) in enumerate(zip(walked.units, kernels, strict=True)):
         if kernel.kind == CALLBACK:
             found += [(index, transfer) for transfer in _called_back(walked, index, unit, kernel)]
@@ -40,13 +45,62 @@ _Paths = Mapping[tuple[str, str], tuple[str, ...]]
 """The equations of kernels, by the names of their computation and instruction."""
 
 
-def _moved(walked: Walk, moving: Moving, paths: _Paths) -> Iterator[HostTransfer]:
+class _Neighbours:
+    """The readers of each value of a computation, and the equations of its kernels."""
+
+    def __init__(self, computation: Computation, paths: _Paths) -> None:
+        self._computation = computation
+        self._paths = paths
+        self._users: dict[str, list[Instruction]] = {}
+        for instruction in computation.instructions:
+            for name in dict.fromkeys(instruction.operands):
+                self._users.setdefault(name, []).append(instruction)
+
+    def users(self, instruction: Instruction) -> list[Instruction]:
+        """Return the instructions that read a result."""
+        return self._users.get(instruction.name, [])
+
+    def producers(self, instruction: Instruction) -> list[Instruction]:
+        """Return the instructions of the operands."""
+        found = map(self._computation.by_name.get, instruction.operands)
+        return [each for each in found if each is not None]
+
+    def nearest(self, start: Instruction, direction: str) -> tuple[str, ...]:
+        """Return the equations of the nearest kernels that read the result, or wrote the operand.
+
+        Of a transfer to the host those that wrote it are tried first.
+        """
+        steps = (self.users, self.producers)
+        for step in reversed(steps) if direction == TO_HOST else steps:
+            waiting, visited = [start], {start.name}
+            while waiting and len(visited) < _FARTHEST:
+                near = [
+                    each
+                    for instruction in waiting
+                    for each in step(instruction)
+                    if each.name not in visited
+                ]
+                found = {path for each in near for path in self._equations(each)}
+                if found:
+                    return tuple(sorted(found, key=equation_order))
+                visited.update(each.name for each in near)
+                waiting = near
+        return ()
+
+    def _equations(self, instruction: Instruction) -> tuple[str, ...]:
+        if instruction.opcode in FREE:
+            return ()
+        key = self._computation.name, instruction.name
+        return self._paths.get(key) or instruction.equations
+
+
+def _moved(walked: Walk, moving: Moving, near: _Neighbours) -> Iterator[HostTransfer]:
     unit = moving.unit
     start, computation = unit.instruction, unit.computation
-    equations = _own(start, computation, walked.module)
+    equations = _own(start, near, walked.module)
     overlaps = is_async(start, computation, walked.module)
     for move in moving.moves:
-        feeds = () if equations else _near(start, computation, move.direction, paths)
+        feeds = () if equations else near.nearest(start, move.direction)
         yield HostTransfer(
             start.name,
             move.direction,
@@ -101,9 +155,9 @@ def _context(walked: Walk, unit: Unit) -> tuple[tuple[int, ...], int, int, int, 
     return unit.loops, unit.branch, runs, unit.at_least, unit.instruction.line
 
 
-def _own(start: Instruction, computation: Computation, module: Module) -> tuple[str, ...]:
+def _own(start: Instruction, near: _Neighbours, module: Module) -> tuple[str, ...]:
     """Return the equations of a transfer: those of its start, its end, or the moves within."""
-    ends = [each for each in _users(start, computation) if each.opcode.endswith("-done")]
+    ends = [each for each in near.users(start) if each.opcode.endswith("-done")]
     inner = [
         instruction
         for name in start.called.get("calls", ())
@@ -115,39 +169,3 @@ def _own(start: Instruction, computation: Computation, module: Module) -> tuple[
         if paths := {path for each in source for path in each.equations}:
             return tuple(sorted(paths, key=equation_order))
     return ()
-
-
-def _near(
-    start: Instruction, computation: Computation, direction: str, paths: _Paths
-) -> tuple[str, ...]:
-    """Return the equations of the nearest kernels that read the result, or wrote the operand.
-
-    Of a transfer to the host those that wrote it are tried first.
-    """
-
-    def producers(instruction: Instruction) -> list[Instruction]:
-        found = map(computation.by_name.get, instruction.operands)
-        return [each for each in found if each is not None]
-
-    def users(instruction: Instruction) -> list[Instruction]:
-        return _users(instruction, computation)
-
-    for step in (producers, users) if direction == TO_HOST else (users, producers):
-        waiting, steps = [start], 0
-        while waiting and steps < _FARTHEST:
-            steps += 1
-            near = [each for instruction in waiting for each in step(instruction)]
-            found = {
-                path
-                for each in near
-                if each.opcode not in FREE
-                for path in paths.get((computation.name, each.name)) or each.equations
-            }
-            if found:
-                return tuple(sorted(found, key=equation_order))
-            waiting = near[:_FARTHEST]
-    return ()
-
-
-def _users(instruction: Instruction, computation: Computation) -> list[Instruction]:
-    return [each for each in computation.instructions if instruction.name in each.operands]
