@@ -46,7 +46,15 @@ async def traced_function(engine: Engine, path: str, function: str) -> View:
     Raises:
         LookupError: no such function, or it cannot be traced; the message says why.
     """
-    view = await view_of(engine, path, function)
+    return _traced(await view_of(engine, path, function), function)
+
+
+def _traced(view: View, function: str) -> View:
+    """Return the view.
+
+    Raises:
+        LookupError: it is no trace; the message says why.
+    """
     if not isinstance(view.answer.reply, Traced):
         words = failures.summary(view.answer.reply, view)
         raise LookupError(f"{function} cannot be traced: {words}")  # noqa: TRY004
@@ -76,6 +84,8 @@ async def compiled_function(
     for _ in range(2):  # a tracer may have ended meanwhile
         view = await traced_function(engine, path, function)
         chosen = named_target(target) if target else None
+        if chosen is not None:
+            view = _traced(await engine.traces.for_target(view, chosen), function)
         result = await engine.programs.result(
             view, chosen, complete=complete, urgency=Urgency.ASKED
         )

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jaxsight.compiler import folding
+from jaxsight.library import on_target
 from jaxsight.library.collectives import Collective, collectives, specs
 from jaxsight.library.drawing import NoGraphviz, dot, drawn_by_graphviz
 from jaxsight.targets.own import busy
@@ -396,13 +397,11 @@ def _default() -> Target:
 def _kernels(
     fn: Callable[..., object], target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Kernels:
-    import jax
-
     from jaxsight.tracer.compat import jaxprs, lowering
     from jaxsight.tracer.handlers import lower as lowered
     from jaxsight.tracer.programs import compiler_options as options
 
-    traced = (fn if hasattr(fn, "trace") else jax.jit(fn)).trace(*args, **kwargs)
+    traced, asked = on_target.trace(fn, target, args, kwargs)
     name = getattr(fn, "__name__", "function")
     traps = [fold for fold in options.folds(traced) if fold.trap]
     try:
@@ -435,7 +434,7 @@ def _kernels(
         answer.how,
         answer.graph,
         answer.hlo,
-        (*answer.notes, *notes),
+        (*answer.notes, *notes, *asked),
         donations(
             answer.aliases,
             len(answer.graph.parameters),

@@ -59,7 +59,7 @@ class Engine:
         traces = Traces(documents, projects, choices, callers, dry_runs, memory, aside, turns)
         attention = Attention()
         programs = Programs(projects, traces, choices, memory, attention)
-        proposals = Proposals(projects, documents, memory, aside)
+        proposals = Proposals(projects, documents, choices, memory, aside)
         waiting = Waiting(projects.events)
         return Engine(
             projects,

@@ -59,14 +59,15 @@ class Sandbox:
     async def trace(self, question: Question) -> Answer | None:
         """Return the answer to a question; `None` if there is no tracer, or if it died."""
         question = replace(question, key=f"{question.key} to be fixed")
-        cached = self._answers.get(question.key)
+        stored_as = question.key_on_device
+        cached = self._answers.get(stored_as)
         if cached is not None and self.is_current(cached.versions):
             return cached
         reply = await self.ask(question.trace)
         if not isinstance(reply, Traced | Failed):
             return None
         answer = Answer(question, reply, dict(reply.files))
-        self._answers.put(question.key, answer)
+        self._answers.put(stored_as, answer)
         return answer
 
     def is_current(self, versions: Mapping[str, Version]) -> bool:
@@ -136,7 +137,7 @@ class Sandbox:
         await self.aclose()
 
     def _forget(self, answer: Answer) -> None:
-        self._answers.pop(answer.question.key)
+        self._answers.pop(answer.question.key_on_device)
 
     def _started(self) -> Tracers | None:
         if self._ending is not None:

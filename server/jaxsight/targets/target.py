@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from jaxsight.targets.chips import GPUS, TPUS, Gpu, Tpu, chip_of_kind
+from jaxsight.wire.seen_device import SeenDevice
 
 CPU = "cpu"
 PREFERRED = "cuda:h100"
@@ -86,6 +87,14 @@ class Target:
         if not isinstance(self.chip, Gpu):
             return ""
         return f"{self.chip.generation.major}.{self.chip.generation.minor}"
+
+    @property
+    def seen(self) -> SeenDevice | None:
+        """The device that code sees for this target; `None` for a CPU."""
+        if self.platform == CPU:
+            return None
+        kind = self.kind or (self.chip.kind if self.chip is not None else "")
+        return SeenDevice(self.platform, kind, self.capability)
 
     @property
     def title(self) -> str:

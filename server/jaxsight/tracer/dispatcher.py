@@ -43,6 +43,7 @@ from jaxsight.tracer.job import Job, Module
 from jaxsight.tracer.kept_traces import Traces
 from jaxsight.tracer.observation import scopes
 from jaxsight.tracer.observation.observation_table import Observed
+from jaxsight.tracer.platforms.compat import seen
 from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.messages.replies import (
     Cancelled,
@@ -155,7 +156,8 @@ class Tracer:
         namespace = namespace_ref() if namespace_ref is not None else None
         self._library_changes.enter(namespace)
         try:
-            return self._apart(self._answer, handler, request, namespace)
+            with seen.hidden():
+                return self._apart(self._answer, handler, request, namespace)
         finally:
             self._library_changes.leave(namespace)
 
@@ -191,9 +193,12 @@ class Tracer:
         while True:
             try:
                 answer = self._executed_or_failed(handler, request, slice)
-                break
             except MoreDevices as need:
                 self._namespaces.demand(slice, need)
+                continue
+            if not self._namespaces.platform.was_refused:
+                break
+            self._namespaces.platform.insist(slice.file)
         return self._unless_whole(request.id, answer) if answer is not None else None
 
     def _unless_whole(self, id: int, answer: FromTracer) -> FromTracer:
@@ -239,8 +244,10 @@ class Tracer:
                     # First, as user code may have changed `builtins`.
                     self._baseline.restore_python()
                     self._connection.finish()
-                    if completed is not None and self._sent(
-                        self._unless_whole(request.id, completed)
+                    if (
+                        completed is not None
+                        and not self._namespaces.platform.was_refused
+                        and self._sent(self._unless_whole(request.id, completed))
                     ):
                         completed = None
                     self._restore(slice, namespace)
@@ -337,7 +344,12 @@ class Tracer:
                     warnings=tuple(dict.fromkeys((*namespace.warnings, *reply.warnings))),
                     executed=namespace.executed,
                     reused=_reused(slice, namespace),
-                    caveats=(*namespace.caveats, *self._unknown_devices(reply.id, namespace)),
+                    caveats=(
+                        *namespace.caveats,
+                        *self._unknown_devices(reply.id, namespace),
+                        *self._platform_caveats(namespace),
+                    ),
+                    asks_platform=self._asks_platform(namespace),
                 )
             case DryCalls():
                 return replace(reply, files=self._files(namespace, read), caveats=namespace.caveats)
@@ -363,6 +375,14 @@ class Tracer:
         )
         return (caveat,) if caveat is not None else ()
 
+    def _asks_platform(self, namespace: FileNamespace) -> bool:
+        return self._namespaces.platform.concerns(namespace.depends_on(self._imports))
+
+    def _platform_caveats(self, namespace: FileNamespace) -> tuple[Caveat, ...]:
+        """Return the caveats of code that asks for what is not known of the target."""
+        importer_of = functools.partial(namespace.importer_of, imports=self._imports)
+        return tuple(self._namespaces.platform.caveats(namespace.chunks, importer_of))
+
     def _files(self, namespace: FileNamespace, read: Reads) -> tuple[tuple[str, Version], ...]:
         """Return the files that an answer was made of: those imported, and those read."""
         earlier_reads = self._reads.get(namespace, Reads())
@@ -383,6 +403,9 @@ class Tracer:
             return Failed(request.id, problem)
         if namespace.guesses_devices and (note := unknown_devices.note(slice.chunks)):
             problem = replace(problem, notes=(*problem.notes, note))
+        asks_platform = self._asks_platform(namespace)
+        if asks_platform and (note := self._namespaces.platform.note()):
+            problem = replace(problem, notes=(*problem.notes, note))
         if observed is None:
             observed = namespace.recorder.collect(namespace.chunks, [])
         return Failed(
@@ -393,7 +416,12 @@ class Tracer:
             files=self._files(namespace, read),
             executed=namespace.executed,
             reused=_reused(slice, namespace),
-            caveats=tuple(c for c in namespace.caveats if c.reason != problem.message),
+            caveats=tuple(
+                caveat
+                for caveat in (*namespace.caveats, *self._platform_caveats(namespace))
+                if caveat.reason != problem.message
+            ),
+            asks_platform=asks_platform,
         )
 
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from jaxsight.tracer.importing.after_import import AfterImport
 from jaxsight.tracer.importing.import_folders import import_folders
 from jaxsight.wire import frames as wire
 from jaxsight.wire.chunks import Chunk
@@ -62,6 +63,7 @@ def _request(incoming: int) -> Import | None:
 def _reply(request: Import) -> Imported | Failed:
     """Return the answer; the import is repeated with as many devices as the file needs."""
     before = set(sys.modules)
+    _show_device(request)
     while True:
         answered = _answered(request)
         if not isinstance(answered, int):
@@ -74,6 +76,20 @@ def _reply(request: Import) -> Imported | Failed:
             file = getattr(sys.modules[name], "__file__", None) or ""
             if name == request.module or lies_in(file, request.root):
                 del sys.modules[name]
+
+
+def _show_device(request: Import) -> None:
+    """Let the file see the device of the target as soon as it has imported JAX."""
+    device = next((function.device for function in request.functions), None)
+
+    def show() -> None:
+        from jaxsight.tracer.platforms.compat import seen
+
+        seen.watch(lambda frame, unknown: None)
+        seen.see(device)
+
+    if device is not None:
+        AfterImport("jax", show)
 
 
 def _answered(request: Import) -> Imported | Failed | int:

@@ -162,6 +162,8 @@ class Caveat:
 
     chunk: str
     reason: str
+    line: int = 1
+    """The line in the chunk that it is about."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from jaxsight.wire import frames as wire
 from jaxsight.wire.messages.inputs import Argument, ArraySpec
 from jaxsight.wire.messages.replies import Cancelled, Failed, Hello, Shown, Spoiled, Stage, Traced
 from jaxsight.wire.messages.requests import Overlay, Trace
+from jaxsight.wire.seen_device import SeenDevice
 
 BOOT = Path(tracer.__file__).with_name("boot.py")
 
@@ -118,6 +119,7 @@ class Driver:
         module: str = "",
         whole: bool = False,
         devices: int = 0,
+        device: SeenDevice | None = None,
         **shapes: tuple[int, ...],
     ) -> Trace:
         """A request to trace `function` of a file with this text; without shapes, `x` is
@@ -140,6 +142,7 @@ class Driver:
             future_flags=parsed.future_flags,
             whole=whole,
             devices=devices,
+            device=device,
         )
 
     def ask(self, text: str, function: str = "f", **how: object) -> Answer:

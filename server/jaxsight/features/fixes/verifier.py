@@ -37,6 +37,7 @@ from jaxsight.source.text import Edit
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Compiled, Folding, Incomplete
 from jaxsight.wire.messages.replies import Compared, Miscompiled, Outlined, Traced
+from jaxsight.wire.messages.requests import Trace
 from jaxsight.workers.compilation.queue import Urgency
 from jaxsight.workers.results import Died
 
@@ -152,8 +153,8 @@ class FixVerifier:
 
         def context(name: str, set_name: str) -> tuple[Question | None, Question | None]:
             return (
-                _question(sandbox, before, name, set_name, own.trace.devices),
-                _question(sandbox, after, name, set_name, own.trace.devices),
+                _question(sandbox, before, name, set_name, own.trace),
+                _question(sandbox, after, name, set_name, own.trace),
             )
 
         for subject in await self.aside.judge(view.module, subjects):
@@ -174,7 +175,7 @@ class FixVerifier:
     async def _unharmed(
         self, sandbox: Sandbox, first: Question, second: Question, *, same: bool
     ) -> _Verdict:
-        key = first.key, second.key
+        key = first.key_on_device, second.key_on_device
         known = self._unharmed_by.get(key)
         if known is not None and sandbox.is_current(known[1]):
             return known[0]
@@ -436,16 +437,17 @@ def _asked(sandbox: Sandbox, view: View, edits: Sequence[Edit]) -> Question | No
         return None
     scratch = Document(before.path, view.module.edited(text))
     scratch.looked_into = before.trace.whole
-    context = _question(
-        sandbox, scratch, before.subject.name, before.set.name, before.trace.devices
-    )
+    context = _question(sandbox, scratch, before.subject.name, before.set.name, before.trace)
     return context if context is not None and context.key != before.key else None
 
 
 def _question(
-    sandbox: Sandbox, document: Document, function: str, set_name: str, devices: int
+    sandbox: Sandbox, document: Document, function: str, set_name: str, like: Trace
 ) -> Question | None:
-    """Return the question about a function of a text; with its first set if none has the name."""
+    """Return the question about a function of a text; with its first set if none has the name.
+
+    It is asked for the devices of another request.
+    """
     project = sandbox.project
     subjects = document.subjects(project.outside)
     subject = next((candidate for candidate in subjects if candidate.name == function), None)
@@ -460,7 +462,8 @@ def _question(
         root=project.root,
         environment=project.environment,
         patience=project.settings.timeouts.statement,
-        devices=devices,
+        devices=like.devices,
+        device=like.device,
     )
     return context if isinstance(context, Question) else None
 

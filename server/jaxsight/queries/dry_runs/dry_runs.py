@@ -222,6 +222,7 @@ class DryRuns:
             root=project.root,
             environment=project.environment,
             patience=project.settings.timeouts.statement,
+            device=self._choices.targets(path)[0].seen,
             module=module,
         )
         run, key = await self._aside.judge(module, asking)

@@ -24,10 +24,11 @@ from jaxsight.queries.traces.traces import Traces
 from jaxsight.rules.jx102_folded_while_compiling import rule as folded_while_compiling
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Compiled, Folding
-from jaxsight.wire.messages.replies import Outlined, Traced
+from jaxsight.wire.messages.replies import Failed, Outlined, Traced
 from jaxsight.workers.compilation import environments
 from jaxsight.workers.compilation.compilers import Compilers, Trouble
 from jaxsight.workers.compilation.queue import Urgency
+from jaxsight.workers.results import Died
 
 LONG_COMPILE = 1.0
 """Seconds of compiling after which that is shown."""
@@ -150,7 +151,10 @@ class Programs:
         target = target if target is not None else next(iter(targets), None)
         if target is None:
             return None
+        view = await self._traces.for_target(view, target)
         answer = view.answer
+        if not isinstance(answer.reply, Traced):
+            return Result(target, None, Trouble("lower", _untraced(answer.reply, target)))
         if urgency is None:
             urgency = self._attention.urgency(question.path, view.subject_range)
         compiled = functools.partial(
@@ -364,3 +368,10 @@ class Programs:
         self._stop_measuring()
         if self._compiling is not None:
             await self._compiling.aclose()
+
+
+def _untraced(reply: Failed | Died, target: Target) -> str:
+    """Return why there is no trace for another target than the one that is shown."""
+    if isinstance(reply, Died):
+        return reply.message
+    return f"tracing for {target.short} fails: {reply.failure.message}"

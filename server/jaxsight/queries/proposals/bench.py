@@ -42,7 +42,7 @@ class ProjectBench:
     project: Project
     has_died: bool = False
     traced: Recent[str, Answer] = field(default_factory=lambda: Recent(_KEPT))
-    """Traces by the key of their question."""
+    """Traces by the key of their question, with its device."""
 
     async def trace(self, question: Question) -> Answer | None:
         reply = await self.project.ask(question.trace, priority=Priority.BACKGROUND)
@@ -51,7 +51,7 @@ class ProjectBench:
             return None
         answer = Answer(question, reply, dict(reply.files))
         if isinstance(reply, Traced):
-            self.traced.put(question.key, answer)
+            self.traced.put(question.key_on_device, answer)
         return answer
 
     async def outline(self, answer: Answer) -> Outlined | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
+from jaxsight.queries.choices import Choices
 from jaxsight.queries.documents import Document
 from jaxsight.queries.dry_runs.partial_calls import PartialCall
 from jaxsight.queries.long_work import Aside
@@ -42,10 +43,12 @@ class Proposals:
         self,
         projects: Projects,
         documents: OpenDocuments,
+        choices: Choices,
         memory: Memory,
         aside: Aside,
     ) -> None:
         self._aside = aside
+        self._choices = choices
         self._projects = projects
         self._documents = documents
         self._memory = memory
@@ -143,7 +146,10 @@ class Proposals:
             trying = await asyncio.to_thread(import_module, _TRYING)
             project = self._projects.of(document.path)
             bench = self._bench(project)
-            attempt = functools.partial(trying.outcome_of, document, chunk, function)
+            target = self._choices.targets(document.path)[0]
+            attempt = functools.partial(
+                trying.outcome_of, document, chunk, function, device=target.seen
+            )
             if partial is None and (bench.has_died or self._has_written(document)):
                 sandbox = await self._sandbox(project)
                 try:
@@ -158,7 +164,7 @@ class Proposals:
 
     def traced(self, project: Project, question: Question) -> Answer | None:
         """Return the project's trace that answers a question, if a proposal was tried with it."""
-        return self._bench(project).traced.get(question.key)
+        return self._bench(project).traced.get(question.key_on_device)
 
     def _bench(self, project: Project) -> ProjectBench:
         bench = self._benches.get(project.root)

@@ -31,6 +31,7 @@ from jaxsight.source.module import ModuleChunk
 from jaxsight.source.statements import tree_of
 from jaxsight.wire.messages.replies import Failed, Traced
 from jaxsight.wire.observations import Failure
+from jaxsight.wire.seen_device import SeenDevice
 from jaxsight.wire.spans import Span
 
 LABEL = "assumed inputs"
@@ -107,6 +108,7 @@ async def outcome_of(
     bench: Bench,
     most: int = MOST_TRIED,
     partial: PartialCall | None = None,
+    device: SeenDevice | None = None,
 ) -> Outcome | None:
     """Return the proposals of a function that were traced; `None` if it cannot be read.
 
@@ -117,13 +119,14 @@ async def outcome_of(
         bench: where they are traced.
         most: how many are tried.
         partial: a call of the function whose unknown arguments are proposed.
+        device: the device that code sees.
     """
     library = Library(document.path, bench.project.environment)
     known = {name: _as_example(text) for name, text in partial.known} if partial else {}
     inferred = await asyncio.to_thread(infer, document.module, chunk, function, library, known)
     if inferred is None:
         return None
-    search = _Search(document, chunk, function, bench, inferred, partial)
+    search = _Search(document, chunk, function, bench, inferred, partial, device)
     return await search.run(most)
 
 
@@ -161,8 +164,10 @@ class _Search:
         bench: Bench,
         inferred: Inferred,
         partial: PartialCall | None = None,
+        device: SeenDevice | None = None,
     ) -> None:
         self.document, self.chunk, self.function = document, chunk, function
+        self.device = device
         self.bench = bench
         self.partial = partial
         self.inferred = inferred
@@ -290,6 +295,7 @@ class _Search:
             root=project.root,
             environment=project.environment,
             patience=project.settings.timeouts.statement,
+            device=self.device,
             module=self.document.module,
         )
         question = asking()

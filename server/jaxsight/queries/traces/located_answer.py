@@ -21,7 +21,7 @@ from jaxsight.queries.sizes.naming import SizeNames, blanked
 from jaxsight.queries.traces.query import Question
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.relocate import relocate
-from jaxsight.source.slicing.caveat import Caveat, quoted
+from jaxsight.source.slicing.caveat import Caveat, quoted, quoted_line
 from jaxsight.source.supported_lines import lost_lines, names_bound
 from jaxsight.source.text import Position, Range
 from jaxsight.source.text_shift import TextShift, shift_between
@@ -58,7 +58,23 @@ class Answer:
     def key(self) -> str:
         """Identifies what the answer was made of: the question, and the texts of other files."""
         files = "\0".join(f"{path}\0{text}" for path, text in sorted(self.versions.items()))
-        return f"{self.question.key} {hashlib.blake2b(files.encode(), digest_size=16).hexdigest()}"
+        return f"{self.stored_as} {hashlib.blake2b(files.encode(), digest_size=16).hexdigest()}"
+
+    @property
+    def asks_platform(self) -> bool:
+        """Whether the answer is that for the question's device alone."""
+        return isinstance(self.reply, Traced | Failed) and self.reply.asks_platform
+
+    @property
+    def stored_as(self) -> str:
+        """The key of the question, with its device if the answer depends on it."""
+        return self.question.key_on_device if self.asks_platform else self.question.key
+
+    def answers(self, question: Question) -> bool:
+        """Return whether it is the answer to an equal question, as far as texts do not matter."""
+        if self.asks_platform and self.question.trace.device != question.trace.device:
+            return False
+        return self.question.key == question.key
 
     def agrees_with(self, files: Iterable[tuple[str, Version]]) -> bool:
         """Return whether another reply was made of the same texts, as far as of the same files."""
@@ -109,7 +125,7 @@ class View:
         self.answer = answer
         self.module = module
         self.subject = subject
-        self.stale = now is None or now.key != answer.question.key
+        self.stale = now is None or not answer.answers(now)
         self._observed: dict[Range, Observation] | None = None
         traced = answer.question
         self._texts = answer.texts
@@ -141,7 +157,7 @@ class View:
         self, answer: Answer, module: Module, now: Question | None, failed: View | None
     ) -> bool:
         """Return whether a view of these arguments would be equal to this one."""
-        stale = now is None or now.key != answer.question.key
+        stale = now is None or not answer.answers(now)
         same = self.answer is answer and self.module is module and self.failed is failed
         return same and self.stale == stale
 
@@ -196,19 +212,23 @@ class View:
         Statements that failed for one reason, such as an undefined name, are one caveat.
         """
         reply = self.answer.reply
-        places: dict[str, dict[Range, ModuleChunk]] = {}
+        places: dict[str, dict[Range, str]] = {}
         for caveat in reply.caveats if isinstance(reply, Traced | Failed) else ():
-            range = self.range_of(Span(caveat.chunk, 1, 0, 1, 0))
+            range = self.range_of(Span(caveat.chunk, caveat.line, 0, caveat.line, 0))
             chunk = self.module.chunk_at(range.start) if range is not None else None
             if caveat.reason.startswith(_STOPPED) and chunk is not None:
                 chunk = None if chunk.id in self.answer.question.slice.harmless else chunk
             if range is not None and chunk is not None:
-                places.setdefault(caveat.reason, {})[range] = chunk
+                is_first = caveat.line == 1
+                line = (
+                    quoted(chunk) if is_first else quoted_line(self.module.line(range.start.line))
+                )
+                places.setdefault(caveat.reason, {})[range] = line
         caveats = list(self._skipped)
-        for reason, chunks in places.items():
-            first, *others = sorted(chunks)
+        for reason, lines in places.items():
+            first, *others = sorted(lines)
             more = f" and {count(len(others), 'other statement')}" if others else ""
-            whose = "" if reason.startswith("`") else f"{quoted(chunks[first])}{more} "
+            whose = "" if reason.startswith("`") else f"{lines[first]}{more} "
             caveats.append(Caveat(first, f"{whose}{reason}"))
         return tuple(sorted(dict.fromkeys(caveats), key=lambda caveat: caveat.range))
 

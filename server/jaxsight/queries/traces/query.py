@@ -20,13 +20,14 @@ from jaxsight.source.slicing.caveat import Caveat
 from jaxsight.source.slicing.slices import Slice, slice_for
 from jaxsight.wire.device_mentions import may_depend_on_devices
 from jaxsight.wire.messages.requests import NEW, Trace
+from jaxsight.wire.seen_device import SeenDevice
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """A function, an example set and the text: `trace` is the request, without `id`.
 
-    `key` identifies the question in caches; `module` is its text.
+    `key` identifies the question in caches, on any device; `module` is its text.
     """
 
     path: str
@@ -40,6 +41,11 @@ class Question:
     """Statements that were not run and may change the answer."""
     asked: int = field(default_factory=itertools.count(1).__next__, compare=False)
     """Its number in the order in which questions are asked."""
+
+    @property
+    def key_on_device(self) -> str:
+        """Identifies the question for code that asks for the platform, which sees the target's."""
+        return f"{self.key} {self.trace.device}"
 
     @property
     def unit(self) -> tuple[str, str, str]:
@@ -63,6 +69,7 @@ def ask(
     environment: str,
     patience: float,
     devices: int = 0,
+    device: SeenDevice | None = None,
     module: Module | None = None,
 ) -> Question | Unasked:
     """Return the question for `subject` with the example set `chosen`.
@@ -72,15 +79,11 @@ def ask(
         environment: what else the answer depends on (interpreter, platform), for the key.
         patience: time limit in seconds of a statement that the function does not need by name.
         devices: the number of devices of the target; 0 for as many as the function needs.
+        device: the device of the target; `None` for a CPU.
         module: the subject's text, by default the document's current one.
     """
-    if subject.broken:
-        return Unasked("the function has a syntax error")
-    is_called = subject.function.refused == "nested" and chosen.dry_call is not None
-    if subject.function.refused and not is_called:
-        return Unasked(refusal(subject))
-    if any(problem.severity is Severity.ERROR for problem in subject.examples.problems):
-        return Unasked("the example inputs have errors")
+    if reason := _untraceable(subject, chosen):
+        return Unasked(reason)
     module = document.module if module is None else module
     mesh_names = _mesh_names(module) if chosen.needs_mesh else ()
     names = [subject.function.qualname.partition(".")[0], *chosen.expressions, *mesh_names]
@@ -109,11 +112,24 @@ def ask(
         mesh_source=chosen.mesh_source,
         mesh_names=mesh_names,
         devices=devices,
+        device=device,
         unasked=bool(chosen.assumed)
         or subject.examples.source in ("module", "program", "recorded"),
     )
     key = _key(environment, needed, trace, module)
     return Question(document.path, subject, chosen, module, needed, trace, key, needed.caveats)
+
+
+def _untraceable(subject: Subject, chosen: ExampleSet) -> str:
+    """Return why a function cannot be traced with an example set; empty if it may be."""
+    if subject.broken:
+        return "the function has a syntax error"
+    is_called = subject.function.refused == "nested" and chosen.dry_call is not None
+    if subject.function.refused and not is_called:
+        return refusal(subject)
+    if any(problem.severity is Severity.ERROR for problem in subject.examples.problems):
+        return "the example inputs have errors"
+    return ""
 
 
 def _slice(
@@ -147,7 +163,8 @@ def _key(environment: str, needed: Slice, trace: Trace, module: Module) -> str:
     """Return a digest of everything that the answer depends on.
 
     A program of the file itself may run statements that no slice has. The number of devices is part
-    of it only if the answer may depend on it.
+    of it only if the answer may depend on it; whether it depends on the platform is known with the
+    answer (`Question.key_on_device`).
     """
     devices = trace.devices if trace.devices and may_depend_on_devices(trace) else 0
     called = trace.dry_call
@@ -184,7 +201,13 @@ def module_meaning(module: Module) -> str:
 
 
 def run_of(
-    document: Document, *, root: str, environment: str, patience: float, module: Module
+    document: Document,
+    *,
+    root: str,
+    environment: str,
+    patience: float,
+    device: SeenDevice | None,
+    module: Module,
 ) -> tuple[Trace, str]:
     """Return the request that executes a whole module, of no function, and its key."""
     needed = slice_for(module, (), keep_all=True)
@@ -199,6 +222,7 @@ def run_of(
         future_flags=module.future_flags,
         patience=patience,
         whole=True,
+        device=device,
         unasked=True,
         keep=False,
     )

@@ -63,17 +63,16 @@ class TraceCache:
 
     def known(self, question: Question) -> Answer | None:
         """Return the answer to exactly this question if it is still current."""
-        answer = self._memory.answers.get(question.key)
-        if answer is None or not self.is_current(answer):
-            return None
-        self._keep(answer)
+        answer = self._stored(question)
+        if answer is not None:
+            self._keep(answer)
         return answer
 
     def adopt(self, question: Question, answer: Answer) -> None:
         """Take the answer to an equal question, about a function with inputs from elsewhere."""
-        if question.key == answer.question.key and self.is_current(answer):
+        if answer.answers(question) and self.is_current(answer):
             adopted = replace(answer, question=question)
-            self._memory.answers.put(question.key, adopted)
+            self._memory.answers.put(adopted.stored_as, adopted)
             self._keep(adopted)
 
     def is_current(self, answer: Answer) -> bool:
@@ -127,11 +126,27 @@ class TraceCache:
             answer = await self._traced(question, trace, priority)
         return answer
 
+    async def for_device(self, question: Question, trace: Tracing, priority: Priority) -> Answer:
+        """Return the answer to a question about another device than the one that is shown.
+
+        It is neither the latest answer about the function, nor cancelled by a newer question.
+        """
+        answer = self._stored(question)
+        return answer if answer is not None else await self._asked(question, trace, Haste(priority))
+
+    def _stored(self, question: Question) -> Answer | None:
+        """Return the answer to exactly this question, for its device, if it is still current."""
+        answers = self._memory.answers
+        answer = answers.get(question.key_on_device) or answers.get(question.key)
+        return answer if answer is not None and self.is_current(answer) else None
+
     async def _traced(self, question: Question, trace: Tracing, priority: Priority) -> Answer:
         """Return the answer of the trace of a question that runs, or of a new one."""
         unit = question.unit
         running = self._running.get(unit)
-        if running is not None and (running.question.key != question.key or running.task.done()):
+        if running is not None and (
+            running.question.key_on_device != question.key_on_device or running.task.done()
+        ):
             if not running.task.done() and running.question.asked > question.asked:
                 raise Superseded(question.subject.name)
             running.task.cancel()
@@ -152,13 +167,16 @@ class TraceCache:
     def waits_since(self, question: Question) -> tuple[Haste, float] | None:
         """Return the priority of a question that is being answered, and since when, as a time."""
         running = self._running.get(question.unit)
-        if running is None or running.question.key != question.key or running.task.done():
+        if running is None or running.question.key_on_device != question.key_on_device:
+            return None
+        if running.task.done():
             return None
         return running.haste, running.since
 
     def drop(self, question: Question) -> None:
         """Drop the cached answer, so that the question is traced when it is next asked."""
         self._memory.answers.pop(question.key)
+        self._memory.answers.pop(question.key_on_device)
 
     def cancel(self, path: str) -> None:
         """Cancel the running traces of this file."""
@@ -172,6 +190,12 @@ class TraceCache:
             running.task.cancel()
 
     async def _run(self, question: Question, trace: Tracing, haste: Haste) -> Answer:
+        answer = await self._asked(question, trace, haste)
+        self._keep(answer)
+        return answer
+
+    async def _asked(self, question: Question, trace: Tracing, haste: Haste) -> Answer:
+        """Return the answer of a new trace, and cache it."""
         began = time.monotonic()
         opened = self._texts.open
         reply = await trace(question, haste)
@@ -185,10 +209,9 @@ class TraceCache:
             versions = {path: version_of_text(text) for path, text in others}
         answer = Answer(question, reply, versions)
         if not (isinstance(reply, Died) and reply.external):
-            self._memory.answers.put(question.key, answer)
+            self._memory.answers.put(answer.stored_as, answer)
         elif reply.death.reason is Reason.CRASHED:
             self._memory.killed.put(question.key, answer)
-        self._keep(answer)
         return answer
 
     def _keep(self, answer: Answer) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 import time
 from collections.abc import Coroutine, Sequence
+from dataclasses import replace
 
 from jaxsight.examples import ExampleSet
 from jaxsight.projects.projects import Projects
@@ -23,7 +25,9 @@ from jaxsight.queries.traces.query import Question, Unasked, ask
 from jaxsight.queries.traces.trace_cache import Superseded, TraceCache
 from jaxsight.queries.traces.waits import Waits, waits
 from jaxsight.source.module import Module, ModuleChunk
+from jaxsight.targets.target import Target
 from jaxsight.wire.messages.replies import Traced
+from jaxsight.workers.compilation.default_target import own_target
 from jaxsight.workers.supervisor import Priority
 
 
@@ -64,6 +68,7 @@ class Traces:
             project.ask_consent()
             return Unasked(project.held_back)
         module = document.module
+        target = self._choices.targets(document.path)[0]
         asking = functools.partial(
             ask,
             document,
@@ -73,7 +78,8 @@ class Traces:
             root=project.root,
             environment=project.environment,
             patience=project.settings.timeouts.statement,
-            devices=self._choices.targets(document.path)[0].devices,
+            devices=target.devices,
+            device=target.seen,
         )
         question = await self._aside.judge(module, asking)
         if document.module is not module:
@@ -97,6 +103,23 @@ class Traces:
         document.looked_into = True
         again = await self.question(document, question.subject)
         return answer if isinstance(again, Unasked) else await self.answer(again, priority)
+
+    async def for_target(self, view: View, target: Target) -> View:
+        """Return a view of the program that the function is for another target.
+
+        It is the same view unless code asks for the platform.
+        """
+        question = view.answer.question
+        if not view.answer.asks_platform:
+            return view
+        device = own_target(target, os.environ).seen
+        if question.trace.device == device:
+            return view
+        other = replace(question, trace=replace(question.trace, device=device))
+        tracing = functools.partial(tracer_requests.trace, self._projects.of(question.path))
+        answer = await self.cache.for_device(other, tracing, Priority.DOCUMENT)
+        current = None if view.stale else other
+        return self.located(answer, view.module, current, view.subject, role=target.name)
 
     async def traced_again(self, answer: Answer) -> Answer:
         """Return a new answer like one whose trace the tracer no longer keeps.

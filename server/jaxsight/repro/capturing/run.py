@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from jaxsight.files import reading
 from jaxsight.repro import environment
-from jaxsight.repro.after_import import AfterImport
 from jaxsight.repro.capturing import case, more_devices, stacks
 from jaxsight.repro.capturing.call_tree.tracker import Tracker
 from jaxsight.repro.failures import FINISHED, HANG, Failure, failure_of
+from jaxsight.tracer.importing.after_import import AfterImport
 from jaxsight.wire.frames import HEADER, decode
 from jaxsight.wire.messages.requests import Trace
 

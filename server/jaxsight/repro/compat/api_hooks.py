@@ -20,7 +20,7 @@ import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from jaxsight.repro.after_import import AfterImport
+from jaxsight.tracer.importing.after_import import AfterImport
 
 Boundary = Callable[[Callable[..., Any], str], Callable[..., Any]]
 """Returns a function of JAX, by its public name, wrapped or as it is."""

@@ -55,7 +55,11 @@ def _first_line(chunk: ModuleChunk) -> Range:
 def quoted(chunk: ModuleChunk) -> str:
     """Return a statement's first line, after its decorators, shortened and in backticks."""
     lines = chunk.text.split("\n")
-    line = next((line for line in lines if not line.startswith("@")), lines[0])
+    return quoted_line(next((line for line in lines if not line.startswith("@")), lines[0]))
+
+
+def quoted_line(line: str) -> str:
+    """Return a line without its comment, shortened and in backticks."""
     line = " ".join(line.partition("#")[0].replace("`", "'").split())
     short = line if len(line) <= _STATEMENT_SHOWN else f"{line[: _STATEMENT_SHOWN - 1].rstrip()}…"
     return f"`{short}`"

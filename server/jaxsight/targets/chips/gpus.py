@@ -80,6 +80,11 @@ class Gpu:
     platform: str = "cuda"
 
     @property
+    def kind(self) -> str:
+        """JAX's `device_kind`, which is the driver's name."""
+        return self.title
+
+    @property
     def vector(self) -> Mapping[str, float]:
         """Peak rates of the vector units in operations per second: `f32` and `f64` [guide]."""
         doubles = 2 * self.generation.doubles_per_core * self.cores * self.clock * GIGA

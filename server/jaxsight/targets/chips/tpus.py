@@ -49,6 +49,11 @@ class Tpu:
     platform: str = "tpu"
 
     @property
+    def kind(self) -> str:
+        """JAX's `device_kind`, as libtpu 0.0.42 describes the chip's topology."""
+        return _KINDS.get(self.name, self.title)
+
+    @property
     def dimensions(self) -> int:
         """The number of dimensions of a slice: 2 or 3 [cloud]."""
         return self.topology.count("x") + 1
@@ -75,6 +80,9 @@ class Tpu:
         """Peak rate of the vector units in operations per second [book]: `f32`, or none."""
         return {"f32": 8 * 128 * 4 * self.cores * self.clock} if self.clock else {}
 
+
+_KINDS = {"v5e": "TPU v5 lite", "v5p": "TPU v5", "v6e": "TPU v6 lite"}
+"""Where it differs from the title."""
 
 _ALL = (
     Tpu(

@@ -34,6 +34,7 @@ from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.timeline import mark
 from jaxsight.tracer.compat import absent_devices, jaxprs
 from jaxsight.tracer.compat.distributed import meshes_of
+from jaxsight.tracer.platforms.compat import seen
 from jaxsight.wire.meshes import Distribution, Mesh
 
 JAXLIB: str = version.__version__
@@ -193,7 +194,7 @@ def _lower(traced: Traced, platform: str, capability: str) -> _Module:
     limit = config.values["jax_traceback_in_locations_limit"]
     config.update("jax_traceback_in_locations_limit", 0)
     try:
-        with absent_devices.clients(), warnings.catch_warnings():
+        with absent_devices.clients(), seen.hidden(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about donations, which are shown with the kernels
             placed = located(traced, capability)
             mark("located")

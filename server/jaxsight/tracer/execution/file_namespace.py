@@ -237,6 +237,10 @@ class FileNamespace:
         files.pop(self.file, None)
         return files
 
+    def depends_on(self, imports: Imports) -> set[str]:
+        """Return the file itself, and those of the project that it depends on, as far as known."""
+        return {self.file, *self.files(imports)}
+
     def importer_of(self, file: str, imports: Imports) -> Chunk | None:
         """Return the first chunk whose execution imported a file of the project, if any did."""
         importing = (

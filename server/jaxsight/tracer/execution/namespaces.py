@@ -18,6 +18,7 @@ from jaxsight.tracer.execution.file_namespace import FileNamespace
 from jaxsight.tracer.failures import UserError, refusal
 from jaxsight.tracer.importing.import_folders import import_folders
 from jaxsight.tracer.importing.imports import Imports
+from jaxsight.tracer.platforms.asks import PlatformAsks
 from jaxsight.wire.device_mentions import may_depend_on_devices, mentions_devices, names_devices
 from jaxsight.wire.messages.requests import Trace
 
@@ -49,6 +50,7 @@ class Namespaces:
         self._mentions: dict[str, tuple[Version, bool]] = {}
         """Whether the project's files name devices, by their versions."""
         self._given = _Given((), devices.count_at_start(), is_targets=False)
+        self.platform = PlatformAsks(imports.modules)
 
     @contextlib.contextmanager
     def running(self, request: Trace) -> Iterator[FileNamespace]:
@@ -62,6 +64,8 @@ class Namespaces:
         self._namespaces.move_to_end(name)
         while len(self._namespaces) > FILES:
             self._namespaces.popitem(last=False)[1].forget_all()
+        if self.platform.begin(request.device, namespace.depends_on(self._imports)):
+            self._forget_all()
         self._give_devices(request, namespace)
         folders = import_folders(request.file, request.module, request.root)
         sys.path[:0] = [folder for folder in folders if folder not in sys.path]
@@ -98,10 +102,14 @@ class Namespaces:
         self._given = given = wanted.given
         count = given.count if given.count != devices.count_at_start() else None
         if devices.reset(given.count if given.is_targets else count, target=given.is_targets):
-            self._imports.modules.unload_all()
-            for other in self._namespaces.values():
-                other.forget_all()
-                other.outdate()
+            self._forget_all()
+
+    def _forget_all(self) -> None:
+        """Drop all that was executed: it was for another backend, or another platform."""
+        self._imports.modules.unload_all()
+        for namespace in self._namespaces.values():
+            namespace.forget_all()
+            namespace.outdate()
 
     def _wanted(self, request: Trace, namespace: FileNamespace) -> _Wanted | None:
         """Return the devices for a request; `None` if any number is as good."""

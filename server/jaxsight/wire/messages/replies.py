@@ -96,6 +96,8 @@ class Traced:
     """Those of `updates` that are not outputs: not arrays, or dropped by a library's `jit`."""
     calls: tuple[Called, ...] = ()
     """Functions of the project that it called."""
+    asks_platform: bool = False
+    """Whether code asked which platform it runs on, so that the answer is that of the request's."""
 
 
 FOLDED_LINES = 40
@@ -116,6 +118,8 @@ class Failed:
     executed: int = 0
     reused: tuple[Reused, ...] = ()
     caveats: tuple[Caveat, ...] = ()
+    asks_platform: bool = False
+    """As in `Traced`."""
 
 
 @dataclass(frozen=True, slots=True)

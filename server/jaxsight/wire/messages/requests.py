@@ -32,6 +32,7 @@ from jaxsight.wire.messages.replies import (
     Shown,
     Traced,
 )
+from jaxsight.wire.seen_device import SeenDevice
 
 Reply_co = TypeVar("Reply_co", covariant=True)
 
@@ -166,6 +167,8 @@ class Trace(Request[Traced]):
     """Names of the module that may be its mesh, if example inputs name axes but declare none."""
     devices: int = 0
     """The number of devices of the target; 0: as many as the program asks for."""
+    device: SeenDevice | None = None
+    """The device of the target, which code sees; `None` for that of the tracer, a CPU."""
     unasked: bool = False
     """The inputs are not the user's: effects outside of the process are refused."""
     keep: bool = True

@@ -1,0 +1,1 @@
+"""The platform that code sees, which is that of the target, and who asks for it."""

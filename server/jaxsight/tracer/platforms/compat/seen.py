@@ -1,0 +1,338 @@
+"""Devices as the target has them: what JAX's devices, and functions that name them, answer.
+
+Code runs on the CPU, and sees the target's platform: `jax.default_backend()` is `gpu` for an H100.
+Whoever asks decides the answer. JAX executes on the CPU's devices, so its own code gets the true
+one; programs, libraries, and the parts of JAX that choose what is traced (`_CHOOSES`) get that of
+the target.
+
+All ways to ask end at attributes of jaxlib's classes `Device` and `Client`, or at functions of
+`jax._src.xla_bridge` that take a platform's name. Both are replaced once, for the whole process.
+
+Private API used, in JAX 0.8 to 0.12: `xla_bridge.get_backend` and `backends`, which `jax.devices`
+and `jax.extend.backend` call by their names in the module, `array.ArrayImpl`,
+and the files of `_PASSES`, `_CHOOSES`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import jax
+import jaxlib
+from jax._src import array, xla_bridge
+from jaxlib import _jax
+
+from jaxsight.tracer.isolation import code_origins
+from jaxsight.wire.seen_device import SeenDevice
+
+_JAX = f"{Path(jax.__file__).parent}{os.sep}"
+_JAXLIB = f"{Path(jaxlib.__file__).parent}{os.sep}"
+_OURS = f"{Path(__file__).resolve().parents[3]}{os.sep}"
+
+_PASSES = ("_src/xla_bridge.py", "_src/util.py", "extend/backend.py", "lib/")
+"""Files of JAX whose functions hand the question on: `jax.default_backend`, caches."""
+_CHOOSES = (
+    "_src/cudnn/",
+    "_src/nn/",
+    "_src/pallas/mosaic/core.py",
+    "_src/pallas/mosaic/pipeline.py",
+    "_src/pallas/mosaic/sc_core.py",
+    "_src/pallas/mosaic/tpu_info.py",
+    "_src/random",
+    "_src/tpu_info.py",
+    "example_libraries/",
+    "experimental/pallas/ops/",
+    "nn/",
+)
+"""Files of JAX whose choice is part of the program: `random.gamma` has other derivatives on CPUs,
+cuDNN's attention and Pallas kernels ask for the chip.
+"""
+
+_REPR = {"cuda": "CudaDevice", "rocm": "RocmDevice", "tpu": "TpuDevice"}
+"""Classes of devices in `repr`, as jaxlib and libtpu write them."""
+_UNNAMED = {"cuda": "NVIDIA GPU", "rocm": "AMD GPU", "tpu": "TPU"}
+"""What stands for the kind of an unknown chip."""
+_UNKNOWN_ATTRIBUTES = {
+    "gpu": ("compute_capability", "core_count", "slice_index"),
+    "tpu": ("coords", "core_on_chip", "num_cores", "slice_index"),
+}
+"""Attributes that devices of a platform have and CPUs do not."""
+
+Asked = Callable[[FrameType, str], None]
+"""Called with the frame that asks and, if it does not get the target's answer, a clause about it;
+it may raise an exception.
+"""
+
+
+class _Sight:
+    """What code sees now."""
+
+    device: SeenDevice | None = None
+    asked: Asked = staticmethod(lambda frame, unknown: None)
+    hidden = 0
+    is_installed = False
+    undo: list[Callable[[], None]]
+
+
+_sight = _Sight()
+
+
+def see(device: SeenDevice | None) -> None:
+    """Let code see another device from now on; `None` is the CPU."""
+    _sight.device = device
+
+
+def watch(asked: Asked) -> None:
+    """Have a function called whenever a program or a library asks for the platform, from now on."""
+    _install()
+    _sight.asked = asked
+
+
+@contextlib.contextmanager
+def seeing(device: SeenDevice | None, asked: Asked) -> Iterator[None]:
+    """Let code see a device in this block only; nothing stays replaced after it."""
+    before = _sight.device, _sight.asked
+    restore = _install() if not _sight.is_installed else []
+    _sight.device, _sight.asked = device, asked
+    try:
+        yield
+    finally:
+        _sight.device, _sight.asked = before
+        for undo in reversed(restore):
+            undo()
+        _sight.is_installed = not restore
+
+
+@contextlib.contextmanager
+def hidden() -> Iterator[None]:
+    """Let all code see the CPU in this block, and call nobody."""
+    _sight.hidden += 1
+    try:
+        yield
+    finally:
+        _sight.hidden -= 1
+
+
+def _install() -> list[Callable[[], None]]:
+    """Replace what answers questions about the platform; return functions that undo it.
+
+    The list is empty if that has been done.
+    """
+    if _sight.is_installed:
+        return []
+    _sight.is_installed = True
+    _sight.undo = []
+    for kind in (_jax.Device, _jax.Client):
+        _answer(kind, "platform", lambda device, _: device.family)
+    for written in ("__repr__", "__str__"):
+        _write(_jax.Device, written)
+    _answer(_jax.Client, "_raw_platform", lambda device, _: device.platform)
+    _answer(_jax.Client, "platform_version", _version)
+    _answer(_jax.Device, "device_kind", _kind)
+    for name in sorted({name for names in _UNKNOWN_ATTRIBUTES.values() for name in names}):
+        _answer(_jax.Device, name, functools.partial(_attribute, name))
+    _answer_call(_jax.Device, "memory_stats", _memory)
+    _answer_call(array.ArrayImpl, "platform", lambda device: device.family)
+    _name_backends()
+    return _sight.undo
+
+
+def _replace(holder: Any, name: str, value: object) -> None:
+    """Set an attribute of a class or module, and remember how to undo that."""
+    if name in vars(holder):
+        _sight.undo.append(functools.partial(setattr, holder, name, vars(holder)[name]))
+    else:
+        _sight.undo.append(functools.partial(delattr, holder, name))
+    setattr(holder, name, value)
+
+
+@functools.cache
+def _role(path: str) -> str:
+    """Return what code of a file is: a program's (`asks`), JAX's own (`runs`), or neither."""
+    if "§" in path:
+        return "asks"
+    if path.startswith(_JAX):
+        inside = path[len(_JAX) :].replace(os.sep, "/")
+        return (
+            "passes" if inside.startswith(_PASSES) else
+            "asks" if inside.startswith(_CHOOSES) else "runs"
+        )  # fmt: skip
+    if path.startswith(_OURS):
+        return "passes" if f"{os.sep}dry_runs{os.sep}" in path else "runs"
+    if path.startswith(_JAXLIB):
+        return "runs"
+    return "passes" if code_origins.of_file(path) == code_origins.PYTHON else "asks"
+
+
+def _asker() -> FrameType | None:
+    """Return the frame of the program or library that asks; `None` if JAX itself does, to run."""
+    if _sight.hidden:
+        return None
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        role = _role(frame.f_code.co_filename)
+        if role == "asks":
+            return frame
+        if role == "runs":
+            return None
+        frame = frame.f_back
+    return None
+
+
+class _Unknown(Exception):
+    """The target's answer is not known; `reason` is a clause about what stands for it."""
+
+    def __init__(self, reason: str, stand_in: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.stand_in = stand_in
+
+
+def _told(frame: FrameType, answer: Callable[[SeenDevice], object]) -> tuple[bool, object]:
+    """Report a question; return whether the target answers it, and how."""
+    device = _sight.device
+    if device is None:
+        _sight.asked(frame, "")
+        return False, None
+    try:
+        value = answer(device)
+    except AttributeError:
+        _sight.asked(frame, "")
+        raise
+    except _Unknown as unknown:
+        _sight.asked(frame, unknown.reason)
+        return unknown.stand_in is not None, unknown.stand_in
+    _sight.asked(frame, "")
+    return True, value
+
+
+def _answer(kind: Any, name: str, value: Callable[[SeenDevice, Any], object]) -> None:
+    """Replace an attribute of devices or clients.
+
+    Args:
+        kind: their class.
+        name: the attribute; it need not exist on CPUs.
+        value: returns what it is on the target; raises `_Unknown`.
+    """
+    original = vars(kind).get(name)
+
+    def get(self: Any) -> object:
+        frame = _asker()
+        if frame is not None:
+            is_known, known = _told(frame, lambda device: value(device, self))
+            if is_known:
+                return known
+        if original is None:
+            raise AttributeError(f"{kind.__name__!r} object has no attribute {name!r}")
+        return original.__get__(self)
+
+    _replace(kind, name, property(get))
+
+
+def _kind(device: SeenDevice, _: object) -> str:
+    if not device.kind:
+        unnamed = _UNNAMED[device.platform]
+        raise _Unknown(f"reads `device_kind`: it is not known, and is {unnamed!r} here", unnamed)
+    return device.kind
+
+
+def _version(device: SeenDevice, _: object) -> str:
+    version = f"PJRT C API\n{device.platform}"
+    raise _Unknown("reads `platform_version`: the number in it is not known", version)
+
+
+def _attribute(name: str, device: SeenDevice, _: object) -> object:
+    if name == "compute_capability" and device.capability:
+        return device.capability
+    if name in _UNKNOWN_ATTRIBUTES.get(device.family, ()):
+        raise _Unknown(f"reads `{name}` of a device: the CPU here has none")
+    raise AttributeError(f"no device of {device.platform} has {name!r}")
+
+
+def _write(kind: Any, name: str) -> None:
+    """Replace how devices are written: by `repr`, or by `str` as in `cuda:0`."""
+    original = getattr(kind, name)
+
+    def written(self: Any) -> str:
+        frame = _asker()
+        text: str = original(self)
+        if frame is None:
+            return text
+        is_known, known = _told(frame, lambda device: _written(device, self.id, name))
+        return str(known) if is_known else text
+
+    _replace(kind, name, written)
+
+
+def _written(device: SeenDevice, number: int, name: str) -> str:
+    if name == "__repr__":
+        return f"{_REPR[device.platform]}(id={number})"
+    return f"TPU_{number}" if device.platform == "tpu" else f"{device.platform}:{number}"
+
+
+def _answer_call(kind: Any, name: str, value: Callable[[SeenDevice], object]) -> None:
+    """Replace a method without arguments of devices or arrays, as `_answer` does an attribute."""
+    original = getattr(kind, name)
+
+    def call(self: Any) -> object:
+        frame = _asker()
+        if frame is not None:
+            is_known, known = _told(frame, value)
+            if is_known:
+                return known
+        return original(self)
+
+    _replace(kind, name, call)
+
+
+def _memory(_: SeenDevice) -> object:
+    raise _Unknown("reads `memory_stats()`: they are the CPU's here")
+
+
+def _name_backends() -> None:
+    """Let `jax.devices("gpu")`, and all else that takes a platform's name, find the target's."""
+    original, every = xla_bridge.get_backend, xla_bridge.backends
+
+    def get_backend(platform: Any = None) -> Any:
+        if not isinstance(platform, str) or (device := _sight.device) is None:
+            frame = _asker() if isinstance(platform, str) else None
+            if frame is not None:
+                _sight.asked(frame, "")
+            return original(platform)
+        is_targets = platform in (device.platform, device.family)
+        frame = _asker()
+        if frame is not None:
+            _told(frame, lambda _: _of_cpu() if platform == "cpu" else "")
+        # JAX itself asks for the platform of `jit(backend="gpu")`.
+        return original(None) if is_targets and not _sight.hidden else original(platform)
+
+    def backends() -> dict[str, Any]:
+        found = every()
+        frame = _asker()
+        if frame is None:
+            return found
+        is_known, known = _told(frame, lambda device: {**found, device.platform: original(None)})
+        return known if is_known else found  # type: ignore[return-value]
+
+    replaced = {"get_backend": get_backend, "backends": backends}
+    for name, function in replaced.items():
+        before: Any = getattr(xla_bridge, name)
+        functools.update_wrapper(function, before)
+        for attribute in ("cache_clear", "cache_info"):
+            if hasattr(before, attribute):
+                setattr(function, attribute, getattr(before, attribute))
+        for module in ("jax._src.xla_bridge", "jax.extend.backend", "jax.lib.xla_bridge"):
+            holder = sys.modules.get(module)
+            if holder is not None and getattr(holder, name, None) is before:
+                _replace(holder, name, function)
+
+
+def _of_cpu() -> object:
+    raise _Unknown("asks for the CPU's devices: here they are those of the target")

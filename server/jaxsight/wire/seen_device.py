@@ -1,0 +1,24 @@
+"""The device that code sees: that of the target, which need not be present."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_FAMILIES = {"cuda": "gpu", "rocm": "gpu"}
+
+
+@dataclass(frozen=True, slots=True)
+class SeenDevice:
+    """What a program is told about its devices, instead of the CPU that it runs on."""
+
+    platform: str
+    """As JAX lowers for it: `cuda`, `rocm`, `tpu`."""
+    kind: str = ""
+    """`Device.device_kind`; empty if unknown."""
+    capability: str = ""
+    """The compute capability of an NVIDIA GPU (`9.0`); empty if none or unknown."""
+
+    @property
+    def family(self) -> str:
+        """What `jax.default_backend()` and `Device.platform` are on it: `gpu` or `tpu`."""
+        return _FAMILIES.get(self.platform, self.platform)
