@@ -16,7 +16,7 @@ import contextlib
 import logging
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
@@ -244,7 +244,7 @@ def _compile_to_dump(program: bytes, devices: Devices, watch: partitioning.Watch
         finally:
             watch.also(folder)
     if dumped is None:
-        return _compile(program, devices, watch.options)
+        return _compile(program, devices, watch)
     return _without_code(dumped)
 
 
@@ -274,14 +274,14 @@ def compile(
             cancelled.
     """
     with partitioning.watched(devices.distribution, options) as watch:
-        compiled = _compile(program, devices, watch.options, is_cancelled)
+        compiled = _compile(program, devices, watch, is_cancelled)
     return replace(compiled, unpartitioned=watch.hlo, log=watch.log)
 
 
 def _compile(
     program: bytes,
     devices: Devices,
-    options: Mapping[str, str | bool],
+    watch: partitioning.Watch,
     is_cancelled: Callable[[], bool] | None = None,
 ) -> Compilation:
     def look(serialized: bytes) -> None:
@@ -291,15 +291,32 @@ def _compile(
     can_end = is_cancelled is not None and can_stop(devices)
     watching = schedule.looking(look) if can_end else contextlib.nullcontext()
     try:
-        with watching:
-            executable = _compiled(_parsed(program, devices), devices, options)
+        with watching, _dumping(devices, watch) as dump:
+            return _complete(_compiled(_parsed(program, devices), devices, watch.options))
     except Refused as error:
         if is_cancelled is not None and is_cancelled():
             raise Refused("cancelled", "the compile was cancelled") from error
-        if devices.here or _AFTER_HLO.search(str(error)) is None:
+        if not dump or _AFTER_HLO.search(str(error)) is None:
             raise
-        return _dumped(program, devices, options)
-    return _complete(executable)
+        return replace(_without_code(dump[0]), is_complete=True)
+
+
+@contextlib.contextmanager
+def _dumping(devices: Devices, watch: partitioning.Watch) -> Iterator[list[dumps.Dumped]]:
+    """Collect what XLA dumps, if the body fails to compile for a GPU that is not present."""
+    dumped: list[dumps.Dumped] = []
+    if devices.here or devices.platform != "gpu":
+        yield dumped
+        return
+    with dumps.folder() as folder:
+        watch.options = {**watch.options, **dumps.into(folder)}
+        try:
+            yield dumped
+        except Refused:
+            dumped += filter(None, [_dump_in(folder)])
+            raise
+        finally:
+            watch.also(folder)
 
 
 def _complete(executable: Any) -> Compilation:
@@ -335,23 +352,6 @@ def _compiled(module: Any, devices: Devices, options: Mapping[str, str | bool]) 
             return devices.toolchain.load(devices.devices, module, settings)
     except Exception as error:
         raise Refused("xla", f"{type(error).__name__}: {error}") from error
-
-
-def _dumped(program: bytes, devices: Devices, options: Mapping[str, str | bool]) -> Compilation:
-    """Return the program that XLA dumps before the compile ends with an error.
-
-    Raises:
-        Refused: the compile ends before there is one.
-    """
-    with dumps.folder() as folder:
-        try:
-            _compiled(_parsed(program, devices), devices, {**options, **dumps.into(folder)})
-        except Refused:
-            dumped = _dump_in(folder)
-            if dumped is None:
-                raise
-            return replace(_without_code(dumped), is_complete=True)
-    raise Refused("xla", "XLA failed to link the program, but not when retried; try again")
 
 
 def _dump_in(folder: Path) -> dumps.Dumped | None:
