@@ -36,6 +36,7 @@ The others belong to the first or the last iteration.
 """
 _LOOPS = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_CONDITIONS = (ast.If, ast.IfExp, ast.While)
 _FUSES = ELEMENTWISE | SHAPED | {"iota", "concatenate", "pad"}
 _MOVES = SHAPED | {"concatenate", "dynamic_slice", "gather"}
 """Primitives that read or arrange elements: a loop of nothing else computes nothing."""
@@ -76,7 +77,7 @@ class UnrolledLoop:
 def find(view: ProgramView) -> Iterator[Violation]:
     """Find Python loops of sixteen or more iterations that made the same equations."""
     for loop in _loops(view):
-        if _is_meant(loop.function) or _is_of_axes(loop.node) or _makes_shapes(loop.node):
+        if _is_chosen(loop) or _is_of_axes(loop.node) or _makes_shapes(loop.node):
             continue
         if _is_of_an_example(view, loop):
             continue
@@ -222,9 +223,24 @@ def _makes_shapes(loop: ast.AST) -> bool:
     )
 
 
-def _is_meant(function: ast.AST | None) -> bool:
-    """Whether the function's name says that its author unrolls on purpose."""
-    return "unroll" in getattr(function, "name", "")
+def _is_chosen(loop: _Loop) -> bool:
+    """Whether the program chooses to unroll: a parameter, a condition or the loop's own range.
+
+    `def f(x, unroll)`, `if config.unroll:`, `for _ in range(unroll)`. The function's name alone is
+    no choice: `unrolled_loop` may be the example of what takes long.
+    """
+    function = loop.function
+    asked: list[ast.AST] = [values for _, values in _iterated(loop.node)]
+    if isinstance(function, _FUNCTIONS):
+        asked.append(function.args)
+        asked += [node.test for node in ast.walk(function) if isinstance(node, _CONDITIONS)]
+    return any(
+        "unroll" in name.lower()
+        for part in asked
+        for node in ast.walk(part)
+        for name in (getattr(node, field, "") for field in ("id", "attr", "arg"))
+        if isinstance(name, str)
+    )
 
 
 def _is_of_an_example(view: ProgramView, loop: _Loop) -> bool:
