@@ -59,6 +59,13 @@ def time(seconds: float) -> str:
     return f"{_digits(seconds * 1e3, 2)} ms" if seconds < 1 else f"{_digits(seconds, 2)} s"
 
 
+def seconds(amount: float) -> str:
+    """Return a time that was measured on a machine with other work: `< 0.1 s`, `6.1 s`, `64 s`."""
+    if amount < 0.05:
+        return "< 0.1 s"
+    return f"{amount:.0f} s" if amount >= 9.95 else f"{amount:.1f} s"
+
+
 def _digits(amount: float, decimals: int) -> str:
     """Return a number with at most `decimals` decimals, and none past its third digit."""
     before = len(f"{amount:.0f}")

@@ -20,7 +20,7 @@ from jaxsight.cli.traced_view import trace_view
 from jaxsight.cli.trusted_paths import hosts
 from jaxsight.features.findings import inputs
 from jaxsight.features.inlay_hints.kernels import SIGN
-from jaxsight.features.kernels import host_transfers, launches, modules
+from jaxsight.features.kernels import compile_time, host_transfers, launches, modules
 from jaxsight.features.kernels.collectives import kernel_title
 from jaxsight.features.kernels.record import record as figures
 from jaxsight.features.kernels.summary import change, headline, memory_lines, origin
@@ -286,7 +286,7 @@ def _print_summary(printer: Printer, address: Address, kernels: Kernels) -> None
     title = f"{SIGN} {address.function}: {figures_of}"
     printer.print(styled((one_line(title), "bold")))
     made_by = f"{origin(compiled, target)}, jaxlib {compiled.jaxlib}"
-    known = (*target.facts, *memory_lines(kernels))
+    known = (*target.facts, *memory_lines(kernels), *compile_time.lines(kernels))
     for note in (made_by, *known, *compiled.notes, *kernels.graph.notes):
         printer.print(styled((one_line(note), "dim")))
     printer.print()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jaxsight.features.kernels import collectives, host_transfers, modules
+from jaxsight.features.kernels import collectives, compile_time, host_transfers, modules
 from jaxsight.features.kernels.launches import launch_figure
 from jaxsight.features.kernels.summary import distribution_lines, how, temporary_memory
 from jaxsight.features.kernels.uncompiled import explanation
@@ -43,16 +43,29 @@ def target_rows(view: View, results: Sequence[Result]) -> str:
                     f"| {escaped(_name(compiled, result))} | {graph.kernel_count} | "
                     f"{launch_figure(graph)} | {read} | {written} | "
                     f"{temporary_memory(compiled)}{_scope(compiled)} | "
-                    f"{_time(compiled, result)} | {how(compiled)} |"
+                    f"{_time(compiled, result)} | {how(compiled)}{_long(compiled)} |"
                 )
             case Trouble() as trouble:
                 why = explanation(trouble, result.target)
                 troubles.append(f"**{escaped(result.target.name)}**: {prose(why)}")
     parts = ["\n".join(rows)] if len(rows) > 2 else []
-    parts += filter(None, [_by_module(view, results)])
+    parts += filter(None, [_stages(view, results), _by_module(view, results)])
     distributed = [text for result in results if (text := _distributed(view, result))]
     transfers = [text for result in results if (text := _transfers(view, result))]
     return "\n\n".join([*parts, *distributed, *transfers, *troubles])
+
+
+def _stages(view: View, results: Sequence[Result]) -> str:
+    """Return how long the first target's program took to make, and what makes it large."""
+    known = (Kernels.of(view, result) for result in results)
+    kernels = next((each for each in known if each is not None), None)
+    return "\n\n".join(map(prose, compile_time.lines(kernels))) if kernels is not None else ""
+
+
+def _long(compiled: Compiled) -> str:
+    """Return `, compiled in 64 s` for a compile that takes long."""
+    word = compile_time.word(compiled)
+    return f", {word}" if word else ""
 
 
 def _by_module(view: View, results: Sequence[Result]) -> str:

@@ -10,7 +10,7 @@ from jaxsight.features.hover import called
 from jaxsight.features.inlay_hints.budget import Part, fitted
 from jaxsight.features.inlay_hints.kind import Kind, Shown
 from jaxsight.features.inlay_hints.places import head
-from jaxsight.features.kernels import host_transfers
+from jaxsight.features.kernels import compile_time, host_transfers
 from jaxsight.features.kernels.launches import launch_figure, launches
 from jaxsight.features.kernels.summary import (
     SAME,
@@ -92,6 +92,8 @@ def _figures(kernels: Kernels, difference: str) -> Iterator[Part]:
     for moved in communication(graph):
         yield Part(f"{moved}{per_device}", 5, (moved.partition(",")[0],))
     yield Part(*_target(devices(compiled, kernels.target), difference))
+    if long := compile_time.word(compiled):
+        yield Part(long, 3)
     if kernels.view.assumed:
         yield Part(WITH_SIZES, 0)
     if left_out := kernels.view.caveats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxsight.features import caveats
-from jaxsight.features.kernels import host_transfers
+from jaxsight.features.kernels import compile_time, host_transfers
 from jaxsight.queries.programs.kernels import Kernels, folded
 from jaxsight.targets.roofline import estimate, total
 from jaxsight.wire.kernel_graph import Collective, Kernel, Loop, Temporary
@@ -55,7 +55,14 @@ def record(kernels: Kernels, function: str) -> dict[str, object]:
         **host_transfers.record(kernels),
         **_communication(kernels),
         "callback_count": graph.callback_count,
+        "trace_seconds": compile_time.trace_seconds(kernels),
+        "lower_seconds": kernels.lowered.seconds,
         "compile_seconds": compiled.compile_seconds,
+        "equation_count": len(kernels.equations),
+        "equations_by_line": [
+            {"line": line, "equations": number}
+            for line, number in compile_time.equations_by_line(kernels).most_common()
+        ],
         "estimate_seconds": estimated.seconds if estimated else None,
         "estimate_is_lower_bound": estimated.is_lower_bound if estimated else None,
         "kernels": [_kernel(kernels, kernel) for kernel in graph.kernels],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxsight.features.hover import called
-from jaxsight.features.kernels import host_transfers
+from jaxsight.features.kernels import compile_time, host_transfers
 from jaxsight.features.kernels.collectives import communication_line
 from jaxsight.features.kernels.launches import launch_figure, launches
 from jaxsight.queries.programs.kernels import Kernels, folded
@@ -21,7 +21,10 @@ NOT_YET = "…"
 
 
 def headline(compiled: Compiled, target: Target) -> str:
-    """Return `2 kernels · 2 launches · temp 512 KiB · h100`."""
+    """Return `2 kernels · 2 launches · temp 512 KiB · h100`.
+
+    A compile that takes long is the last part: `compiled in 64 s`.
+    """
     graph = compiled.graph
     parts = [count(graph.kernel_count, "kernel"), launches(graph)]
     if graph.callback_count:
@@ -32,7 +35,8 @@ def headline(compiled: Compiled, target: Target) -> str:
         parts.append(f"temp {temporaries}{per_device}")
     else:
         moved = [f"{text}{per_device}" for text in moved]
-    return " · ".join([*parts, *moved, devices(compiled, target)])
+    long = filter(None, [compile_time.word(compiled)])
+    return " · ".join([*parts, *moved, devices(compiled, target), *long])
 
 
 def devices(compiled: Compiled, target: Target) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxsight.features import caveats
-from jaxsight.features.kernels import collectives, host_transfers
+from jaxsight.features.kernels import collectives, compile_time, host_transfers
 from jaxsight.features.kernels.launches import undecided
 from jaxsight.features.kernels.summary import memory_lines, origin
 from jaxsight.queries.programs.kernels import Kernels
@@ -29,7 +29,8 @@ def table(kernels: Kernels) -> str:
     end = [f"and {more} more"] if more else []
     end += _transfers(kernels)
     facts = [escaped(origin(kernels.compiled, kernels.target))]
-    facts += map(prose, (*kernels.target.facts, *memory_lines(kernels)))
+    known = (*memory_lines(kernels), *compile_time.lines(kernels))
+    facts += map(prose, (*kernels.target.facts, *known))
     left_out = caveats.markdown(kernels.view.caveats)
     remarks = (*undecided(kernels), *kernels.compiled.notes)
     notes = [*map(prose, remarks), *([left_out] if left_out else [])]

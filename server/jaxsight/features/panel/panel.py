@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 
-from jaxsight.features.kernels import shardings
+from jaxsight.features.kernels import compile_time, shardings
 from jaxsight.features.kernels.collectives import described
 from jaxsight.features.kernels.launches import undecided
 from jaxsight.features.kernels.layout import layout
@@ -111,7 +111,7 @@ def drawn(view: View, result: Result, before: Compiled | None) -> Drawn | str:
         ),
         meshes(kernels),
         before if before is not compiled else None,
-        (*memory_lines(kernels), *undecided(kernels)),
+        (*memory_lines(kernels), *undecided(kernels), *compile_time.lines(kernels)),
         change(before, compiled) if before is not None else "",
         groups,
         group_of,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from jaxsight.features.kernels import host_transfers, modules
+from jaxsight.features.kernels import compile_time, host_transfers, modules
 from jaxsight.features.kernels.collectives import SIGN, collective_text
 from jaxsight.features.kernels.sentence import sentence
 from jaxsight.features.kernels.summary import headline, memory_lines, origin
@@ -54,7 +54,7 @@ def _listed(kernels: Kernels, title: str) -> Shown:
     headed = f"{view.subject.name}: {headline(kernels.compiled, kernels.target)}"
     lines = [f"{headed}{figures(view)}"]
     lines += [origin(kernels.compiled, kernels.target), *kernels.target.facts]
-    lines += [*memory_lines(kernels), ""]
+    lines += [*memory_lines(kernels), *compile_time.lines(kernels), ""]
     links: list[Linked] = []
     sections = modules.runs(kernels)
     for section in sections:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
-from jaxsight.text.units import size
+from jaxsight.text import units
 from jaxsight.wire.messages.compiling import Folding
 from jaxsight.wire.messages.replies import Fold
 
@@ -78,19 +78,15 @@ def find(view: ProgramView) -> Iterator[Violation]:
     more = f" and {further} more" if further else ""
     least = "more than " if measured.is_ended else ""
     yield Violation(
-        f"compiling for {target.short} takes {least}{_time(measured.folded)} with constant folding,"
-        f" {_time(measured.unfolded)} without",
+        f"compiling for {target.short} takes {least}{units.seconds(measured.folded)} with constant folding,"
+        f" {units.seconds(measured.unfolded)} without",
         worst.path,
         help="compute it once outside the function, pass an operand as an argument, or turn "
         "folding off with `compiler_options`",
         notes=(
-            f"XLA folds {view.quoted(worst.path)} ({size(worst.bytes)}){more}",
+            f"XLA folds {view.quoted(worst.path)} ({units.size(worst.bytes)}){more}",
             "both compile times were measured on this machine",
         ),
         data=Folded(measured.folded, measured.unfolded, worst.bytes),
         severity="error" if worst.primitive in SLOW else "",
     )
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"

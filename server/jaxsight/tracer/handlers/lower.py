@@ -11,6 +11,7 @@ import base64
 import hashlib
 import math
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypedDict, TypeVar
 
@@ -69,7 +70,9 @@ def _lowered(request: Lower, traced: Traced, markers: int = 0) -> Lowered:
             `lower`.
     """
     _refuse_large(traced)
+    begin = time.perf_counter()
     artifact = _lower(lambda: lowering.artifact(traced, request.platform, request.capability))
+    seconds = time.perf_counter() - begin
     names = lowering.names(traced)
     chosen = compiler_options.compiler_options(traced)
     distribution = artifact.distribution
@@ -94,6 +97,7 @@ def _lowered(request: Lower, traced: Traced, markers: int = 0) -> Lowered:
         results=tuple(results(len(opened.outvars), markers)),
         distribution=distribution,
         communicates=communicating(traced.jaxpr) if distribution is not None else (),
+        seconds=seconds,
     )
 
 

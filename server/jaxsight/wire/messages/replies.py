@@ -291,6 +291,8 @@ class Lowered:
     """How it is distributed over devices; `None` for a program for one device."""
     communicates: tuple[str, ...] = ()
     """Paths of the equations that are collectives, such as those of `psum`."""
+    seconds: float = 0.0
+    """How long JAX lowered it to StableHLO."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,69 @@
+"""How long a function is traced, lowered and compiled, and which lines its equations are from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.text.units import seconds
+from jaxsight.wire.messages.compiling import Compiled
+from jaxsight.wire.messages.replies import Traced
+
+LONG = 5.0
+"""Seconds of compiling from which headlines say so."""
+
+_MANY = 1000
+"""Equations from which a function says which lines they are from."""
+_LINES = 3
+"""The maximum number of lines that are listed."""
+_SHARE = 0.1
+"""The least share of all equations of a line that is listed."""
+
+
+def word(compiled: Compiled) -> str:
+    """Return `compiled in 64 s` for a compile that takes long, else nothing.
+
+    A compile that ended before code was generated has a lower bound: `compiled in ≥ 64 s`.
+    """
+    return f"compiled in {_xla(compiled)}" if compiled.seconds >= LONG else ""
+
+
+def lines(kernels: Kernels) -> list[str]:
+    """Return the times of all stages, and the lines of most equations if there are many."""
+    return [shares(kernels), *_by_line(kernels)]
+
+
+def shares(kernels: Kernels) -> str:
+    """Return `trace 0.4 s · lower 0.2 s · XLA 6.1 s`: the times as measured, cached ones too."""
+    traced = trace_seconds(kernels)
+    stages = [f"trace {seconds(traced)}"] if traced is not None else []
+    lowered, xla = kernels.lowered.seconds, _xla(kernels.compiled)
+    return " · ".join([*stages, f"lower {seconds(lowered)}", f"XLA {xla}"])
+
+
+def trace_seconds(kernels: Kernels) -> float | None:
+    """Return how long JAX traced the function, with the observation of its expressions."""
+    reply = kernels.view.answer.reply
+    return dict(reply.seconds).get("trace") if isinstance(reply, Traced) else None
+
+
+def equations_by_line(kernels: Kernels) -> Counter[int]:
+    """Return the number of equations of each line (from 1), inner ones included."""
+    places = map(kernels.place, kernels.equations)
+    return Counter(place.start.line + 1 for place in places if place is not None)
+
+
+def _by_line(kernels: Kernels) -> Iterator[str]:
+    """Yield `line 14: 1,200 of 1,500 equations` for the lines that make a trace large."""
+    total = len(kernels.equations)
+    if total < _MANY:
+        return
+    for line, number in equations_by_line(kernels).most_common(_LINES):
+        if number >= _SHARE * total:
+            yield f"line {line}: {number:,} of {total:,} equations"
+
+
+def _xla(compiled: Compiled) -> str:
+    least = "" if compiled.is_complete else "≥ "
+    return f"{least}{seconds(compiled.seconds)}"
