@@ -92,7 +92,7 @@ async def test_a_compile_has_a_deadline(tmp_path: Path) -> None:
     lab = Lab(tmp_path, deadline=0.3)
     found = await lab.compile("hang")
     assert found == Trouble(
-        "time", "compiling for cpu took longer than 0.3 s (setting `timeouts.compile`)"
+        "time", "it does not compile in 0.3 s (setting `timeouts.compile`)", seconds=0.3
     )
     await lab.compilers.aclose()
 

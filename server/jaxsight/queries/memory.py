@@ -17,7 +17,7 @@ from jaxsight.queries.cache import Cache
 from jaxsight.queries.programs.compile_result import Result
 from jaxsight.queries.sizes.exploring import Explored
 from jaxsight.queries.traces.located_answer import Answer, View
-from jaxsight.wire.messages.compiling import Compiled, Folding
+from jaxsight.wire.messages.compiling import Compiled, Folding, SlowCompile
 from jaxsight.wire.messages.replies import Lowered, Miscompiled, Outlined, Shown
 from jaxsight.wire.messages.requests import SourceOptions
 from jaxsight.workers.compilation.compilers import Trouble
@@ -105,6 +105,10 @@ class Memory:
         default_factory=lambda: Cache(size=_COMPILED, outdated=True)
     )
     """Measured constant folding, by the digest of the program."""
+    slow: Cache[str, SlowCompile] = field(
+        default_factory=lambda: Cache(size=_COMPILED, outdated=True)
+    )
+    """What saves time of compiling, by the digest of the program."""
     results: Cache[tuple[str, str], tuple[Answer, Result]] = field(
         default_factory=lambda: Cache(
             size=_COMPILED,

@@ -25,7 +25,7 @@ from operator import attrgetter
 from typing import Any, BinaryIO, Union, get_args, get_origin, get_type_hints
 
 from jaxsight.timeline import mark
-from jaxsight.wire.messages.compiling import Folding, FromCompiler, ToCompiler
+from jaxsight.wire.messages.compiling import Folding, FromCompiler, SlowCompile, ToCompiler
 from jaxsight.wire.messages.replies import FromTracer
 from jaxsight.wire.messages.requests import Request, ToTracer
 
@@ -34,7 +34,7 @@ FRAME_LIMIT = 64 * 1024 * 1024
 
 HEADER = struct.Struct(">I")
 
-Message = ToTracer | FromTracer | ToCompiler | FromCompiler | Folding
+Message = ToTracer | FromTracer | ToCompiler | FromCompiler | Folding | SlowCompile
 """Messages between processes, and records of caches."""
 
 _MESSAGES: dict[str, type] = {kind.__name__: kind for kind in get_args(Message)}

@@ -27,7 +27,7 @@ from jaxsight.rules.jx413_miscompiled import rule as miscompiled
 from jaxsight.rules.selection import ignored
 from jaxsight.source.module import Module
 from jaxsight.targets.target import Target
-from jaxsight.wire.messages.compiling import Folding
+from jaxsight.wire.messages.compiling import Folding, SlowCompile
 from jaxsight.wire.messages.replies import Outlined, Traced
 
 CONTRACT_PATIENCE = 0.3
@@ -254,7 +254,11 @@ async def _in_kernels(
     if folding is not None and result.is_unfolded and not folding.is_ended:
         again = engine.programs.result(view)
         result = await engine.waiting.within(again, check.patience, view) or result
-    judge = functools.partial(run_rules.of_kernels, view, outlined, folding=folding)
+    slow: SlowCompile | None = None
+    if run_rules.SLOW in codes:
+        measuring = engine.programs.slow_compile(view, result)
+        slow = await engine.waiting.within(measuring, check.patience, view)
+    judge = functools.partial(run_rules.of_kernels, view, outlined, folding=folding, slow=slow)
     first = await engine.look(view, functools.partial(judge, result, codes))
     if not first.incomplete:
         return first.findings

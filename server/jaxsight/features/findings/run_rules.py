@@ -15,6 +15,7 @@ from jaxsight.rules import RULES
 from jaxsight.rules.finding import Finding, Place, Severity, finding_of
 from jaxsight.rules.jx102_folded_while_compiling import rule as folded_while_compiling
 from jaxsight.rules.jx413_miscompiled import rule as miscompiled
+from jaxsight.rules.jx430_slow_compile import rule as slow_compile
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import FindInProgram, Rule
 from jaxsight.rules.text.statements import Statement
@@ -25,7 +26,7 @@ from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import TopLevelStatement, tree_of
 from jaxsight.source.text import Range
 from jaxsight.wire.meshes import Mesh
-from jaxsight.wire.messages.compiling import Compiled, Folding, Incomplete
+from jaxsight.wire.messages.compiling import Compiled, Folding, Incomplete, SlowCompile
 from jaxsight.wire.messages.inputs import InputSpec, TreeSpec, ValueSpec
 from jaxsight.wire.messages.replies import Miscompiled, Outlined, Traced
 from jaxsight.wire.program import Body, Step
@@ -35,6 +36,7 @@ log = logging.getLogger(__name__)
 
 TOO_LARGE = "JX914"
 FOLDING = folded_while_compiling.RULE.code
+SLOW = slow_compile.RULE.code
 
 
 def of_program(
@@ -67,20 +69,28 @@ def of_kernels(
     result: Result,
     codes: Iterable[str],
     folding: Folding | None = None,
+    slow: SlowCompile | None = None,
 ) -> InKernels:
-    """Return the findings of the wanted codes in a target's kernels; none if it was not compiled.
+    """Return the findings of the wanted codes in a target's kernels.
+
+    If it was not compiled, there are none but that it does not compile in time.
 
     Args:
         folding: the measured times of constant folding. If the program was compiled without
             constant folding, only the rule about it applies: the kernels of the user's own compile
             differ.
+        slow: what was measured to save time of a slow compile.
     """
+    certain: Iterable[str] = codes
     if not isinstance(result.outcome, Compiled):
-        return InKernels([])
-    certain = [code for code in codes if code == FOLDING or not result.is_unfolded]
+        certain = [code for code in codes if code == SLOW]
+    elif result.is_unfolded:
+        certain = [code for code in codes if code == FOLDING]
+    slow = slow or result.slow
     rules = [(RULES[code], find) for code in certain if (find := RULES[code].in_kernels)]
     incomplete: list[str] = []
-    findings = list(_found(view, outlined, result, rules, folding, incomplete=incomplete))
+    found = _found(view, outlined, result, rules, folding, slow, incomplete=incomplete)
+    findings = list(found)
     return InKernels(findings, tuple(incomplete))
 
 
@@ -170,6 +180,7 @@ def _found(
     result: Result | None,
     rules: Iterable[tuple[Rule, FindInProgram]],
     folding: Folding | None = None,
+    slow: SlowCompile | None = None,
     platform: str = "",
     incomplete: list[str] | None = None,
 ) -> Iterator[Finding]:
@@ -183,6 +194,7 @@ def _found(
         program=outlined.program,
         folds=outlined.folds,
         folding=folding,
+        slow=slow,
         runtime=outlined.runtime,
         exact=not view.caveats,
         numbers=frozenset(

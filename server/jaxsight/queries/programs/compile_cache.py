@@ -28,11 +28,12 @@ from jaxsight.queries.memory import Memory
 from jaxsight.queries.programs.compile_result import Result
 from jaxsight.queries.programs.disk_cache import Cache as DiskCache
 from jaxsight.queries.programs.disk_cache import digest
+from jaxsight.queries.programs.slow_compiles import Search
 from jaxsight.queries.programs.target_choice import environment_of
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.targets.target import Target
-from jaxsight.wire.messages.compiling import Compile, Compiled, Folding
-from jaxsight.wire.messages.replies import Failed, Lowered
+from jaxsight.wire.messages.compiling import Compile, Compiled, Folding, SlowCompile
+from jaxsight.wire.messages.replies import Failed, Lowered, LoweredChange
 from jaxsight.wire.observations import Failure
 from jaxsight.workers.compilation.compilers import Compilers, Trouble
 from jaxsight.workers.compilation.default_target import own_target
@@ -58,6 +59,9 @@ NotSent = Callable[[str, str], str]
 
 Lower = Callable[[Answer, Target], Awaitable[Lowered | Failed | Died | None]]
 """Lets the tracer that traced an answer lower it for a target; `None` if it has ended."""
+
+LowerChanged = Callable[[Answer, Target, str, int], Awaitable[LoweredChange | None]]
+"""The same with a change at an operation; `None` also if it cannot be changed so."""
 
 
 def _refused(failure: Failure, target: Target) -> str:
@@ -218,6 +222,50 @@ class CompileCache:
             if cached is not None and cached[1].is_unfolded:
                 self.memory.results.pop((answer.question.key, target.name))
         return measured
+
+    async def slow(
+        self, answer: Answer, result: Result, python: str, lower: LowerChanged
+    ) -> SlowCompile | None:
+        """Return what saves most of the time of a slow compile.
+
+        Returns `None` if that cannot be measured: it is not slow, runs on several devices, or is
+        not sent to the host.
+
+        Args:
+            answer: the function.
+            result: how it was compiled, or that it was not in time.
+            python: as for `get`.
+            lower: lowers the function with a change.
+        """
+        lowered, target, outcome, slow = result.lowered, result.target, result.outcome, result.slow
+        if slow is None or lowered is None or lowered.distribution is not None:
+            return None
+        if target.host and self.not_sent(answer.question.path, target.host):
+            return None
+        program = await self._program(lowered, target, python)
+        if isinstance(program, Trouble):
+            return None
+        complete = not ends_early(target, program.environment)
+        if isinstance(outcome, Compiled):
+            complete = outcome.is_complete
+        name = digest(program.name, "slow", str(complete))
+        known = self.memory.slow.get(name) or await asyncio.to_thread(self.disk.slow, name)
+        if known is None:
+            change = functools.partial(lower, answer, target)
+
+            async def measure() -> SlowCompile:
+                request = replace(program.request, complete=complete)
+                title = f"changes of {answer.question.subject.name} for {target.short}"
+                compilers = self.compilers.measuring(target, program.environment)
+                async with self._ticking(f"compile {name}", title), compilers as compile:
+                    search = Search(change, compile, request, slow.seconds, bool(lowered.folds))
+                    measured = replace(slow, savings=await search.savings())
+                await asyncio.to_thread(self.disk.put, name, measured)
+                return measured
+
+            known = await self._shared(name, measure)
+        self.memory.slow.put(name, known)
+        return replace(known, seconds=slow.seconds)
 
     async def aclose(self) -> None:
         """Cancel all work and end the compilers."""

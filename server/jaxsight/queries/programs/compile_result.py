@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from jaxsight.rules.jx430_slow_compile import rule as slow_compile
 from jaxsight.targets.target import Target, recognized
-from jaxsight.wire.messages.compiling import Compiled
+from jaxsight.wire.messages.compiling import Compiled, SlowCompile
 from jaxsight.wire.messages.replies import Lowered
 from jaxsight.workers.compilation.compilers import Trouble
 
@@ -34,6 +35,16 @@ class Result:
         if self.target.why_default == why:
             return self
         return replace(self, target=replace(self.target, why_default=why))
+
+    @property
+    def slow(self) -> SlowCompile | None:
+        """How long it took, if it took long or was not in time."""
+        match self.outcome:
+            case Compiled(seconds=seconds) if seconds >= slow_compile.LEAST:
+                return None if self.is_unfolded else SlowCompile(seconds)
+            case Trouble(kind="time", seconds=seconds):
+                return SlowCompile(seconds)
+        return None
 
     @property
     def is_complete(self) -> bool:

@@ -23,7 +23,7 @@ from typing import TypeVar
 from jaxsight.files import private, reading
 from jaxsight.files.locks import try_lock
 from jaxsight.wire import frames as wire
-from jaxsight.wire.messages.compiling import COMPILER_VERSION, Compiled, Folding
+from jaxsight.wire.messages.compiling import COMPILER_VERSION, Compiled, Folding, SlowCompile
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ _SWEEP = 64
 _UNFINISHED = 3600.0
 """Age in seconds past which no process is still writing an entry."""
 
-_Kept = TypeVar("_Kept", Compiled, Folding)
+_Kept = TypeVar("_Kept", Compiled, Folding, SlowCompile)
 
 
 def digest(*parts: str) -> str:
@@ -85,6 +85,10 @@ class Cache:
         """Return the measurement of a name, or `None` if there is no trustworthy one."""
         return self._get(name, Folding)
 
+    def slow(self, name: str) -> SlowCompile | None:
+        """Return what saves time of a compile, or `None` if there is no trustworthy entry."""
+        return self._get(name, SlowCompile)
+
     def _get(self, name: str, kind: type[_Kept]) -> _Kept | None:
         path = self._path(name)
         if path is None:
@@ -103,7 +107,7 @@ class Cache:
             os.utime(path)
         return record
 
-    def put(self, name: str, entry: Compiled | Folding) -> None:
+    def put(self, name: str, entry: Compiled | Folding | SlowCompile) -> None:
         """Store an entry; errors such as a full disk are logged."""
         path = self._path(name)
         if path is None or self.limit <= 0:

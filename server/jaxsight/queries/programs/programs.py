@@ -6,9 +6,9 @@ import asyncio
 import contextlib
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, TypeVar
 
-from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.attention import Attention
 from jaxsight.queries.choices import Choices
@@ -23,12 +23,20 @@ from jaxsight.queries.traces.trace_cache import Superseded
 from jaxsight.queries.traces.traces import Traces
 from jaxsight.rules.jx102_folded_while_compiling import rule as folded_while_compiling
 from jaxsight.targets.target import Target
-from jaxsight.wire.messages.compiling import Compiled, Folding
+from jaxsight.wire.messages.compiling import Compiled, Folding, SlowCompile
 from jaxsight.wire.messages.replies import Failed, Outlined, Traced
 from jaxsight.workers.compilation import environments
 from jaxsight.workers.compilation.compilers import Compilers, Trouble
 from jaxsight.workers.compilation.queue import Urgency
 from jaxsight.workers.results import Died
+
+T = TypeVar("T")
+
+_FOLDING, _SLOW = "folding", "slow"
+"""What is measured."""
+
+_QUIET = 1.0
+"""Seconds without an edit of a file, after which it is measured what saves time of a compile."""
 
 LONG_COMPILE = 1.0
 """Seconds of compiling after which that is shown."""
@@ -55,8 +63,8 @@ class Programs:
         self._memory = memory
         self._compiling: CompileCache | None = None
         self._unsaved: set[str] = set()
-        self._measuring: dict[tuple[str, str], tuple[Answer, asyncio.Future[Folding | None]]] = {}
-        """By file and function: the answer whose constant folding is being measured."""
+        self._measuring: dict[tuple[str, str, str], tuple[Answer, asyncio.Future[Any]]] = {}
+        """By file, function and `_FOLDING` or `_SLOW`: the answer that is being measured."""
         self._since: dict[ByFunction, list[float]] = {}
         """When the compiles that run now for the first target began, by file and function."""
 
@@ -90,6 +98,7 @@ class Programs:
     def edited(self, path: str) -> None:
         """Take note that the text of a file differs from the file."""
         self._unsaved.add(path)
+        self._stop_measuring(path, _SLOW)
 
     def saved(self, path: str) -> None:
         """Show changes relative to a file's programs as of now."""
@@ -331,18 +340,51 @@ class Programs:
         measurement.
         """
         lowered, project = result.lowered, self._projects.of(view.answer.question.path)
-        key = view.answer.question.path, view.subject.name
+        is_worth = (
+            lowered is not None
+            and isinstance(result.outcome, Compiled)
+            and folded_while_compiling.is_candidate(lowered.folds)
+        )
+
+        async def measure(python: str) -> Folding | None:
+            lower = functools.partial(tracer_requests.lower, project)
+            return await self.compiling().folding(view.answer, result.target, python, lower)
+
+        return await self._latest(_FOLDING, view, measure if is_worth else None)
+
+    async def slow_compile(self, view: View, result: Result) -> SlowCompile | None:
+        """Return what saves time of a compile that takes long.
+
+        Returns `None` if it does not, or if that cannot be measured. An edit of the file, and a new
+        program of the function, cancel the measurement.
+        """
+        project = self._projects.of(view.answer.question.path)
+
+        async def measure(python: str) -> SlowCompile | None:
+            await asyncio.sleep(_QUIET)
+            lower = functools.partial(tracer_requests.lower_changed, project)
+            return await self.compiling().slow(view.answer, result, python, lower)
+
+        return await self._latest(_SLOW, view, measure if result.slow is not None else None)
+
+    async def _latest(
+        self, kind: str, view: View, measure: Callable[[str], Coroutine[None, None, T]] | None
+    ) -> T | None:
+        """Return the result of measuring a function, which callers with the same answer share.
+
+        A measurement of another answer is cancelled.
+        """
+        interpreter = self._projects.of(view.answer.question.path).interpreter
+        key = view.answer.question.path, view.subject.name, kind
         running = self._measuring.get(key)
         if running is not None and running[0] is not view.answer:
             running[1].cancel()
             running = None
-        if lowered is None or not isinstance(result.outcome, Compiled):
-            return None
-        if not folded_while_compiling.is_candidate(lowered.folds):
+        if measure is None or interpreter is None:
             return None
         if running is None:
-            measure = self._measured(project, view.answer, result.target)
-            running = self._measuring[key] = view.answer, asyncio.ensure_future(measure)
+            task = asyncio.ensure_future(measure(interpreter.path))
+            running = self._measuring[key] = view.answer, task
         task = running[1]
         await asyncio.wait([task])
         if self._measuring.get(key) is running:
@@ -350,16 +392,10 @@ class Programs:
         ended = task.cancelled() or isinstance(task.exception(), Gone)
         return None if ended else task.result()
 
-    async def _measured(self, project: Project, answer: Answer, target: Target) -> Folding | None:
-        if project.interpreter is None:
-            return None
-        lower = functools.partial(tracer_requests.lower, project)
-        return await self.compiling().folding(answer, target, project.interpreter.path, lower)
-
-    def _stop_measuring(self, path: str | None = None) -> None:
-        """Cancel the measurements of a file that was closed; all of them without a path."""
+    def _stop_measuring(self, path: str | None = None, kind: str | None = None) -> None:
+        """Cancel the measurements of a file, or of all files, of one kind or of all."""
         for key, (_, task) in list(self._measuring.items()):
-            if path in (None, key[0]):
+            if path in (None, key[0]) and kind in (None, key[2]):
                 task.cancel()
                 self._measuring.pop(key)
 

@@ -22,6 +22,7 @@ from jaxsight.wire.messages.replies import (
     Failed,
     FoundModules,
     Lowered,
+    LoweredChange,
     Outlined,
     Shown,
     Stage,
@@ -31,6 +32,7 @@ from jaxsight.wire.messages.requests import (
     NEW,
     FindModules,
     Lower,
+    LowerChanged,
     Outline,
     Request,
     Show,
@@ -143,6 +145,17 @@ async def lower(
             return reply
         case _:
             return None
+
+
+async def lower_changed(
+    client: Client, answer: Answer, target: Target, change: str, at: int
+) -> LoweredChange | None:
+    """Return a traced function with a change as StableHLO; `None` if there is none."""
+    if not isinstance(answer.reply, Traced):
+        return None
+    id, platform, capability = answer.reply.id, target.platform, target.capability
+    reply = await client.ask(LowerChanged(NEW, id, platform, capability, change, at))
+    return reply if isinstance(reply, LoweredChange) else None
 
 
 async def outline(client: Client, answer: Answer) -> Outlined | None:

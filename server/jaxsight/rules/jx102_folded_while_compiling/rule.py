@@ -77,9 +77,10 @@ def find(view: ProgramView) -> Iterator[Violation]:
     further = sum(fold.seconds >= worst.seconds * _SHARE for fold in view.folds) - 1
     more = f" and {further} more" if further else ""
     least = "more than " if measured.is_ended else ""
+    folded, unfolded = units.seconds(measured.folded), units.seconds(measured.unfolded)
     yield Violation(
-        f"compiling for {target.short} takes {least}{units.seconds(measured.folded)} with constant folding,"
-        f" {units.seconds(measured.unfolded)} without",
+        f"compiling for {target.short} takes {least}{folded} with constant folding, "
+        f"{unfolded} without",
         worst.path,
         help="compute it once outside the function, pass an operand as an argument, or turn "
         "folding off with `compiler_options`",

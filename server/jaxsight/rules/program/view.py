@@ -12,7 +12,7 @@ from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.wording import short
 from jaxsight.targets.target import Target
 from jaxsight.wire.meshes import Mesh
-from jaxsight.wire.messages.compiling import Compiled, Folding
+from jaxsight.wire.messages.compiling import Compiled, Folding, SlowCompile
 from jaxsight.wire.messages.replies import Fold, Runtime
 from jaxsight.wire.observations import Warned
 from jaxsight.wire.program import Program
@@ -38,6 +38,8 @@ class ProgramView:
     """The meshes that the compiled program names, without duplicates."""
     folding: Folding | None = None
     """How long that compiles with constant folding and without, where it was measured."""
+    slow: SlowCompile | None = None
+    """How long that compiles, if it takes long, and what was measured to save time of it."""
     runtime: Runtime = field(default=Runtime())
     """What the user's programs run on by default."""
     exact: bool = True

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from jaxsight.tracer.handlers.change import change
 from jaxsight.tracer.handlers.compare import compare
 from jaxsight.tracer.handlers.dry_run import dry_run
 from jaxsight.tracer.handlers.find_modules import find_modules
@@ -23,6 +24,7 @@ from jaxsight.wire.messages.requests import (
     DryRun,
     FindModules,
     Lower,
+    LowerChanged,
     Outline,
     Request,
     Show,
@@ -50,6 +52,7 @@ HANDLERS: Mapping[type[Request[object]], Handler] = {
     Sourcerize: Handler(sourcerize),
     Show: Handler(show),
     Lower: Handler(lower, runs_user_code="lower"),
+    LowerChanged: Handler(change, runs_user_code="lower"),
     Outline: Handler(outline),
     Compare: Handler(compare, runs_user_code="compare"),
     FindModules: Handler(find_modules),

@@ -164,6 +164,32 @@ class Folding:
     is_ended: bool = False
 
 
+WITHOUT, BARRIER, ROLLED, UNFOLDED = "without", "barrier", "rolled", "unfolded"
+"""What was changed of a program, see `Saving`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """A change of a program, and how long the changed program compiles.
+
+    `kind`: `WITHOUT` an operation (at the equation `at`), with an `optimization_barrier` around its
+    operands, with an unrolled loop of `copies` iterations as a `scan`, without constant folding.
+    """
+
+    kind: str
+    seconds: float
+    at: str = ""
+    copies: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SlowCompile:
+    """How long a program compiles, at least, and what was measured to save most of that."""
+
+    seconds: float
+    savings: tuple[Saving, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class NotCompiled:
     """The program was not compiled.

@@ -296,6 +296,20 @@ class Lowered:
 
 
 @dataclass(frozen=True, slots=True)
+class LoweredChange:
+    """A changed program in StableHLO, as in `Lowered`."""
+
+    id: int
+    program: str
+    operations: int
+    """The number of operations of the unchanged program."""
+    path: str = ""
+    """The equation that the change is about; the first one of a loop."""
+    copies: int = 0
+    """The iterations of the loop that was rolled up."""
+
+
+@dataclass(frozen=True, slots=True)
 class Shown:
     """A text, with links from lines to the source; a line may have several links.
 
@@ -387,7 +401,17 @@ class FoundModules:
     missing: tuple[str, ...]
 
 
-Reply = Traced | DryCalls | Shown | Lowered | Outlined | Compared | Imported | FoundModules
+Reply = (
+    Traced
+    | DryCalls
+    | Shown
+    | Lowered
+    | LoweredChange
+    | Outlined
+    | Compared
+    | Imported
+    | FoundModules
+)
 """The answer to a request that did what it asks for."""
 
 FromTracer = Hello | Stage | Reply | Failed | Cancelled | Spoiled

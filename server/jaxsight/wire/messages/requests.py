@@ -28,6 +28,7 @@ from jaxsight.wire.messages.replies import (
     FoundModules,
     Imported,
     Lowered,
+    LoweredChange,
     Outlined,
     Shown,
     Traced,
@@ -280,6 +281,35 @@ class Lower(AboutTrace[Lowered]):
         return f"lowering for {self.platform}"
 
 
+BEFORE, WITHOUT, BARRIER, ROLLED = "before", "without", "barrier", "rolled"
+"""Changes of a program, see `LowerChanged`."""
+
+
+@dataclass(frozen=True, slots=True)
+class LowerChanged(AboutTrace[LoweredChange]):
+    """Lower a trace for one device with a change, to measure what it saves of compiling.
+
+    Calls are inlined; the operations of the function are counted from 0. `change` is
+
+    * `BEFORE`: only the operations before operation `at`; what the others read are results;
+    * `WITHOUT`: all but operation `at`, whose results become parameters, and operands results;
+    * `BARRIER`: with an `optimization_barrier` around the operands of operation `at`;
+    * `ROLLED`: with the largest loop that Python unrolled as a `scan`.
+    """
+
+    id: int
+    trace: int
+    platform: str
+    capability: str
+    change: str
+    at: int = 0
+
+    @property
+    def title(self) -> str:
+        """The platform it lowers for."""
+        return f"lowering for {self.platform}"
+
+
 @dataclass(frozen=True, slots=True)
 class Outline(AboutTrace[Outlined]):
     """Return a trace as plain data.
@@ -378,6 +408,7 @@ ToTracer = (
     | Sourcerize
     | Show
     | Lower
+    | LowerChanged
     | Outline
     | Compare
     | Import

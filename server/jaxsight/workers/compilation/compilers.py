@@ -17,7 +17,7 @@ import itertools
 import logging
 import math
 import os
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -64,6 +64,8 @@ have delayed the first.
 
 _IN_BACKGROUND = "in the background"
 """The purpose of a compiler that nobody waits for: kernels are known already."""
+_MEASURING = "measuring"
+"""The same where changed programs are compiled."""
 
 IDLE = 600.0
 """Seconds of idleness after which a compiler is ended, as it uses some 200 MiB."""
@@ -86,6 +88,8 @@ class Trouble:
     message: str
     last: bool = True
     """Whether another attempt would fail in the same way."""
+    seconds: float = 0.0
+    """After which the compile was stopped, if the kind is `time`."""
 
 
 @dataclass(eq=False, slots=True)
@@ -194,6 +198,28 @@ class Compilers:
                 worker.idle.cancel()
             self._end_idle(worker)
 
+    @contextlib.asynccontextmanager
+    async def measuring(
+        self, target: Target, environment: Environment
+    ) -> AsyncIterator[Callable[[Compile, float], Awaitable[Compiled | Trouble]]]:
+        """Return a function that compiles, within a deadline in seconds, beside all other work.
+
+        Its process is nobody else's, has a low priority, and ends after the body.
+        """
+        worker = self._worker(target, environment, _MEASURING)
+
+        async def compile(request: Compile, deadline: float) -> Compiled | Trouble:
+            job = _Job()
+            work = self._run(worker, job, request, deadline)
+            return await self._unless_cancelled(worker, job, work)
+
+        try:
+            yield compile
+        finally:
+            if worker.idle is not None:
+                worker.idle.cancel()
+            self._end_idle(worker)
+
     async def _measure_folding(
         self, worker: _Worker, job: _Job, request: Compile
     ) -> tuple[Folding, Compiled | None] | Trouble:
@@ -265,7 +291,7 @@ class Compilers:
         if worker is None or worker.environment != environment:
             if worker is not None and worker.process is not None:
                 self._start_closing(worker.process.aclose())
-            is_behind = purpose == _IN_BACKGROUND
+            is_behind = purpose in (_IN_BACKGROUND, _MEASURING)
             command = [*self._command_of(target, environment), *(["--nice"] if is_behind else [])]
             rest = IDLE_IN_BACKGROUND if is_behind else IDLE
             if target.is_own:
@@ -318,7 +344,7 @@ class Compilers:
                         )
                         continue
                     kind = "time" if answer.reason is Reason.TIMEOUT else "death"
-                    return Trouble(kind, _message(worker.target, answer))
+                    return Trouble(kind, _message(worker.target, answer), seconds=answer.limit)
                 loop = asyncio.get_running_loop()
                 worker.idle = loop.call_later(worker.rest, self._end_idle, worker)
                 if isinstance(answer, NotCompiled) and answer.kind == "busy":
@@ -430,7 +456,7 @@ def _message(target: Target, death: Death) -> str:
         return f"cannot reach {target.host} over ssh ({death.last_words or 'no error output'})"
     match death.reason:
         case Reason.TIMEOUT:
-            return f"{task} took longer than {death.limit:g} s (setting `timeouts.compile`)"
+            return f"it does not compile in {death.limit:g} s (setting `timeouts.compile`)"
         case Reason.MEMORY:
             return (
                 f"{task} used {units.size(death.used)} of memory, "

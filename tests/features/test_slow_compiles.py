@@ -1,0 +1,273 @@
+"""JX430: what makes a compile slow is searched by compiling changed programs.
+
+No compile is slow here: stand-ins say how long a program took, and results on disk say it of real
+ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jaxsight.compiler import folding
+from jaxsight.features.kernels import compile_time
+from jaxsight.features.kernels.summary import headline
+from jaxsight.files import private
+from jaxsight.queries.programs.disk_cache import Cache as DiskCache
+from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.programs.slow_compiles import Search
+from jaxsight.rules.jx430_slow_compile import rule as jx430_slow_compile
+from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import MOST
+from jaxsight.session import Session
+from jaxsight.targets.target import parse
+from jaxsight.wire.kernel_graph import Graph
+from jaxsight.wire.messages.compiling import (
+    BARRIER,
+    ROLLED,
+    UNFOLDED,
+    WITHOUT,
+    Compile,
+    Compiled,
+    Folding,
+    Incomplete,
+    Memory,
+    Saving,
+    SlowCompile,
+)
+from jaxsight.wire.messages.replies import LoweredChange
+from jaxsight.wire.program import Body, Program
+from jaxsight.workers.compilation.compilers import Trouble
+from tests.quiet import QUIET
+
+COUNT = 23
+"""Operations of the program that stands in for a slow one."""
+
+
+def compiled(seconds: float, *, complete: bool = True) -> Compiled:
+    return Compiled(
+        0, "cpu", "device", Graph("m", ()), Memory(temporaries=0), "", seconds, is_complete=complete
+    )
+
+
+class StandIn:
+    """A program of `COUNT` operations that compiles in 40 s if it has the operation `slow`."""
+
+    def __init__(self, slow: int = -1, *, rolls: bool = False, fails: str = "") -> None:
+        self.slow, self.rolls, self.fails = slow, rolls, fails
+        self.compiled: list[str] = []
+
+    async def change(self, change: str, at: int) -> LoweredChange | None:
+        if change == ROLLED and not self.rolls:
+            return None
+        return LoweredChange(0, f"{change} {at}", COUNT, str(at), 9 if change == ROLLED else 0)
+
+    async def compile(self, request: Compile, deadline: float) -> Compiled | Trouble:
+        self.compiled.append(request.program)
+        if request == folding.without(Compile(0, "cpu", "whole")):
+            return compiled(0.5)
+        change, at = request.program.split()
+        if change == self.fails:
+            return Trouble("xla", "no such operation")
+        is_fast = {
+            "before": int(at) <= self.slow,
+            "without": int(at) == self.slow,
+            "barrier": int(at) == self.slow,
+            "rolled": True,
+        }[change]
+        return compiled(0.25) if is_fast else Trouble("time", "", seconds=deadline)
+
+    async def savings(self, *, may_fold: bool = False) -> list[Saving]:
+        request = Compile(0, "cpu", "whole")
+        search = Search(self.change, self.compile, request, 40.0, may_fold)
+        return list(await search.savings())
+
+
+@pytest.mark.parametrize("slow", range(COUNT))
+async def test_the_operation_that_makes_a_program_slow_is_found(slow: int) -> None:
+    program = StandIn(slow)
+    assert await program.savings() == [
+        Saving(WITHOUT, 0.25, str(slow)),
+        Saving(BARRIER, 0.25, str(slow)),
+    ]
+    assert len(program.compiled) <= 8
+
+
+async def test_a_loop_and_constant_folding_are_tried_first() -> None:
+    program = StandIn(22, rolls=True)
+    assert [saving.kind for saving in await program.savings(may_fold=True)] == [
+        UNFOLDED,
+        ROLLED,
+        WITHOUT,
+        BARRIER,
+    ]
+    assert program.compiled[:2] == ["whole", "rolled 0"]
+
+
+@pytest.mark.parametrize("fails", ["before", "without"])
+async def test_a_program_that_cannot_be_changed_has_no_savings(fails: str) -> None:
+    assert await StandIn(7, fails=fails).savings() == []
+
+
+async def test_a_search_without_an_answer_ends_with_its_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loop = asyncio.get_running_loop()
+    spent = 0.0
+
+    class Slow(StandIn):
+        async def compile(self, request: Compile, deadline: float) -> Compiled | Trouble:
+            nonlocal spent
+            spent += deadline
+            return await super().compile(request, deadline)
+
+    now = loop.time
+    monkeypatch.setattr(loop, "time", lambda: now() + spent)
+    assert await Slow(-1).savings() == []
+    assert 60 < spent <= 90
+
+
+def findings(
+    slow: SlowCompile | None, result: Compiled | None, folds: Folding | None = None
+) -> list[Violation]:
+    view = ProgramView(
+        name="f",
+        program=Program((), Body("", (), (), ()), (), False),
+        folds=(),
+        folding=folds,
+        slow=slow,
+        warnings=(),
+        quote=lambda path: {"3": "jnp.sum(x)", "4": "x.at[index + offset % 8].add(u)"}[path],
+        around=lambda _: (),
+        target=parse("cuda:h100"),
+        compiled=result,
+    )
+    return list(jx430_slow_compile.find(view))
+
+
+NOTE = "the compile times were measured on this machine"
+
+
+def test_the_message_has_the_smallest_change_and_the_notes_all_others() -> None:
+    savings = (
+        Saving(ROLLED, 0.8, "1", 8),
+        Saving(WITHOUT, 2.0, "3"),
+        Saving(BARRIER, 1.9, "3"),
+    )
+    (found,) = findings(SlowCompile(64.2, savings), compiled(64.2))
+    assert found.message == "compiles for h100 in 64 s; without `jnp.sum(x)` in 2.0 s"
+    assert found.at == "3"
+    assert found.help.startswith("pass its operands through `jax.lax.optimization_barrier`")
+    assert found.notes == (
+        "with `optimization_barrier` before `jnp.sum(x)` in 1.9 s",
+        "with the loop of 8 copies rolled up in 0.8 s",
+        NOTE,
+    )
+
+
+@pytest.mark.parametrize(
+    ("saving", "words"),
+    [
+        (Saving(WITHOUT, 2.0, "4"), "without `x.at[index + offset % 8].ad…` in 2.0 s"),
+        (Saving(BARRIER, 2.0, "3"), "with `optimization_barrier` before `jnp.sum(x)` in 2.0 s"),
+        (Saving(ROLLED, 0.04, "3", 500), "with the loop of 500 copies rolled up in < 0.1 s"),
+        (Saving(UNFOLDED, 12.1), "without constant folding in 12 s"),
+    ],
+    ids=lambda each: getattr(each, "kind", ""),
+)
+def test_each_change_has_its_words(saving: Saving, words: str) -> None:
+    (found,) = findings(SlowCompile(64.2, (saving,)), compiled(64.2))
+    assert found.message == f"compiles for h100 in 64 s; {words}"
+    assert len(found.message) <= MOST
+    assert found.notes == (NOTE,)
+
+
+def test_without_a_measurement_there_is_only_the_time() -> None:
+    (found,) = findings(SlowCompile(64.2), compiled(64.2))
+    assert (found.message, found.at, found.notes) == ("compiles for h100 in 64 s", "", ())
+    (found,) = findings(SlowCompile(64.2), compiled(64.2, complete=False))
+    assert found.message == "compiles for h100 in ≥ 64 s"
+    (found,) = findings(SlowCompile(120.0), None)
+    assert found.message == "does not compile for h100 in 120 s"
+
+
+def test_a_quick_compile_and_slow_folding_are_not_reported() -> None:
+    assert findings(None, compiled(9.9)) == []
+    assert findings(None, compiled(1.0, complete=False)) == []
+    assert findings(SlowCompile(64.2), compiled(64.2), Folding(64.0, 0.5)) == []
+    with pytest.raises(Incomplete):
+        findings(None, compiled(4.0, complete=False))
+
+
+CHAIN = '''\
+import jax.numpy as jnp
+
+
+def chain(x):
+    """
+    Example inputs:
+        x: f32[64]
+    """
+    y = jnp.sin(x) + 1
+    return jnp.cumsum(y)
+'''
+
+
+def slowed(seconds: float) -> int:
+    """Let all stored programs have compiled for some time; return how many there are."""
+    folder = private.cache_folder("compiled")
+    assert folder is not None
+    cache = DiskCache()
+    names = [path.stem for path in folder.rglob("*.compiled")]
+    for name in names:
+        if (entry := cache.get(name)) is not None:
+            cache.put(name, replace(entry, seconds=seconds))
+    return len(names)
+
+
+async def configured(folder: Path) -> Session:
+    session = Session()
+    settings = {**QUIET, "python": sys.executable, "target": "cpu"}
+    session.configure([str(folder)], settings)
+    return session
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("cold_cache")
+async def test_a_slow_program_is_shown_so_and_reported_with_what_was_measured(
+    tmp_path: Path,
+) -> None:
+    path = str(tmp_path / "chain.py")
+    first = await configured(tmp_path)
+    first.open(path, CHAIN)
+    await first.kernels(path, "chain")
+    findings = await first.findings(path, kernels=True)
+    await first.aclose()
+    assert findings == []
+    assert slowed(64.2)
+    second = await configured(tmp_path)
+    second.open(path, CHAIN)
+    view, result = await second.kernels(path, "chain")
+    kernels = Kernels.of(view, result)
+    (found,) = await second.findings(path, kernels=True)
+    asked = second.engine.programs.compiles
+    await second.aclose()
+    assert kernels is not None
+    assert headline(kernels.compiled, kernels.target).endswith(" · cpu · compiled in 64 s")
+    assert compile_time.lines(kernels)[0].endswith(" · XLA 64 s")
+    assert found.code == "JX430"
+    assert found.message.startswith("compiles for cpu in 64 s; without `jnp.cumsum(y)` in ")
+    assert found.range.start.line == 9
+    assert found.notes[0].startswith("with `optimization_barrier` before `jnp.cumsum(y)` in ")
+    assert asked > 0
+    third = await configured(tmp_path)
+    third.open(path, CHAIN)
+    again = await third.findings(path, kernels=True)
+    asked = third.engine.programs.compiles
+    await third.aclose()
+    assert ([each.message for each in again], asked) == ([found.message], 0)
