@@ -383,9 +383,9 @@ class Programs:
         if measure is None or interpreter is None:
             return None
         if running is None:
-            task = asyncio.ensure_future(measure(interpreter.path))
-            running = self._measuring[key] = view.answer, task
-        task = running[1]
+            measuring = asyncio.ensure_future(measure(interpreter.path))
+            running = self._measuring[key] = view.answer, measuring
+        task: asyncio.Future[T] = running[1]
         await asyncio.wait([task])
         if self._measuring.get(key) is running:
             del self._measuring[key]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -172,7 +172,8 @@ def _stage(
                 _run(item, environment, held=item is barrier)
         return [_value(atom, environment) for atom in outputs]
 
-    types = [jax.ShapeDtypeStruct(var.aval.shape, var.aval.dtype) for var in inputs]
+    struct: Any = jax.ShapeDtypeStruct
+    types = [struct(var.aval.shape, var.aval.dtype) for var in inputs]
     return jax.jit(program).trace(*types)
 
 
@@ -194,7 +195,8 @@ def _run(
     if values is None:
         values = [_value(atom, environment) for atom in equation.invars]
     if held:
-        values = jax.lax.optimization_barrier(list(values))
+        barrier: Any = jax.lax.optimization_barrier
+        values = barrier(list(values))
     with made_by(equation):
         results = bind(equation, values)
     for var, result in zip(equation.outvars, results, strict=True):
@@ -221,7 +223,7 @@ def _run_loop(loop: Loop, environment: Environment[object]) -> None:
         )
         return [*sent, *finals], collected
 
-    starts = [_value(initial, environment) for initial, _ in loop.carried]
+    starts = [_value(cast(Atom, initial), environment) for initial, _ in loop.carried]
     starts += [_zeros(first[position].outvars[output]) for position, output in loop.finals]
     rows = [jnp.stack([_array(atom, environment) for atom in row]) for row in loop.varying]
     ends, collected = jax.lax.scan(body, starts, rows, length=len(loop.runs))
