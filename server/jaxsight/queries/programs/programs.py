@@ -362,8 +362,9 @@ class Programs:
 
         async def measure(python: str) -> SlowCompile | None:
             await asyncio.sleep(_QUIET)
+            answer = (await self._traces.for_target(view, result.target)).answer
             lower = functools.partial(tracer_requests.lower_changed, project)
-            return await self.compiling().slow(view.answer, result, python, lower)
+            return await self.compiling().slow(answer, result, python, lower)
 
         return await self._latest(_SLOW, view, measure if result.slow is not None else None)
 

@@ -18,7 +18,7 @@ from jaxsight.wire.observations import (
 from jaxsight.wire.program import Program
 from jaxsight.wire.spans import Span
 
-VERSION = 19
+VERSION = 20
 """Incremented when a message changes; a tracer with another version is rejected."""
 
 
