@@ -15,7 +15,8 @@ from jaxsight.targets.roofline import LAUNCH, estimate, total
 from jaxsight.targets.target import names, parse
 from jaxsight.wire.kernel_graph import Kernel, Operations, Work
 from tests.compiler.estimate_cases import CASES, PUBLISHED, Published, graph, text
-from tests.compiler.estimates_page import page
+from tests.compiler.estimates_page import comparisons, page, share
+from tests.compiler.measured import cases
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,17 +34,82 @@ def kernel(target: str, case: str, words: str) -> Kernel:
 
 
 @pytest.mark.parametrize("measured", PUBLISHED, ids=lambda each: f"{each.target}-{each.case}")
-def test_an_estimate_is_below_a_published_measurement_and_within_a_factor_of_two(
-    measured: Published,
-) -> None:
+def test_an_estimate_is_near_a_published_measurement(measured: Published) -> None:
     estimated = seconds(measured.target, measured.case)
-    assert measured.seconds / 2 < estimated < measured.seconds
+    assert measured.seconds / 1.3 < estimated < 1.3 * measured.seconds
 
 
 def test_the_page_shows_what_the_model_gives() -> None:
     shown = (ROOT / "docs" / "estimates.md").read_text(encoding="utf-8")
     begin, end = "<!-- generated -->\n", "<!-- end -->"
     assert shown[shown.index(begin) + len(begin) : shown.index(end)] == page()
+
+
+LEAST = {"large": (0.6, 0.9), "calibration": (0.75, 0.85)}
+"""The shares of measured programs that have to be within a factor of 1.3 and 2."""
+
+
+@pytest.mark.parametrize("group", LEAST)
+def test_most_estimates_are_near_what_was_measured_on_an_h100(group: str) -> None:
+    compared = [each for each in comparisons() if each.group == group]
+    assert (share(compared, 1.3), share(compared, 2)) >= LEAST[group]
+    assert share(compared, 2) >= LEAST[group][1]
+
+
+def test_a_measured_time_of_a_scatter_is_between_the_ends_of_its_range() -> None:
+    ranges = {
+        each.name: (each.measured, each.estimated)
+        for each in comparisons()
+        if each.estimated is not None and each.estimated.at_most is not None
+        if each.estimated.is_lower_bound
+    }
+    assert len(ranges) >= 8
+    for name, (measured, estimated) in ranges.items():
+        assert estimated.at_most is not None
+        assert estimated.seconds / 1.3 < measured < estimated.at_most, name
+
+
+def test_what_adds_by_compare_and_swap_has_no_upper_end() -> None:
+    found = total(
+        cases.graph("calibration/scatter add bf16/65536x128 -> 100000"), parse("cuda:h100")
+    )
+    assert found is not None
+    assert found.is_lower_bound
+    assert found.at_most is None
+
+
+def test_a_scatter_of_few_rows_does_not_take_the_estimate_from_a_long_program() -> None:
+    found = total(cases.graph("large/cross_entropy_grad"), parse("cuda:h100"))
+    assert found is not None
+    assert not found.is_lower_bound
+
+
+NOT_MODELLED = ("cholesky", "eigh", "qr", "svd", "solve", "while", "top_k")
+
+
+def test_only_libraries_and_scatters_have_no_estimate() -> None:
+    without = [each for each in comparisons() if each.ratio is None]
+    for each in without:
+        scatters = [k for k in cases.graph(each.name).kernels if k.work and k.work.atomics]
+        assert scatters or any(word in each.name for word in NOT_MODELLED), each.name
+
+
+WORKLOADS = sorted(name for name in cases.stored("cuda:h100") if name.startswith("workloads/"))
+
+
+def test_there_are_thirty_workloads() -> None:
+    assert len(WORKLOADS) == 30
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_a_workload_has_an_estimate_or_kernels_that_are_the_reason(name: str) -> None:
+    target, found = parse("cuda:h100"), cases.graph(name)
+    whole = total(found, target)
+    assert whole is not None
+    missing = [kernel for kernel in found.kernels if estimate(kernel, target) is None]
+    assert whole.is_lower_bound <= bool(missing or not found.launches_known)
+    for kernel in missing:
+        assert kernel.kind in ("library", "custom call") or "scatter" in kernel.what, kernel.what
 
 
 MICRO = 1e-6
@@ -61,16 +127,15 @@ ORDERS = [
     ("cuda:l4", "f64", 2 * 4096**3 / 0.473e12),
     ("cuda:h100", "c64", 8 * 4096**3 / 494.7e12),
     ("cuda:v100", "c64", 8 * 4096**3 / 15.7e12),
-    ("cuda:h100", "s8", 2 * 4096**3 / 1978.9e12),
     ("tpu:v5e", "f32", 2 * 4096**3 / 197e12),
     ("tpu:v5e", "f32_high", 3 * 2 * 4096**3 / 197e12),
     ("tpu:v5e", "f32_highest", 6 * 2 * 4096**3 / 197e12),
     ("tpu:v5e", "s8", 2 * 4096**3 / 393e12),
-    ("cuda:h100", "gathered", 3 * MICRO),
-    ("cuda:h100", "gathered_and_summed", 3 * MICRO),
-    ("cuda:h100", "sliced", 3 * MICRO),
-    ("cuda:h100", "row_by_row", 2 * 1000 * 3 * MICRO),
-    ("cuda:h100", "written_row_by_row", 3 * 1000 * 3 * MICRO),
+    ("cuda:h100", "gathered", LAUNCH),
+    ("cuda:h100", "gathered_and_summed", LAUNCH),
+    ("cuda:h100", "sliced", LAUNCH),
+    ("cuda:h100", "row_by_row", 2 * 1000 * LAUNCH),
+    ("cuda:h100", "written_row_by_row", 3 * 1000 * LAUNCH),
     ("cuda:h100", "doubled", 2 * 2**30 / 3352e9),
     ("cuda:a100", "doubled", 2 * 2**30 / 2039e9),
     ("tpu:v5e", "doubled", 2 * 2**30 / 819e9),
@@ -106,16 +171,23 @@ def test_an_update_in_place_takes_what_it_writes_and_the_copy_before_it_the_arra
     assert 0.5 < copy / (2 * 256e6 / 3352e9) < 2
 
 
-def test_a_sort_passes_through_memory_as_often_as_its_network_needs() -> None:
+def test_a_sort_has_the_passes_and_comparisons_of_its_network() -> None:
     """Rows of 4096 fit into a tile, with their positions; 2^22 elements are 10 stages more."""
     (sort,) = graph("cuda:h100", "sorted_rows").kernels
+    size = 2 * 4 * 4096**2
     assert sort.work is not None
-    assert sort.work.written == 2 * 4 * 4096**2
+    assert sort.work.written == size
+    (comparisons,) = sort.work.operations
+    assert comparisons.count == 4096 * 2048 * (12 * 13 // 2)
     longer = text("cuda:h100", "sorted_rows").replace("[4096,4096]", "[4,4194304]")
     (sort,) = read(longer).kernels
     assert sort.work is not None
-    passes = 1 + sum(stage - 12 + 2 for stage in range(12, 22))
-    assert sort.work.written == passes * 2 * 4 * 4096**2
+    assert sort.work.before is not None
+    assert sort.work.written == (1 + 10) * size
+    assert (
+        sort.work.before.written
+        == sum(stage - 12 + 1 for stage in range(12, 22)) * size + size // 2
+    )
 
 
 @pytest.mark.parametrize("case", ["eigh", "svd", "qr", "cholesky", "lu", "solve_triangular"])

@@ -29,7 +29,7 @@ from jaxsight.files import reading
 from jaxsight.library.drawing import NoGraphviz, dot, drawn_by_graphviz
 from jaxsight.queries.programs.compile_result import Result
 from jaxsight.queries.programs.kernels import Kernels
-from jaxsight.targets.roofline import estimate, total
+from jaxsight.targets.roofline import bounds, total
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
 from jaxsight.wire.kernel_graph import Kernel
@@ -318,14 +318,13 @@ def _print_table(printer: Printer, kernels: Kernels) -> None:
     for title, justify in _COLUMNS:
         table.add_column(title, justify=justify)
     for index, kernel in enumerate(kernels.graph.kernels[:_MOST]):
-        seconds = estimate(kernel, kernels.target)
         row = cells(
             str(index + 1),
             "  " * len(kernel.loops) + kernel_title(kernel),
             str(kernel.launches),
             units.size(kernel.bytes_in),
             units.size(kernel.bytes_out),
-            units.time(seconds) if seconds is not None and kernel.launches else "",
+            _time(kernels, kernel),
             kernels.reason(kernel),
             _lines(kernels, kernel),
         )
@@ -361,8 +360,8 @@ def _print_totals(printer: Printer, kernels: Kernels) -> None:
         printer.print(styled((one_line(line), "dim")))
     if time := _total(kernels):
         printer.print(styled((time, "dim")))
-    if any(estimate(kernel, kernels.target) is not None for kernel in kernels.graph.kernels):
-        source = "≈ time: roofline estimate from the chip's specification, not a measurement"
+    if any(bounds(kernel, kernels.target) is not None for kernel in kernels.graph.kernels):
+        source = "≈ time: roofline estimate from the chip's achievable rates, not a measurement"
         printer.print(styled((source, "dim")))
     printer.print()
 
@@ -377,11 +376,8 @@ def _total(kernels: Kernels) -> str:
     if not estimated.is_lower_bound:
         about = "≈ " if estimated.seconds >= units.SHORTEST else ""
         return f"total {about}{units.time(estimated.seconds)}"
-    unknown = [
-        str(index + 1)
-        for index, kernel in enumerate(kernels.graph.kernels)
-        if estimate(kernel, kernels.target) is None
-    ]
+    times = [bounds(kernel, kernels.target) for kernel in kernels.graph.kernels]
+    unknown = [str(index + 1) for index, each in enumerate(times) if each is None]
     more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
     numbers = ", ".join(unknown[:5])
     plural = "s" if len(unknown) > 1 else ""
@@ -390,9 +386,20 @@ def _total(kernels: Kernels) -> str:
         reasons.append("loops of unknown length excluded")
     if kernels.graph.host_transfers:
         reasons.append("transfers at the rate of the link to the host")
+    if any(each is not None and not each.is_certain for each in times):
+        longest = f", up to {units.time(estimated.at_most)}" if estimated.at_most else ""
+        reasons.append(f"scatters take longer where indices are equal{longest}")
     if not reasons:
         reasons.append("collectives that overlap with other kernels may take longer")
     return f"total ≥ {units.time(estimated.seconds)} ({'; '.join(reasons)})"
+
+
+def _time(kernels: Kernels, kernel: Kernel) -> str:
+    """Return `36 µs`; `≥ 36 µs` for a scatter that takes longer where indices are equal."""
+    found = bounds(kernel, kernels.target)
+    if found is None or not kernel.launches:
+        return ""
+    return f"{'' if found.is_certain else '≥ '}{units.time(found.least)}"
 
 
 def _lines(kernels: Kernels, kernel: Kernel) -> str:

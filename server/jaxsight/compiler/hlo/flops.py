@@ -1,24 +1,37 @@
 """Estimate the real operations of an instruction from its shapes.
 
 An elementwise operation counts one per element, a contraction two per product, an FFT of length n
-counts 5 n log2 n (the customary figure of Cooley and Tukey's algorithm), a sort n log2 n
-comparisons.
+counts 5 n log2 n (the customary figure of Cooley and Tukey's algorithm), a sort the comparisons of
+XLA's network.
 A product of complex numbers counts four real ones.
+Operations that take another number of instructions than an addition (`COSTLY`) are counted apart.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from jaxsight.compiler.hlo.shapes import arrays, dims, dtype, elements, sizes
-from jaxsight.compiler.hlo.text import Instruction
+from jaxsight.compiler.hlo.text import Computation, Instruction
 from jaxsight.wire.kernel_graph import Operations
 
 MATRIX = "matrix"
 VECTOR = "vector"
+FUSED = "multiply-add"
+"""The opcode of multiplications that are one instruction with the addition of their result, and of
+both in products without matrix units."""
+COSTLY = frozenset(
+    {
+        "atan2", "cbrt", "cosine", "divide", "erf", "exponential", "exponential-minus-one", "log",
+        "log-plus-one", "logistic", "power", "reduce-window", "remainder", "rsqrt", "shift-left",
+        "shift-right-arithmetic", "shift-right-logical", "sine", "sort", "sqrt", "tan", "tanh",
+    }
+)  # fmt: skip
+"""Operations whose opcode is kept; `targets/chips/instructions.py` has their instructions."""
 
 _NOTHING = frozenset(
     {
@@ -43,6 +56,10 @@ _WINDOW = re.compile(r"window=\{([^}]*)\}")
 _GROUPS = re.compile(r"(feature|batch)_group_count=(\d+)")
 _PRECISION = re.compile(r'operand_precision(?:=\{|":\[)([^\]}]*)[\]}]')
 _ALGORITHM = re.compile(r'algorithm(?:=|":"ALG_)(dot_\w+)', re.IGNORECASE)
+_DIMENSION = re.compile(r"\bdimensions=\{(\d+)")
+_CHANNELS_READ, _CHANNELS_WRITTEN = 16, 128
+"""Channels of a tile of cuDNN's convolutions on tensor cores: 64 result channels take as long as
+128, and 3 read channels as 16 (measured on an H100)."""
 _LARGE_WINDOW = 1_000_000
 _LONG_WINDOW = 32
 
@@ -63,17 +80,42 @@ def operations(instruction: Instruction, lookup: Lookup, *, on_matrix_units: boo
     """
     opcode = instruction.opcode
     if opcode not in _NOT_ELEMENTWISE:
-        return _elementwise(instruction.shape)
+        return _elementwise(instruction.shape, opcode if opcode in COSTLY else "")
     if opcode in _PRODUCTS or is_matmul_call(instruction):
         return _product(instruction, lookup, _dot(instruction, lookup), on_matrix_units)
     if opcode == "convolution" or is_convolution_call(instruction):
         return _product(instruction, lookup, _convolution(instruction, lookup), True)
-    return Operations(VECTOR, dtype(instruction.shape), _plain(instruction, lookup))
+    count = _plain(instruction, lookup)
+    of = dtype(instruction.shape)
+    if opcode == "fft":
+        of = "f64" if of in ("f64", "c128") else "f32"
+    return Operations(VECTOR, of, count, "", opcode if opcode in COSTLY else "")
 
 
 @lru_cache(maxsize=16384)
-def _elementwise(shape: str) -> Operations:
-    return Operations(VECTOR, dtype(shape), elements(shape))
+def _elementwise(shape: str, opcode: str) -> Operations:
+    return Operations(VECTOR, dtype(shape), elements(shape), "", opcode)
+
+
+def fused_multiplications(computation: Computation) -> frozenset[str]:
+    """Return the multiplications that LLVM contracts with the only addition that reads them.
+
+    XLA allows it on GPUs (`llvm::FPOpFusion::Fast` in
+    xla/service/gpu/llvm_gpu_backend/gpu_backend_lib.cc).
+    """
+    readers = Counter(
+        name for each in computation.instructions for name in dict.fromkeys(each.operands)
+    )
+    found = set()
+    for each in computation.instructions:
+        if each.opcode not in ("add", "subtract") or not dtype(each.shape).startswith(("f", "bf")):
+            continue
+        for name in each.operands:
+            factor = computation.by_name.get(name)
+            if factor is not None and factor.opcode == "multiply" and readers[name] == 1:
+                found.add(name)
+                break
+    return frozenset(found)
 
 
 def is_matmul_call(instruction: Instruction) -> bool:
@@ -99,17 +141,30 @@ def _plain(instruction: Instruction, lookup: Lookup) -> int:
             count = max(elements(instruction.shape), elements(operand(instruction, lookup, 0)))
             return int(5 * count * math.log2(max(length, 2)))
         case "sort":
-            count = elements(instruction.shape)
-            return int(count * math.log2(max(count, 2)))
+            return _comparisons(instruction)
         case "scatter":
             return elements(operand(instruction, lookup, len(instruction.operands) - 1))
         case "reduce" | "select-and-scatter":
             return elements(operand(instruction, lookup, 0) or instruction.shape)
         case _:  # reduce-window
             window = math.prod(_numbers(_window(instruction), "size", 1))
-            # Long windows are cumulative sums, which take a step for each doubling.
+            # TPUs have long windows for cumulative sums, which take a step for each doubling; on
+            # GPUs they are split (xla/service/reduce_window_rewriter.cc).
             steps = window if window <= _LONG_WINDOW else math.ceil(math.log2(window))
             return elements(instruction.shape) * steps
+
+
+def _comparisons(sort: Instruction) -> int:
+    """Return the comparisons of a bitonic network (`sorts`): half of the elements in each stage."""
+    values = arrays(sort.shape)
+    axis = _DIMENSION.search(sort.attributes)
+    lengths = sizes(values[0]) if values else ()
+    dimension = int(axis[1]) if axis else 0
+    if dimension >= len(lengths) or lengths[dimension] < 2:
+        return 0
+    stages = (lengths[dimension] - 1).bit_length()
+    rows = math.prod(lengths) // lengths[dimension]
+    return rows * (1 << (stages - 1)) * stages * (stages + 1) // 2
 
 
 def operand(instruction: Instruction, lookup: Lookup, index: int) -> str:
@@ -128,11 +183,33 @@ def _product(
     rhs = dtype(operand(instruction, lookup, 1) or instruction.shape)
     # The narrower operand is converted to the wider dtype.
     wider = max(lhs, rhs, key=lambda name: (name.startswith("c"), _digits(name)))
-    return Operations(
-        MATRIX if on_matrix_units else VECTOR,
-        wider,
-        products * (8 if wider.startswith("c") else 2),
-        _precision(instruction.attributes),
+    count = products * (8 if wider.startswith("c") else 2)
+    if not on_matrix_units:
+        return Operations(VECTOR, wider, count, _precision(instruction.attributes), FUSED)
+    padded = round(count * _padding(instruction, lookup))
+    return Operations(MATRIX, wider, count, _precision(instruction.attributes), "", padded)
+
+
+def _padding(instruction: Instruction, lookup: Lookup) -> float:
+    """Return how many products cuDNN's tiles have for each one of a convolution; 0 if unknown."""
+    labels = _LABELS.search(instruction.attributes)
+    shapes = [arrays(operand(instruction, lookup, index)) for index in (0, 1)]
+    groups = dict(_GROUPS.findall(instruction.attributes))
+    if not is_convolution_call(instruction) or not labels or not all(shapes):
+        return 0.0
+    if any(int(count) > 1 for count in groups.values()):
+        return 0.0  # Its kernels for groups have no such tiles.
+    kernel = sizes(shapes[1][0])
+    if instruction.attribute("custom_call_target") == "__cudnn$convBackwardFilter":
+        kernel = sizes(arrays(instruction.shape)[0])
+    if len(kernel) != len(labels[2]):
+        return 0.0
+    inner, outer = (kernel[labels[2].index(letter)] for letter in "io")
+    if instruction.attribute("custom_call_target") == "__cudnn$convBackwardInput":
+        inner, outer = outer, inner
+    return math.prod(
+        math.ceil(length / tile) * tile / max(length, 1)
+        for length, tile in ((inner, _CHANNELS_READ), (outer, _CHANNELS_WRITTEN))
     )
 
 

@@ -201,8 +201,7 @@ def bitonic_kernels(length: int, width: int, shared: int) -> int:
     if length < 2:
         return 0
     stages = (length - 1).bit_length()
-    fitting = min(THREADS_PER_BLOCK * _UNROLLED, shared // max(width, 1), 1 << stages)
-    tile = 1 << (max(fitting, 1).bit_length() - 1)
+    tile = tile_length(length, width, shared)
     kernels = 0
     collected = False
     for stage in range(stages):
@@ -214,6 +213,19 @@ def bitonic_kernels(length: int, width: int, shared: int) -> int:
             else:
                 collected = True
     return kernels + collected
+
+
+def tile_length(length: int, width: int, shared: int) -> int:
+    """Return the elements that a block sorts in shared memory, as in `bitonic_kernels`."""
+    stages = (length - 1).bit_length()
+    fitting = min(THREADS_PER_BLOCK * _UNROLLED, shared // max(width, 1), 1 << stages)
+    return 1 << (max(fitting, 1).bit_length() - 1)
+
+
+def separate_stages(length: int, tile: int) -> int:
+    """Return the stages of a bitonic sort that are a kernel each: partners are in two tiles."""
+    fits = tile.bit_length() - 1
+    return sum(1 + stage - fits for stage in range(fits, (length - 1).bit_length()))
 
 
 def _sort(computation: Computation, fused: Fused) -> tuple[Instruction | None, Computation]:

@@ -23,6 +23,11 @@ SECTOR = 32
 "Coalesced Access to Global Memory").
 """
 
+_CACHED = 128 * 1024
+"""Bytes of a table that stays in the L1 cache of each multiprocessor, which has at least as many
+since Volta (CUDA C++ Programming Guide, "Compute Capabilities").
+"""
+
 _SAME = frozenset({"bitcast", "reshape", "bitcast-convert"})
 _WHOLE = frozenset(
     {
@@ -160,6 +165,29 @@ def sliced_bytes(instruction: Instruction, lookup: Lookup) -> int:
     window = dims(slices[1]) if slices else ()
     count = elements(instruction.shape) // max(math.prod(window), 1)
     return min(count * _touched(window, source), _bytes(source))
+
+
+def repeated_bytes(gather: Instruction, lookup: Lookup) -> int:
+    """Return the bytes that a gather reads more often than once, if it has more rows than a table.
+
+    Its rows are in whole sectors.
+    """
+    source = operand(gather, lookup, 0)
+    slices = _SLICES.search(gather.attributes)
+    window = dims(slices[1]) if slices else ()
+    if _bytes(source) <= _CACHED:
+        return 0
+    count = elements(gather.shape) // max(math.prod(window), 1)
+    return max(0, count * _touched(window, source) - _bytes(source))
+
+
+def atomic_sectors(scatter: Instruction, lookup: Lookup) -> tuple[int, int]:
+    """Return the sectors that all updates of a scatter touch, and those that one of them does."""
+    source = operand(scatter, lookup, 0)
+    updates = operand(scatter, lookup, len(scatter.operands) - 1)
+    window = _window_sizes(scatter, source, updates)
+    each = max(1, _touched(window, source) // SECTOR)
+    return elements(updates) // max(math.prod(window), 1) * each, each
 
 
 def updated_bytes(instruction: Instruction, lookup: Lookup) -> int:

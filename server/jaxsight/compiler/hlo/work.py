@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 
 from jaxsight.compiler.hlo import traffic
 from jaxsight.compiler.hlo.distributed.collectives import COLLECTIVES, STARTS
 from jaxsight.compiler.hlo.flops import (
+    FUSED,
     UNCOUNTED,
+    VECTOR,
+    fused_multiplications,
     is_convolution_call,
     is_matmul_call,
+    operand,
     operations,
 )
 from jaxsight.compiler.hlo.fused import Fused
@@ -19,6 +25,7 @@ from jaxsight.compiler.hlo.shapes import (
     array_types,
     arrays,
     dims,
+    dtype,
     elements,
     is_tiled,
     sizes,
@@ -29,10 +36,12 @@ from jaxsight.compiler.hlo.sorts import (
     RadixSort,
     bitonic_kernels,
     radix_sort,
+    separate_stages,
+    tile_length,
 )
 from jaxsight.compiler.hlo.text import Computation, Instruction
 from jaxsight.compiler.hlo.walk import ANNOTATIONS
-from jaxsight.wire.kernel_graph import Operations, Work
+from jaxsight.wire.kernel_graph import Atomics, Operations, Work
 
 _MOVES = ANNOTATIONS | {"X64SplitLow", "X64SplitHigh", "X64Combine"}
 """Custom calls that only move data, or are annotations for the compiler."""
@@ -50,6 +59,7 @@ _SEVERAL_PASSES = frozenset({"fft", "sort", "custom-call"})
 
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 _LENGTHS = re.compile(r"fft_length=\{([^}]*)\}")
+_TILE = re.compile(r'"__triton".*?"output_tiles":\[\{"sizes":\[([^\]]*)\]')
 _DIMENSION = re.compile(r"\bdimensions=\{(\d+)")
 
 _ONE_ROW = 0.58
@@ -61,6 +71,12 @@ bits, 512 rows of 50,257, and 64 rows of 65,536, fewer than the GPU has multipro
 on Onesweep has 29.4e9 keys of 32 bits a second on an A100, which is a share of 0.68.
 """
 
+_LOOK_BACK = 13_000
+"""Cycles in which the blocks of a pass over one row wait for one another: with 2^16 and 2^20 keys a
+pass takes about 6.5 µs longer than its bytes, at 1.98 GHz (the same H100)."""
+_STRIDED = 1.2
+"""Passes of an FFT over an axis that is not the last: of 256^3 complex numbers on an H100, 109 µs
+for each strided axis and 92 µs for the contiguous one."""
 _FFT_AT_ONCE = 8192
 """The longest FFT that fits into shared memory and so needs one pass over memory (D. Tolmachev,
 "VkFFT", IEEE Access 11, 2023).
@@ -89,11 +105,14 @@ class Works:
         body = fused.body
         if (radix := radix_sort(instruction, self._capability)) is not None:
             return _of_radix_sort(radix)
+        sort = next((inner for inner in fused.inside if inner.opcode == "sort"), None)
+        if sort is not None:
+            return _sorted(sort, body or computation)
         if body is None:
             return self._single(instruction, computation, cycles)
         needs = traffic.needs(body, fused)
         shares = traffic.shares(body, needs)
-        passes = 1
+        passes = 1.0
         if not _SEVERAL_PASSES.isdisjoint(fused.opcodes):
             passes = max(_passes(inner) for inner in fused.inside)
         read = sum(
@@ -104,7 +123,18 @@ class Works:
         matrix_units = on_tpu or instruction.attribute("kind") not in ("kLoop", "kInput")
         counted = _operations(body, needs, matrix_units)
         # Each pass except the first reads the output of the previous pass.
-        return Work(counted, read + (passes - 1) * written, passes * written, cycles)
+        return Work(
+            counted,
+            math.ceil(read + (passes - 1) * written),
+            math.ceil(passes * written),
+            cycles,
+            repeated=0
+            if on_tpu
+            else _repeated(body, needs) + _far_apart(instruction) * (read + written),
+            blocks=0 if on_tpu else _rows(fused),
+            atomics=None if on_tpu else _atomics(fused, body, needs),
+            before=None if on_tpu else _prepared(fused, body),
+        )
 
     def _single(self, instruction: Instruction, computation: Computation, cycles: int) -> Work:
         """Return the work of an operation that is a kernel by itself."""
@@ -128,8 +158,8 @@ class Works:
         counted = operations(instruction, lookup, on_matrix_units=True)
         return Work(
             (counted,) if counted.count else (),
-            sum(read.values()) + (passes - 1) * written,
-            passes * written,
+            math.ceil(sum(read.values()) + (passes - 1) * written),
+            math.ceil(passes * written),
             cycles,
         )
 
@@ -215,33 +245,197 @@ def _operations(
     body: Computation, needs: traffic.Needs, on_matrix_units: bool
 ) -> tuple[Operations, ...]:
     """Return the operations of a fusion, each scaled by its required share."""
-    counts: dict[tuple[str, str, str], int] = {}
-    waiting = [(body, needs)]
-    while waiting:
-        computation, required = waiting.pop()
-        waiting += required.inner
+    counts: dict[tuple[str, str, str, str], int] = {}
+    for computation, required in _within(body, needs):
+        contracted = fused_multiplications(computation)
         for instruction in computation.instructions:
             share = required.by_name.get(instruction.name, 0.0)
             if share == 0.0 or instruction.opcode in UNCOUNTED:
                 continue
             part = operations(instruction, computation.by_name.get, on_matrix_units=on_matrix_units)
             if part.count:
-                key = part.unit, part.dtype, part.precision
+                opcode = FUSED if instruction.name in contracted else part.opcode
+                key = part.unit, part.dtype, part.precision, opcode
                 counts[key] = counts.get(key, 0) + math.ceil(part.count * share)
     return tuple(
-        Operations(unit, name, count, precision)
-        for (unit, name, precision), count in counts.items()
+        Operations(unit, name, count, precision, opcode)
+        for (unit, name, precision, opcode), count in counts.items()
     )
 
 
-def _passes(instruction: Instruction) -> int:
+def _within(body: Computation, needs: traffic.Needs) -> Iterator[tuple[Computation, traffic.Needs]]:
+    """Yield the computation of a fusion and those of the fusions within."""
+    waiting = [(body, needs)]
+    while waiting:
+        computation, required = waiting.pop()
+        waiting += required.inner
+        yield computation, required
+
+
+def _repeated(body: Computation, needs: traffic.Needs) -> int:
+    """Return the bytes that the gathers of a fusion read more often than once."""
+    return sum(
+        traffic.repeated_bytes(instruction, computation.by_name.get)
+        for computation, required in _within(body, needs)
+        for instruction in computation.instructions
+        if instruction.opcode == "gather" and required.by_name.get(instruction.name)
+    )
+
+
+def _far_apart(fusion: Instruction) -> int:
+    """Return 1 if a Triton kernel has tiles of rows that are not adjacent in memory, else 0.
+
+    XLA tiles softmax like this to reuse a mask. Such kernels took 1.9 and 2.4 times as long on an
+    H100 as others that move as many bytes (`attention` and `dpa` in `docs/estimates.md`).
+    """
+    tile = _TILE.search(fusion.attributes)
+    values = arrays(fusion.shape)
+    if not tile or not values:
+        return 0
+    lengths = sizes(values[0])
+    tiled = [int(length) for length in re.findall(r"\d+", tile[1])]
+    if len(tiled) != len(lengths):
+        return 0
+    rows = [axis for axis, length in enumerate(tiled[:-1]) if length > 1]
+    return int(bool(rows) and any(each > 1 for each in lengths[rows[-1] + 1 : -1]))
+
+
+def _rows(fused: Fused) -> int:
+    """Return the rows of a reduction that are not split among blocks, 0 for other kernels.
+
+    A block reduces a row or several (xla/backends/gpu/codegen/emitters/reduction.cc); long rows of
+    few are two reductions in the HLO (xla/service/gpu/transforms/tree_reduction_rewriter.cc).
+    """
+    if fused.instruction.attribute("kind") != "kInput":
+        return 0
+    for root in fused.roots():
+        if root.opcode == "reduce":
+            return elements(root.shape)
+    return 0
+
+
+_INTEGERS = frozenset({"s32", "u32", "s64", "u64"})
+_DIRECT = {
+    "add": _INTEGERS | {"f16", "f32", "f64"},
+    "maximum": _INTEGERS | {"f32"},
+    "minimum": _INTEGERS,
+}
+"""What XLA combines by an atomic instruction instead of compare-and-swap
+(`rewriteAsDirectAtomicRMW` in xla/codegen/emitters/transforms/lower_tensors.cc).
+"""
+
+
+def _atomics(fused: Fused, body: Computation, needs: traffic.Needs) -> Atomics | None:
+    """Return how the updates of a scatter may wait for one another; `None` if they never do."""
+    scatters = [
+        (scatter, computation.by_name.get)
+        for computation, _ in _within(body, needs)
+        for scatter in computation.instructions
+        if scatter.opcode == "scatter" and "unique_indices=true" not in scatter.attributes
+    ]
+    for scatter, lookup in scatters:
+        (name, *_) = scatter.called.get("to_apply", ("",))
+        combined = fused.computation(name)
+        root = combined.root if combined is not None else None
+        if root is None or root.opcode == "parameter":
+            continue
+        sectors, each = traffic.atomic_sectors(scatter, lookup)
+        updates = elements(operand(scatter, lookup, len(scatter.operands) - 1))
+        direct = dtype(scatter.shape) in _DIRECT.get(root.opcode, ())
+        return Atomics(sectors, math.ceil(updates / each) if direct else 0)
+    return None
+
+
+_THROUGH = frozenset(
+    {"bitcast", "reshape", "transpose", "copy", "convert", "slice", "broadcast", "pad"}
+)
+"""Operations that a product's kernel applies to its operands as it loads them."""
+
+
+def _prepared(fused: Fused, body: Computation) -> Work | None:
+    """Return the work of kernels that compute the operands of a product on the device.
+
+    Ahead of time XLA fuses them with the product by Triton, without measuring. On the device it
+    measures this and cuBLAS with all operands in memory (xla/backends/gpu/autotuner/
+    fission_backend.cc), which was faster for each such product that was measured on an H100. cuBLAS
+    multiplies bytes only with transposed operands.
+    """
+    written = 0
+    transposed = 0
+    for dot in fused.inside:
+        if dot.opcode != "dot" or dot.name not in body.by_name:
+            continue
+        for name in dict.fromkeys(dot.operands):
+            value = body.by_name.get(name)
+            size = sum(each.bytes for each in arrays(value.shape)) if value is not None else 0
+            while value is not None and value.opcode in _THROUGH and value.operands:
+                if value.opcode in ("transpose", "copy") and dtype(value.shape) in ("s8", "u8"):
+                    transposed += elements(value.shape)
+                value = body.by_name.get(value.operands[0])
+            if value is not None and value.opcode not in ("parameter", "constant"):
+                written += size
+    if not written and not transposed:
+        return None
+    moved = written + transposed
+    return Work(
+        (Operations(VECTOR, "s8", transposed, "", "transpose"),) if transposed else (),
+        moved,
+        moved,
+    )
+
+
+_WARP = 32
+
+
+def _sorted(sort: Instruction, computation: Computation) -> Work | None:
+    """Return the work of XLA's own sort on a GPU, see `sorts`.
+
+    Stages within a tile are bound by instructions, those between tiles by memory.
+    """
+    values = arrays(sort.shape)
+    axis = _DIMENSION.search(sort.attributes)
+    lengths = sizes(values[0]) if values else ()
+    dimension = int(axis[1]) if axis else 0
+    if dimension >= len(lengths):
+        return None
+    length, count = lengths[dimension], math.prod(lengths)
+    written = sum(value.bytes for value in values)
+    read = sum(_all_read(computation, name) for name in dict.fromkeys(sort.operands))
+    width = max(1, written // max(count, 1))
+    tile = tile_length(max(length, 1), width, SHARED_PER_BLOCK["cuda"])
+    separate = separate_stages(length, tile)
+    kernels = bitonic_kernels(length, width, SHARED_PER_BLOCK["cuda"]) - separate
+    counted = operations(sort, computation.by_name.get, on_matrix_units=False)
+    stages = (length - 1).bit_length() * ((length - 1).bit_length() + 1) // 2
+    comparisons = counted.count * (stages - separate) // max(stages, 1) * len(values)
+    # A thread has four elements; a short row leaves lanes of its warp idle.
+    idle = max(1, 4 * _WARP // tile)
+    moved = sum(
+        value.bytes
+        for value, name in zip(values, sort.operands, strict=False)
+        if (given := computation.by_name.get(name)) is not None and given.opcode == "parameter"
+    )
+    between = separate * written
+    return Work(
+        (replace(counted, padded=comparisons * idle),) if comparisons else (),
+        read + max(0, kernels - 1) * written,
+        max(1, kernels) * written,
+        blocks=math.ceil(count / tile),
+        before=Work((), between + moved, between + moved) if between or moved else None,
+    )
+
+
+def _all_read(computation: Computation, name: str) -> int:
+    value = computation.by_name.get(name)
+    if value is None or value.opcode == "iota":
+        return 0
+    return sum(each.bytes for each in arrays(value.shape))
+
+
+def _passes(instruction: Instruction) -> float:
     """Return how often an operation reads and writes its values."""
     if instruction.opcode == "fft":
-        match = _LENGTHS.search(instruction.attributes)
-        lengths = dims(match[1]) if match else ()
-        return max(1, sum(1 if length <= _FFT_AT_ONCE else 2 for length in lengths))
-    if instruction.opcode == "sort":
-        return _bitonic_passes(instruction)
+        return _fft_passes(instruction)
     return 1
 
 
@@ -251,18 +445,20 @@ def _of_radix_sort(radix: RadixSort) -> Work:
     moved = radix.passes * sum(value.bytes for value in radix.values)
     read = moved + radix.counts * keys
     if radix.rows == 1:
-        return Work((), read, moved, efficiency=_ONE_ROW)
+        waiting = Work(cycles=radix.passes * _LOOK_BACK)
+        return Work((), read, moved, efficiency=_ONE_ROW, before=waiting)
     cycles = math.ceil(radix.passes * radix.length / _PER_CYCLE)
     return Work((), read, moved, cycles, efficiency=_ROWS)
 
 
-def _bitonic_passes(sort: Instruction) -> int:
-    """Return the memory passes of XLA's own sort on a GPU: one for each of its kernels."""
-    values = arrays(sort.shape)
-    axis = _DIMENSION.search(sort.attributes)
-    lengths = sizes(values[0]) if values else ()
-    dimension = int(axis[1]) if axis else 0
-    length = lengths[dimension] if dimension < len(lengths) else 1
-    count = max(1, elements(sort.shape))
-    width = max(1, sum(value.bytes for value in values) // count)
-    return max(1, bitonic_kernels(length, width, SHARED_PER_BLOCK["cuda"]))
+def _fft_passes(fft: Instruction) -> float:
+    """Return the passes over memory of an FFT.
+
+    An inverse one is scaled by a kernel of its own, and XLA copies the operand of one with a real
+    result, which cuFFT overwrites (`RunFft` in xla/backends/gpu/runtime/fft_thunk.cc).
+    """
+    match = _LENGTHS.search(fft.attributes)
+    *strided, last = dims(match[1]) if match else (1,)
+    passes = 1.0 if last <= _FFT_AT_ONCE else 2.0
+    passes += sum(_STRIDED if length <= _FFT_AT_ONCE else 2 * _STRIDED for length in strided)
+    return passes + {"IFFT": 1, "IRFFT": 2}.get(fft.attribute("fft_type"), 0)

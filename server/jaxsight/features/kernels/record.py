@@ -5,7 +5,7 @@ from __future__ import annotations
 from jaxsight.features import caveats
 from jaxsight.features.kernels import compile_time, host_transfers
 from jaxsight.queries.programs.kernels import Kernels, folded
-from jaxsight.targets.roofline import estimate, total
+from jaxsight.targets.roofline import bounds, estimate, total
 from jaxsight.wire.kernel_graph import Collective, Kernel, Loop, Temporary
 from jaxsight.wire.meshes import Chosen, Distribution
 from jaxsight.wire.messages.replies import Traced
@@ -16,7 +16,7 @@ def record(kernels: Kernels, function: str) -> dict[str, object]:
 
     Those of a program for several devices are figures of one of them (`per_device`).
     Sizes are in bytes and times in seconds; `estimate_seconds` is a roofline estimate, not a
-    measurement.
+    measurement, and the time of a scatter is between it and `estimate_seconds_at_most`.
 
     Raises:
         Incomplete: the compile ended before memory was known.
@@ -64,6 +64,7 @@ def record(kernels: Kernels, function: str) -> dict[str, object]:
             for line, number in compile_time.equations_by_line(kernels).most_common()
         ],
         "estimate_seconds": estimated.seconds if estimated else None,
+        "estimate_seconds_at_most": estimated.at_most if estimated else None,
         "estimate_is_lower_bound": estimated.is_lower_bound if estimated else None,
         "kernels": [_kernel(kernels, kernel) for kernel in graph.kernels],
         "loops": [_loop(loop) for loop in graph.loops],
@@ -100,6 +101,7 @@ def _communication(kernels: Kernels) -> dict[str, object]:
 
 
 def _kernel(kernels: Kernels, kernel: Kernel) -> dict[str, object]:
+    seconds = bounds(kernel, kernels.target)
     return {
         "name": kernel.name,
         "kind": kernel.kind,
@@ -116,7 +118,8 @@ def _kernel(kernels: Kernels, kernel: Kernel) -> dict[str, object]:
         "bytes_out": kernel.bytes_out,
         "workspace_bytes": kernel.workspace,
         "flops": kernel.flops,
-        "estimate_seconds": estimate(kernel, kernels.target),
+        "estimate_seconds": seconds.least if seconds else None,
+        "estimate_seconds_at_most": seconds.most if seconds else None,
         "recomputes": list(kernel.recomputes),
     }
 

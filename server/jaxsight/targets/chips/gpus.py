@@ -9,6 +9,7 @@ Sources:
 * [paper]: NVIDIA's architecture white paper (L2 cache).
 * [xla]: the specification of the same chip in OpenXLA's `xla/backends/gpu/target_config/specs`,
   for figures that the driver reports.
+* [h100]: measured on an H100 (`docs/estimates.md`).
 
 The fields of a specification are those that all versions since JAX 0.9 know: an unknown one would
 be a parse error.
@@ -77,6 +78,12 @@ class Gpu:
 
     A missing dtype is not supported by the tensor cores, or has no public figure.
     """
+    l2_rate: float = 0.0
+    """Bytes per second that kernels read from and write to the L2 cache; 0 if not measured."""
+    atomic_sectors: float = 0.0
+    """Updates of 32 bytes by atomic instructions per second; 0 if not measured."""
+    atomics_in_sector: float = 0.0
+    """Updates of the same 32 bytes by atomic instructions per second; 0 if not measured."""
     platform: str = "cuda"
 
     @property
@@ -86,9 +93,16 @@ class Gpu:
 
     @property
     def vector(self) -> Mapping[str, float]:
-        """Peak rates of the vector units in operations per second: `f32` and `f64` [guide]."""
-        doubles = 2 * self.generation.doubles_per_core * self.cores * self.clock * GIGA
-        return {"f32": self.peak["f32"], "f64": doubles}
+        """Instructions that the lanes of all cores issue in a second, for `f32` and `f64` [guide].
+
+        A fused multiply-add is one. Integers count as `f32`: an H100 computes random bits at nearly
+        its rate (`calibration`).
+        """
+        per_lane = self.cores * self.clock * GIGA
+        return {
+            "f32": self.generation.fpus_per_core * per_lane,
+            "f64": self.generation.doubles_per_core * per_lane,
+        }
 
     def specification(self, title: str = "", more: str = "") -> str:
         """Return the text of a GpuTargetConfigProto.
@@ -123,6 +137,13 @@ platform_name: "CUDA"
 dnn_version_info {{ major: 9 minor: 8 patch: 0 }}
 device_description_str: "{title or self.title}"
 """
+
+
+_HOPPER_RATES: Mapping[str, float] = {
+    "l2_rate": 4.4e12,  # [h100] 2^20 and 2^22 float32 copied: 2.5 and 9.3 µs
+    "atomic_sectors": 6.5e10,  # [h100] 1,000,000 float32 added to 50,000: 16.8 µs
+    "atomics_in_sector": 1.57e9,  # [h100] the same to 8 rows: 638 µs
+}
 
 
 _ALL = (
@@ -304,6 +325,7 @@ _ALL = (
             "f64": 66.9 * TERA,
             "s8": 1978.9 * TERA,
         },
+        **_HOPPER_RATES,
     ),
     Gpu(
         name="h200",
@@ -323,6 +345,7 @@ _ALL = (
             "f64": 66.9 * TERA,
             "s8": 1978.9 * TERA,
         },
+        **_HOPPER_RATES,
     ),
     Gpu(
         name="b200",
