@@ -37,7 +37,7 @@ def test_what_is_worse_is_named(before: Figures, after: Figures, worse: set[str]
 
 def test_a_longer_time_is_in_the_title() -> None:
     words = list(figures.words(figures_of("f32"), figures_of("f32_highest"), timed=False))
-    assert words == ["≈ time 281 µs → 2.06 ms"]
+    assert words == ["≈ time 340 µs → 2.63 ms"]
     assert list(figures.words(figures_of("f32_highest"), figures_of("f32"), timed=False)) == []
 
 
