@@ -114,9 +114,9 @@ def bounds(kernel: Kernel, target: Target) -> Bounds | None:
     atomics = kernel.work.atomics if kernel.work is not None else None
     if atomics is None or not isinstance(chip, Gpu):
         return Bounds(seconds, seconds)
-    if not chip.atomics_in_sector or not atomics.serial:
+    if chip.measured is None or not atomics.serial:
         return Bounds(seconds, None)
-    serial = kernel.runs * atomics.serial / chip.atomics_in_sector
+    serial = kernel.runs * atomics.serial / chip.measured.atomics_in_sector
     return Bounds(seconds, max(seconds, serial))
 
 
@@ -191,14 +191,14 @@ def _on_gpu(work: Work, chip: Gpu, whole: int = 0) -> float | None:
         return None
     idle = max(1.0, chip.cores / work.blocks) if work.blocks else 1.0
     updating = 0.0
-    if work.atomics is not None and chip.atomic_sectors:
-        updating = work.atomics.sectors / chip.atomic_sectors
+    if work.atomics is not None and chip.measured is not None:
+        updating = work.atomics.sectors / chip.measured.atomic_sectors
     moved = work.read + work.written
     moving = _moving(moved, max(moved, whole), chip) * max(1.0, _MEMORY / work.efficiency)
-    if work.read > _L2_FULL * chip.l2 or not chip.l2_rate:
+    if work.read > _L2_FULL * chip.l2 or chip.measured is None:
         moving += work.repeated / (_MEMORY * chip.bandwidth)
     else:
-        moving = max(moving, work.repeated / chip.l2_rate)
+        moving = max(moving, work.repeated / chip.measured.l2)
     waiting = max(min(_RAMP, moved / _RAMP_RATE), work.cycles / (chip.clock * GIGA))
     return before + max(moving, waiting, updating, *(idle * each for each in units.values()), 0.0)
 
@@ -206,11 +206,11 @@ def _on_gpu(work: Work, chip: Gpu, whole: int = 0) -> float | None:
 def _moving(moved: int, whole: int, chip: Gpu) -> float:
     """Return the seconds in which bytes are moved, in the L2 cache if the whole arrays fit."""
     slow = moved / (_MEMORY * chip.bandwidth)
-    if not chip.l2_rate:
+    if chip.measured is None:
         return slow
     share = (whole / chip.l2 - _L2_FULL) / (_L2_NONE - _L2_FULL)
     missed = min(1.0, max(0.0, share))
-    return missed * slow + (1 - missed) * moved / chip.l2_rate
+    return missed * slow + (1 - missed) * moved / chip.measured.l2
 
 
 def _units(work: Work, chip: Gpu | Tpu) -> dict[str, float] | None:

@@ -55,6 +55,18 @@ BLACKWELL_RTX = Generation(12, 0, 1536, 100 * KIB, 99 * KIB, 128, 2)
 
 
 @dataclass(frozen=True, slots=True)
+class Rates:
+    """Rates of a chip that no data sheet has, as they were measured."""
+
+    l2: float
+    """Bytes per second that kernels read from and write to the L2 cache."""
+    atomic_sectors: float
+    """Updates of 32 bytes by atomic instructions per second."""
+    atomics_in_sector: float
+    """Updates of the same 32 bytes by atomic instructions per second."""
+
+
+@dataclass(frozen=True, slots=True)
 class Gpu:
     """A chip.
 
@@ -78,12 +90,7 @@ class Gpu:
 
     A missing dtype is not supported by the tensor cores, or has no public figure.
     """
-    l2_rate: float = 0.0
-    """Bytes per second that kernels read from and write to the L2 cache; 0 if not measured."""
-    atomic_sectors: float = 0.0
-    """Updates of 32 bytes by atomic instructions per second; 0 if not measured."""
-    atomics_in_sector: float = 0.0
-    """Updates of the same 32 bytes by atomic instructions per second; 0 if not measured."""
+    measured: Rates | None = None
     platform: str = "cuda"
 
     @property
@@ -139,12 +146,11 @@ device_description_str: "{title or self.title}"
 """
 
 
-_HOPPER_RATES: Mapping[str, float] = {
-    "l2_rate": 4.4e12,  # [h100] 2^20 and 2^22 float32 copied: 2.5 and 9.3 µs
-    "atomic_sectors": 6.5e10,  # [h100] 1,000,000 float32 added to 50,000: 16.8 µs
-    "atomics_in_sector": 1.57e9,  # [h100] the same to 8 rows: 638 µs
-}
-
+_HOPPER_RATES = Rates(
+    l2=4.4e12,  # [h100] 2^20 and 2^22 float32 copied: 2.5 and 9.3 µs
+    atomic_sectors=6.5e10,  # [h100] 1,000,000 float32 added to 50,000: 16.8 µs
+    atomics_in_sector=1.57e9,  # [h100] 1,000,000 rows of 16 float32 added to 8: 638 µs
+)
 
 _ALL = (
     Gpu(
@@ -325,7 +331,7 @@ _ALL = (
             "f64": 66.9 * TERA,
             "s8": 1978.9 * TERA,
         },
-        **_HOPPER_RATES,
+        measured=_HOPPER_RATES,
     ),
     Gpu(
         name="h200",
@@ -345,7 +351,7 @@ _ALL = (
             "f64": 66.9 * TERA,
             "s8": 1978.9 * TERA,
         },
-        **_HOPPER_RATES,
+        measured=_HOPPER_RATES,
     ),
     Gpu(
         name="b200",
