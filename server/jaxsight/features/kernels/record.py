@@ -23,7 +23,6 @@ def record(kernels: Kernels, function: str) -> dict[str, object]:
     """
     compiled, graph = kernels.compiled, kernels.graph
     sizes = compiled.memory
-    estimated = total(graph, kernels.target)
     reply = kernels.view.answer.reply
     return {
         "function": function,
@@ -63,14 +62,22 @@ def record(kernels: Kernels, function: str) -> dict[str, object]:
             {"line": line, "equations": number}
             for line, number in compile_time.equations_by_line(kernels).most_common()
         ],
-        "estimate_seconds": estimated.seconds if estimated else None,
-        "estimate_seconds_at_most": estimated.at_most if estimated else None,
-        "estimate_is_lower_bound": estimated.is_lower_bound if estimated else None,
+        **_estimate(kernels),
         "kernels": [_kernel(kernels, kernel) for kernel in graph.kernels],
         "loops": [_loop(loop) for loop in graph.loops],
         "temporaries": [_temporary(temporary) for temporary in graph.temporaries],
         "notes": [*compiled.notes, *graph.notes],
         **caveats.record(kernels.view.caveats),
+    }
+
+
+def _estimate(kernels: Kernels) -> dict[str, object]:
+    """Return the seconds of one run."""
+    found = total(kernels.graph, kernels.target)
+    return {
+        "estimate_seconds": found.seconds if found else None,
+        "estimate_seconds_at_most": found.at_most if found else None,
+        "estimate_is_lower_bound": found.is_lower_bound if found else None,
     }
 
 
