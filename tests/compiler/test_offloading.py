@@ -62,6 +62,30 @@ def test_an_offloaded_residual_of_a_scan_moves_once_in_each_iteration() -> None:
     assert amounts(found, found.host_transfers) == (8 * MIB, 8 * MIB)
 
 
+def test_a_value_that_waits_on_the_host_is_no_temporary_of_the_device() -> None:
+    found = graph("cuda:h100", "remat_one_layer")
+    stored = {each.producer for each in found.temporaries}
+    read = {
+        edge.source.index
+        for edge in found.edges
+        if (edge.source.what, edge.target.what) == ("kernel", "kernel")
+    }
+    (writer,) = read - stored
+    assert (
+        found.kernels[writer].name
+        in texts()["cuda:h100", "remat_one_layer"].split("copy-start(%", 1)[1].split(")", 1)[0]
+    )
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_parameters_and_outputs_on_the_host_take_no_memory_of_the_device(target: str) -> None:
+    found = graph(target, "adam_on_host_moments")
+    assert [value.on_host for value in found.parameters] == [False, True, True, False]
+    assert [value.on_host for value in found.outputs] == [False, True, True]
+    assert found.fixed_bytes == 3 * MIB
+    assert found.written_bytes >= 2 * MIB
+
+
 def test_a_loop_of_unknown_length_has_no_known_bytes() -> None:
     found = graph("cuda:h100", "streamed_until")
     assert not found.host_bytes_known

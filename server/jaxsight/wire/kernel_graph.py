@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from jaxsight.wire.host_transfers import HostTransfer
+from jaxsight.wire.host_transfers import TO_DEVICE, HostTransfer
 
 PARAMETER = "parameter"
 KERNEL = "kernel"
@@ -30,7 +30,7 @@ CALLBACK = "callback"
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """An array on the device.
+    """An array on the device, or in the memory of the host.
 
     `text` is its type as HLO prints it, without layout (`f32[8,16]`); `layout` is minor to major
     (`1,0`).
@@ -39,6 +39,7 @@ class Value:
     text: str
     layout: str
     bytes: int
+    on_host: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +270,10 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Temporary:
-    """A value that one kernel writes for another, neither input nor output of the program."""
+    """A value that one kernel writes for another, neither input nor output of the program.
+
+    A value that waits on the host is none.
+    """
 
     value: Value
     producer: int
@@ -376,6 +380,18 @@ class Graph:
             for index, kernel in enumerate(self.kernels)
             if kernel.collective is not None
         }
+
+    @property
+    def fixed_bytes(self) -> int:
+        """The bytes of parameters and outputs on the device."""
+        values = (*self.parameters, *self.outputs)
+        return sum(value.bytes for value in values if not value.on_host)
+
+    @property
+    def written_bytes(self) -> int:
+        """The bytes that kernels and transfers from the host write on the device, each once."""
+        written = sum(kernel.bytes_out + kernel.workspace for kernel in self.kernels)
+        return written + sum(each.bytes for each in self.offloads if each.direction == TO_DEVICE)
 
     @property
     def offloads(self) -> tuple[HostTransfer, ...]:

@@ -378,19 +378,22 @@ def _memory(executable: Any) -> dict[str, Any]:
     except Exception:
         log.exception("no memory analysis")
         return {}
+    host = HostMemory(
+        stats.host_temp_size_in_bytes,
+        stats.host_argument_size_in_bytes,
+        stats.host_output_size_in_bytes,
+        stats.host_alias_size_in_bytes,
+    )
+    # XLA's peak is that of all memories together.
+    is_alone = max(host.temporaries, host.arguments, host.outputs) <= 0
     return {
         "temporaries": stats.temp_size_in_bytes,
         "arguments": stats.argument_size_in_bytes,
         "outputs": stats.output_size_in_bytes,
         "aliased": stats.alias_size_in_bytes,
         "code": stats.generated_code_size_in_bytes,
-        "peak": getattr(stats, "peak_memory_in_bytes", -1),
-        "host": HostMemory(
-            stats.host_temp_size_in_bytes,
-            stats.host_argument_size_in_bytes,
-            stats.host_output_size_in_bytes,
-            stats.host_alias_size_in_bytes,
-        ),
+        "peak": getattr(stats, "peak_memory_in_bytes", -1) if is_alone else -1,
+        "host": host,
     }
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from jaxsight.compiler.hlo.shapes import arrays, parts
+from jaxsight.compiler.hlo.shapes import HOST_MARK, arrays, parts
 from jaxsight.compiler.hlo.text import Instruction
 from jaxsight.compiler.hlo.walk import Call, Walk
 from jaxsight.wire.kernel_graph import KERNEL, OUTPUT, PARAMETER, Edge, End, Temporary, Value
@@ -29,6 +29,8 @@ class Source(NamedTuple):
     number: int
     """The kernel, or the loop."""
     leaf: int
+    via_host: bool = False
+    """Whether the value has been in the memory of the host since."""
 
 
 Leaves = list[tuple[Source, ...]]
@@ -54,7 +56,8 @@ class Flow:
         """Return all edges, without duplicates."""
         edges: dict[tuple[Source, str, int], Edge] = {}
         for what, reads in ((KERNEL, self.reads), (OUTPUT, self.outputs)):
-            for source, index, value in reads:
+            for read, index, value in reads:
+                source = read._replace(via_host=False) if read.via_host else read
                 if (source, what, index) not in edges:
                     edge = Edge(_end(source), End(what, index), value)
                     edges[source, what, index] = edge
@@ -66,7 +69,7 @@ class Flow:
         out = {source for source, _, _ in self.outputs}
         readers: dict[Source, tuple[Value, list[int]]] = {}
         for source, kernel, value in self.reads:
-            if source.what == KERNEL and source not in out:
+            if source.what == KERNEL and not source.via_host and source not in out:
                 readers.setdefault(source, (value, []))[1].append(kernel)
         return tuple(
             Temporary(value, source.number, tuple(dict.fromkeys(kernels)), names[source.number])
@@ -100,6 +103,7 @@ class _Frame:
 class _Following:
     def __init__(self, walk: Walk) -> None:
         self.walk = walk
+        self.offloads = bool(walk.moving)
         self.carried: dict[Source, tuple[Source, ...]] = {}
         self.reads: list[tuple[tuple[Source, ...], int, Value]] = []
         self.predicates: list[tuple[Source, ...]] = []
@@ -242,6 +246,8 @@ class _Following:
                 return self._done(frame, instruction)
             case _:
                 leaves = [leaf for name in instruction.operands for leaf in values.get(name, [])]
+                if self.offloads and HOST_MARK in instruction.shape:
+                    leaves = [_via_host(leaf) for leaf in leaves]
                 count = len(arrays(instruction.shape))
                 if len(leaves) == count:
                     return leaves
@@ -300,6 +306,11 @@ def _element_leaves(shape: str, index: int) -> tuple[int, int]:
     return start, 0
 
 
+def _via_host(sources: tuple[Source, ...]) -> tuple[Source, ...]:
+    """Return the sources of a value that has been on the host."""
+    return tuple(dict.fromkeys(source._replace(via_host=True) for source in sources))
+
+
 def _joined(*leaves: tuple[Source, ...]) -> tuple[Source, ...]:
     """Return the sources of several values, without duplicates, as each value has none."""
     if len(leaves) == 1:
@@ -326,7 +337,9 @@ class _Resolver:
             visited = {source}
             waiting = [source]
             while waiting:
-                for earlier in self._carried.get(waiting.pop(), ()):
+                current = waiting.pop()
+                carried = self._carried.get(current._replace(via_host=False), ())
+                for earlier in _via_host(carried) if current.via_host else carried:
                     if earlier.what != _CARRIED:
                         resolved_sources[earlier] = None
                     elif (resolved := self._known.get(earlier)) is not None:

@@ -8,6 +8,8 @@ from functools import lru_cache
 from jaxsight.wire.kernel_graph import Value
 
 _ARRAY = re.compile(r"(?P<dtype>[a-z][a-z0-9]*)\[(?P<dims>[^\]]*)\](?:\{(?P<layout>[^}]*)\})?")
+HOST_MARK = "S(5)"
+"""The memory space of the host in a layout (`kHostMemorySpace` in openxla/xla, `xla/layout.h`)."""
 _NUMBER = re.compile(r"\d+")
 
 _BITS = {"pred": 8, "token": 0, "opaque": 0}
@@ -35,13 +37,14 @@ def arrays(shape: str) -> tuple[Value, ...]:
         if dtype in ("token", "opaque"):
             continue
         sizes = dims(match["dims"])
-        layout = (match["layout"] or "").split(":", 1)[0]
+        layout, _, placement = (match["layout"] or "").partition(":")
         width = bits(dtype)
         elements = 1
         for size in sizes:
             elements *= size
         text = f"{dtype}[{','.join(map(str, sizes))}]"
-        values.append(Value(text, layout, (elements * width + 7) // 8))
+        bytes = (elements * width + 7) // 8
+        values.append(Value(text, layout, bytes, on_host=HOST_MARK in placement))
     return tuple(values)
 
 

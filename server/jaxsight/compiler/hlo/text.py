@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
-from jaxsight.compiler.hlo.shapes import elements, parts, split_at_commas
+from jaxsight.compiler.hlo.shapes import HOST_MARK, elements, parts, split_at_commas
 from jaxsight.wire.chunks import equation_paths
 
 _INSTRUCTION = re.compile(r"\s+(ROOT )?%?([^\s=(]+) = ([^\s(]\S*) ([a-z][\w-]*)\(([^()]*)\)")
@@ -34,8 +34,6 @@ _CALLED = re.compile(
 )
 _MODULE = re.compile(r"HloModule ([^\s,]+)")
 _UNINDENTED = re.compile(r"\n([^ \t\n][^\n]*)")
-HOST_MARK = "S(5)"
-"""The memory space of the host in a layout (`kHostMemorySpace` in openxla/xla, `xla/layout.h`)."""
 HOST_EXECUTE = "HostExecute"
 """The target of the custom calls of computations on the host (`compute_on("device_host")`)."""
 _WITHOUT_OPERANDS = frozenset({"parameter", "constant", "iota"})

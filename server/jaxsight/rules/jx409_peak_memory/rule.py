@@ -41,10 +41,10 @@ def find(view: ProgramView) -> Iterator[Violation]:
     if view.compiled is None:
         return
     graph = view.compiled.graph
-    if sum(kernel.bytes_out for kernel in graph.kernels) * _SLACK < LARGE:
-        return  # each temporary is the result of a kernel
+    if graph.written_bytes * _SLACK < LARGE:
+        return  # each temporary is the result of a kernel, or of a transfer from the host
     temporaries = view.compiled.temporaries
-    fixed = sum(value.bytes for value in (*graph.parameters, *graph.outputs))
+    fixed = graph.fixed_bytes
     if temporaries < max(LARGE, fixed):
         return
     largest = sorted(graph.temporaries, key=lambda temporary: -temporary.value.bytes)

@@ -31,10 +31,8 @@ def find(view: ProgramView) -> Iterator[Violation]:
         return
     capacity = view.target.chip.memory
     graph, memory = view.compiled.graph, view.compiled.memory
-    fixed = sum(value.bytes for value in (*graph.parameters, *graph.outputs))
-    written = sum(kernel.bytes_out + kernel.workspace for kernel in graph.kernels)
-    if fixed + written * _SLACK <= capacity:
-        return  # each temporary is the result of a kernel
+    if graph.fixed_bytes + graph.written_bytes * _SLACK <= capacity:
+        return  # each temporary is the result of a kernel, or of a transfer from the host
     if not view.compiled.is_complete:
         raise Incomplete
     temporaries = memory.temporaries

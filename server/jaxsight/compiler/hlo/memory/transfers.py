@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 from jaxsight.compiler.hlo.fused import Fused
 from jaxsight.compiler.hlo.memory.spaces import Space, space_of
-from jaxsight.compiler.hlo.shapes import array_types, arrays, parts
-from jaxsight.compiler.hlo.text import HOST_EXECUTE, HOST_MARK, Computation, Instruction, Module
+from jaxsight.compiler.hlo.shapes import HOST_MARK, array_types, arrays, parts
+from jaxsight.compiler.hlo.text import HOST_EXECUTE, Computation, Instruction, Module
 from jaxsight.wire.host_transfers import (
     COMPUTATION,
     COPY,
