@@ -6,7 +6,6 @@ ones.
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -41,6 +40,7 @@ from jaxsight.wire.messages.compiling import (
     SlowCompile,
 )
 from jaxsight.wire.messages.replies import LoweredChange
+from jaxsight.wire.messages.requests import BEFORE
 from jaxsight.wire.program import Body, Program
 from jaxsight.workers.compilation.compilers import Trouble
 from tests.quiet import QUIET
@@ -114,22 +114,23 @@ async def test_a_program_that_cannot_be_changed_has_no_savings(fails: str) -> No
     assert await StandIn(7, fails=fails).savings() == []
 
 
-async def test_a_search_without_an_answer_ends_with_its_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    loop = asyncio.get_running_loop()
-    spent = 0.0
+async def test_a_search_without_an_answer_ends_with_its_time() -> None:
+    program = StandIn(-1)
+    assert await program.savings() == []
+    assert len(program.compiled) == 6  # of 15 s each, as the limit is 10 s and a process starts
 
-    class Slow(StandIn):
+
+async def test_a_program_that_is_slow_by_its_length_has_no_operation_to_blame() -> None:
+    class Long(StandIn):
         async def compile(self, request: Compile, deadline: float) -> Compiled | Trouble:
-            nonlocal spent
-            spent += deadline
-            return await super().compile(request, deadline)
+            self.compiled.append(request.program)
+            change, at = request.program.split()
+            return compiled(40.0 * (int(at) if change == BEFORE else COUNT) / COUNT)
 
-    now = loop.time
-    monkeypatch.setattr(loop, "time", lambda: now() + spent)
-    assert await Slow(-1).savings() == []
-    assert 60 < spent <= 90
+    program = Long()
+    assert await program.savings() == []
+    assert len(program.compiled) <= 4
+    assert not any(name.startswith(WITHOUT) for name in program.compiled)
 
 
 def findings(

@@ -7,7 +7,6 @@ which it becomes slow. A change counts if the program compiles in a quarter of t
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
@@ -30,7 +29,12 @@ _SHARE = 0.25
 _LONGEST = 15.0
 """The same in seconds, as each step of the search may take as long."""
 _BUDGET = 90.0
-"""Seconds after which the search ends, with what it has found."""
+"""Seconds of compiling after which the search ends, with what it has found."""
+_JUMP = 1.5
+"""How many times as long a program compiles with an operation that makes it slow, at least.
+
+Without such a jump, it is the number of operations that takes long.
+"""
 _START = 5.0
 """Seconds of the first compile of a process that are not XLA's: plugins start, devices are made."""
 
@@ -56,9 +60,7 @@ class Search:
     """How long it compiles, at least."""
     may_fold: bool = False
     """Whether XLA may fold constants of it."""
-    _until: float = field(
-        default_factory=lambda: asyncio.get_running_loop().time() + _BUDGET, init=False
-    )
+    _left: float = field(default=_BUDGET, init=False)
 
     @property
     def limit(self) -> float:
@@ -96,13 +98,16 @@ class Search:
     async def _operation(self) -> AsyncIterator[Saving]:
         """Yield what saves time at the operation with which the program becomes slow."""
         fast, slow = 0, (await self._changed(BEFORE, 0)).operations
-        while slow - fast > 1:
+        least, most = 0.0, self.seconds
+        while slow - fast > 1 and most >= _JUMP * least:
             middle = (fast + slow) // 2
             before = await self._changed(BEFORE, middle)
-            if await self._seconds(self._of(before)) <= self.limit:
-                fast = middle
+            if (seconds := await self._seconds(self._of(before))) <= self.limit:
+                fast, least = middle, seconds
             else:
-                slow = middle
+                slow, most = middle, seconds
+        if most < _JUMP * least:
+            return
         for kind in (WITHOUT, BARRIER):
             changed = await self._changed(kind, fast)
             yield Saving(kind, await self._seconds(self._of(changed)), changed.path)
@@ -123,11 +128,11 @@ class Search:
             _Ended: it does not compile, or the time is over.
         """
         deadline = self.limit + _START
-        if self._until - asyncio.get_running_loop().time() < deadline:
+        if self._left < deadline:
             raise _Ended
         answer = await self.compile(request, deadline)
-        if isinstance(answer, Compiled):
-            return answer.seconds
-        if answer.kind != "time":
+        if isinstance(answer, Trouble) and answer.kind != "time":
             raise _Ended
-        return deadline
+        seconds = answer.seconds if isinstance(answer, Compiled) else deadline
+        self._left -= seconds
+        return seconds
