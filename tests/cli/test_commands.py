@@ -487,6 +487,10 @@ def test_kernels_as_json_have_what_programs_need(project: Path) -> None:
     assert last["lines"][-1] == 10
     keys = {"name", "kind", "ends_because", "equations", "lines", "bytes_in", "bytes_out"}
     assert keys <= first.keys()
+    assert min(told[f"{stage}_seconds"] for stage in ("trace", "lower", "compile")) > 0
+    lines = {each["line"]: each["equations"] for each in told["equations_by_line"]}
+    assert set(lines) <= {9, 10}
+    assert sum(lines.values()) == told["equation_count"]
 
 
 SHARDED = """\

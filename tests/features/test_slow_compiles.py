@@ -6,13 +6,17 @@ ones.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from jaxsight.compiler import folding
+from jaxsight.events import Progress
 from jaxsight.features.kernels import compile_time
 from jaxsight.features.kernels.summary import headline
 from jaxsight.files import private
@@ -24,6 +28,7 @@ from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import MOST
 from jaxsight.session import Session
+from jaxsight.source.text import Position, Range
 from jaxsight.targets.target import parse
 from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.messages.compiling import (
@@ -238,6 +243,45 @@ async def configured(folder: Path) -> Session:
     return session
 
 
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (
+            {3: 1200, 14: 300},
+            ["line 4: 1,200 of 1,500 equations", "line 15: 300 of 1,500 equations"],
+        ),
+        (dict.fromkeys(range(20), 100), []),
+        ({3: 999}, []),
+    ],
+    ids=["two lines", "even", "small"],
+)
+def test_a_large_trace_says_which_lines_make_it_large(
+    made: dict[int, int], words: list[str]
+) -> None:
+    start = [Position(line, 0) for line, number in made.items() for _ in range(number)]
+    kernels: Any = SimpleNamespace(
+        equations=dict.fromkeys(range(len(start))),
+        place=lambda index: Range(start[index], start[index]),
+        view=SimpleNamespace(answer=SimpleNamespace(reply=None)),
+        lowered=SimpleNamespace(seconds=0.24),
+        compiled=compiled(6.14),
+    )
+    assert compile_time.lines(kernels) == ["lower 0.2 s · XLA 6.1 s", *words]
+
+
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        (compiled(4.99), ""),
+        (compiled(5.0), "compiled in 5.0 s"),
+        (compiled(64.3), "compiled in 64 s"),
+        (compiled(64.3, complete=False), "compiled in ≥ 64 s"),
+    ],
+)
+def test_a_headline_has_the_time_of_a_long_compile(result: Compiled, words: str) -> None:
+    assert headline(result, parse("cpu")).partition(" · cpu")[2].removeprefix(" · ") == words
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("cold_cache")
 async def test_a_slow_program_is_shown_so_and_reported_with_what_was_measured(
@@ -255,12 +299,20 @@ async def test_a_slow_program_is_shown_so_and_reported_with_what_was_measured(
     second.open(path, CHAIN)
     view, result = await second.kernels(path, "chain")
     kernels = Kernels.of(view, result)
+    asking = asyncio.ensure_future(second.findings(path, kernels=True))
+    while not isinstance(event := await second.events.get(), Progress) or (
+        "changes of chain" not in event.detail
+    ):
+        pass
+    second.change(path, f"{CHAIN}# typed")
+    interrupted = await asking
     (found,) = await second.findings(path, kernels=True)
     asked = second.engine.programs.compiles
     await second.aclose()
     assert kernels is not None
     assert headline(kernels.compiled, kernels.target).endswith(" · cpu · compiled in 64 s")
     assert compile_time.lines(kernels)[0].endswith(" · XLA 64 s")
+    assert [each.message for each in interrupted] == ["compiles for cpu in 64 s"]
     assert found.code == "JX430"
     assert found.message.startswith("compiles for cpu in 64 s; without `jnp.cumsum(y)` in ")
     assert found.range.start.line == 9
