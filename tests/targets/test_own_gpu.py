@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -16,8 +18,11 @@ from jaxsight.session import Session
 from jaxsight.targets.chips import GPUS
 from jaxsight.targets.roofline import total
 from jaxsight.trust import Policy, Trust
+from jaxsight.workers.compilation import environments
 from jaxsight.workers.compilation.compilers import Trouble
 from tests.targets.machines import H100, simulate_gpu
+
+SERVER = Path(__file__).parents[2] / "server"
 
 SOURCE = '''\
 import jax.numpy as jnp
@@ -129,3 +134,25 @@ async def test_a_full_device_is_named_and_tried_again(
         )
         monkeypatch.delenv("SIMULATED_ERROR")
         assert Kernels.of(*await session.kernels(path, "product")) is not None
+
+
+def test_a_python_with_the_plugin_needs_no_other_compiler(tmp_path: Path) -> None:
+    compiler = next(iter(environments.installed("cuda")), None)
+    assert compiler is not None
+    code = (
+        "import jax, jaxsight; x = jax.ShapeDtypeStruct((512, 512), 'float32')\n"
+        "print(jaxsight.kernels(lambda x: x @ x, target='cuda:h100')(x))"
+    )
+    done = subprocess.run(
+        [compiler.python, "-c", code],
+        env={
+            **os.environ,
+            "JAXSIGHT_COMPILERS": str(tmp_path),
+            "PYTHONPATH": str(SERVER),
+            "JAX_PLATFORMS": "cpu",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "on cuda:h100 (ahead of time): " in done.stdout, done.stderr

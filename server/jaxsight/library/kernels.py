@@ -10,6 +10,7 @@ import base64
 import functools
 import html
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -33,6 +34,8 @@ from jaxsight.wire.messages.compiling import Compile, Compiled, Memory, NotCompi
 
 if TYPE_CHECKING:
     from jax.sharding import PartitionSpec
+
+    from jaxsight.workers.compilation.environments import Environment
 
 
 class CannotCompile(Exception):
@@ -508,16 +511,16 @@ def _compile(target: Target, request: Compile) -> Compiled | NotCompiled:
         raise CannotCompile(f"{target.name}: {error}") from error
 
 
-def _environment(target: Target) -> Any:
-    """Return the environment of a target.
+def _environment(target: Target) -> Environment | None:
+    """Return the environment of a target, or `None`.
 
-    Returns `None` without platformdirs, which determines the folder of environments.
+    Where none is installed, the running Python compiles, if it has the platform's plugin.
     """
     import jax
 
     from jaxsight.workers.compilation import environments
 
-    try:
-        return environments.suiting(target.platform, jax.__version__)
-    except ModuleNotFoundError:
-        return None
+    environment = environments.suiting(target.platform, jax.__version__)
+    if environment is None and target.platform in plugins():
+        return environments.Environment(target.platform, sys.executable, jax.__version__)
+    return environment

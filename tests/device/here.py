@@ -1,0 +1,99 @@
+"""A process that compiles programs for this machine's device, runs and profiles them.
+
+`python -m tests.device.here RESULTS FILES NAMES`: lists are separated by the path separator and
+commas. JAX uses the platform that `JAX_PLATFORMS` names. Programs are compiled in threads and run
+in turn.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from jaxsight.compiler.hlo import read
+from jaxsight.repro.capturing.call_function import with_numbers
+from tests.device.cases import Case, cases
+from tests.device.profile import profiled
+
+RUNS = 5
+"""Runs that are profiled; figures are those of one."""
+LONG = 0.2
+"""Seconds of a run above which one is enough."""
+_THREADS = 4
+"""Programs that are compiled at a time: a GPU autotunes one, and four keep its CPU cores busy."""
+
+
+def main() -> None:
+    """Append a line of JSON to the results for each program, after one about the device."""
+    results, files, names = sys.argv[1:]
+    chosen = cases([Path(file) for file in files.split(os.pathsep)], names.split(","))
+    device = jax.local_devices()[0]
+    with (
+        Path(results).open("a", encoding="utf-8") as written,
+        ThreadPoolExecutor(_THREADS) as threads,
+    ):
+
+        def write(record: dict[str, Any]) -> None:
+            written.write(json.dumps(record) + "\n")
+            written.flush()
+
+        write({"kind": device.device_kind, "platform": device.platform, "jax": jax.__version__})
+        for case, compiled in [(case, threads.submit(_compiled, case)) for case in chosen]:
+            try:
+                write({"name": case.name, **_measured(*compiled.result(), device.platform)})
+            except Exception as error:  # noqa: BLE001 - the program's, or the device's
+                write({"name": case.name, "refused": f"{type(error).__name__}: {error}"[:500]})
+
+
+def _compiled(case: Case) -> tuple[Any, Any]:
+    """Return a program's executable, and its abstract arguments."""
+    function, args, kwargs = case.call()
+    jitted = function if hasattr(function, "lower") else jax.jit(function)
+    return jitted.lower(*args, **kwargs).compile(), (args, kwargs)
+
+
+def _measured(executable: Any, arguments: Any, platform: str) -> dict[str, Any]:
+    """Return the figures of one run of a program."""
+    args, kwargs = jax.block_until_ready(with_numbers(arguments))
+
+    def run() -> None:
+        jax.block_until_ready(executable(*args, **kwargs))
+
+    _timed(run)
+    first = _timed(run)
+    runs = 1 if first > LONG else RUNS
+    events = profiled(platform, lambda: [run() for _ in range(runs)])
+    wall = min(first, *(_timed(run) for _ in range(runs)))
+    hlo = executable.runtime_executable().hlo_modules()[0].to_string()
+    graph = read(hlo, platform="cpu" if platform == "cpu" else "cuda")
+    memory = executable.memory_analysis()
+    return {
+        "kernels": graph.kernel_count,
+        "gpu_events": round(events.counts.total() / runs, 2),
+        "temp_bytes": memory.temp_size_in_bytes,
+        "device_us": round(events.durations.total() / runs / 1e3, 2),
+        "wall_us_no_command_buffers": round(wall * 1e6, 1),
+        "by_kernel": [
+            [name, round(count / runs, 2), round(events.durations[name] / runs / 1e3, 2)]
+            for name, count in events.counts.items()
+        ],
+        "ops": [[kernel.what, kernel.name] for kernel in graph.kernels],
+    }
+
+
+def _timed(run: Callable[[], None]) -> float:
+    begin = time.perf_counter()
+    run()
+    return time.perf_counter() - begin
+
+
+if __name__ == "__main__":
+    main()
