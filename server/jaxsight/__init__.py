@@ -7,7 +7,7 @@ functions import JAX on first use.
 __version__ = "0.1.0"
 
 _LAZY = {
-    "CannotCompile": "jaxsight.library.kernels",
+    "CannotCompile": "jaxsight.library.compiling",
     "ContractBroken": "jaxsight.library.kernels",
     "Difference": "jaxsight.interpreters.same.difference",
     "NotInvertible": "jaxsight.interpreters.inversion.errors",

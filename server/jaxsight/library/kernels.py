@@ -9,19 +9,16 @@ from __future__ import annotations
 import base64
 import functools
 import html
-import os
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jaxsight.compiler import folding
-from jaxsight.library import on_target
+from jaxsight.library import compiling, on_target
 from jaxsight.library.collectives import Collective, collectives, specs
+from jaxsight.library.compiling import CannotCompile
 from jaxsight.library.drawing import NoGraphviz, dot, drawn_by_graphviz
-from jaxsight.targets.own import busy
-from jaxsight.targets.own.plugins import plugins
 from jaxsight.targets.roofline import total
 from jaxsight.targets.target import Target, parse, recognized
 from jaxsight.text import units
@@ -30,19 +27,10 @@ from jaxsight.wire.donation import Donation, donations
 from jaxsight.wire.host_transfers import HostTransfer
 from jaxsight.wire.kernel_graph import Graph, Kernel
 from jaxsight.wire.meshes import Mesh
-from jaxsight.wire.messages.compiling import Compile, Compiled, Memory, NotCompiled
+from jaxsight.wire.messages.compiling import Compile, Compiled, Memory
 
 if TYPE_CHECKING:
     from jax.sharding import PartitionSpec
-
-    from jaxsight.workers.compilation.environments import Environment
-
-
-class CannotCompile(Exception):
-    """The function cannot be lowered or compiled for the target.
-
-    The message has the reason, with a remedy if there is one.
-    """
 
 
 class ContractBroken(AssertionError):
@@ -271,7 +259,7 @@ def kernels(fn: Callable[..., object], *, target: str | None = None) -> Callable
         CannotCompile: (when called) the target's compiler is not installed, or rejects the
             function.
     """
-    chosen = parse(target) if target else _default()
+    chosen = parse(target) if target else compiling.default()
 
     @functools.wraps(fn, updated=())
     def of(*args: Any, **kwargs: Any) -> Kernels:
@@ -386,17 +374,6 @@ def _bytes(amount: int | str | None) -> int | None:
     return int(size)
 
 
-def _default() -> Target:
-    """Return the default target, for the platforms that JAX is configured to use here."""
-    import jax
-
-    from jaxsight.workers.compilation.default_target import default_target
-
-    chosen = jax.config.values["jax_platforms"]
-    environ = {**os.environ, **({"JAX_PLATFORMS": chosen} if chosen else {})}
-    return default_target(jax.__version__, plugins(), environ)
-
-
 def _kernels(
     fn: Callable[..., object], target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Kernels:
@@ -426,7 +403,7 @@ def _kernels(
         request = replace(request, distribution=distribution, communicates=asks)
     if traps:
         request = folding.without(request)
-    answer = _compiled(name, target, request)
+    answer = compiling.compiled(name, target, request)
     worst = max(traps, key=lambda fold: fold.seconds, default=None)
     notes = [folding.note(worst.primitive, worst.elements, worst.seconds)] if worst else []
     parameters = lowered.named(names, artifact.parameters)
@@ -461,17 +438,7 @@ def _memory(name: str, target: Target, request: Compile, answer: Compiled) -> Me
     """Return the memory of a compiled program, for which it may have to be compiled completely."""
     if answer.is_complete:
         return answer.memory
-    return _compiled(name, target, replace(request, complete=True)).memory
-
-
-def _compiled(name: str, target: Target, request: Compile) -> Compiled:
-    answer = _compile(target, request)
-    if isinstance(answer, NotCompiled):
-        message = answer.message
-        if answer.kind == "busy":
-            message = busy.explained(message, target)
-        raise CannotCompile(f"{name} cannot be compiled for {target.name}: {message}")
-    return answer
+    return compiling.compiled(name, target, replace(request, complete=True)).memory
 
 
 def _sources(jaxpr: Any) -> Iterator[tuple[str, str]]:
@@ -489,38 +456,3 @@ def _sources(jaxpr: Any) -> Iterator[tuple[str, str]]:
             if equation.params:
                 inner = jaxprs.inner(equation)
                 waiting += [(part.jaxpr, f"{path}/{part.name}/") for part in inner]
-
-
-def _compile(target: Target, request: Compile) -> Compiled | NotCompiled:
-    if target.is_here:
-        from jaxsight.compiler.answer import answer
-
-        return answer(request)
-    environment = _environment(target)
-    if environment is None:
-        raise CannotCompile(
-            f"the compiler for {target.name} is not installed: run `jaxsight targets install "
-            f"{target.platform}`"
-        )
-    from jaxsight.workers.compilation.direct import DirectCompiler, NoCompiler
-
-    try:
-        with DirectCompiler(environment) as compiler:
-            return compiler.compile(request)
-    except NoCompiler as error:
-        raise CannotCompile(f"{target.name}: {error}") from error
-
-
-def _environment(target: Target) -> Environment | None:
-    """Return the environment of a target, or `None`.
-
-    Where none is installed, the running Python compiles, if it has the platform's plugin.
-    """
-    import jax
-
-    from jaxsight.workers.compilation import environments
-
-    environment = environments.suiting(target.platform, jax.__version__)
-    if environment is None and target.platform in plugins():
-        return environments.Environment(target.platform, sys.executable, jax.__version__)
-    return environment

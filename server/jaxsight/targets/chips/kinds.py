@@ -11,27 +11,17 @@ from functools import cache
 from jaxsight.targets.chips.gpus import GPUS, Gpu
 from jaxsight.targets.chips.tpus import TPUS, Tpu
 
-_TPUS = {
-    "TPU v4": "v4",
-    "TPU v5 lite": "v5e",
-    "TPU v5e": "v5e",
-    "TPU v5": "v5p",
-    "TPU v5p": "v5p",
-    "TPU v6 lite": "v6e",
-    "TPU v6e": "v6e",
-    "TPU7x": "7x",
-}
-"""libtpu's device kinds (`jax/_src/mesh_utils.py`, `jax/_src/pallas/mosaic/tpu_info.py`)."""
-
 
 def chip_of_kind(kind: str) -> Gpu | Tpu | None:
     """Return the chip with a `device_kind` such as `NVIDIA H200`; `None` without its figures."""
-    return TPUS.get(_TPUS.get(kind, "")) or _gpus().get(_unbranded(kind))
+    return _chips().get(_unbranded(kind))
 
 
 @cache
-def _gpus() -> dict[str, Gpu]:
-    return {_unbranded(gpu.title): gpu for gpu in GPUS.values()}
+def _chips() -> dict[str, Gpu | Tpu]:
+    """Return the chips by their names; TPUs have two (`jax/_src/tpu_info.py`)."""
+    tpus = {name: tpu for tpu in TPUS.values() for name in (tpu.kind, tpu.title)}
+    return {**tpus, **{_unbranded(gpu.kind): gpu for gpu in GPUS.values()}}
 
 
 def _unbranded(title: str) -> str:
