@@ -28,7 +28,6 @@ ALLOWED = {
     "workers/compilation/remote.py": "modules of this package",
     "compiler/compat/dumps.py": "reads what XLA wrote into a temporary folder of this process",
     "compiler/compat/partitioning.py": "reads what XLA wrote into such a folder, and its log",
-    "compiler/compat/xla.py": "the same",
     "compiler/idle_memory.py": "/proc, of this process",
     "dataset/tables/files.py": "writes tables into a folder that this command made",
     "compiler/stand_ins.py": "writes into a folder of this process",
