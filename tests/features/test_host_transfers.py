@@ -104,6 +104,12 @@ async def test_a_contract_limits_what_moves(session: Session, path: str) -> None
     }
 
 
+async def test_a_line_ends_with_what_it_moves(session: Session, path: str) -> None:
+    hints = await session.hints(path, wait=True)
+    labels = {hint.range.start.line + 1: hint.label for hint in hints if "⇅" in hint.label}
+    assert labels == {14: "⇅ to device 1 MiB", 16: "⇅ to host 1 MiB"}
+
+
 async def test_documents_have_the_transfers(session: Session, path: str) -> None:
     listed = await session.show(path, "update", "kernels")
     assert "⇅ copy to host f32[512,512] 1 MiB, ≥ 16.6 µs over PCIe 5 ×16 (63 GB/s)" in listed.text

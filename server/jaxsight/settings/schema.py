@@ -110,7 +110,8 @@ class InlayHints:
         FLAG,
         True,
         "Show collectives of programs for several devices at the end of the line: their kind, the "
-        "bytes on one device, and the mesh axes. "
+        "bytes on one device, and the mesh axes. Also show arrays that are moved between host and "
+        "device: the direction and the bytes. "
         "Functions with example inputs are compiled in the background.",
     )
 

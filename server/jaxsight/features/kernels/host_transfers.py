@@ -76,6 +76,15 @@ def text(transfer: HostTransfer) -> str:
     return f"{transfer.direction} {transfer.type} {units.size(transfer.bytes)}{times}"
 
 
+def summed(graph: Graph, transfers: Iterable[HostTransfer]) -> list[str]:
+    """Return `to host 2 MiB × 8` for each direction and number of runs: bytes of one iteration."""
+    amounts: dict[tuple[str, str], int] = {}
+    for transfer in transfers:
+        key = transfer.direction, _times(graph, transfer)
+        amounts[key] = amounts.get(key, 0) + transfer.bytes
+    return [f"{where} {units.size(bytes)}{times}" for (where, times), bytes in amounts.items()]
+
+
 def sentence(kernels: Kernels, transfer: HostTransfer) -> str:
     """Return all that is known of a transfer: its data, time, and whether kernels run meanwhile."""
     parts = [f"{transfer.what} {text(transfer)}"]
