@@ -8,10 +8,10 @@ __version__ = "0.1.0"
 
 _LAZY = {
     "CannotCompile": "jaxsight.library.compiling",
-    "ContractBroken": "jaxsight.library.kernels",
+    "ContractBroken": "jaxsight.library.contracts",
     "Difference": "jaxsight.interpreters.same.difference",
     "NotInvertible": "jaxsight.interpreters.inversion.errors",
-    "expect": "jaxsight.library.kernels",
+    "expect": "jaxsight.library.contracts",
     "inverse": "jaxsight.interpreters.inversion.transform",
     "kernels": "jaxsight.library.kernels",
     "sourcerize": "jaxsight.sourcerizer.api",

@@ -13,7 +13,8 @@ import jaxsight
 from jaxsight.compiler.hlo import read
 from jaxsight.targets.roofline import LAUNCH, estimate, total
 from jaxsight.targets.target import names, parse
-from jaxsight.wire.kernel_graph import Kernel, Operations, Work
+from jaxsight.wire.kernel_graph import Kernel
+from jaxsight.wire.kernels.work import Operations, Work
 from tests.compiler.estimate_cases import CASES, PUBLISHED, Published, graph, text
 from tests.compiler.estimates_page import comparisons, page, share
 from tests.compiler.measured import cases

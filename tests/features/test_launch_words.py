@@ -10,7 +10,8 @@ import pytest
 from jaxsight.features.kernels.launches import iterations, launches, undecided
 from jaxsight.rules.jx210_tiny_launches import rule as jx210_tiny_launches
 from jaxsight.targets.target import parse
-from jaxsight.wire.kernel_graph import Branch, Graph, Kernel, Loop, Work
+from jaxsight.wire.kernel_graph import Branch, Graph, Kernel, Loop
+from jaxsight.wire.kernels.work import Work
 
 
 def kernel(name: str, times: int, least: int, *, branch: int = -1, loop: int = -1) -> Kernel:

@@ -15,6 +15,7 @@ from jaxsight.compiler.compat import cub, xla
 from jaxsight.compiler.hlo import read
 from jaxsight.compiler.hlo.distributed import rematerializations, shardings
 from jaxsight.compiler.hlo.shapes import sizes
+from jaxsight.targets.chips import Gpu
 from jaxsight.targets.target import parse
 from jaxsight.timeline import mark
 from jaxsight.wire.donation import aliases
@@ -61,7 +62,7 @@ def answer(
         return NotCompiled(request.id, error.kind, str(error))
     except xla.Refused as error:
         return NotCompiled(request.id, error.kind, str(error))
-    answer = _described(request, compiled)
+    answer = _described(request, compiled, is_here=prepared.devices.here)
     return replace(
         answer,
         how=_how(prepared.devices),
@@ -73,10 +74,11 @@ def answer(
     )
 
 
-def _described(request: Compile, compiled: xla.Compilation) -> Compiled:
+def _described(request: Compile, compiled: xla.Compilation, *, is_here: bool) -> Compiled:
     """Return what XLA's texts and figures say of a program, without how it was compiled."""
     meshes = request.distribution.meshes if request.distribution is not None else ()
     target = parse(request.target)
+    chip = target.chip
     graph = read(
         compiled.hlo,
         constants=request.constants,
@@ -86,6 +88,7 @@ def _described(request: Compile, compiled: xla.Compilation) -> Compiled:
         trips=dict(request.trips),
         communicates=request.communicates,
         meshes=meshes,
+        workspace=chip.blas_workspace if isinstance(chip, Gpu) and not is_here else None,
     )
     mark("kernels read")
     return Compiled(

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxsight.examples import ExampleSet
-from jaxsight.features.kernels.summary import NOT_YET, UNKNOWN, temporary_memory
+from jaxsight.features.kernels.launches import kernel_figure
+from jaxsight.features.kernels.summary import NOT_YET, UNKNOWN, shorter_temporary_memory
 from jaxsight.features.model import Lens
 from jaxsight.features.proposals import assumptions
 from jaxsight.features.proposals.functions import worth_proposing
@@ -102,10 +103,10 @@ async def _figures(engine: Engine, document: Document, subject: Subject, chosen:
     compiled = result.outcome
     if not is_current or result.target not in targets[:1] or not isinstance(compiled, Compiled):
         return ""
-    temporaries = temporary_memory(compiled)
+    temporaries = shorter_temporary_memory(compiled)
     known = f" · {temporaries}" if temporaries not in (UNKNOWN, NOT_YET) else ""
     assumed = f" {assumptions.WITH_SIZES}" if chosen.assumed else ""
-    return f": {compiled.graph.kernel_count}{known}{assumed}"
+    return f": {kernel_figure(compiled.graph)}{known}{assumed}"
 
 
 def inputs_range(engine: Engine, path: str, function: str) -> Range:

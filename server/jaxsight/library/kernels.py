@@ -1,4 +1,4 @@
-"""`jaxsight.kernels` and `jaxsight.expect`: the kernels of a function, in Python and in notebooks.
+"""`jaxsight.kernels`: the kernels of a function, in Python and in notebooks.
 
 This module runs where JAX is imported already.
 It compiles for the machine's own devices in this process, and for all others in a compiler process.
@@ -21,20 +21,16 @@ from jaxsight.library.compiling import CannotCompile
 from jaxsight.library.drawing import NoGraphviz, dot, drawn_by_graphviz
 from jaxsight.targets.roofline import total
 from jaxsight.targets.target import Target, parse, recognized
-from jaxsight.text import units
 from jaxsight.wire import named_shardings
 from jaxsight.wire.donation import Donation, donations
 from jaxsight.wire.host_transfers import HostTransfer
 from jaxsight.wire.kernel_graph import Graph, Kernel
+from jaxsight.wire.kernels.undecided import at_least, at_most
 from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.compiling import Compile, Compiled, Memory
 
 if TYPE_CHECKING:
     from jax.sharding import PartitionSpec
-
-
-class ContractBroken(AssertionError):
-    """A figure exceeds its limit in `expect`; the message has the figures and the kernels."""
 
 
 @dataclass(frozen=True)
@@ -94,13 +90,45 @@ class Kernels:
         return self.graph.kernel_count
 
     @property
+    def kernels_at_most(self) -> int:
+        """The maximum of `kernel_count` on the device, where autotuning decides."""
+        return self.graph.kernels_at_most
+
+    @property
     def launch_count(self) -> int:
-        """Launches of one run, with all iterations of loops and the largest arm of conditionals."""
+        """Launches of one run, with all iterations of loops and the largest arm of conditionals.
+
+        A call of a library counts as one (see `launches_at_most`).
+        """
         return self.graph.launch_count
 
     @property
+    def launches_at_most(self) -> int | None:
+        """The maximum of `launch_count` on the device; `None` if unknown.
+
+        It is unknown for loops of unknown length, and for libraries such as cuFFT and cuSOLVER.
+        """
+        return self.graph.launches_at_most
+
+    @property
     def temp_bytes(self) -> int:
-        """Temporary device memory in bytes, as the compiler allocates it; -1 if unknown."""
+        """Temporary device memory in bytes, as the compiler allocates it; -1 if unknown.
+
+        The minimum where the device decides (see `temp_bytes_at_most`).
+        """
+        return at_least(self._assigned, self.graph.undecided)
+
+    @property
+    def temp_bytes_at_most(self) -> int:
+        """The maximum of `temp_bytes` on the device, where autotuning decides; -1 if unknown.
+
+        For a GPU that is not here, a matmul may be given to cuBLAS there, which needs a workspace,
+        and a convolution needs a workspace of unknown size.
+        """
+        return at_most(self._assigned, self.graph.undecided)
+
+    @property
+    def _assigned(self) -> int:
         return self._temporaries if self._temporaries >= 0 else self.memory.temporaries
 
     @property
@@ -194,16 +222,18 @@ class Kernels:
 
     def _headline(self) -> str:
         temp = "?" if self.temp_bytes < 0 else f"{self.temp_bytes:,} B"
+        if self.temp_bytes_at_most > self.temp_bytes:
+            temp += f" (+ ≤ {self.temp_bytes_at_most - self.temp_bytes:,} B on the device)"
+        elif self.temp_bytes_at_most < self.temp_bytes:
+            temp = f"≥ {temp}"
         on = self.target
         if self.devices > 1:
             temp += " per device"
             if parse(self.target).devices != self.devices:
                 on = f"{self.devices} devices of {self.target}"
-        least, most = self.graph.launches_at_least, self.launch_count
-        launched = f"{most}" if least == most else f"{least}–{most}"
-        if not self.graph.launches_known:
-            launched = f"≥ {least}"
-        kernels = f"{self.kernel_count} {'kernel' if self.kernel_count == 1 else 'kernels'}"
+        launched = _range(self.graph.launches_at_least, self.launches_at_most)
+        number = _range(self.kernel_count, self.kernels_at_most)
+        kernels = f"{number} {'kernel' if number == '1' else 'kernels'}"
         launches = "launch" if launched == "1" else "launches"
         parts = [kernels, f"{launched} {launches}", f"temp {temp}"]
         if communicating := len(self.graph.collectives):
@@ -225,7 +255,7 @@ class Kernels:
             yield (
                 index + 1,
                 "  " * len(kernel.loops) + kernel.what,
-                kernel.launches,
+                _range(kernel.launches, kernel.launches_at_most),
                 f"{kernel.bytes_in:,}",
                 f"{kernel.bytes_out:,}",
                 kernel.ends_because,
@@ -240,6 +270,13 @@ class Kernels:
         """
         estimate = total(self.graph, recognized(parse(self.target), self.device_kind))
         return None if estimate is None or estimate.is_lower_bound else estimate.seconds
+
+
+def _range(least: int, most: int | None) -> str:
+    """Return `3`, `3–7` or `≥ 3`."""
+    if most is None:
+        return f"≥ {least}"
+    return f"{most}" if least == most else f"{least}–{most}"
 
 
 def kernels(fn: Callable[..., object], *, target: str | None = None) -> Callable[..., Kernels]:
@@ -266,112 +303,6 @@ def kernels(fn: Callable[..., object], *, target: str | None = None) -> Callable
         return _kernels(fn, chosen, args, kwargs)
 
     return of
-
-
-def expect(
-    fn: Callable[..., Any],
-    *,
-    target: str | None = None,
-    kernels: int | None = None,
-    launches: int | None = None,
-    temp: int | str | None = None,
-    folded: int | str | None = None,
-    collectives: int | None = None,
-    moved: int | str | None = None,
-    host_moved: int | str | None = None,
-) -> Callable[..., Kernels]:
-    """Return a function that compiles `fn` and checks limits, for tests.
-
-    `jaxsight.expect(loss, target="cuda:h100", kernels=3, temp="4 MiB")(params, x)` raises an error
-    if `loss` exceeds a limit.
-
-    Args:
-        target: as for `kernels`.
-        kernels: limit of the number of kernels.
-        launches: limit of the number of launches.
-        temp: limit of temporary memory, in bytes or as `"4 MiB"`.
-        folded: limit of folded constants, in bytes or as `"4 MiB"`.
-        collectives: limit of the number of collectives.
-        moved: limit of the bytes that collectives move on one device, in bytes or as `"64 MiB"`.
-        host_moved: limit of the bytes that are moved between host and device, without those of
-            callbacks, in bytes or as `"64 MiB"`.
-
-    Returns:
-        A function that takes the arguments of `fn` and returns its `Kernels`.
-
-    Raises:
-        ContractBroken: (when called) a figure exceeds its limit.
-        CannotCompile: (when called) the function cannot be compiled as it is.
-    """
-    limits = {
-        "kernels": kernels,
-        "launches": launches,
-        "temp": _bytes(temp),
-        "folded": _bytes(folded),
-        "collectives": collectives,
-        "moved": _bytes(moved),
-        "host_moved": _bytes(host_moved),
-    }
-    make = _expected(fn, target)
-
-    @functools.wraps(fn, updated=())
-    def checked(*args: object, **kwargs: Any) -> Kernels:
-        kernels = make(*args, **kwargs)
-        _check(kernels, {name: limit for name, limit in limits.items() if limit is not None})
-        return kernels
-
-    return checked
-
-
-def _check(kernels: Kernels, limits: Mapping[str, int]) -> None:
-    """Raise unless a function's figures are within limits."""
-    if kernels.is_unfolded:
-        raise CannotCompile(f"{kernels.function} cannot be checked: {kernels.notes[-1]}")
-    if "moved" in limits and not kernels.graph.moved_known:
-        raise CannotCompile(
-            f"{kernels.function} cannot be checked: a loop of unknown length communicates"
-        )
-    if "host_moved" in limits and not kernels.graph.host_bytes_known:
-        raise CannotCompile(
-            f"{kernels.function} cannot be checked: a loop of unknown length has host transfers"
-        )
-    several = kernels.devices > 1
-    wrong = [
-        f"{name} is {figure:,}{' per device' if several and name in _AMOUNTS else ''}, "
-        f"at most {limit:,} expected"
-        for name, limit in limits.items()
-        if (figure := _FIGURES[name](kernels)) > limit
-    ]
-    if wrong:
-        raise ContractBroken("; ".join(wrong) + f"\n\n{kernels}")
-
-
-_AMOUNTS = ("temp", "folded", "moved", "host_moved")
-
-_FIGURES: dict[str, Callable[[Kernels], int]] = {
-    "kernels": lambda kernels: kernels.kernel_count,
-    "launches": lambda kernels: kernels.launch_count,
-    "temp": lambda kernels: kernels.temp_bytes,
-    "folded": lambda kernels: kernels.folded_bytes,
-    "collectives": lambda kernels: len(kernels.graph.collectives),
-    "moved": lambda kernels: kernels.moved_bytes,
-    "host_moved": lambda kernels: kernels.host_bytes,
-}
-
-
-def _expected(fn: Callable[..., object], target: str | None) -> Callable[..., Kernels]:
-    return kernels(fn, target=target)
-
-
-def _bytes(amount: int | str | None) -> int | None:
-    if not isinstance(amount, str):
-        return amount
-    size = units.parse_size(amount)
-    if size is None:
-        raise ValueError(
-            f"invalid amount of memory {amount!r}: expected a number of bytes, or e.g. '4 MiB'"
-        )
-    return int(size)
 
 
 def _kernels(

@@ -52,7 +52,7 @@ def communication(graph: Graph, target: Target) -> Communication | None:
     return Communication(
         sum(time for _, time in known),
         sum(time for kernel, time in known if kernel.collective and kernel.collective.is_async),
-        len(known) < len(kernels) or not graph.launches_known,
+        len(known) < len(kernels) or not graph.trips_known,
     )
 
 

@@ -24,7 +24,8 @@ from jaxsight.targets.chips import Gpu, Tpu
 from jaxsight.targets.chips.gpus import GIGA
 from jaxsight.targets.chips.instructions import instructions
 from jaxsight.targets.target import Target
-from jaxsight.wire.kernel_graph import CALLBACK, Graph, Kernel, Operations, Work
+from jaxsight.wire.kernel_graph import CALLBACK, Graph, Kernel
+from jaxsight.wire.kernels.work import Operations, Work
 
 LAUNCH = 1.05e-6
 """Seconds of the shortest kernel on a GPU: `x + 1` of one element on an H100.
@@ -165,7 +166,7 @@ def total(graph: Graph, target: Target) -> Total | None:
     least = sum(each.least for each in estimates) - sum(hidden)
     least = max(least, sum(seconds for _, seconds in sending))
     longest = [each.most for each in estimates if each.most is not None]
-    known = len(longest) == len(times) and graph.launches_known and not hidden
+    known = len(longest) == len(times) and graph.trips_known and not hidden
     found = Bounds(least, sum(longest) if known else None)
     return Total(least, not found.is_certain, found.most)
 

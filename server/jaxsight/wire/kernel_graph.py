@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jaxsight.wire.host_transfers import TO_DEVICE, HostTransfer
+from jaxsight.wire.kernels.undecided import Undecided, scratch_at_most
+from jaxsight.wire.kernels.work import Work
 
 PARAMETER = "parameter"
 KERNEL = "kernel"
@@ -40,63 +42,6 @@ class Value:
     layout: str
     bytes: int
     on_host: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Operations:
-    """Arithmetic of one run of a kernel, for one unit, dtype, precision and opcode.
-
-    `unit` is `matrix` or `vector`, `dtype` that of the operands as HLO names it (`f32`, `c64`).
-    `precision` is `high`, `highest`, a dot algorithm (`dot_bf16_bf16_f32_x3`) or empty.
-    """
-
-    unit: str
-    dtype: str
-    count: int
-    """Real operations; a fused multiply-add counts as two."""
-    precision: str = ""
-    opcode: str = ""
-    """The HLO operation, if one takes another number of instructions than an addition does."""
-    padded: int = 0
-    """The operations with those on the padding of the unit's tiles; 0 if it is not known."""
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """Arithmetic and memory traffic of one run of a kernel, for time estimates; sizes in bytes."""
-
-    operations: tuple[Operations, ...] = ()
-    read: int = 0
-    """Bytes of the inputs that are accessed: the rows of a gather, not its table."""
-    written: int = 0
-    cycles: int = 0
-    """Cycles according to libtpu's cost model; on GPUs, those of a sort by CUB in which blocks wait
-    or have a row, else 0.
-    """
-    efficiency: float = 1.0
-    """The share of the memory bandwidth that such a kernel reaches at most."""
-    repeated: int = 0
-    """Bytes that are read besides `read`, but lie in what was read before: rows of a gather whose
-    indices are more than the rows of its table."""
-    blocks: int = 0
-    """Thread blocks of a kernel that may have fewer than the chip has cores; 0 if it has more."""
-    atomics: Atomics | None = None
-    """What a scatter adds to places that several of its indices may name."""
-    before: Work | None = None
-    """Work that is done before the rest: kernels that autotuning adds on the device to prepare the
-    operands, copies of what is sorted, blocks that wait for one another.
-    """
-
-
-@dataclass(frozen=True, slots=True)
-class Atomics:
-    """Updates of a scatter that wait for one another where indices are equal."""
-
-    sectors: int
-    """Updates of 32 bytes in a row, if no two indices are equal."""
-    serial: int
-    """Updates of one such place, if all indices are equal; 0 if XLA repeats each until no other
-    came between (compare-and-swap), as the number of repetitions is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +106,12 @@ class Kernel:
     """
     at_least: int = 1
     """Like `launches`, but without loops of unknown trip count and uncertain copies of a sort."""
+    besides: int | None = 0
+    """Maximum launches of one execution that are not in `launches`; `None` if unknown.
+
+    A library launches several kernels in one call, or clears memory first; autotuning on the device
+    may give the kernel to one.
+    """
     runs: int = 1
     """Executions in one run of the program: the iterations of its loops.
 
@@ -182,6 +133,15 @@ class Kernel:
     """Its line in the HLO text, from 0."""
     collective: Collective | None = None
     """What it communicates, if its kind is `collective`."""
+    undecided: Undecided | None = None
+    """What autotuning on the device may make of it; `None` if it is as on the device."""
+
+    @property
+    def launches_at_most(self) -> int | None:
+        """Maximum launches in one run of the program, if its arm is taken; `None` if unknown."""
+        if self.besides is None and self.launches:
+            return None
+        return self.launches + self.runs * (self.besides or 0)
 
     @property
     def bytes_in(self) -> int:
@@ -319,12 +279,37 @@ class Graph:
         return len(self.kernels)
 
     @property
+    def undecided(self) -> tuple[Undecided, ...]:
+        """What autotuning on the device may make of kernels, of each that it may change."""
+        return tuple(kernel.undecided for kernel in self.kernels if kernel.undecided is not None)
+
+    def kernels_for(self, library: str) -> tuple[Undecided, ...]:
+        """Return what autotuning may make of the kernels that a library may get."""
+        return tuple(each for each in self.undecided if each.library == library)
+
+    @property
+    def kernels_at_most(self) -> int:
+        """The maximum number of kernels, where autotuning on the device decides."""
+        return sum(k.undecided.kernels if k.undecided else 1 for k in self.kernels)
+
+    @property
+    def scratch_at_most(self) -> int | None:
+        """Maximum bytes of temporaries that only the device decides about; `None` if unknown."""
+        return scratch_at_most(self.undecided)
+
+    @property
     def launch_count(self) -> int:
         """Maximum launches of one run: the arm of a conditional with the most.
 
-        A loop without a known trip count counts once (see `launches_known`).
+        A loop without a known trip count counts once, and a library's call as one launch (see
+        `launches_known`).
         """
         return self.launches_of(range(len(self.kernels)))
+
+    @property
+    def launches_at_most(self) -> int | None:
+        """Maximum launches of one run on the device; `None` if unknown (see `launches_known`)."""
+        return self.most_of(range(len(self.kernels))) if self.trips_known else None
 
     @property
     def launches_at_least(self) -> int:
@@ -418,13 +403,29 @@ class Graph:
         return all(self.loops[loop].trips is not None for loop in loops)
 
     @property
-    def launches_known(self) -> bool:
+    def trips_known(self) -> bool:
         """Whether every trip count is known."""
         return all(loop.trips is not None for loop in self.loops)
+
+    @property
+    def launches_known(self) -> bool:
+        """Whether every trip count is known, and how many kernels each library's call launches."""
+        return self.trips_known and not self.libraries
+
+    @property
+    def libraries(self) -> tuple[Kernel, ...]:
+        """The kernels that are calls of libraries with an unknown number of launches."""
+        return tuple(kernel for kernel in self.kernels if kernel.launches_at_most is None)
 
     def launches_of(self, kernels: Iterable[int]) -> int:
         """Return the maximum launches of some kernels in one run, as in `launch_count`."""
         return self._one_arm_each({index: self.kernels[index].launches for index in kernels}, max)
+
+    def most_of(self, kernels: Iterable[int]) -> int | None:
+        """Return the maximum launches of some kernels in one run, as in `launches_at_most`."""
+        counts = {index: self.kernels[index].launches_at_most for index in kernels}
+        known = {index: count for index, count in counts.items() if count is not None}
+        return self._one_arm_each(known, max) if len(known) == len(counts) else None
 
     def fewest_of(self, kernels: Iterable[int]) -> int:
         """Return the minimum launches of some kernels in one run, as in `launches_at_least`."""

@@ -32,8 +32,8 @@ def with_own_count(text: str, graph: Graph, platform: str) -> list[str]:
     shown = graph.launches_at_least, graph.launch_count
     if platform == "cpu" and shown != (counted.fewest, counted.most):
         problems.append(f"{shown} launches in all, not {counted.fewest, counted.most}")
-    if graph.launches_known != counted.known:
-        problems.append("launches_known differs")
+    if graph.trips_known != counted.known:
+        problems.append("trips_known differs")
     return problems
 
 
@@ -50,7 +50,7 @@ def with_profile(text: str, graph: Graph, profile: Counter[str]) -> list[str]:
         copied = name.startswith(COPYING) and counted[name] and times % counted[name] == 0
         ran[name] = counted[name] if copied else times
     total = ran.total()
-    if not graph.launches_known:
+    if not graph.trips_known:
         if total < graph.launches_at_least:
             return [f"{total} launches ran, at least {graph.launches_at_least} shown"]
         return []
@@ -79,7 +79,7 @@ def with_thunks(text: str, sequence: str, platform: str) -> list[str]:
         problems.append(f"{len(graph.kernels)} kernels, XLA {launched.compiled}")
     if not graph.launches_at_least <= launched.fewest:
         problems.append(f"at least {graph.launches_at_least} launches, XLA {launched.fewest}")
-    exact = all(k.launches == k.at_least for k in graph.kernels) or not graph.launches_known
+    exact = all(k.launches == k.at_least for k in graph.kernels) or not graph.trips_known
     if launched.most > graph.launch_count or (exact and launched.most != graph.launch_count):
         problems.append(f"at most {graph.launch_count} launches, XLA {launched.most}")
     return problems

@@ -10,7 +10,8 @@ from jaxsight.targets.chips.links import LINKS
 from jaxsight.targets.communication import communication, seconds
 from jaxsight.targets.roofline import LAUNCH, estimate, total
 from jaxsight.targets.target import parse
-from jaxsight.wire.kernel_graph import Collective, Graph, Kernel, Work
+from jaxsight.wire.kernel_graph import Collective, Graph, Kernel
+from jaxsight.wire.kernels.work import Work
 from tests.compiler.distributed import material
 
 H100 = parse("cuda:h100")

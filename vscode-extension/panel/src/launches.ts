@@ -34,7 +34,7 @@ export function figuresOf(drawn: Drawn, indexes: readonly number[], within = -1)
   const kernels = indexes.flatMap((index) => drawn.kernels[index] ?? []);
   const most = (figure: (kernel: Kernel) => number): number =>
     oneArmEach(drawn.branches, kernels, within, figure, Math.max);
-  const areCounted = kernels.every((kernel) => kernel.launchesKnown);
+  const areCounted = kernels.every((kernel) => kernel.runsKnown);
   const timed = kernels.filter((kernel) => kernel.seconds !== null);
   return {
     read: most((kernel) => kernel.runs * bytesOf(kernel.inputs)),

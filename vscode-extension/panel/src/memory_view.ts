@@ -220,8 +220,8 @@ export class MemoryView {
 }
 
 /** What the curve is made from, and what it is not. */
-function basis({ assigned, loops }: Drawn): string {
-  const known = assigned === null ? "XLA has not assigned buffers yet" : assigned < 0 ? "" : `XLA assigned ${size(assigned)} in all`;
+function basis({ assigned, assignedAtMost, loops }: Drawn): string {
+  const known = assigned === null ? "XLA has not assigned buffers yet" : assigned < 0 ? "" : `XLA assigned ${size(assigned)} in all${tuned(assigned, assignedAtMost)}`;
   return [
     "An estimate: sizes of the arrays that kernels pass to each other, in the order of the schedule",
     loops.length > 0 ? "each loop's kernels once" : "",
@@ -230,6 +230,14 @@ function basis({ assigned, loops }: Drawn): string {
   ]
     .filter((part) => part !== "")
     .join("; ");
+}
+
+/** What autotuning on the device may add: `, up to 32 MiB on the device`. */
+function tuned(assigned: number, most: number | null): string {
+  if (most === null || most === assigned) {
+    return "";
+  }
+  return most < 0 ? ", and workspaces of unknown size on the device" : `, up to ${size(most)} on the device`;
 }
 
 function totals(drawn: Drawn): HTMLElement {

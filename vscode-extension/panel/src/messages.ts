@@ -26,11 +26,11 @@ export interface Value {
 
 /** Launches of one run of the program. */
 export interface Launches {
-  /** The most: of a conditional the arm with the most; an unknown number of iterations counts once. */
+  /** The most: of a conditional the arm with the most; what is unknown counts once. */
   readonly launches: number;
   /** The fewest; an unknown number of iterations counts as none. */
   readonly launchesAtLeast: number;
-  /** Whether the number of iterations of every loop is known. */
+  /** Whether the number of iterations of every loop is known, and the kernels of every call of a library. */
   readonly launchesKnown: boolean;
 }
 
@@ -76,6 +76,8 @@ export interface KernelBefore extends Launches {
   readonly branch: number;
   /** How often it is executed: the iterations of its loops. One execution of a sort is several launches. */
   readonly runs: number;
+  /** Whether the number of iterations of all its loops is known. */
+  readonly runsKnown: boolean;
   readonly recomputes: readonly string[];
   /** The line of the HLO that it stands on, from 0. */
   readonly line: number;
@@ -184,6 +186,8 @@ export interface Before extends Launches {
 export interface Drawn extends Launches {
   /** Bytes of temporaries, which may be known before all of the memory; `null` until then, -1 where nobody knows. */
   readonly assigned: number | null;
+  /** The most that autotuning on the device may make of them; -1 where nobody knows. */
+  readonly assignedAtMost: number | null;
   readonly headline: string;
   readonly device: string;
   /** All figures are those of one of them. */

@@ -109,7 +109,7 @@ test("of a loop of unknown length no more is shown than is known", () => {
     loops: loops.map((loop, index) => (index === 1 ? { ...loop, trips: null, waits: true } : loop)),
     kernels: kernels.map((kernel, index) => {
       const condition = index === 8;
-      const figures = { launches: 7, launchesAtLeast: condition ? 7 : 0, launchesKnown: false };
+      const figures = { launches: 7, launchesAtLeast: condition ? 7 : 0, launchesKnown: false, runsKnown: false };
       return kernel.loops.includes(1) ? { ...kernel, ...figures } : kernel;
     }),
   };
@@ -233,7 +233,7 @@ function training(layers: number, each: number): Drawn {
   const kernels: Kernel[] = [];
   const inGroup = (group: number): void => {
     for (let made = 0; made < each; made++) {
-      kernels.push({ ...kernel, loops: [], branch: -1, feeds: [], group, seconds: 1e-6, launches: 1, launchesAtLeast: 1, launchesKnown: true, runs: 1 });
+      kernels.push({ ...kernel, loops: [], branch: -1, feeds: [], group, seconds: 1e-6, launches: 1, launchesAtLeast: 1, launchesKnown: true, runs: 1, runsKnown: true });
     }
   };
   for (const half of ["forward pass › loss", "backward pass › loss"]) {

@@ -321,7 +321,7 @@ def _print_table(printer: Printer, kernels: Kernels) -> None:
         row = cells(
             str(index + 1),
             "  " * len(kernel.loops) + kernel_title(kernel),
-            str(kernel.launches),
+            launches.launches_of(kernel),
             units.size(kernel.bytes_in),
             units.size(kernel.bytes_out),
             _time(kernels, kernel),
@@ -382,7 +382,7 @@ def _total(kernels: Kernels) -> str:
     numbers = ", ".join(unknown[:5])
     plural = "s" if len(unknown) > 1 else ""
     reasons = [f"no estimate for kernel{plural} {numbers}{more}"] if unknown else []
-    if not kernels.graph.launches_known:
+    if not kernels.graph.trips_known:
         reasons.append("loops of unknown length excluded")
     if kernels.graph.host_transfers:
         reasons.append("transfers at the rate of the link to the host")

@@ -17,7 +17,7 @@ from functools import lru_cache
 
 from jaxsight.compiler.hlo.shapes import arrays, dims, dtype, elements, sizes
 from jaxsight.compiler.hlo.text import Computation, Instruction
-from jaxsight.wire.kernel_graph import Operations
+from jaxsight.wire.kernels.work import Operations
 
 MATRIX = "matrix"
 VECTOR = "vector"

@@ -19,19 +19,14 @@ from jaxsight.compiler.hlo.kinds import HOST_CALLBACK, TRIVIAL, Kind, kind
 from jaxsight.compiler.hlo.memory.described import host_transfers
 from jaxsight.compiler.hlo.shapes import arrays, dtype, elements, parts, without_layout
 from jaxsight.compiler.hlo.text import Instruction, Module, parse
+from jaxsight.compiler.hlo.undecided.autotuning import undecided
+from jaxsight.compiler.hlo.undecided.library_calls import launches_besides
 from jaxsight.compiler.hlo.walk import Unit, Walk, walk
 from jaxsight.compiler.hlo.work import Works
 from jaxsight.wire.chunks import equation_order
-from jaxsight.wire.kernel_graph import (
-    Collective,
-    Constant,
-    Graph,
-    Kernel,
-    Loop,
-    Temporary,
-    Value,
-    Work,
-)
+from jaxsight.wire.kernel_graph import Collective, Constant, Graph, Kernel, Loop, Temporary, Value
+from jaxsight.wire.kernels.undecided import Undecided
+from jaxsight.wire.kernels.work import Work
 from jaxsight.wire.meshes import Mesh
 
 _PASSED_ON = frozenset({"parameter", "constant", "bitcast", "tuple", "get-tuple-element"})
@@ -51,6 +46,7 @@ def read(
     trips: Mapping[str, int] | None = None,
     communicates: Collection[str] = (),
     meshes: Sequence[Mesh] = (),
+    workspace: int | None = None,
 ) -> Graph:
     """Return the kernel graph of an optimized module.
 
@@ -69,6 +65,8 @@ def read(
         communicates: paths of the equations that are collectives, such as those of `psum`; the
             partitioner inserted the collectives of all others.
         meshes: the meshes of the program, for the axes that collectives communicate over.
+        workspace: for a GPU that is not present, the bytes that XLA gives to a call of cuBLAS
+            there, which autotuning may choose; `None` if the device itself was asked.
     """
     with _without_garbage_collection():
         module = parse(text)
@@ -76,7 +74,8 @@ def read(
         program = collectives.Program(
             module, collectives.devices(module), tuple(meshes), frozenset(communicates)
         )
-        return _graph(walked, frozenset(constants), barriers, program, capability)
+        describer = _Describer(walked, program, capability, workspace)
+        return _graph(walked, frozenset(constants), barriers, describer)
 
 
 @contextlib.contextmanager
@@ -95,12 +94,11 @@ def _graph(
     walked: Walk,
     constants: frozenset[str],
     barriers: Iterable[str],
-    program: collectives.Program,
-    capability: str,
+    describer: _Describer,
 ) -> Graph:
     module = walked.module
     flow = follow(walked)
-    kernels = _kernels(walked, flow, barriers, _Describer(walked, program, capability))
+    kernels = _kernels(walked, flow, barriers, describer)
     entry = module.entry
     root = entry.root if entry is not None else None
     return Graph(
@@ -158,10 +156,12 @@ def _kernels(
             runs=_runs(unit, walked.loops) if launches else 0,
             work=work,
             at_least=unit.at_least * description.least,
+            besides=description.besides,
             recomputes=description.recomputes,
             feeds=fed[index],
             instruction=instruction.line,
             collective=description.collective,
+            undecided=description.undecided,
         )
         kernels.append(kernel)
     return tuple(kernels)
@@ -182,14 +182,23 @@ class _Description:
     least: int
     """Launches of one execution, more than one only for a sort."""
     most: int
+    undecided: Undecided | None
+    besides: int | None
 
 
 class _Describer:
     """Describes the kernels of a module in the order in which they run."""
 
-    def __init__(self, walked: Walk, program: collectives.Program, capability: str) -> None:
+    def __init__(
+        self,
+        walked: Walk,
+        program: collectives.Program,
+        capability: str,
+        workspace: int | None,
+    ) -> None:
         self._program = program
         self._capability = capability
+        self._workspace = workspace
         self._module = walked.module
         self._platform = walked.platform
         self._works = Works(capability)
@@ -204,6 +213,7 @@ class _Describer:
         sort = sorts.launches(
             self._module, unit.computation, fused, self._platform, self._capability
         )
+        tuned = undecided(fused, self._workspace) if self._workspace is not None else None
         return _Description(
             kind=what,
             boundary=boundary(unit, what, fused),
@@ -215,6 +225,8 @@ class _Describer:
             else None,
             least=1 if sort is None else sort.least,
             most=1 if sort is None else sort.most,
+            undecided=tuned,
+            besides=launches_besides(fused, what, tuned, self._platform),
         )
 
     def _equations(self, fused: Fused) -> tuple[set[str], set[str], tuple[str, ...]]:

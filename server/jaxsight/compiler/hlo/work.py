@@ -41,7 +41,7 @@ from jaxsight.compiler.hlo.sorts import (
 )
 from jaxsight.compiler.hlo.text import Computation, Instruction
 from jaxsight.compiler.hlo.walk import ANNOTATIONS
-from jaxsight.wire.kernel_graph import Atomics, Operations, Work
+from jaxsight.wire.kernels.work import Atomics, Operations, Work
 
 _MOVES = ANNOTATIONS | {"X64SplitLow", "X64SplitHigh", "X64Combine"}
 """Custom calls that only move data, or are annotations for the compiler."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from jaxsight.features.kernels import collectives, compile_time, host_transfers, modules
-from jaxsight.features.kernels.launches import launch_figure
+from jaxsight.features.kernels.launches import kernel_figure, launch_figure
 from jaxsight.features.kernels.summary import distribution_lines, how, temporary_memory
 from jaxsight.features.kernels.uncompiled import explanation
 from jaxsight.queries.programs.compile_result import Result
@@ -40,7 +40,7 @@ def target_rows(view: View, results: Sequence[Result]) -> str:
                 graph = compiled.graph
                 read, written = _traffic(graph)
                 rows.append(
-                    f"| {escaped(_name(compiled, result))} | {graph.kernel_count} | "
+                    f"| {escaped(_name(compiled, result))} | {kernel_figure(graph)} | "
                     f"{launch_figure(graph)} | {read} | {written} | "
                     f"{temporary_memory(compiled)}{_scope(compiled)} | "
                     f"{_time(compiled, result)} | {how(compiled)}{_long(compiled)} |"
@@ -121,7 +121,7 @@ def _traffic(graph: Graph) -> tuple[str, str]:
     """Return the bytes that kernels read and write in one run; `–` if values decide which run."""
     if graph.branches:
         return "–", "–"
-    sign = "" if graph.launches_known else "≥ "
+    sign = "" if graph.trips_known else "≥ "
     read = sum(kernel.runs * kernel.bytes_in for kernel in graph.kernels)
     written = sum(kernel.runs * kernel.bytes_out for kernel in graph.kernels)
     return f"{sign}{units.size(read)}", f"{sign}{units.size(written)}"

@@ -11,13 +11,14 @@ from jaxsight.features.inlay_hints.budget import Part, fitted
 from jaxsight.features.inlay_hints.kind import Kind, Shown
 from jaxsight.features.inlay_hints.places import head
 from jaxsight.features.kernels import compile_time, host_transfers
-from jaxsight.features.kernels.launches import launch_figure, launches
+from jaxsight.features.kernels.launches import kernel_count, launches
 from jaxsight.features.kernels.summary import (
     SAME,
     UNKNOWN,
     change,
     communication,
     devices,
+    shorter_temporary_memory,
     temporary_memory,
 )
 from jaxsight.features.kernels.table import table
@@ -28,6 +29,7 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.text.markdown import prose
 from jaxsight.text.pytree_display import ELLIPSIS
 from jaxsight.text.units import count
+from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.wire.messages.replies import Traced
 
@@ -78,9 +80,11 @@ def _figures(kernels: Kernels, difference: str) -> Iterator[Part]:
         difference: what changed since the file was saved, which is shown after the target.
     """
     compiled, graph = kernels.compiled, kernels.graph
-    yield Part(count(graph.kernel_count, "kernel"), 0)
-    if launch_figure(graph) != str(graph.kernel_count):
+    yield Part(kernel_count(graph), 0)
+    if not _launched_once(graph):
         yield Part(launches(graph))
+    elif graph.libraries:
+        yield Part(launches(graph), 6)
     if graph.callback_count:
         yield Part(count(graph.callback_count, "host callback"), 2)
     for transfers in host_transfers.figure(graph):
@@ -88,7 +92,8 @@ def _figures(kernels: Kernels, difference: str) -> Iterator[Part]:
     per_device = " per device" if compiled.devices > 1 else ""
     temporaries = temporary_memory(compiled)
     if temporaries != UNKNOWN and not kernels.view.assumed:
-        yield Part(f"temp {temporaries}{per_device}", 4)
+        shorter = f"temp {shorter_temporary_memory(compiled)}{per_device}"
+        yield Part(f"temp {temporaries}{per_device}", 4, (shorter,))
     for moved in communication(graph):
         yield Part(f"{moved}{per_device}", 5, (moved.partition(",")[0],))
     yield Part(*_target(devices(compiled, kernels.target), difference))
@@ -98,6 +103,12 @@ def _figures(kernels: Kernels, difference: str) -> Iterator[Part]:
         yield Part(WITH_SIZES, 0)
     if left_out := kernels.view.caveats:
         yield Part(f"{caveats.MARK} {len(left_out)}", 0)
+
+
+def _launched_once(graph: Graph) -> bool:
+    """Return whether each kernel is launched once, if a call of a library is one launch."""
+    counts = graph.launches_at_least, graph.launch_count
+    return graph.trips_known and all(count == graph.kernel_count for count in counts)
 
 
 def _target(name: str, difference: str) -> tuple[str, int, tuple[str, ...]]:

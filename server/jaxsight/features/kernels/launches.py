@@ -8,25 +8,49 @@ from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.targets.roofline import estimate
 from jaxsight.text import units
 from jaxsight.text.units import count
-from jaxsight.wire.kernel_graph import Graph
+from jaxsight.wire.kernel_graph import Graph, Kernel
+
+_NAMED = 3
+"""Number of libraries that a line names."""
+
+
+def kernel_count(graph: Graph) -> str:
+    """Return `2 kernels`; `6–11 kernels` where autotuning on the device decides."""
+    figure = kernel_figure(graph)
+    return f"{figure} {'kernel' if figure == '1' else 'kernels'}"
+
+
+def kernel_figure(graph: Graph) -> str:
+    """Return `6` or `6–11`."""
+    return _range(graph.kernel_count, graph.kernels_at_most)
 
 
 def launches(graph: Graph) -> str:
-    """Return `3 launches`; `3–7 launches` if values decide; `≥ 3 launches` with unknown loops."""
-    once = graph.launches_known and graph.launch_count == graph.launches_at_least == 1
-    return f"{launch_figure(graph)} {'launch' if once else 'launches'}"
+    """Return `3 launches`; `3–7 launches` if values or the device decide; `≥ 3 launches`."""
+    figure = launch_figure(graph)
+    return f"{figure} {'launch' if figure == '1' else 'launches'}"
 
 
 def launch_figure(graph: Graph) -> str:
-    """Return `3`, `3–7` or `≥ 3`."""
-    least, most = graph.launches_at_least, graph.launch_count
-    if not graph.launches_known:
+    """Return `3`, `3–7`, or `≥ 3` with loops or libraries' calls of unknown launches."""
+    return _range(graph.launches_at_least, graph.launches_at_most)
+
+
+def launches_of(kernel: Kernel) -> str:
+    """Return the launches of a kernel, with all iterations: `7`, `7–14`, `≥ 7`."""
+    return _range(kernel.launches, kernel.launches_at_most)
+
+
+def _range(least: int, most: int | None) -> str:
+    if most is None:
         return f"≥ {least}"
     return f"{most}" if least == most else f"{least}–{most}"
 
 
 def undecided(kernels: Kernels) -> Iterator[str]:
-    """Yield what is unknown until the program runs: trip counts of loops, arms of conditionals.
+    """Yield what is unknown until the program runs.
+
+    That are trip counts of loops, arms of conditionals, and the launches of libraries.
 
     On a GPU each iteration of a loop whose trip count the HLO does not state, and each conditional,
     copies its predicate to the host and waits (`xla/backends/gpu/runtime/while_thunk.cc`,
@@ -45,10 +69,19 @@ def undecided(kernels: Kernels) -> Iterator[str]:
             continue
         arms = range(first, first + branch.arms)
         inside = [i for i, k in enumerate(graph.kernels) if graph.is_within(k.branch, arms)]
-        figure = _once(graph, inside, branch.loop)
         words = f"{_at(kernels, 'conditional', branch.equation)}: one of {branch.arms} arms runs"
-        words += f" (up to {figure})" if figure else ""
+        words += f" ({figure})" if (figure := _once(graph, inside, branch.loop, "up to")) else ""
         yield f"{words}; the host reads its predicate first" if on_host else words
+    yield from _libraries(graph)
+
+
+def _libraries(graph: Graph) -> Iterator[str]:
+    """Yield `cuFFT, cuSOLVER SVD: one call launches an unknown number of kernels`."""
+    named = list(dict.fromkeys(kernel.what for kernel in graph.libraries))
+    if named:
+        more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+        words = f"{', '.join(named[:_NAMED])}{more}"
+        yield f"{words}: one call launches an unknown number of kernels"
 
 
 def iterations(kernels: Kernels) -> Iterator[str]:
@@ -68,11 +101,12 @@ def _each(kernels: Kernels, index: int) -> str:
     """
     graph = kernels.graph
     inside = [i for i, kernel in enumerate(graph.kernels) if index in kernel.loops]
-    figure = _once(graph, inside, index)
+    in_arms = any(graph.kernels[i].branch != graph.loops[index].branch for i in inside)
+    figure = _once(graph, inside, index, "up to" if in_arms else "")
     if not figure:
         return ""
-    if any(graph.kernels[i].branch != graph.loops[index].branch for i in inside):
-        return f", up to {figure} each"
+    if in_arms:
+        return f", {figure} each"
     times = [estimate(graph.kernels[i], kernels.target) for i in inside]
     estimates = [seconds for seconds in times if seconds is not None]
     if len(estimates) < len(times):
@@ -81,10 +115,11 @@ def _each(kernels: Kernels, index: int) -> str:
     return f", {figure}, {'≈ ' if time >= units.SHORTEST else ''}{units.time(time)} each"
 
 
-def _once(graph: Graph, inside: Sequence[int], loop: int) -> str:
+def _once(graph: Graph, inside: Sequence[int], loop: int, up_to: str) -> str:
     """Return `3 launches` for some kernels in one iteration of the loop around them all.
 
     `loop` is -1 if there is no such loop. Empty if a loop within it has an unknown trip count.
+    Where a library decides it is `3–5 launches` or `≥ 3 launches`, with `up_to` `up to 5 launches`.
     """
     chains = (graph.kernels[index].loops for index in inside)
     within = {
@@ -92,7 +127,12 @@ def _once(graph: Graph, inside: Sequence[int], loop: int) -> str:
     }
     if any(graph.loops[inner].trips is None for inner in within):
         return ""
-    return count(graph.launches_of(inside) // graph.iterations(loop), "launch", "launches")
+    times = graph.iterations(loop)
+    least, most = graph.launches_of(inside) // times, graph.most_of(inside)
+    if most is None:
+        return f"≥ {least} launches" if not up_to else ""
+    figure = f"{up_to} {most // times}" if up_to else _range(least, most // times)
+    return f"{figure} {'launch' if most // times == 1 else 'launches'}"
 
 
 def _at(kernels: Kernels, noun: str, equation: str) -> str:

@@ -6,7 +6,8 @@ from jaxsight.features import caveats
 from jaxsight.features.kernels import compile_time, host_transfers
 from jaxsight.queries.programs.kernels import Kernels, folded
 from jaxsight.targets.roofline import bounds, estimate, total
-from jaxsight.wire.kernel_graph import Collective, Kernel, Loop, Temporary
+from jaxsight.wire.kernel_graph import Collective, Graph, Kernel, Loop, Temporary
+from jaxsight.wire.kernels.undecided import Undecided
 from jaxsight.wire.meshes import Chosen, Distribution
 from jaxsight.wire.messages.replies import Traced
 
@@ -34,11 +35,9 @@ def record(kernels: Kernels, function: str) -> dict[str, object]:
         "meshes": _meshes(kernels.lowered.distribution),
         "compiled": compiled.how,
         "jaxlib": compiled.jaxlib,
-        "kernel_count": graph.kernel_count,
-        "launch_count": graph.launch_count,
-        "launches_at_least": graph.launches_at_least,
-        "launches_known": graph.launches_known,
-        "temp_bytes": sizes.temporaries,
+        **_counts(graph),
+        "temp_bytes": compiled.temporaries,
+        "temp_bytes_at_most": most if (most := compiled.temporaries_at_most) >= 0 else None,
         "argument_bytes": sizes.arguments,
         "output_bytes": sizes.outputs,
         "code_bytes": sizes.code,
@@ -81,6 +80,17 @@ def _estimate(kernels: Kernels) -> dict[str, object]:
     }
 
 
+def _counts(graph: Graph) -> dict[str, object]:
+    return {
+        "kernel_count": graph.kernel_count,
+        "kernels_at_most": graph.kernels_at_most,
+        "launch_count": graph.launch_count,
+        "launches_at_least": graph.launches_at_least,
+        "launches_at_most": graph.launches_at_most,
+        "launches_known": graph.launches_known,
+    }
+
+
 def _communication(kernels: Kernels) -> dict[str, object]:
     """Return what devices send to each other, and how values are divided over them."""
     graph = kernels.graph
@@ -120,6 +130,7 @@ def _kernel(kernels: Kernels, kernel: Kernel) -> dict[str, object]:
         "feeds": list(kernel.feeds),
         "feeds_lines": kernels.fed_lines(kernel),
         "launches": kernel.launches,
+        "launches_at_most": kernel.launches_at_most,
         "loops": list(kernel.loops),
         "bytes_in": kernel.bytes_in,
         "bytes_out": kernel.bytes_out,
@@ -128,6 +139,16 @@ def _kernel(kernels: Kernels, kernel: Kernel) -> dict[str, object]:
         "estimate_seconds": seconds.least if seconds else None,
         "estimate_seconds_at_most": seconds.most if seconds else None,
         "recomputes": list(kernel.recomputes),
+        "undecided": _undecided(kernel.undecided) if kernel.undecided else None,
+    }
+
+
+def _undecided(undecided: Undecided) -> dict[str, object]:
+    return {
+        "library": undecided.library,
+        "kernels_at_most": undecided.kernels,
+        "workspace_bytes": undecided.workspace,
+        "buffer_bytes": undecided.buffers,
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jaxsight.features.kernels import collectives
+from jaxsight.features.kernels.launches import launches_of
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.text import units
 from jaxsight.wire.kernel_graph import Kernel
@@ -11,7 +12,8 @@ from jaxsight.wire.kernel_graph import Kernel
 def sentence(kernels: Kernels, index: int, kernel: Kernel) -> str:
     on = " on each device" if kernels.compiled.devices > 1 else ""
     flow = f"{units.size(kernel.bytes_in)} in, {units.size(kernel.bytes_out)} out{on}"
-    times = f", launched {kernel.launches} times" if kernel.launches > 1 else ""
+    figure = launches_of(kernel)
+    times = f", launched {figure} times" if figure != "1" else ""
     if kernel.launches == 0:
         times = ", never launched as the number of iterations is known"
     feeding = f" {purpose}" if (purpose := kernels.feeding(kernel)) else ""

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from jaxsight.features.hover import called
 from jaxsight.features.kernels import compile_time, host_transfers
 from jaxsight.features.kernels.collectives import communication_line
-from jaxsight.features.kernels.launches import launch_figure, launches
+from jaxsight.features.kernels.launches import (
+    kernel_count,
+    kernel_figure,
+    launch_figure,
+    launches,
+)
 from jaxsight.queries.programs.kernels import Kernels, folded
 from jaxsight.targets.chips import Gpu, Tpu
 from jaxsight.targets.target import CPU, Target
@@ -26,7 +33,7 @@ def headline(compiled: Compiled, target: Target) -> str:
     A compile that takes long is the last part: `compiled in 64 s`.
     """
     graph = compiled.graph
-    parts = [count(graph.kernel_count, "kernel"), launches(graph)]
+    parts = [kernel_count(graph), launches(graph)]
     if graph.callback_count:
         parts.append(count(graph.callback_count, "host callback"))
     parts += host_transfers.figure(graph)
@@ -65,11 +72,34 @@ def moved_figure(graph: Graph) -> str:
 
 
 def temporary_memory(compiled: Compiled) -> str:
-    """Return `512 KiB`, `…` if it is not known yet, or `?` if it will not be."""
+    """Return `512 KiB`, `…` if it is not known yet, or `?` if it will not be.
+
+    Where the device decides, that is `0 B (+ ≤ 32 MiB cuBLAS workspace)` or `≥ 512 KiB`.
+    """
     if not compiled.knows_temporaries:
         return NOT_YET
-    size = compiled.temporaries
-    return units.size(size) if size >= 0 else UNKNOWN
+    least, most = compiled.temporaries, compiled.temporaries_at_most
+    if least < 0:
+        return UNKNOWN
+    if most < 0:
+        return f"≥ {units.size(least)}"
+    if most == least:
+        return units.size(least)
+    return f"{units.size(least)} (+ ≤ {units.size(most - least)} {_reason(compiled.graph)})"
+
+
+def _reason(graph: Graph) -> str:
+    """Return why the temporaries of a program depend on the device."""
+    if not graph.kernels_for("cuBLAS"):
+        return "CUB scratch"
+    return "with cuBLAS" if any(each.buffers for each in graph.undecided) else "cuBLAS workspace"
+
+
+def shorter_temporary_memory(compiled: Compiled) -> str:
+    """Return `≤ 32 MiB` where the device decides, else as `temporary_memory`."""
+    if not compiled.knows_temporaries or compiled.temporaries_at_most <= compiled.temporaries:
+        return temporary_memory(compiled)
+    return f"≤ {units.size(compiled.temporaries_at_most)}"
 
 
 def how(compiled: Compiled) -> str:
@@ -115,7 +145,20 @@ def memory_lines(kernels: Kernels) -> list[str]:
     if most := max((kernel.workspace for kernel in graph.kernels), default=0):
         lines.append(f"workspace: up to {units.size(most)} per library call, in the temporaries")
     lines += host_transfers.lines(kernels)
-    return [*lines, *map(str, kernels.donations)]
+    return [*lines, *_undecided_lines(graph), *map(str, kernels.donations)]
+
+
+def _undecided_lines(graph: Graph) -> Iterator[str]:
+    """Yield what autotuning on the device may change of kernels and temporaries."""
+    matmuls = graph.kernels_for("cuBLAS")
+    if matmuls:
+        needs = [f"{units.size(max(each.workspace or 0 for each in matmuls))} workspace"]
+        if most := max(each.buffers for each in matmuls):
+            needs.append(f"≤ {units.size(most)} that Triton fuses")
+        number = count(len(matmuls), "matmul")
+        yield f"autotuning may give {number} to cuBLAS on the device: {', '.join(needs)}"
+    if graph.kernels_for("cuDNN"):
+        yield "cuDNN chooses its algorithms on the device: their workspace is not known"
 
 
 def distribution_lines(kernels: Kernels) -> list[str]:
@@ -160,7 +203,7 @@ def change(before: Compiled, after: Compiled) -> str:
     """
     temporaries = temporary_memory(before), temporary_memory(after)
     pairs = [
-        ("kernels", str(before.graph.kernel_count), str(after.graph.kernel_count)),
+        ("kernels", kernel_figure(before.graph), kernel_figure(after.graph)),
         ("launches", launch_figure(before.graph), launch_figure(after.graph)),
         ("devices", str(before.devices), str(after.devices)),
         ("collectives", *(str(len(program.graph.collectives)) for program in (before, after))),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jaxsight.features import caveats
 from jaxsight.features.kernels import collectives, compile_time, host_transfers
-from jaxsight.features.kernels.launches import undecided
+from jaxsight.features.kernels.launches import launches_of, undecided
 from jaxsight.features.kernels.summary import memory_lines, origin
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.text import units
@@ -21,7 +21,7 @@ def table(kernels: Kernels) -> str:
     for index, kernel in enumerate(shown):
         description = f"{collectives.kernel_title(kernel)} {kernels.feeding(kernel)}".rstrip()
         rows.append(
-            f"| {index + 1} | {escaped(description)} | {kernel.launches} | "
+            f"| {index + 1} | {escaped(description)} | {launches_of(kernel)} | "
             f"{units.size(kernel.bytes_in)} | "
             f"{units.size(kernel.bytes_out)} | {escaped(kernels.reason(kernel))} |"
         )

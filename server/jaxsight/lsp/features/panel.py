@@ -128,6 +128,9 @@ def _drawn(context: Context, panel: Panel, drawn: Drawn) -> Json:
         "headline": " · ".join([drawn.headline, *caveats.marks(panel.caveats)]),
         "device": drawn.device,
         "assigned": drawn.compiled.temporaries if drawn.compiled.knows_temporaries else None,
+        "assignedAtMost": drawn.compiled.temporaries_at_most
+        if drawn.compiled.knows_temporaries
+        else None,
         "devices": drawn.compiled.devices,
         "mesh": drawn.mesh,
         "kernels": [
@@ -169,8 +172,9 @@ def _drawn(context: Context, panel: Panel, drawn: Drawn) -> Json:
 
 def _figures(compiled: Compiled) -> Json:
     graph: Graph = compiled.graph
+    most = graph.launches_at_most
     return {
-        "launches": graph.launch_count,
+        "launches": graph.launch_count if most is None else most,
         "launchesAtLeast": graph.launches_at_least,
         "launchesKnown": graph.launches_known,
         "memory": _memory(compiled.memory) if compiled.is_complete else None,
@@ -205,6 +209,8 @@ def _value(value: Value) -> Json:
 
 def _kernel(kernel: Kernel, graph: Graph, above: int = 0) -> Json:
     """Convert a kernel; `above` counts the comment lines at the top of the HLO document."""
+    most = kernel.launches_at_most
+    runs_known = all(graph.loops[index].trips is not None for index in kernel.loops)
     return {
         "name": kernel.name,
         "kind": kernel.kind,
@@ -217,10 +223,11 @@ def _kernel(kernel: Kernel, graph: Graph, above: int = 0) -> Json:
         "flops": kernel.flops,
         "loops": list(kernel.loops),
         "branch": kernel.branch,
-        "launches": kernel.launches,
+        "launches": kernel.launches if most is None else most,
         "launchesAtLeast": kernel.at_least,
+        "launchesKnown": runs_known and most is not None,
         "runs": kernel.runs,
-        "launchesKnown": all(graph.loops[index].trips is not None for index in kernel.loops),
+        "runsKnown": runs_known,
         "recomputes": list(kernel.recomputes),
         "line": kernel.instruction + above,
         "collective": _collective(kernel.collective) if kernel.collective else None,

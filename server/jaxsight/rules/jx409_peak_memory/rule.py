@@ -30,6 +30,7 @@ class PeakMemory:
     bytes: int
     """Temporaries, inputs and outputs together."""
     temporaries: int
+    """At most, where autotuning on the device decides; at least, where that is unknown."""
 
 
 @RULE.finds_in_kernels
@@ -41,9 +42,10 @@ def find(view: ProgramView) -> Iterator[Violation]:
     if view.compiled is None:
         return
     graph = view.compiled.graph
-    if graph.written_bytes * _SLACK < LARGE:
+    if graph.written_bytes * _SLACK + (graph.scratch_at_most or 0) < LARGE:
         return  # each temporary is the result of a kernel, or of a transfer from the host
-    temporaries = view.compiled.temporaries
+    least, most = view.compiled.temporaries, view.compiled.temporaries_at_most
+    temporaries, more = max(least, most), most - least
     fixed = graph.fixed_bytes
     if temporaries < max(LARGE, fixed):
         return
@@ -65,13 +67,16 @@ def find(view: ProgramView) -> Iterator[Violation]:
     if not named:
         return
     total = temporaries + fixed
+    bound = "up to " if more > 0 else "at least " if more < 0 else ""
+    tuned = f"up to {size(more)} of it depends on the device" if more > 0 else ""
     yield Violation(
-        f"peak memory is {size(total)}, {size(temporaries)} of it temporaries",
+        f"peak memory is {bound}{size(total)}, {size(temporaries)} of it temporaries",
         named[0][0],
         help="chunk the work with `jax.lax.map` or `jax.lax.scan`, or rematerialize with "
         "`jax.checkpoint`",
         notes=(
             f"inputs and outputs take {size(fixed)}",
+            *filter(None, [tuned]),
             *(f"{quoted(view.quote(at))} takes {size(count)}" for at, count in named),
         ),
         data=PeakMemory(total, temporaries),

@@ -31,7 +31,8 @@ def find(view: ProgramView) -> Iterator[Violation]:
         return
     capacity = view.target.chip.memory
     graph, memory = view.compiled.graph, view.compiled.memory
-    if graph.fixed_bytes + graph.written_bytes * _SLACK <= capacity:
+    more = graph.scratch_at_most or 0
+    if graph.fixed_bytes + graph.written_bytes * _SLACK + more <= capacity:
         return  # each temporary is the result of a kernel, or of a transfer from the host
     if not view.compiled.is_complete:
         raise Incomplete
@@ -40,12 +41,14 @@ def find(view: ProgramView) -> Iterator[Violation]:
         return
     results = memory.outputs - max(memory.aliased, 0)
     needed = memory.arguments + results + temporaries
-    if needed <= capacity:
+    tuned = (f"and up to {size(more)} if autotuning on the device chooses cuBLAS",) if more else ()
+    if needed + more <= capacity:
         return
+    up_to = "up to " if more else ""
     several = view.compiled.devices > 1
     each = " on each device" if several else ""
     yield Violation(
-        f"needs {size(needed)}{each}, {view.target.chip.title} has {size(capacity)}",
+        f"needs {up_to}{size(needed + more)}{each}, {view.target.chip.title} has {size(capacity)}",
         help="divide large arrays over a mesh axis, donate inputs, or chunk the work"
         if several
         else "divide large arrays over several devices, donate inputs, or chunk the work",
@@ -54,5 +57,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 f"arguments {size(memory.arguments)}, results that are not in donated buffers "
                 f"{size(results)}, temporaries {size(temporaries)}"
             ),
+            *tuned,
         ),
     )

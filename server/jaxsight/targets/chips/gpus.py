@@ -111,6 +111,15 @@ class Gpu:
             "f64": self.generation.doubles_per_core * per_lane,
         }
 
+    @property
+    def blas_workspace(self) -> int:
+        """Bytes that XLA gives to a call of cuBLAS.
+
+        These are `kHopperWorkspace` and `kDefaultWorkspace` in `xla/service/gpu/matmul_utils.h`,
+        from NVIDIA's advice (cuBLAS, `cublasSetWorkspace`).
+        """
+        return (32 if self.generation.major >= HOPPER.major else 4) * MIB
+
     def specification(self, title: str = "", more: str = "") -> str:
         """Return the text of a GpuTargetConfigProto.
 

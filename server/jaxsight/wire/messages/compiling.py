@@ -16,12 +16,13 @@ from dataclasses import dataclass, field
 
 from jaxsight.wire.donation import Alias
 from jaxsight.wire.kernel_graph import Graph
+from jaxsight.wire.kernels.undecided import at_least, at_most
 from jaxsight.wire.meshes import Chosen, Distribution, Rematerialization
 from jaxsight.wire.messages.requests import Cancel
 
 ON_DEVICE, SIMULATED, AHEAD_OF_TIME = "device", "simulated", "ahead of time"
 
-COMPILER_VERSION = 15
+COMPILER_VERSION = 16
 """Incremented when a message or the meaning of a graph changes; it is part of every cache key."""
 
 
@@ -130,14 +131,25 @@ class Compiled:
 
     @property
     def temporaries(self) -> int:
-        """The size of temporaries in bytes; -1 if unknown.
+        """The size of temporaries in bytes, the minimum where the device decides; -1 if unknown.
 
         Raises:
             Incomplete: the compile ended before it was known.
         """
         if not self.knows_temporaries:
             raise Incomplete
-        return self.memory.temporaries
+        return at_least(self.memory.temporaries, self.graph.undecided)
+
+    @property
+    def temporaries_at_most(self) -> int:
+        """The maximum size of temporaries in bytes, where the device decides; -1 if unknown.
+
+        Raises:
+            Incomplete: the compile ended before it was known.
+        """
+        if not self.knows_temporaries:
+            raise Incomplete
+        return at_most(self.memory.temporaries, self.graph.undecided)
 
     @property
     def compile_seconds(self) -> float:

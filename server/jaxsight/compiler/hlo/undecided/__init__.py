@@ -1,0 +1,1 @@
+"""What a compile without the device leaves open: autotuned matmuls, and calls of libraries."""

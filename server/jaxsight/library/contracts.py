@@ -1,0 +1,127 @@
+"""`jaxsight.expect`: limits of a function's kernels, launches and memory, for tests."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jaxsight.library.compiling import CannotCompile
+from jaxsight.library.kernels import Kernels
+from jaxsight.library.kernels import kernels as kernels_of
+from jaxsight.text import units
+
+
+class ContractBroken(AssertionError):
+    """A figure exceeds its limit in `expect`; the message has the figures and the kernels."""
+
+
+def expect(
+    fn: Callable[..., Any],
+    *,
+    target: str | None = None,
+    kernels: int | None = None,
+    launches: int | None = None,
+    temp: int | str | None = None,
+    folded: int | str | None = None,
+    collectives: int | None = None,
+    moved: int | str | None = None,
+    host_moved: int | str | None = None,
+) -> Callable[..., Kernels]:
+    """Return a function that compiles `fn` and checks limits, for tests.
+
+    `jaxsight.expect(loss, target="cuda:h100", kernels=3, temp="4 MiB")(params, x)` raises an error
+    if `loss` exceeds a limit.
+
+    Args:
+        target: as for `kernels`.
+        kernels: limit of the number of kernels.
+        launches: limit of the number of launches.
+        temp: limit of temporary memory, in bytes or as `"4 MiB"`.
+        folded: limit of folded constants, in bytes or as `"4 MiB"`.
+        collectives: limit of the number of collectives.
+        moved: limit of the bytes that collectives move on one device, in bytes or as `"64 MiB"`.
+        host_moved: limit of the bytes that are moved between host and device, without those of
+            callbacks, in bytes or as `"64 MiB"`.
+
+    Returns:
+        A function that takes the arguments of `fn` and returns its `Kernels`.
+
+    Raises:
+        ContractBroken: (when called) a figure exceeds its limit.
+        CannotCompile: (when called) the function cannot be compiled as it is.
+    """
+    limits = {
+        "kernels": kernels,
+        "launches": launches,
+        "temp": _bytes(temp),
+        "folded": _bytes(folded),
+        "collectives": collectives,
+        "moved": _bytes(moved),
+        "host_moved": _bytes(host_moved),
+    }
+    make = kernels_of(fn, target=target)
+
+    @functools.wraps(fn, updated=())
+    def checked(*args: object, **kwargs: Any) -> Kernels:
+        kernels = make(*args, **kwargs)
+        _check(kernels, {name: limit for name, limit in limits.items() if limit is not None})
+        return kernels
+
+    return checked
+
+
+def _check(kernels: Kernels, limits: Mapping[str, int]) -> None:
+    """Raise unless a function's figures are within limits."""
+    if kernels.is_unfolded:
+        raise CannotCompile(f"{kernels.function} cannot be checked: {kernels.notes[-1]}")
+    if "temp" in limits and kernels.temp_bytes >= 0 > kernels.temp_bytes_at_most:
+        raise CannotCompile(
+            f"{kernels.function} cannot be checked: cuDNN chooses its workspace on the device"
+        )
+    if "launches" in limits and kernels.graph.libraries:
+        raise CannotCompile(
+            f"{kernels.function} cannot be checked: a call of {kernels.graph.libraries[0].what} "
+            "launches an unknown number of kernels"
+        )
+    if "moved" in limits and not kernels.graph.moved_known:
+        raise CannotCompile(
+            f"{kernels.function} cannot be checked: a loop of unknown length communicates"
+        )
+    if "host_moved" in limits and not kernels.graph.host_bytes_known:
+        raise CannotCompile(
+            f"{kernels.function} cannot be checked: a loop of unknown length has host transfers"
+        )
+    several = kernels.devices > 1
+    wrong = [
+        f"{name} is {figure:,}{' per device' if several and name in _AMOUNTS else ''}, "
+        f"at most {limit:,} expected"
+        for name, limit in limits.items()
+        if (figure := _FIGURES[name](kernels)) > limit
+    ]
+    if wrong:
+        raise ContractBroken("; ".join(wrong) + f"\n\n{kernels}")
+
+
+_AMOUNTS = ("temp", "folded", "moved", "host_moved")
+
+_FIGURES: dict[str, Callable[[Kernels], int]] = {
+    "kernels": lambda kernels: kernels.kernel_count,
+    "launches": lambda kernels: kernels.launch_count,
+    "temp": lambda kernels: kernels.temp_bytes_at_most,
+    "folded": lambda kernels: kernels.folded_bytes,
+    "collectives": lambda kernels: len(kernels.graph.collectives),
+    "moved": lambda kernels: kernels.moved_bytes,
+    "host_moved": lambda kernels: kernels.host_bytes,
+}
+
+
+def _bytes(amount: int | str | None) -> int | None:
+    if not isinstance(amount, str):
+        return amount
+    size = units.parse_size(amount)
+    if size is None:
+        raise ValueError(
+            f"invalid amount of memory {amount!r}: expected a number of bytes, or e.g. '4 MiB'"
+        )
+    return int(size)
