@@ -11,6 +11,8 @@ import pytest
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 import jaxsight
+from jaxsight.library import on_target
+from jaxsight.targets.target import parse
 
 X = np.ones((131072, 2), np.float32)
 
@@ -95,7 +97,7 @@ def test_a_function_of_several_devices_has_their_number_and_their_collectives() 
     assert {each.kind for each in found.collectives} == {"all-reduce"}
     assert {each.axes for each in found.collectives} >= {("model",)}
     assert all(each.inserted and each.reduction == "add" for each in found.collectives)
-    assert found.collectives[0].lines == ("test_api.py:88",)
+    assert found.collectives[0].lines == ("test_api.py:90",)
     assert found.moved_bytes == sum(each.bytes * each.runs for each in found.collectives)
     assert found.argument_shardings["first"] == PartitionSpec(None, "model")
     assert found.result_shardings["result 0"] == PartitionSpec()
@@ -165,3 +167,33 @@ def test_what_would_be_folded_for_minutes_is_compiled_without_folding() -> None:
     assert "`sort` of 1,000,000 elements" in found.notes[-1]
     with pytest.raises(jaxsight.CannotCompile, match="compiled without constant folding"):
         jaxsight.expect(lambda x: x + jnp.sort(table), target="cpu", kernels=9)(table)
+
+
+@jax.jit
+def by_platform(x):
+    return jnp.tanh(x) if jax.default_backend() == "gpu" else jnp.sort(x)
+
+
+def test_a_function_sees_the_platform_of_the_target_and_later_its_own() -> None:
+    x = jnp.arange(4.0)[::-1]
+    assert by_platform(x)[0] == 0.0
+    before = type(jax.devices()[0]).platform
+    shape = jax.ShapeDtypeStruct((8,), np.float32)
+    for target, primitive in (("tpu:v5e", "sort"), ("cuda:h100", "tanh"), ("rocm", "tanh")):
+        traced, notes = on_target.trace(by_platform, parse(target), (shape,), {})
+        assert primitive in str(traced.jaxpr)
+        assert notes == ()
+    assert jaxsight.kernels(by_platform, target="cpu")(x).kernel_count == 1
+    assert by_platform(x)[0] == 0.0
+    assert jax.default_backend() == "cpu"
+    assert type(jax.devices()[0]).platform is before
+
+
+def test_what_the_target_does_not_answer_is_a_note() -> None:
+    def by_memory(x):
+        return x + 1 if jax.devices()[0].memory_stats() else x
+
+    _, notes = on_target.trace(by_memory, parse("cuda:h100"), (jnp.ones(4),), {})
+    (note,) = notes
+    assert note.endswith("reads `memory_stats()`: they are the CPU's here")
+    assert "test_api.py:" in note

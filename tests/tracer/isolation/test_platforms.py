@@ -108,6 +108,46 @@ def test_a_program_sees_the_platform_of_the_target_or_has_a_caveat(
         assert answer.asks_platform
 
 
+SELECTIONS = (
+    "import os\nos.environ['JAX_PLATFORMS'] = '{name}'",
+    "import jax\njax.config.update('jax_platforms', '{name},cpu')",
+    "import jax\njax.config.update('jax_platform_name', '{name}')",
+)
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_a_program_may_select_the_platform_of_the_target(fresh: Driver, selection: str) -> None:
+    for device, name in ((H100, "cuda"), (V5E, "tpu"), (H100, "cuda")):
+        source = f"""{selection.format(name=name)}
+import jax.numpy as jnp
+TABLE = jnp.arange(4.)
+def f(x):
+    return x * jnp.sin(TABLE)
+"""
+        answer = fresh.trace(source, file="selects.py", device=device)
+        assert answer.outputs == "f32[4]"
+        assert answer.caveats == ()
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("os.environ['JAX_PLATFORMS'] = 'cpu'", "selects the CPU"),
+        ("jax.config.update('jax_platform_name', 'cpu')", "selects the CPU"),
+        ("HERE = os.environ.get('JAX_PLATFORMS') == 'cpu'", "reads which platform is selected"),
+        ("HERE = 'JAX_PLATFORMS' in os.environ", "reads which platform is selected"),
+        ("HERE = jax.config.jax_platforms", "reads which platform is selected"),
+    ],
+)
+def test_a_selected_cpu_has_a_caveat(tracer: Driver, statement: str, reason: str) -> None:
+    source = f"import os\nimport jax\n{statement}\ndef f(x):\n    return x\n"
+    if "HERE" in statement:
+        source = source.replace("return x", "return x if HERE else 2 * x")
+    (caveat,) = tracer.trace(source, file="selected.py", device=H100).caveats
+    assert caveat.reason.startswith(reason)
+    assert tracer.trace(source, file="selected.py").caveats == ()
+
+
 GRADIENT = """
 import jax
 def f(x):

@@ -8,6 +8,7 @@ one has asked shows no other platform.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -23,6 +24,17 @@ from jaxsight.tracer.platforms.compat import seen
 from jaxsight.wire.chunks import Chunk, chunk_of, line_in_chunk, real_file
 from jaxsight.wire.observations import Caveat
 from jaxsight.wire.seen_device import SeenDevice
+
+_READS = re.compile(
+    r"""environ\.get\(\s*["']JAX_PLATFORM|getenv\(\s*["']JAX_PLATFORM"""
+    r"""|["']JAX_PLATFORM\w*["']\s*\](?!\s*=[^=])|["']JAX_PLATFORM\w*["']\s+(?:not\s+)?in\b"""
+    r"""|\bconfig\.jax_platform|\bconfig\.read\(\s*["']jax_platform"""
+)
+"""Code that reads which platform is selected, which is the CPU here."""
+_SELECTS_CPU = re.compile(
+    r"""["'](?:JAX_PLATFORM|jax_platform)\w*["']\s*(?:\]\s*=|,)\s*["']cpu["']"""
+)
+"""Code that selects the CPU."""
 
 _KEPT = 256
 """Maximum number of lines that are remembered as asking for what is not known."""
@@ -99,9 +111,11 @@ class PlatformAsks:
         """Take note that a file asks, so that the repeated request is shown its device."""
         self._files.add(file)
 
-    def concerns(self, files: Iterable[str]) -> bool:
-        """Return whether results that depend on these files depend on the platform."""
-        return self._of_all or bool(self._package) or not self._files.isdisjoint(files)
+    def concerns(self, files: Iterable[str], chunks: Sequence[Chunk] = ()) -> bool:
+        """Return whether results that depend on files and statements depend on the platform."""
+        if self._of_all or self._package or not self._files.isdisjoint(files):
+            return True
+        return any(True for chunk in chunks for _ in _selections(chunk.text))
 
     def caveats(
         self, chunks: Sequence[Chunk], importer_of: Callable[[str], Chunk | None]
@@ -114,6 +128,11 @@ class PlatformAsks:
             chunks: the slice as it was executed.
             importer_of: returns the chunk that imports a file.
         """
+        if self._wanted is None:
+            return
+        for chunk in chunks:
+            for number, reason in _selections(chunk.text):
+                yield Caveat(chunk.id, reason, number)
         executed = {chunk.id for chunk in chunks}
         for line, reason in self._unknown.items():
             parts = chunk_of(line.file)
@@ -164,3 +183,15 @@ class PlatformAsks:
         """Return the number of the import of a file of the project; 0 if it is none."""
         loaded = (each for each in self._modules.loaded.values() if each.path == file)
         return next((each.serial for each in loaded), 0)
+
+
+def _selections(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a text that read or set which platform is selected, with a clause."""
+    if "platform" not in text.lower():
+        return
+    for number, line in enumerate(text.split("\n"), 1):
+        code = line.partition("#")[0]
+        if _SELECTS_CPU.search(code):
+            yield number, "selects the CPU: here the platform is that of the target"
+        elif _READS.search(code):
+            yield number, "reads which platform is selected: it is the CPU here"

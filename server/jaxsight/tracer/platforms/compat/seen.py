@@ -10,7 +10,7 @@ All ways to ask end at attributes of jaxlib's classes `Device` and `Client`, or 
 
 Private API used, in JAX 0.8 to 0.12: `xla_bridge.get_backend` and `backends`, which `jax.devices`
 and `jax.extend.backend` call by their names in the module, `array.ArrayImpl`,
-and the files of `_PASSES`, `_CHOOSES`.
+`backends_are_initialized`, and the files of `_PASSES`, `_CHOOSES`.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ import jaxlib
 from jax._src import array, xla_bridge
 from jaxlib import _jax
 
+from jaxsight.tracer.compat import config
 from jaxsight.tracer.isolation import code_origins
 from jaxsight.wire.seen_device import SeenDevice
 
@@ -55,6 +56,8 @@ _CHOOSES = (
 cuDNN's attention and Pallas kernels ask for the chip.
 """
 
+_PLATFORMS_AT_START = jax.config.values["jax_platforms"]
+"""What the user's environment selects, or `cpu`."""
 _REPR = {"cuda": "CudaDevice", "rocm": "RocmDevice", "tpu": "TpuDevice"}
 """Classes of devices in `repr`, as jaxlib and libtpu write them."""
 _UNNAMED = {"cuda": "NVIDIA GPU", "rocm": "AMD GPU", "tpu": "TPU"}
@@ -297,24 +300,23 @@ def _memory(_: SeenDevice) -> object:
 
 
 def _name_backends() -> None:
-    """Let `jax.devices("gpu")`, and all else that takes a platform's name, find the target's."""
+    """Let `jax.devices("gpu")`, and all else that names a platform, find the target's."""
     original, every = xla_bridge.get_backend, xla_bridge.backends
 
     def get_backend(platform: Any = None) -> Any:
-        if not isinstance(platform, str) or (device := _sight.device) is None:
-            frame = _asker() if isinstance(platform, str) else None
-            if frame is not None:
+        chosen = platform if isinstance(platform, str) else ""
+        if chosen and (frame := _asker()) is not None:
+            _told(frame, lambda _: _of_cpu() if chosen == "cpu" else "")
+        if platform is None:
+            chosen = str(jax.config.values["jax_platform_name"] or "")
+            if chosen and (frame := _nearest_program()) is not None:
                 _sight.asked(frame, "")
-            return original(platform)
-        is_targets = platform in (device.platform, device.family)
-        frame = _asker()
-        if frame is not None:
-            _told(frame, lambda _: _of_cpu() if platform == "cpu" else "")
         # JAX itself asks for the platform of `jit(backend="gpu")`.
-        return original(None) if is_targets and not _sight.hidden else original(platform)
+        return original("cpu") if _is_targets(chosen) else original(platform)
 
     def backends() -> dict[str, Any]:
-        found = every()
+        with _on_cpu():
+            found = every()
         frame = _asker()
         if frame is None:
             return found
@@ -332,6 +334,41 @@ def _name_backends() -> None:
             holder = sys.modules.get(module)
             if holder is not None and getattr(holder, name, None) is before:
                 _replace(holder, name, function)
+
+
+@contextlib.contextmanager
+def _on_cpu() -> Iterator[None]:
+    """Make the CPU's backend in this block, though a program has set `JAX_PLATFORMS` to `cuda`."""
+    chosen = jax.config.values["jax_platforms"]
+    if chosen == _PLATFORMS_AT_START or xla_bridge.backends_are_initialized():
+        yield
+        return
+    if (frame := _nearest_program()) is not None:
+        _sight.asked(frame, "")
+    if not any(map(_is_targets, str(chosen or "").split(","))):
+        yield
+        return
+    config.update("jax_platforms", "cpu")
+    try:
+        yield
+    finally:
+        config.update("jax_platforms", chosen)
+
+
+def _is_targets(name: str) -> bool:
+    """Return whether a platform's name is one of the target's, which runs on the CPU here."""
+    device = _sight.device
+    if device is None or _sight.hidden:
+        return False
+    return name.strip() in (device.platform, device.family)
+
+
+def _nearest_program() -> FrameType | None:
+    """Return the innermost frame of a program or library; `None` if there is none."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _role(frame.f_code.co_filename) != "asks":
+        frame = frame.f_back
+    return frame
 
 
 def _of_cpu() -> object:
