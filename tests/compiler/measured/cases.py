@@ -1,7 +1,7 @@
 """Measured times and stored HLO of programs for an absent H100.
 
-`python -m tests.compiler.measured.cases [PATTERN…]` compiles those whose names match and keeps their
-optimized HLO in `hlo.zip`; the environment needs the H100's compiler.
+`python -m tests.compiler.measured.cases [TARGET] [PATTERN…]` compiles those whose names match and
+keeps their optimized HLO in `hlo.zip`; the environment needs the target's compiler.
 """
 
 from __future__ import annotations
@@ -119,8 +119,10 @@ def compile_program(program: Measured, target: str) -> str:
             return reply.hlo
 
 
-def main(patterns: list[str]) -> None:
+def main(words: list[str]) -> None:
     """Compile the programs that match, and keep the others."""
+    target = next((word for word in words if ":" in word), TARGET)
+    patterns = [word for word in words if word != target]
     kept = {}
     if ARCHIVE.exists():
         with zipfile.ZipFile(ARCHIVE) as archive:
@@ -130,8 +132,8 @@ def main(patterns: list[str]) -> None:
             continue
         begun = time.monotonic()
         try:
-            kept[f"{TARGET.replace(':', '_')}/{name}.txt"] = compile_program(
-                program, TARGET
+            kept[f"{target.replace(':', '_')}/{name}.txt"] = compile_program(
+                program, target
             ).encode()
         except RuntimeError as error:
             print(f"{name}: {error!r}"[:300], flush=True)

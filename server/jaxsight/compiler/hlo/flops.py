@@ -60,6 +60,8 @@ _DIMENSION = re.compile(r"\bdimensions=\{(\d+)")
 _CHANNELS_READ, _CHANNELS_WRITTEN = 16, 128
 """Channels of a tile of cuDNN's convolutions on tensor cores: 64 result channels take as long as
 128, and 3 read channels as 16 (measured on an H100)."""
+_MOST_PADDING = 11
+"""Of 3 channels read and 64 written; for fewer, cuDNN has other kernels."""
 _LARGE_WINDOW = 1_000_000
 _LONG_WINDOW = 32
 
@@ -207,10 +209,11 @@ def _padding(instruction: Instruction, lookup: Lookup) -> float:
     inner, outer = (kernel[labels[2].index(letter)] for letter in "io")
     if instruction.attribute("custom_call_target") == "__cudnn$convBackwardInput":
         inner, outer = outer, inner
-    return math.prod(
+    padding = math.prod(
         math.ceil(length / tile) * tile / max(length, 1)
         for length, tile in ((inner, _CHANNELS_READ), (outer, _CHANNELS_WRITTEN))
     )
+    return min(padding, _MOST_PADDING)
 
 
 def _digits(name: str) -> int:
