@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.fixing.syntax import integer, keyword
+from jaxsight.rules.jx215_sort_for_extreme.rule import Extreme
 from jaxsight.source.text import Edit
 
 _SORTS = ("jax.numpy.sort", "jax.numpy.argsort", "jax.lax.sort")
@@ -44,6 +45,9 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
                     expression, text = outer, text[1:]
             # Indices of equal values, and NaN in a minimum, are not the same.
             safe = not read.indices and not title.endswith("min`")
+            data = context.finding.data
+            if isinstance(data, Extreme) and data.is_slower_on_gpus:
+                safe = False
             yield Candidate(title, (*imports, context.replace(expression, text), *edits), safe=safe)
         return
 
