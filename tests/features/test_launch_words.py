@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from jaxsight.features.kernels.launches import iterations, launches, undecided
+from jaxsight.features.kernels.launches import iterations, kernel_count, launches, undecided
+from jaxsight.features.kernels.loop_costs import costs
 from jaxsight.rules.jx210_tiny_launches import rule as jx210_tiny_launches
 from jaxsight.targets.target import parse
-from jaxsight.wire.kernel_graph import Branch, Graph, Kernel, Loop
+from jaxsight.wire.kernel_graph import CALLBACK, Branch, Graph, Kernel, Loop
+from jaxsight.wire.kernels.undecided import Undecided
 from jaxsight.wire.kernels.work import Work
+from tests.compiler.undecided import program
 
 
 def kernel(name: str, times: int, least: int, *, branch: int = -1, loop: int = -1) -> Kernel:
@@ -46,7 +50,7 @@ def test_launches_in_words(graph: Graph, words: str) -> None:
     assert launches(graph) == words
 
 
-def test_an_iteration_has_its_launches_and_its_time() -> None:
+def test_an_iteration_has_its_launches_and_what_it_costs() -> None:
     loops = Loop("a", 7), Loop("b", 7), Loop("c", None)
     written = int(3352.32e3)  # a kernel waits for its first bytes for longer
     body = Kernel(
@@ -57,10 +61,62 @@ def test_an_iteration_has_its_launches_and_its_time() -> None:
     kernels: Any = SimpleNamespace(graph=graph, target=parse("cuda:h100"), place=None)
     assert list(iterations(kernels)) == ["loop: 7 iterations"]
     assert list(undecided(kernels)) == [
-        "loop: unknown number of iterations, 1 launch, ≈ 2.2 µs each"
+        "loop: unknown number of iterations, 1 launch each",
+        "loop: an iteration takes ≈ 2.2 µs on the device, ≈ 3.1 µs on the host",
     ]
     kernels.target = parse("cpu")
     assert list(undecided(kernels)) == ["loop: unknown number of iterations, 1 launch each"]
+
+
+@pytest.mark.parametrize(
+    ("name", "device", "host"),
+    [
+        # Microseconds of an iteration on an H100, and of its host: the time of the whole program.
+        ("fori_loop of one small kernel (1024 f32) 1000", 2214.54 / 1000, 6278.8 / 1000),
+        ("while of unknown length, 100 turns 1024", None, 2211.3 / 100),
+        ("scan of matmul 64x256 100", 430.47 / 100, 1004.1 / 100),
+    ],
+)
+def test_costs_of_an_iteration_are_near_measured_ones(
+    name: str, device: float | None, host: float
+) -> None:
+    kernels: Any = SimpleNamespace(graph=program(name).graph, target=parse("cuda:h100"))
+    (cost,) = costs(kernels)
+    assert cost.host is not None
+    assert cost.device is not None
+    assert cost.host * 1e6 == pytest.approx(host, rel=0.1)
+    if device is not None:
+        assert cost.device * 1e6 == pytest.approx(device, rel=0.3)
+
+
+@pytest.mark.parametrize("what", ["a library", "a callback", "an arm", "an unknown loop"])
+def test_costs_that_are_not_known(what: str) -> None:
+    inside = replace(kernel("k", 7, 7, loop=0), work=Work(written=1))
+    loops, branches = [Loop("w", 7)], ()
+    match what:
+        case "a library":
+            inside = replace(inside, besides=None)
+        case "a callback":
+            inside = replace(inside, kind=CALLBACK)
+        case "an arm":
+            inside, branches = replace(inside, branch=0), ARMS
+        case "an unknown loop":
+            loops.append(Loop("inner", None, parent=0))
+            inside = replace(inside, loops=(0, 1))
+    graph = Graph("m", (inside,), loops=tuple(loops), branches=branches)
+    kernels: Any = SimpleNamespace(graph=graph, target=parse("cuda:h100"))
+    assert next(costs(kernels)).host is None
+
+
+def test_kernels_and_launches_that_the_device_decides_are_ranges() -> None:
+    tuned = Undecided("cuBLAS", kernels=3, workspace=32 << 20)
+    matmul = replace(kernel("matmul", 1, 1), besides=3, undecided=tuned)
+    graph = Graph("m", (kernel("a", 1, 1), matmul))
+    assert (kernel_count(graph), launches(graph)) == ("2–4 kernels", "2–5 launches")
+    called = Graph("m", (replace(kernel("svd", 1, 1), besides=None), matmul))
+    assert (kernel_count(called), launches(called)) == ("2–4 kernels", "≥ 2 launches")
+    never = Graph("m", (replace(kernel("svd", 0, 0), besides=None),))
+    assert launches(never) == "0 launches"
 
 
 @pytest.mark.parametrize(

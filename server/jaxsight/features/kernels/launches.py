@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from jaxsight.features.kernels import loop_costs
 from jaxsight.queries.programs.kernels import Kernels
-from jaxsight.targets.roofline import estimate
-from jaxsight.text import units
 from jaxsight.text.units import count
 from jaxsight.wire.kernel_graph import Graph, Kernel
 
@@ -57,10 +56,12 @@ def undecided(kernels: Kernels) -> Iterator[str]:
     `conditional_thunk.cc`).
     """
     graph = kernels.graph
-    for index, loop in enumerate(graph.loops):
+    for index, (loop, cost) in enumerate(zip(graph.loops, loop_costs.costs(kernels), strict=True)):
         at = _at(kernels, "loop", loop.equation)
         if loop.trips is None:
             yield f"{at}: unknown number of iterations{_each(kernels, index)}"
+            if words := loop_costs.words(cost):
+                yield f"{at}: an iteration takes {words}"
         if loop.waits:
             yield f"{at}: each iteration copies its condition to the host and waits"
     on_host = kernels.target.platform in ("cuda", "rocm")
@@ -85,17 +86,21 @@ def _libraries(graph: Graph) -> Iterator[str]:
 
 
 def iterations(kernels: Kernels) -> Iterator[str]:
-    """Yield `loop at line 12: 7 iterations`, once per line, for loops with known trip counts."""
-    counted = dict.fromkeys(
-        f"{_at(kernels, 'loop', loop.equation)}: {count(loop.trips, 'iteration')}"
-        for loop in kernels.graph.loops
-        if loop.trips is not None
-    )
-    yield from counted
+    """Yield `loop at line 12: 7 iterations`, once per line, for loops with known trip counts.
+
+    With what one costs it is `loop at line 12: 7 iterations, each ≈ 2.1 µs on the device, …`.
+    """
+    lines = {}
+    for loop, cost in zip(kernels.graph.loops, loop_costs.costs(kernels), strict=True):
+        if loop.trips is not None:
+            each = f", each {words}" if (words := loop_costs.words(cost)) else ""
+            at = _at(kernels, "loop", loop.equation)
+            lines[f"{at}: {count(loop.trips, 'iteration')}{each}"] = None
+    yield from lines
 
 
 def _each(kernels: Kernels, index: int) -> str:
-    """Return `, 3 launches, ≈ 9 µs each` for a loop; empty if unknown.
+    """Return `, 3 launches each` for a loop; empty if unknown.
 
     In a loop with a conditional it is `, up to 3 launches each`.
     """
@@ -103,16 +108,7 @@ def _each(kernels: Kernels, index: int) -> str:
     inside = [i for i, kernel in enumerate(graph.kernels) if index in kernel.loops]
     in_arms = any(graph.kernels[i].branch != graph.loops[index].branch for i in inside)
     figure = _once(graph, inside, index, "up to" if in_arms else "")
-    if not figure:
-        return ""
-    if in_arms:
-        return f", {figure} each"
-    times = [estimate(graph.kernels[i], kernels.target) for i in inside]
-    estimates = [seconds for seconds in times if seconds is not None]
-    if len(estimates) < len(times):
-        return f", {figure} each"
-    time = sum(estimates) / graph.iterations(index)
-    return f", {figure}, {'≈ ' if time >= units.SHORTEST else ''}{units.time(time)} each"
+    return f", {figure} each" if figure else ""
 
 
 def _once(graph: Graph, inside: Sequence[int], loop: int, up_to: str) -> str:

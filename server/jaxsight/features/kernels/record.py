@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from jaxsight.features import caveats
-from jaxsight.features.kernels import compile_time, host_transfers
+from jaxsight.features.kernels import compile_time, host_transfers, loop_costs
+from jaxsight.features.kernels.loop_costs import IterationCost
 from jaxsight.queries.programs.kernels import Kernels, folded
 from jaxsight.targets.roofline import bounds, estimate, total
 from jaxsight.wire.kernel_graph import Collective, Graph, Kernel, Loop, Temporary
@@ -63,7 +64,10 @@ def record(kernels: Kernels, function: str) -> dict[str, object]:
         ],
         **_estimate(kernels),
         "kernels": [_kernel(kernels, kernel) for kernel in graph.kernels],
-        "loops": [_loop(loop) for loop in graph.loops],
+        "loops": [
+            _loop(loop, cost)
+            for loop, cost in zip(graph.loops, loop_costs.costs(kernels), strict=True)
+        ],
         "temporaries": [_temporary(temporary) for temporary in graph.temporaries],
         "notes": [*compiled.notes, *graph.notes],
         **caveats.record(kernels.view.caveats),
@@ -201,13 +205,15 @@ def _sharding(name: str, chosen: Chosen) -> dict[str, object]:
     }
 
 
-def _loop(loop: Loop) -> dict[str, object]:
+def _loop(loop: Loop, cost: IterationCost) -> dict[str, object]:
     return {
         "name": loop.name,
         "trips": loop.trips,
         "waits": loop.waits,
         "parent": loop.parent,
         "equation": loop.equation,
+        "iteration_device_seconds": cost.device,
+        "iteration_host_seconds": cost.host,
     }
 
 

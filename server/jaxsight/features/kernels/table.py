@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from jaxsight.features import caveats
 from jaxsight.features.kernels import collectives, compile_time, host_transfers
-from jaxsight.features.kernels.launches import launches_of, undecided
+from jaxsight.features.kernels.launches import iterations, launches_of, undecided
 from jaxsight.features.kernels.summary import memory_lines, origin
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.text import units
 from jaxsight.text.markdown import escaped, prose
 
+_LOOPS = 4
+"""Number of loops of known length that are listed."""
 _TRANSFERS = 12
 """Number of transfers between host and device that a table has."""
 
@@ -32,7 +36,8 @@ def table(kernels: Kernels) -> str:
     known = (*memory_lines(kernels), *compile_time.lines(kernels))
     facts += map(prose, (*kernels.target.facts, *known))
     left_out = caveats.markdown(kernels.view.caveats)
-    remarks = (*undecided(kernels), *kernels.compiled.notes)
+    loops = islice(iterations(kernels), _LOOPS)
+    remarks = (*loops, *undecided(kernels), *kernels.compiled.notes)
     notes = [*map(prose, remarks), *([left_out] if left_out else [])]
     return "\n\n".join(["\n".join(rows), *end, *facts, *notes])
 
