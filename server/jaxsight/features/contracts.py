@@ -253,7 +253,10 @@ def _broken(expect: Expect, kernels: Kernels) -> Iterator[tuple[Condition, str, 
             yield condition, message, (figure.unknown_because,)
         else:
             up_to = "up to " if figure.least < figure.most else ""
-            got = f"{up_to}{_worded(metric, figure.most)}{per_device}"
+            worded = _worded(metric, figure.most)
+            if worded == _worded(metric, condition.value) and METRICS[metric] == "bytes":
+                worded = f"{figure.most:,} B"  # rounded, it would be the limit
+            got = f"{up_to}{worded}{per_device}"
             notes = tuple(filter(None, (figure.note, *_notes(metric, kernels))))
             yield condition, f"expected {limit} on {on}, got {got}", notes
 
