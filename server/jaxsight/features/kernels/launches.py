@@ -90,7 +90,7 @@ def iterations(kernels: Kernels) -> Iterator[str]:
 
     With what one costs it is `loop at line 12: 7 iterations, each ≈ 2.1 µs on the device, …`.
     """
-    lines = {}
+    lines: dict[str, None] = {}
     for loop, cost in zip(kernels.graph.loops, loop_costs.costs(kernels), strict=True):
         if loop.trips is not None:
             each = f", each {words}" if (words := loop_costs.words(cost)) else ""
