@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 from collections.abc import AsyncIterator, Callable
@@ -96,11 +97,11 @@ async def test_the_own_gpu_is_the_default_and_has_its_chips_figures(
         offers = {offer.target: offer for offer in (await session.offers(path)).targets}
         assert (offers["cuda"].title, offers["cuda"].active) == (f"this machine's {H100}", True)
         assert offers["cuda"].figures == offers["cuda:h100"].figures
-        statuses = []
-        while not session.events.empty():
-            statuses.append(session.events.get_nowait())
-        [*_, last] = [status for status in statuses if isinstance(status, FileStatus)]
-        assert last.target == "cuda"
+        async with asyncio.timeout(60):
+            while not isinstance(last := await session.events.get(), FileStatus) or (
+                last.target != "cuda"
+            ):
+                pass
         assert last.target_title == (
             f"this machine's {H100}; default target: JAX uses it on this machine"
         )

@@ -49,6 +49,7 @@ class CommandRun:
         self._failure: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._error_messages: list[str] = []
         self._pythons: set[str] = set()
+        self._targets: set[str] = set()
 
     async def get(self, answer: Awaitable[T]) -> T:
         """Return the session's answer.
@@ -136,6 +137,13 @@ class CommandRun:
                 self.note(f"{shown_path(program)} is not used until you allow it; {remedy}")
             case _:
                 pass
+
+    def note_target(self, path: Path) -> None:
+        """Print once what a file is compiled for, if that is the default target, and why."""
+        target = self.session.engine.choices.targets(str(path))[0]
+        if target.why_default and target.name not in self._targets:
+            self._targets.add(target.name)
+            self.note(f"target: {target.name}, {target.title} (default: {target.why_default})")
 
     def note(self, text: str) -> None:
         """Print a note on stderr."""

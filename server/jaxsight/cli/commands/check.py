@@ -278,6 +278,7 @@ async def _check(
         for number, file in enumerate(files, 1):
             run.show_step(f"{number}/{len(files)} {text.shown_path(str(file.path))}")
             total.add(await check_file(run, file, options))
+            run.note_target(file.path)
         total.reported += await check_settings(run, paths)
         pythons: dict[str, object] = {str(path): run.python(path) for path in paths}
         if start.calls:
