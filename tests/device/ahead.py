@@ -36,11 +36,12 @@ def _figures(case: Case, target: str) -> dict[str, Any]:
     seconds = found.estimate_seconds()
     return {
         "kernels": found.kernel_count,
+        "kernels_at_most": found.kernels_at_most,
         "launches": found.launch_count,
         "launches_at_least": found.graph.launches_at_least,
-        "launches_known": found.graph.launches_known,
+        "launches_at_most": found.launches_at_most,
         "temp_bytes": found.temp_bytes,
-        "temp_bytes_at_most": getattr(found, "temp_bytes_at_most", found.temp_bytes),
+        "temp_bytes_at_most": most if (most := found.temp_bytes_at_most) >= 0 else None,
         "estimate_us": None if seconds is None else round(seconds * 1e6, 2),
     }
 

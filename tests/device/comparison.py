@@ -32,22 +32,18 @@ class Compared:
 
     @property
     def has_kernels(self) -> bool:
-        """Whether the number of kernels is that of the device."""
-        return bool(self.ahead["kernels"] == self.device["kernels"])
+        """Whether the number of kernels is that of the device, or within the range."""
+        return _range(self.ahead, "kernels").has(self.device["kernels"])
 
     @property
     def has_launches(self) -> bool:
-        """Whether the device's events are the launches, or within what is said of them."""
-        most = self.ahead["launches"] if self.ahead.get("launches_known", True) else float("inf")
-        least = self.ahead.get("launches_at_least", self.ahead["launches"])
-        return bool(least <= self.device["gpu_events"] <= most)
+        """Whether the device's events are the launches, or within the range."""
+        return _range(self.ahead, "launches").has(self.device["gpu_events"])
 
     @property
     def has_temp(self) -> bool:
         """Whether the device's temporaries are within the range."""
-        least = self.ahead["temp_bytes"]
-        most = self.ahead.get("temp_bytes_at_most", least)
-        return bool(least <= self.device["temp_bytes"] <= most)
+        return _range(self.ahead, "temp_bytes").has(self.device["temp_bytes"])
 
     @property
     def ratio(self) -> float | None:
@@ -67,8 +63,8 @@ def table(programs: Sequence[Compared]) -> str:
         rows.append(
             (
                 each.name,
-                _pair(str(ahead["kernels"]), str(device["kernels"]), each.has_kernels),
-                _pair(_launches(ahead), f"{device['gpu_events']:g}", each.has_launches),
+                _pair(_counts(ahead, "kernels"), str(device["kernels"]), each.has_kernels),
+                _pair(_counts(ahead, "launches"), f"{device['gpu_events']:g}", each.has_launches),
                 _pair(_temp(ahead), units.size(device["temp_bytes"]), each.has_temp),
                 units.time(ahead["estimate_us"] / 1e6) if ahead["estimate_us"] else "",
                 units.time(device["device_us"] / 1e6),
@@ -115,13 +111,34 @@ def _pair(ahead: str, device: str, holds: bool) -> str:
     return f"{ahead} → {device}{'' if holds else ' !'}"
 
 
-def _launches(ahead: Record) -> str:
-    most, least = ahead["launches"], ahead.get("launches_at_least", ahead["launches"])
-    if not ahead.get("launches_known", True):
-        return f"≥ {least}"
-    return f"{most}" if least == most else f"{least}–{most}"
+def _counts(ahead: Record, figure: str) -> str:
+    known = _range(ahead, figure)
+    if known.most is None:
+        return f"≥ {known.least}"
+    return f"{known.most}" if known.least == known.most else f"{known.least}–{known.most}"
 
 
 def _temp(ahead: Record) -> str:
-    least, most = ahead["temp_bytes"], ahead.get("temp_bytes_at_most", ahead["temp_bytes"])
-    return units.size(least) if least == most else f"{units.size(least)}–{units.size(most)}"
+    known = _range(ahead, "temp_bytes")
+    least = units.size(known.least)
+    if known.most is None:
+        return f"≥ {least}"
+    return least if known.least == known.most else f"{least}–{units.size(known.most)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """A figure's minimum and maximum; without a maximum if it is not known."""
+
+    least: int
+    most: int | None
+
+    def has(self, figure: float) -> bool:
+        return self.least <= figure and (self.most is None or figure <= self.most)
+
+
+def _range(ahead: Record, figure: str) -> _Range:
+    """Return the range of a figure, whose ends are the figure itself unless there are others."""
+    exact = ahead[figure]
+    least, most = ahead.get(f"{figure}_at_least", exact), ahead.get(f"{figure}_at_most", exact)
+    return _Range(least, most)
