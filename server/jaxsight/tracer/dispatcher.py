@@ -376,8 +376,8 @@ class Tracer:
         return (caveat,) if caveat is not None else ()
 
     def _asks_platform(self, namespace: FileNamespace) -> bool:
-        files = namespace.depends_on(self._imports)
-        return self._namespaces.platform.concerns(files, namespace.chunks)
+        depends_on = functools.partial(namespace.depends_on, self._imports)
+        return self._namespaces.platform.concerns(depends_on, namespace.chunks)
 
     def _platform_caveats(self, namespace: FileNamespace) -> tuple[Caveat, ...]:
         """Return the caveats of code that asks for what is not known of the target."""

@@ -118,15 +118,22 @@ def test_a_gradient_may_become_a_number_where_it_was_none() -> None:
     assert not back.same, "but not the other way"
 
 
+KERNEL = (
+    "__import__('jax.experimental.pallas', fromlist=['']).pallas_call("
+    "lambda a, b: b.__setitem__((), a[()]), out_shape=jax.ShapeDtypeStruct((), 'float32'))(x)"
+)
+
+
 @pytest.mark.parametrize(
     "body",
     [
         "jax.pure_callback(lambda v: v, x, x)",
         "(jax.debug.print('{}', x), x)[1]",
         "jnp.zeros((1 << 15, 1 << 15)).sum() + x",
+        KERNEL,
     ],
 )
-def test_what_calls_back_or_is_too_large_is_not_run(body: str) -> None:
+def test_what_calls_back_or_is_too_large_or_has_kernels_of_a_gpu_is_not_run(body: str) -> None:
     found = compared(body, body, x="f32[]")
     assert not found.same
     assert "so it is not run" in found.words or "too large" in found.words

@@ -22,6 +22,8 @@ LARGEST = 512 << 20
 """Maximum bytes of the results of an equation, or of all inputs and results, of a program to run.
 """
 
+_KERNELS = frozenset({"pallas_call", "core_map", "mpmd_map", "tpu_custom_call"})
+"""Primitives whose kernels run on the target only, unless they are interpreted."""
 _CALLBACKS = ("callback", "infeed", "outfeed", "print", "io_")
 
 
@@ -62,7 +64,8 @@ def check(program: RunnableProgram) -> None:
     """Check that a program may be run.
 
     Raises:
-        Incomparable: it has effects or calls back into Python, or it is too large.
+        Incomparable: it has effects, calls back into Python, has kernels of the target, or it is
+            too large.
     """
     effects = getattr(program.jaxpr, "effects", None)
     if effects:
@@ -74,6 +77,8 @@ def check(program: RunnableProgram) -> None:
         name = equation.primitive.name
         if any(word in name for word in _CALLBACKS):
             raise Incomparable(f"it has a {name}, so it is not run")
+        if name in _KERNELS and not equation.params.get("interpret"):
+            raise Incomparable("it has a kernel that does not run on the CPU, so it is not run")
         if sum(avals.size(var.aval) for var in equation.outvars) > LARGEST:
             raise Incomparable("it creates arrays that are too large for a comparison")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import linecache
 import os
 import sys
@@ -64,7 +65,8 @@ class Namespaces:
         self._namespaces.move_to_end(name)
         while len(self._namespaces) > FILES:
             self._namespaces.popitem(last=False)[1].forget_all()
-        if self.platform.begin(request.device, namespace.depends_on(self._imports)):
+        depends_on = functools.partial(namespace.depends_on, self._imports)
+        if self.platform.begin(request.device, depends_on):
             self._forget_all()
         self._give_devices(request, namespace)
         folders = import_folders(request.file, request.module, request.root)

@@ -9,7 +9,7 @@ one has asked shows no other platform.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from types import FrameType
@@ -76,7 +76,7 @@ class PlatformAsks:
         self._unknown: dict[_Line, str] = {}
         seen.watch(self._asked)
 
-    def begin(self, device: SeenDevice | None, files: Iterable[str]) -> bool:
+    def begin(self, device: SeenDevice | None, files: Callable[[], Collection[str]]) -> bool:
         """Show a request's device, unless results of others depend on the one that is shown.
 
         Then it is shown only if code asks for it. Returns whether results are invalid, which were
@@ -84,7 +84,7 @@ class PlatformAsks:
 
         Args:
             device: that of the request.
-            files: those that the request is known to depend on.
+            files: returns those that the request is known to depend on.
 
         Raises:
             Spoilt: an installed package has asked for another device.
@@ -111,9 +111,11 @@ class PlatformAsks:
         """Take note that a file asks, so that the repeated request is shown its device."""
         self._files.add(file)
 
-    def concerns(self, files: Iterable[str], chunks: Sequence[Chunk] = ()) -> bool:
+    def concerns(self, files: Callable[[], Collection[str]], chunks: Sequence[Chunk] = ()) -> bool:
         """Return whether results that depend on files and statements depend on the platform."""
-        if self._of_all or self._package or not self._files.isdisjoint(files):
+        if self._of_all or self._package:
+            return True
+        if self._files and not self._files.isdisjoint(files()):
             return True
         return any(True for chunk in chunks for _ in _selections(chunk.text))
 

@@ -311,8 +311,13 @@ def _name_backends() -> None:
             chosen = str(jax.config.values["jax_platform_name"] or "")
             if chosen and (frame := _nearest_program()) is not None:
                 _sight.asked(frame, "")
-        # JAX itself asks for the platform of `jit(backend="gpu")`.
-        return original("cpu") if _is_targets(chosen) else original(platform)
+        try:
+            return original(platform)
+        except RuntimeError:
+            # JAX itself asks, too: for the platform of `jit(backend="gpu")`.
+            if not _is_targets(chosen):
+                raise
+            return original("cpu")
 
     def backends() -> dict[str, Any]:
         with _on_cpu():
