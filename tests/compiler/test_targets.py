@@ -11,6 +11,7 @@ import pytest
 
 from jaxsight.settings.schema import Settings
 from jaxsight.targets.target import UnknownTarget, names, parse, parse_short
+from jaxsight.wire.seen_device import SeenDevice
 from jaxsight.workers.compilation import environments, installation
 from jaxsight.workers.compilation.environments import Environment, identity
 from jaxsight.workers.compilation.installation import InstallError
@@ -160,3 +161,22 @@ def test_what_decides_is_in_the_identity(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=true")
     found.add(identity(here, cpu))
     assert len(found) == 4
+
+
+@pytest.mark.parametrize(
+    ("target", "seen"),
+    [
+        ("cpu:8", None),
+        ("cuda:h100x8", SeenDevice("cuda", "NVIDIA H100 80GB HBM3", "9.0")),
+        ("ssh://far.example/cuda", SeenDevice("cuda")),
+        ("rocm", SeenDevice("rocm")),
+        # As `topologies.get_topology_desc` of libtpu 0.0.42 describes them.
+        ("tpu:v4", SeenDevice("tpu", "TPU v4", cores=1)),
+        ("tpu:v5e:4x4", SeenDevice("tpu", "TPU v5 lite", cores=1)),
+        ("tpu:v5p", SeenDevice("tpu", "TPU v5", cores=2)),
+        ("tpu:v6e", SeenDevice("tpu", "TPU v6 lite", cores=1)),
+        ("tpu:7x", SeenDevice("tpu", "TPU7x", cores=1)),
+    ],
+)
+def test_code_sees_the_device_of_a_target(target: str, seen: SeenDevice | None) -> None:
+    assert parse(target).seen == seen

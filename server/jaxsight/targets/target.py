@@ -94,7 +94,8 @@ class Target:
         if self.platform == CPU:
             return None
         kind = self.kind or (self.chip.kind if self.chip is not None else "")
-        return SeenDevice(self.platform, kind, self.capability)
+        cores = self.chip.cores_of_device if isinstance(self.chip, Tpu) else 0
+        return SeenDevice(self.platform, kind, self.capability, cores)
 
     @property
     def title(self) -> str:

@@ -17,6 +17,8 @@ class SeenDevice:
     """`Device.device_kind`; empty if unknown."""
     capability: str = ""
     """The compute capability of an NVIDIA GPU (`9.0`); empty if none or unknown."""
+    cores: int = 0
+    """The TensorCores of a TPU's device; 0 if none or unknown."""
 
     @property
     def family(self) -> str:

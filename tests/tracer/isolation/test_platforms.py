@@ -15,7 +15,7 @@ from tests.tracer.isolation.driver import Driver
 H100 = SeenDevice("cuda", "NVIDIA H100 80GB HBM3", "9.0")
 MI300 = SeenDevice("rocm")
 """A device whose kind is not known."""
-V5E = SeenDevice("tpu", "TPU v5 lite")
+V5E = SeenDevice("tpu", "TPU v5 lite", cores=1)
 
 BEGIN = "import functools\nimport jax\nimport jax.numpy as jnp\n"
 CHOOSES = "def f(x):\n    return jnp.tanh(x) if {condition} else jnp.sin(x)\n"
@@ -85,6 +85,7 @@ PROGRAMS = (
                           for device in (H100, MI300, V5E))),
     Program("coordinates", "getattr(jax.devices()[0], 'coords', None) is not None", (),
             caveats=((V5E, "reads `coords` of a device: the CPU here has none"),)),
+    Program("cores", "getattr(jax.devices()[0], 'num_cores', 0) == 1", (V5E,)),
     Program("version", "'12' in jax.devices()[0].client.platform_version", (),
             caveats=tuple((device, "reads `platform_version`: the number in it is not known")
                           for device in (H100, MI300, V5E))),

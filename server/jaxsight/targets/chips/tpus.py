@@ -54,6 +54,11 @@ class Tpu:
         return _KINDS.get(self.name, self.title)
 
     @property
+    def cores_of_device(self) -> int:
+        """The TensorCores of one of JAX's devices, as libtpu 0.0.42 describes a slice."""
+        return max(self.cores // self.devices, 1)
+
+    @property
     def dimensions(self) -> int:
         """The number of dimensions of a slice: 2 or 3 [cloud]."""
         return self.topology.count("x") + 1

@@ -254,6 +254,8 @@ def _version(device: SeenDevice, _: object) -> str:
 def _attribute(name: str, device: SeenDevice, _: object) -> object:
     if name == "compute_capability" and device.capability:
         return device.capability
+    if name == "num_cores" and device.cores:
+        return device.cores
     if name in _UNKNOWN_ATTRIBUTES.get(device.family, ()):
         raise _Unknown(f"reads `{name}` of a device: the CPU here has none")
     raise AttributeError(f"no device of {device.platform} has {name!r}")
