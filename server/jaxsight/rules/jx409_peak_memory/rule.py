@@ -10,6 +10,7 @@ from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.text.units import MIB, size
+from jaxsight.wire.kernel_graph import Graph, Kernel
 
 RULE = Rule(
     "JX409",
@@ -49,20 +50,14 @@ def find(view: ProgramView) -> Iterator[Violation]:
     fixed = graph.fixed_bytes
     if temporaries < max(LARGE, fixed):
         return
-    largest = sorted(graph.temporaries, key=lambda temporary: -temporary.value.bytes)
     places: dict[str, int] = {}
     spans: set[object] = set()
-    for temporary in largest:
-        kernel = (
-            graph.kernels[temporary.producer] if temporary.producer < len(graph.kernels) else None
-        )
-        at = temporary.equation or (kernel.ends_at if kernel is not None else "")
-        at = at or (kernel.equations[-1] if kernel is not None and kernel.equations else "")
+    for bytes_of, at in _largest(graph):
         if at in view.flow.steps and view.quote(at):
             span = view.flow.steps[at].span or view.quote(at)
             if span not in spans:
                 spans.add(span)
-                places[at] = temporary.value.bytes
+                places[at] = bytes_of
     named = list(places.items())[:_NAMED]
     if not named:
         return
@@ -82,3 +77,23 @@ def find(view: ProgramView) -> Iterator[Violation]:
         data=PeakMemory(total, temporaries),
         related=tuple((at, f"{size(count)} here") for at, count in named[1:]),
     )
+
+
+def _largest(graph: Graph) -> list[tuple[int, str]]:
+    """Return the sizes of temporaries and of libraries' scratch memory with their equations.
+
+    The largest come first.
+    """
+    kernels = graph.kernels
+    places = [(kernel.workspace, kernel.ends_at or _last(kernel)) for kernel in kernels]
+    for temporary in graph.temporaries:
+        at = temporary.equation
+        if not at and temporary.producer < len(kernels):
+            producer = kernels[temporary.producer]
+            at = producer.ends_at or _last(producer)
+        places.append((temporary.value.bytes, at))
+    return sorted(filter(all, places), key=lambda place: -place[0])
+
+
+def _last(kernel: Kernel) -> str:
+    return kernel.equations[-1] if kernel.equations else ""
