@@ -346,6 +346,7 @@ class Tracer:
                     reused=_reused(slice, namespace),
                     caveats=(
                         *namespace.caveats,
+                        *reply.caveats,
                         *self._unknown_devices(reply.id, namespace),
                         *self._platform_caveats(namespace),
                     ),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from jax.stages import Traced
 
 from jaxsight.tracer.calls.state_updates import Outcome
-from jaxsight.tracer.compat import config, contexts, lowering
+from jaxsight.tracer.compat import config, contexts, lowering, traces
 from jaxsight.tracer.failures import refusal
 
 Settings = tuple[Mapping[str, object], ...]
@@ -32,12 +32,14 @@ class KeptTrace:
     outcome: Outcome
     settings: Settings
     """Settings of the trace, as JAX traces functions of its own during lowering."""
+    axes: tuple[str, ...]
+    """The named axes of the program around the function, which is not traced."""
 
     @staticmethod
     def of(stage: Traced, outcome: Outcome) -> KeptTrace:
         """Keep a trace with the current settings."""
         shown = lowering.without_first(stage, outcome.markers)
-        return KeptTrace(stage, shown, outcome, _settings())
+        return KeptTrace(stage, shown, outcome, _settings(), traces.named_axes())
 
 
 class Traces:

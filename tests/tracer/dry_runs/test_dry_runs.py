@@ -235,6 +235,29 @@ PROGRAMS = [
         {"Net.__call__": {"x": "f32[9,3]"}},
     ),
     Program(
+        "linen_under_a_named_axis",
+        """
+        from flax import linen as nn
+
+        class Net(nn.Module):
+            @nn.compact
+            def __call__(self, x):
+                return nn.BatchNorm(use_running_average=False, axis_name="batch")(x)
+
+        def step(variables, x):
+            out, _ = Net().apply(variables, x, mutable=["batch_stats"])
+            return jax.lax.pmean(out.mean(), "batch")
+
+        def main():
+            variables = Net().init(jax.random.key(0), jnp.ones((9, 3)))
+            jax.pmap(step, axis_name="batch", in_axes=(None, 0))(variables, jnp.ones((1, 9, 3)))
+
+        if __name__ == "__main__":
+            main()
+        """,
+        {"Net.__call__": {"x": "f32[9,3]"}, "step": {"x": "f32[9,3]"}},
+    ),
+    Program(
         "nnx_modules",
         """
         from flax import nnx

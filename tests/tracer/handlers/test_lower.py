@@ -233,3 +233,13 @@ def test_tracing_again_is_not_needed_to_lower_twice() -> None:
     assert first.key == again.key
     assert re.fullmatch(r"\d+\.\d+\.\d+", first.stablehlo)
     assert jax.__version__.split(".")[0] == first.jaxlib.split(".")[0]
+
+
+def test_a_function_is_compiled_with_the_program_that_binds_its_axes() -> None:
+    file = lab("import jax\ndef f(x):\n    return jax.lax.ppermute(x, 'i', [(0, 0)])\n")
+    traced = file.trace("f", x="f32[3]")
+    reason = "the program around it binds `i`, and is compiled with it"
+    with pytest.raises(UserError, match=reason):
+        file.ask(Lower(0, traced.id, "cpu"))
+    with pytest.raises(UserError, match=reason):
+        file.ask(Show(0, traced.id, STABLEHLO, "cpu"))

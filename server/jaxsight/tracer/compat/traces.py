@@ -104,10 +104,10 @@ def current() -> object:
     return core.trace_ctx.trace
 
 
-def has_named_axes() -> bool:
-    """Return whether named axes are in scope, as those of `vmap` and `shard_map`."""
+def named_axes() -> tuple[str, ...]:
+    """Return the named axes in scope, such as those of `vmap` and `shard_map`, sorted."""
     sizes: Mapping[object, int] = core.get_axis_env().axis_sizes  # type: ignore[no-untyped-call]
-    return any(isinstance(name, str) for name in sizes)
+    return tuple(sorted(name for name in sizes if isinstance(name, str)))
 
 
 def reference(trace: Any) -> Callable[[], object]:

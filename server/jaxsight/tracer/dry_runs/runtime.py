@@ -201,7 +201,7 @@ class Runtime:
     def entered(self, number: int, values: tuple[object, ...]) -> None:
         """Note a call of a function of rewritten code."""
         entry = self._entries.get(number)
-        if self._outer is not None and entry is not None and not traces.has_named_axes():
+        if self._outer is not None and entry is not None:
             frame = sys._getframe(2)
             self.note(entry.name, entry.entry.parameters, values, frame, number)
 

@@ -15,8 +15,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypedDict, TypeVar
 
-from jax.stages import Traced
-
 from jaxsight.interpreters.compat import avals, locations
 from jaxsight.interpreters.compat.jaxpr_types import Equation as JaxprEquation
 from jaxsight.interpreters.compat.jaxpr_types import Jaxpr, Var
@@ -25,7 +23,7 @@ from jaxsight.tracer.compat import jaxprs, lowering
 from jaxsight.tracer.compat.distributed import communicates
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
 from jaxsight.tracer.job import Job
-from jaxsight.tracer.kept_traces import under
+from jaxsight.tracer.kept_traces import KeptTrace, under
 from jaxsight.tracer.observation import scopes
 from jaxsight.tracer.programs import compiler_options, jaxpr_text
 from jaxsight.tracer.programs.call_tree import Around, CallTree
@@ -56,20 +54,18 @@ def lower(job: Job[Lower]) -> Lowered:
     job.begin("lower", job.request.platform)
     trace = job.traces.of(job.request.trace)
     with under(trace.settings):
-        return _lowered(job.request, trace.stage, trace.outcome.markers)
+        return _lowered(job.request, trace)
 
 
-def _lowered(request: Lower, traced: Traced, markers: int = 0) -> Lowered:
+def _lowered(request: Lower, trace: KeptTrace) -> Lowered:
     """Lower a traced function.
-
-    Args:
-        markers: how many of its first results are not the function's own.
 
     Raises:
         UserError: it captures too much, or JAX cannot lower it for the platform; its stage is
             `lower`.
     """
-    _refuse_large(traced)
+    traced, markers = trace.stage, trace.outcome.markers
+    _refuse(trace)
     begin = time.perf_counter()
     artifact = _lower(lambda: lowering.artifact(traced, request.platform, request.capability))
     seconds = time.perf_counter() - begin
@@ -144,13 +140,14 @@ def _communicating(opened: Jaxpr, prefix: str) -> Iterator[str]:
             yield from _communicating(part.jaxpr, f"{path}/{part.name}/")
 
 
-def stablehlo(request: Show, traced: Traced) -> Shown:
+def stablehlo(request: Show, trace: KeptTrace) -> Shown:
     """Return a traced function's StableHLO text for a platform, with lines linked to equations.
 
     Raises:
         UserError: as for `lower`.
     """
-    _refuse_large(traced)
+    _refuse(trace)
+    traced = trace.stage
     module = _lower(lambda: lowering.text(traced, request.platform))
     opened = jaxprs.open_jaxpr(traced.jaxpr)
     spans = {
@@ -159,8 +156,11 @@ def stablehlo(request: Show, traced: Traced) -> Shown:
     return Shown(request.id, clean(module.text), tuple(_links(module, spans)))
 
 
-def _refuse_large(traced: Traced) -> None:
-    captured = sum(_bytes(constant) for constant in _constants(traced.jaxpr))
+def _refuse(trace: KeptTrace) -> None:
+    if trace.axes:
+        named = " and ".join(f"`{axis}`" for axis in trace.axes)
+        raise refusal("lower", f"the program around it binds {named}, and is compiled with it")
+    captured = sum(_bytes(constant) for constant in _constants(trace.stage.jaxpr))
     if captured > LARGEST:
         size = units.size(captured)
         raise refusal(

@@ -27,7 +27,7 @@ def show(job: Job[Show]) -> Shown:
             return sections.divided(jaxpr_text.whole(request.id, jaxpr), jaxpr)
         case requests.STABLEHLO:
             with under(trace.settings):
-                return stablehlo(request, trace.stage)
+                return stablehlo(request, trace)
         case requests.PROGRAM:
             return Shown(request.id, fingerprint(trace.shown.jaxpr))
         case _:

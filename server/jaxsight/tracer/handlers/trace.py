@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -17,7 +18,7 @@ from jaxsight.interpreters import views
 from jaxsight.interpreters.compat import avals, shardings
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.timeline import mark
-from jaxsight.tracer.calls import stateful_traces
+from jaxsight.tracer.calls import named_axes, stateful_traces
 from jaxsight.tracer.calls.inputs import Inputs
 from jaxsight.tracer.calls.leaves import placements
 from jaxsight.tracer.calls.parameters import named
@@ -55,6 +56,12 @@ def trace(job: Job[Trace]) -> Traced:
     job.begin("inputs")
     if job.request.dry_call is not None and job.request.dry_call.is_run:
         raise UserError(Failure(DRY_RUN, "", ""), job.module.observed_dry(job.request.dry_call))
+    traced, axes = named_axes.bound(partial(_called, job))
+    unbound = named_axes.caveats(axes, job.module.trace.chunks, job.request.function)
+    return replace(traced, caveats=unbound)
+
+
+def _called(job: Job[Trace]) -> Traced:
     begin = time.perf_counter()
     with job.module.called() as (function, inputs):
         job.begin("trace")

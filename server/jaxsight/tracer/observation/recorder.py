@@ -56,8 +56,6 @@ class _Context:
     """A weak reference."""
     situation: traces.Situation
     values: Sites = dataclasses.field(default_factory=dict)
-    has_named_axes: bool = False
-    """Whether named axes are in scope, which a function may need around it."""
     placed: dict[int, Sharding] = dataclasses.field(default_factory=dict)
     """The shardings of the traced function's arguments, by the ids of their variables."""
 
@@ -213,23 +211,20 @@ class Recorder:
     ) -> None:
         """Record the arguments of a call of a function of the project.
 
-        Inside of named axes, which the function may need around it, calls are not recorded.
-
         Args:
             site: the number of the function's entry.
             arguments: the values of its parameters.
             namespace: the names of its module, by default those of the code that calls this.
         """
         if self.capture is not None:
-            if not traces.has_named_axes():
-                self.capture(site, arguments)
+            self.capture(site, arguments)
             return
         if self._describing or (context := self._entered()) is None:
             return
         values = context.values.get(site)
         if values is None:
             values = context.values[site] = SiteValues()
-        if values.quiet >= QUIET_TREES or context.has_named_axes:
+        if values.quiet >= QUIET_TREES:
             return
         names = namespace if namespace is not None else sys._getframe(1).f_globals
 
@@ -312,7 +307,6 @@ class Recorder:
             context = _Context(
                 traces.reference(trace),
                 traces.situation(trace),
-                has_named_axes=traces.has_named_axes(),
             )
             if self._arguments:
                 context.placed = traces.placed(trace, self._arguments)
