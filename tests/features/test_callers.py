@@ -202,16 +202,26 @@ async def test_a_function_that_is_not_traced_alone_is_left_to_its_caller(
     session: Session, project: Path
 ) -> None:
     train = project / "train.py"
-    named = TRAIN.replace("jax.vmap(rms)", "jax.vmap(total, axis_name='i')")
     state = "depths.append(2)\n    y = deep(x)\n    depths.clear()"
-    for text, function in (
-        (named, "total"),
-        (TRAIN.replace("y = jax.vmap(rms)(x)", state), "deep"),
-    ):
-        session.change(str(train), text)
-        await session.hints(str(train), wait=True)
-        assert await titles(session, train, "half")
-        assert await titles(session, train, function) == []
+    session.change(str(train), TRAIN.replace("y = jax.vmap(rms)(x)", state))
+    await session.hints(str(train), wait=True)
+    assert await titles(session, train, "half")
+    assert await titles(session, train, "deep") == []
+    assert await session.findings(str(train)) == []
+
+
+async def test_a_function_with_an_axis_of_its_caller_is_traced_without_its_others(
+    session: Session, project: Path
+) -> None:
+    train = project / "train.py"
+    session.change(str(train), TRAIN.replace("jax.vmap(rms)", "jax.vmap(total, axis_name='i')"))
+    await session.hints(str(train), wait=True)
+    assert (await titles(session, train, "total"))[0] == "as called by `loss`"
+    (caveat,) = (await session.view(str(train), "total")).caveats
+    assert (
+        caveat.reason
+        == "`def total(x):` names the axis `i`, which nothing here binds: traced with a size of 1"
+    )
     assert await session.findings(str(train)) == []
 
 

@@ -46,7 +46,8 @@ def test_axes_that_nothing_binds_have_a_size_of_one(tracer: Driver, name: str) -
     traced = tracer.trace(f"{HEAD}{source}\n", file=f"{name}.py")
     assert traced.outputs == outputs
     assert [caveat.reason for caveat in traced.caveats] == [
-        f"nothing here binds the axis `{axis}`: traced with a size of 1" for axis in axes
+        f"names the axis `{axis}`, which nothing here binds: traced with a size of 1"
+        for axis in axes
     ]
     assert all(f"'{axis}'" in traced.jaxpr or f"={axis}" in traced.jaxpr for axis in axes)
 

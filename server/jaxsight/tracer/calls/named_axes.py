@@ -50,7 +50,10 @@ def caveats(axes: Iterable[str], chunks: Iterable[Chunk], function: str) -> tupl
     if defining is None:
         return ()
     return tuple(
-        Caveat(defining.id, f"nothing here binds the axis `{name}`: traced with a size of 1")
+        Caveat(
+            defining.id,
+            f"names the axis `{name}`, which nothing here binds: traced with a size of 1",
+        )
         for name in axes
     )
 
