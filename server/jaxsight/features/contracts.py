@@ -254,8 +254,9 @@ def _broken(expect: Expect, kernels: Kernels) -> Iterator[tuple[Condition, str, 
         else:
             up_to = "up to " if figure.least < figure.most else ""
             worded = _worded(metric, figure.most)
-            if worded == _worded(metric, condition.value) and METRICS[metric] == "bytes":
-                worded = f"{figure.most:,} B"  # rounded, it would be the limit
+            is_rounded = figure.most != condition.value
+            if is_rounded and worded == _worded(metric, condition.value):
+                worded = f"{figure.most:,} B"  # else it would read as the limit
             got = f"{up_to}{worded}{per_device}"
             notes = tuple(filter(None, (figure.note, *_notes(metric, kernels))))
             yield condition, f"expected {limit} on {on}, got {got}", notes
