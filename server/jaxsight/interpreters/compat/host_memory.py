@@ -13,7 +13,7 @@ from typing import Any
 import jax
 
 PINNED = "pinned_host"
-"""The memory kind. XLA compiles arrays of the kind `unpinned_host` as those of the device."""
+"""The memory kind. XLA compiles arguments of the kind `unpinned_host` as those of the device."""
 
 _HAS_SPACE = "_memory_space" in inspect.signature(jax.ShapeDtypeStruct.__init__).parameters
 

@@ -122,8 +122,8 @@ def _called_back(walked: Walk, index: int, unit: Unit, kernel: Kernel) -> Iterat
     """
     call, lookup = unit.instruction, unit.computation.by_name.get
     if (body := Fused(call, walked.module).body) is not None:
-        call = next(each for each in body.instructions if each.opcode == "custom-call")
-        lookup = body.by_name.get
+        called = (each for each in body.instructions if each.opcode == "custom-call")
+        call, lookup = next(called, call), body.by_name.get
     opcode = call.opcode
     sent: list[Value] = []
     if opcode not in ("infeed", "recv"):

@@ -101,7 +101,8 @@ def _moved_inside(fused: Fused, module: Module, platform: str) -> Iterator[Move]
 
 def _moved(instruction: Instruction, what: str, lookup: Lookup, platform: str) -> Iterator[Move]:
     """Yield what an operation that only moves data moves to another memory."""
-    source = lookup(instruction.operands[1 if what == UPDATE else 0])
+    operands = instruction.operands[1 if what == UPDATE else 0 :]
+    source = lookup(operands[0]) if operands else None
     result = _result(instruction)
     if source is None or not result:
         return
@@ -116,8 +117,8 @@ def _accessed(instruction: Instruction, lookup: Lookup, platform: str) -> Iterat
     operands, results = _types(instruction, lookup)
     for direction, types in ((TO_DEVICE, operands), (TO_HOST, results)):
         for type_ in types:
-            if space_of(type_, platform) is Space.HOST:
-                yield Move(direction, COPY, arrays(type_)[0], True)
+            if space_of(type_, platform) is Space.HOST and (values := arrays(type_)):
+                yield Move(direction, COPY, values[0], True)
 
 
 def _computed_on_host(instruction: Instruction, lookup: Lookup, platform: str) -> Iterator[Move]:
