@@ -97,7 +97,7 @@ async def test_json_has_every_transfer_and_the_memory_of_the_host(update: Kernel
 
 async def test_a_contract_limits_what_moves(session: Session, path: str) -> None:
     (broken,) = [each for each in await session.findings(path) if each.code == "JX501"]
-    assert broken.message == "expected host-moved < 2 MiB on h100, got 2 MiB"
+    assert broken.message == "expected host-moved < 2 MiB on h100, got 2,097,152 B"
     assert set(broken.notes) == {
         "to device f32[512,512] 1 MiB at line 14",
         "to host f32[512,512] 1 MiB at line 16",
