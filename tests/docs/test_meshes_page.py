@@ -17,6 +17,8 @@ _SHOWN = re.compile(
     r"(?P<text>(?:.*\n)*?)```$",
     re.MULTILINE,
 )
+_MEASURED = re.compile(r"trace .* · lower .* · XLA ")
+"""A line of times, which differ each time."""
 PAGES = ("README.md", "docs/meshes.md")
 
 
@@ -37,8 +39,7 @@ def test_output_on_the_page_is_what_is_printed(page: str) -> None:
             check=True,
         )
         if f"jaxlib {jaxlib.__version__}" in output:
-            assert [line.rstrip() for line in done.stdout.rstrip().splitlines()] == (
-                output.splitlines()
-            )
+            lines = [line.rstrip() for line in done.stdout.rstrip().splitlines()]
+            assert [line for line in lines if not _MEASURED.match(line)] == output.splitlines()
         else:  # another JAX fuses in another way
             assert " per device · " in done.stdout.splitlines()[0]
