@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from jaxsight.targets.own.devices import PLATFORMS, OwnDevice, own_device
@@ -17,6 +17,7 @@ _LOOK_AGAIN = 5.0
 """Seconds after which devices and installed compilers are looked for again."""
 
 _cache: dict[tuple[object, ...], tuple[float, Target]] = {}
+"""Targets with the times at which they were looked up, by what they depend on."""
 
 
 def default_target(jax: str, plugins: Collection[str], environ: Mapping[str, str]) -> Target:
@@ -30,12 +31,7 @@ def default_target(jax: str, plugins: Collection[str], environ: Mapping[str, str
         plugins: the platforms that their JAX has plugins for.
         environ: the environment variables of their programs.
     """
-    key = jax, tuple(plugins), *(environ.get(name) for name in _VARIABLES)
-    now = time.monotonic()
-    cached = _cache.get(key)
-    if cached is None or now - cached[0] > _LOOK_AGAIN:
-        cached = _cache[key] = (now, _looked_up(jax, plugins, environ))
-    return cached[1]
+    return _recent((jax, *plugins), environ, lambda: _looked_up(jax, plugins, environ))
 
 
 _VARIABLES = (
@@ -59,8 +55,24 @@ def own_target(target: Target, environ: Mapping[str, str]) -> Target:
     """
     if not target.is_here or target.platform == CPU:
         return target
-    device = own_device(target.platform, environ)
-    return recognized(target, device.kind if device is not None and not device.hidden else "")
+
+    def look() -> Target:
+        device = own_device(target.platform, environ)
+        return recognized(target, device.kind if device is not None and not device.hidden else "")
+
+    return replace(_recent((target,), environ, look), why_default=target.why_default)
+
+
+def _recent(
+    key: tuple[object, ...], environ: Mapping[str, str], look: Callable[[], Target]
+) -> Target:
+    """Return what was looked up a moment ago: every hint asks."""
+    whole = *key, *(environ.get(name) for name in _VARIABLES)
+    now = time.monotonic()
+    cached = _cache.get(whole)
+    if cached is None or now - cached[0] > _LOOK_AGAIN:
+        cached = _cache[whole] = (now, look())
+    return cached[1]
 
 
 def unusable(device: OwnDevice | None, platform: str, plugins: Collection[str]) -> str:
