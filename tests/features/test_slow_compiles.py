@@ -30,7 +30,7 @@ from jaxsight.rules.wording import MOST
 from jaxsight.session import Session
 from jaxsight.source.text import Position, Range
 from jaxsight.targets.target import parse
-from jaxsight.wire.kernel_graph import Graph
+from jaxsight.wire.kernel_graph import Graph, Kernel
 from jaxsight.wire.messages.compiling import (
     BARRIER,
     ROLLED,
@@ -52,6 +52,9 @@ from tests.quiet import QUIET
 
 COUNT = 23
 """Operations of the program that stands in for a slow one."""
+
+
+KERNEL = Kernel("f", "fusion", "loop fusion", "output", ())
 
 
 def compiled(seconds: float, *, complete: bool = True) -> Compiled:
@@ -206,8 +209,22 @@ def test_a_quick_compile_and_slow_folding_are_not_reported() -> None:
     assert findings(None, compiled(9.9)) == []
     assert findings(None, compiled(1.0, complete=False)) == []
     assert findings(SlowCompile(64.2), compiled(64.2), Folding(64.0, 0.5)) == []
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        compiled(4.0, complete=False),
+        replace(compiled(0.4, complete=False), graph=Graph("m", (KERNEL,) * 200)),
+        replace(
+            compiled(0.4, complete=False), graph=Graph("m", (replace(KERNEL, emitted=14_082),))
+        ),
+    ],
+    ids=["scheduled late", "many kernels", "a large kernel"],
+)
+def test_what_may_take_long_is_compiled_completely(result: Compiled) -> None:
     with pytest.raises(Incomplete):
-        findings(None, compiled(4.0, complete=False))
+        findings(None, result)
 
 
 CHAIN = '''\

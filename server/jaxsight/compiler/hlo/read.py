@@ -162,6 +162,7 @@ def _kernels(
             instruction=instruction.line,
             collective=description.collective,
             undecided=description.undecided,
+            emitted=description.emitted,
         )
         kernels.append(kernel)
     return tuple(kernels)
@@ -184,6 +185,7 @@ class _Description:
     most: int
     undecided: Undecided | None
     besides: int | None
+    emitted: int
 
 
 class _Describer:
@@ -227,6 +229,7 @@ class _Describer:
             most=1 if sort is None else sort.most,
             undecided=tuned,
             besides=launches_besides(fused, what, tuned, self._platform),
+            emitted=fused.emitted,
         )
 
     def _equations(self, fused: Fused) -> tuple[set[str], set[str], tuple[str, ...]]:

@@ -254,17 +254,25 @@ async def _in_kernels(
     if folding is not None and result.is_unfolded and not folding.is_ended:
         again = engine.programs.result(view)
         result = await engine.waiting.within(again, check.patience, view) or result
-    slow: SlowCompile | None = None
-    if run_rules.SLOW in codes:
-        measuring = engine.programs.slow_compile(view, result)
-        slow = await engine.waiting.within(measuring, check.patience, view)
-    judge = functools.partial(run_rules.of_kernels, view, outlined, folding=folding, slow=slow)
-    first = await engine.look(view, functools.partial(judge, result, codes))
+    judge = functools.partial(run_rules.of_kernels, view, outlined, folding=folding)
+    slow = await _slow(engine, view, result, codes, check)
+    first = await engine.look(view, functools.partial(judge, result, codes, slow=slow))
     if not first.incomplete:
         return first.findings
     completing = engine.programs.result(view, result.target, complete=True)
     complete = await engine.waiting.within(completing, check.patience, view)
     if complete is None:
         return first.findings
-    rest = await engine.look(view, functools.partial(judge, complete, first.incomplete))
-    return [*first.findings, *rest.findings]
+    slow = await _slow(engine, view, complete, first.incomplete, check)
+    rest = functools.partial(judge, complete, first.incomplete, slow=slow)
+    return [*first.findings, *(await engine.look(view, rest)).findings]
+
+
+async def _slow(
+    engine: Engine, view: View, result: Result, codes: Sequence[str], check: _Check
+) -> SlowCompile | None:
+    """Return what saves time of a slow compile, where a wanted rule reports it."""
+    if run_rules.SLOW not in codes:
+        return None
+    measuring = engine.programs.slow_compile(view, result)
+    return await engine.waiting.within(measuring, check.patience, view)
