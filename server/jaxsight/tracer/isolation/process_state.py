@@ -2,8 +2,8 @@
 
 These are options and contexts of JAX, context variables (including those of numpy's errors and
 print options), the decimal context, the locale, the state of global random number generators, the
-environment, the import path and its hooks, the working folder, warning filters, logging, and names
-replaced in `builtins` or in JAX's own namespaces.
+environment, the import path and its hooks, flags of the command line, the working folder, warning
+filters, logging, and names replaced in `builtins` or in JAX's own namespaces.
 All of them are read after every chunk, so reading a part takes microseconds.
 Nothing here may rely on user code being well-behaved.
 """
@@ -36,6 +36,8 @@ import jax.random
 import numpy as np
 
 from jaxsight.tracer.compat import config, contexts
+from jaxsight.tracer.isolation import code_origins
+from jaxsight.tracer.isolation.code_origins import USER
 
 Values = dict[Any, object]
 """Values by name; those of context variables by the variable."""
@@ -342,6 +344,42 @@ class RandomGenerators(Part):
         return legacy, key.tobytes(), *position
 
 
+class CommandLineFlags(Part):
+    """Flags of absl that files define, and whether the command line has been parsed (`""`).
+
+    A flag's value is its object, as code keeps that, with what the object holds.
+    """
+
+    def read(self) -> Values:
+        if (flags := self._all()) is None:
+            return {}
+        own = {
+            name: (flag, flag.value, flag.present)
+            for name, flag in flags._flags().items()
+            if code_origins.of_module(flags.find_module_defining_flag(name, "")) == USER
+        }
+        return {"": flags.is_parsed(), **own}
+
+    def write(self, name: str, value: Any) -> None:
+        flags = self._all()
+        match name, value:
+            case _ if flags is None:
+                pass
+            case "", True:
+                flags.mark_as_parsed()
+            case "", _:
+                flags.__dict__["__flags_parsed"] = False
+            case _, (flag, content, present):
+                flags._flags()[name] = flag
+                flag.value, flag.present = content, present
+            case _ if name in flags:
+                delattr(flags, name)
+
+    @staticmethod
+    def _all() -> Any:
+        return getattr(sys.modules.get("absl.flags"), "FLAGS", None)
+
+
 OPTIONS = JaxOptions()
 ENVIRONMENT = Environment()
 MODULES = (builtins, jax, jax.numpy, jax.lax, jax.random, jax.nn)
@@ -355,6 +393,7 @@ PARTS: tuple[Part, ...] = (
     Logging(),
     ENVIRONMENT,
     PythonSettings(),
+    CommandLineFlags(),
     Signals(),
     *map(Attributes, MODULES),
 )
