@@ -87,7 +87,6 @@ class DryRuns:
     def __init__(self, modules: ProjectModules) -> None:
         self._modules = modules
         self._runtime = Runtime()
-        self._runtime.install()
         self._ran: OrderedDict[object, Ran] = OrderedDict()
 
     def ran(
@@ -107,6 +106,7 @@ class DryRuns:
             entry: where the program begins.
             patience: seconds after which it is stopped.
         """
+        self._runtime.install()  # names in `builtins` end with each request
         key = request.file, entry
         known = self._ran.get(key)
         if known is not None and self._is_current(known, names):
