@@ -90,9 +90,15 @@ def test_a_program_that_ends_its_process_costs_no_other(tmp_path: Path) -> None:
     file.write_text(dying)
     done = compared(str(file), "--target", "cpu", "--json", str(results), "--jobs", "1")
     assert done.returncode == 0, done.stderr
+    records = json.loads(results.read_text())
+    refused = {
+        name: sides
+        for name, record in records.items()
+        if (sides := {side: each["refused"] for side, each in record.items() if "refused" in each})
+    }
+    died = "the process exited with status 7"
+    assert refused == {"untraceable": {"device": died, "ahead_of_time": died}}
     assert "2 of 2 kernels\n" in done.stdout
-    for record in json.loads(results.read_text())["untraceable"].values():
-        assert record["refused"] == "the process exited with status 7"
 
 
 def test_figures_ahead_of_time_are_compared_with_stored_ones() -> None:

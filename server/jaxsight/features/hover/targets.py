@@ -59,7 +59,9 @@ def _stages(view: View, results: Sequence[Result]) -> str:
     """Return how long the first target's program took to make, and what makes it large."""
     known = (Kernels.of(view, result) for result in results)
     kernels = next((each for each in known if each is not None), None)
-    return "\n\n".join(map(prose, compile_time.lines(kernels))) if kernels is not None else ""
+    return (
+        "\n\n".join(map(prose, compile_time.notable_lines(kernels))) if kernels is not None else ""
+    )
 
 
 def _long(compiled: Compiled) -> str:

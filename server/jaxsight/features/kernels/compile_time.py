@@ -13,6 +13,8 @@ from jaxsight.wire.messages.replies import Traced
 LONG = 5.0
 """Seconds of compiling from which headlines say so."""
 
+_NOTICED = 2.0
+"""Seconds of all stages from which hovers and tooltips list them: shorter ones interrupt nobody."""
 _MANY = 1000
 """Equations from which a function says which lines they are from."""
 _LINES = 3
@@ -32,6 +34,12 @@ def word(compiled: Compiled) -> str:
 def lines(kernels: Kernels) -> list[str]:
     """Return the times of all stages, and the lines of most equations if there are many."""
     return [shares(kernels), *_by_line(kernels)]
+
+
+def notable_lines(kernels: Kernels) -> list[str]:
+    """Return the same, without the times of a function that is made quickly."""
+    made = (trace_seconds(kernels) or 0.0) + kernels.lowered.seconds + kernels.compiled.seconds
+    return lines(kernels) if made >= _NOTICED else list(_by_line(kernels))
 
 
 def shares(kernels: Kernels) -> str:

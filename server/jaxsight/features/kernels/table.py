@@ -33,7 +33,7 @@ def table(kernels: Kernels) -> str:
     end = [f"and {more} more"] if more else []
     end += _transfers(kernels)
     facts = [escaped(origin(kernels.compiled, kernels.target))]
-    known = (*memory_lines(kernels), *compile_time.lines(kernels))
+    known = (*memory_lines(kernels), *compile_time.notable_lines(kernels))
     facts += map(prose, (*kernels.target.facts, *known))
     left_out = caveats.markdown(kernels.view.caveats)
     loops = islice(iterations(kernels), _LOOPS)

@@ -111,7 +111,7 @@ def drawn(view: View, result: Result, before: Compiled | None) -> Drawn | str:
         ),
         meshes(kernels),
         before if before is not compiled else None,
-        (*memory_lines(kernels), *undecided(kernels), *compile_time.lines(kernels)),
+        (*memory_lines(kernels), *undecided(kernels), *compile_time.notable_lines(kernels)),
         change(before, compiled) if before is not None else "",
         groups,
         group_of,
