@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,7 @@ RUNS = 5
 """Runs that are profiled; figures are those of one."""
 LONG = 0.2
 """Seconds of a run above which one is enough."""
+_IMPORTS = threading.Lock()
 _THREADS = 4
 """Programs that are compiled at a time: a GPU autotunes one, and four keep its CPU cores busy."""
 
@@ -55,7 +57,8 @@ def main() -> None:
 
 def _compiled(case: Case) -> tuple[Any, Any]:
     """Return a program's executable, and its abstract arguments."""
-    function, args, kwargs = case.call()
+    with _IMPORTS:  # a module that another thread executes lacks its last functions
+        function, args, kwargs = case.call()
     jitted = function if hasattr(function, "lower") else jax.jit(function)
     return jitted.lower(*args, **kwargs).compile(), (args, kwargs)
 

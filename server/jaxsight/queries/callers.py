@@ -39,6 +39,8 @@ _Calls = dict[_Function, dict[str, dict[str, Asked]]]
 
 A caller's name is that for the called function's file.
 """
+_Situation = tuple[dict[str, Asked], frozenset[Asked]]
+"""The callers of a function with a call, and those of them whose newest traces fail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +81,10 @@ class Callers:
         self._real: dict[str, str] = {}
         """The real paths of the documents."""
         self._changed: set[str] = set()
-        self._rejected: dict[tuple[_Function, str], dict[str, Asked]] = {}
-        """Calls with which a function alone is not traced, with the callers at that time."""
+        self._rejected: dict[tuple[_Function, str], tuple[str, _Situation]] = {}
+        """Calls with which a function alone is not traced, with the example set's name and the
+        callers at that time.
+        """
         self._asked: dict[str, dict[tuple[str, str], frozenset[Asked]]] = {}
         """What was asked about the callers of each example set, by document, function and name."""
 
@@ -109,11 +113,11 @@ class Callers:
         if has_other_calls or stale & {path for path, _ in self._calls}:
             before, self._calls = self._calls, self._found_calls()
             stale |= {path for path, _ in (*before, *self._calls)}
-            self._rejected = {
-                (function, text): callers
-                for (function, text), callers in self._rejected.items()
-                if self._calls.get(function, {}).get(text) == callers
-            }
+            for (function, text), (label, then) in tuple(self._rejected.items()):
+                if self._situation(function, text) != then:
+                    del self._rejected[function, text]
+                    # It is asked again: that it failed says nothing of another text.
+                    self._memory.latest.pop((*function, label))
         for path in stale & documents.keys():
             document = documents[path]
             self._reject_failed(path)
@@ -192,9 +196,20 @@ class Callers:
         """
         for function, sets in self._documents.observed(path).items():
             for called in sets:
-                callers = self._calls.get(function, {}).get(called.text)
-                if callers is not None and self._has_failed(function, called.label):
-                    self._rejected[function, called.text] = callers
+                now = self._situation(function, called.text)
+                if now[0] and self._has_failed(function, called.label):
+                    self._rejected[function, called.text] = called.label, now
+
+    def _situation(self, function: _Function, text: str) -> _Situation:
+        """Return the callers with a call, and those of them that fail now."""
+        callers = self._calls.get(function, {}).get(text, {})
+        failing = {
+            (caller.path, caller.key)
+            for path in {path for path, _ in callers.values()}
+            for caller in self._by_document.get(path, ())
+            if caller.fails
+        }
+        return callers, frozenset(failing.intersection(callers.values()))
 
     def _has_failed(self, function: _Function, label: str) -> bool:
         """Return whether a function was never traced with the inputs of the newest, failed one."""

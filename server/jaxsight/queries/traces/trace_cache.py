@@ -64,8 +64,12 @@ class TraceCache:
     def known(self, question: Question) -> Answer | None:
         """Return the answer to exactly this question if it is still current."""
         answer = self._stored(question)
-        if answer is not None:
-            self._keep(answer)
+        if answer is None:
+            return None
+        if answer.question.set.name != question.set.name:  # its caller has another name by now
+            answer = replace(answer, question=replace(answer.question, set=question.set))
+            self._memory.answers.put(answer.stored_as, answer)
+        self._keep(answer)
         return answer
 
     def adopt(self, question: Question, answer: Answer) -> None:
