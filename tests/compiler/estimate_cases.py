@@ -11,7 +11,7 @@ import base64
 import re
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -311,14 +311,25 @@ def compile_case(case: Case, target: str) -> str:
     """
     import jax
 
+    wide = any(dtype == "float64" for _, dtype in case.arguments)
+    jax.config.update("jax_enable_x64", wide)
+    arguments = (jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in case.arguments)
+    return optimized(case.function, arguments, target)
+
+
+def optimized(function: Callable[..., object], arguments: Iterable[object], target: str) -> str:
+    """Return the HLO of a function, compiled in this process, which has the target's plugin.
+
+    Raises:
+        RuntimeError: XLA refuses it.
+    """
+    import jax
+
     from jaxsight.compiler.answer import answer
     from jaxsight.tracer.compat import lowering
     from jaxsight.wire.messages.compiling import Compile, NotCompiled
 
-    wide = any(dtype == "float64" for _, dtype in case.arguments)
-    jax.config.update("jax_enable_x64", wide)
-    arguments = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in case.arguments]
-    traced = jax.jit(case.function).trace(*arguments)
+    traced = jax.jit(function).trace(*arguments)
     program = lowering.artifact(traced, target.partition(":")[0])
     reply = answer(Compile(1, target, base64.b64encode(program.bytes).decode()))
     match reply:

@@ -287,6 +287,7 @@ def test_a_large_trace_says_which_lines_make_it_large(
     kernels: Any = SimpleNamespace(
         equations=dict.fromkeys(range(len(start))),
         place=lambda index: Range(start[index], start[index]),
+        places=SimpleNamespace(span=lambda index: start[index]),
         view=SimpleNamespace(answer=SimpleNamespace(reply=None)),
         lowered=SimpleNamespace(seconds=0.24),
         compiled=compiled(6.14),

@@ -21,6 +21,7 @@ from jaxsight.library.compiling import CannotCompile
 from jaxsight.library.drawing import NoGraphviz, dot, drawn_by_graphviz
 from jaxsight.targets.roofline import total
 from jaxsight.targets.target import Target, parse, recognized
+from jaxsight.text.units import interval
 from jaxsight.wire import named_shardings
 from jaxsight.wire.donation import Donation, donations
 from jaxsight.wire.host_transfers import HostTransfer
@@ -231,8 +232,8 @@ class Kernels:
             temp += " per device"
             if parse(self.target).devices != self.devices:
                 on = f"{self.devices} devices of {self.target}"
-        launched = _range(self.graph.launches_at_least, self.launches_at_most)
-        number = _range(self.kernel_count, self.kernels_at_most)
+        launched = interval(self.graph.launches_at_least, self.launches_at_most)
+        number = interval(self.kernel_count, self.kernels_at_most)
         kernels = f"{number} {'kernel' if number == '1' else 'kernels'}"
         launches = "launch" if launched == "1" else "launches"
         parts = [kernels, f"{launched} {launches}", f"temp {temp}"]
@@ -255,7 +256,7 @@ class Kernels:
             yield (
                 index + 1,
                 "  " * len(kernel.loops) + kernel.what,
-                _range(kernel.launches, kernel.launches_at_most),
+                interval(kernel.launches, kernel.launches_at_most),
                 f"{kernel.bytes_in:,}",
                 f"{kernel.bytes_out:,}",
                 kernel.ends_because,
@@ -270,13 +271,6 @@ class Kernels:
         """
         estimate = total(self.graph, recognized(parse(self.target), self.device_kind))
         return None if estimate is None or estimate.is_lower_bound else estimate.seconds
-
-
-def _range(least: int, most: int | None) -> str:
-    """Return `3`, `3–7` or `≥ 3`."""
-    if most is None:
-        return f"≥ {least}"
-    return f"{most}" if least == most else f"{least}–{most}"
 
 
 def kernels(fn: Callable[..., object], *, target: str | None = None) -> Callable[..., Kernels]:

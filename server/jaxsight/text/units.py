@@ -6,6 +6,7 @@ This module uses only the standard library, as every process of jaxsight formats
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 
@@ -70,6 +71,14 @@ def _digits(amount: float, decimals: int) -> str:
     """Return a number with at most `decimals` decimals, and none past its third digit."""
     before = len(f"{amount:.0f}")
     return f"{amount:.{max(0, min(decimals, 3 - before))}f}"
+
+
+def interval(least: int, most: int | None, write: Callable[[int], str] = str) -> str:
+    """Return `3`, `3–7`, or `≥ 3` without an upper end; ends that read alike are one figure."""
+    if most is None:
+        return f"≥ {write(least)}"
+    ends = dict.fromkeys((write(least), write(most)))
+    return "–".join(ends)
 
 
 def count(number: int, noun: str, plural: str = "") -> str:

@@ -1,6 +1,6 @@
 """Measured operations whose times on an H100 were measured: what the model's rates come from.
 
-`/` separates a group from its case, as in `h100.json`.
+`/` separates a group from its case, as in `calibration_h100.json`.
 """
 
 from __future__ import annotations

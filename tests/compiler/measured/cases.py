@@ -20,7 +20,9 @@ from typing import Any
 from jaxsight.compiler.hlo import read
 from jaxsight.targets.target import parse
 from jaxsight.wire.kernel_graph import Graph
+from tests.compiler.estimate_cases import optimized
 from tests.compiler.measured import Function, Measured
+from tests.device.cases import LARGE
 
 HERE = Path(__file__).parent
 ARCHIVE = HERE / "hlo.zip"
@@ -32,8 +34,9 @@ _SHORT = {"f": "float", "bf": "bfloat", "i": "int", "u": "uint", "c": "complex"}
 
 def programs() -> dict[str, Measured]:
     """Return all programs by name: `large/attention`, `calibration/sort f32 rows/4096x4096`."""
-    from tests.compiler.measured import large, workloads
+    from tests.compiler.measured import workloads
     from tests.compiler.measured.calibration import SINGLES
+    from tests.device import large
 
     with_docstrings = {
         f"{module.__name__.rpartition('.')[2]}/{name}": Measured(function, _types(function))
@@ -57,8 +60,11 @@ def _types(function: Function) -> tuple[str, ...]:
 
 def measured() -> dict[str, float]:
     """Return the seconds on the device by the name of the program."""
-    known: dict[str, float] = json.loads((HERE / "h100.json").read_text(encoding="utf-8"))
-    return {name: micro * 1e-6 for name, micro in known.items()}
+    singles = json.loads((HERE / "calibration_h100.json").read_text(encoding="utf-8"))
+    programs = json.loads(LARGE.with_name("large_h100.json").read_text(encoding="utf-8"))
+    micros = {f"calibration/{name}": micro for name, micro in singles.items()}
+    micros |= {f"large/{name}": each["device"]["device_us"] for name, each in programs.items()}
+    return {name: micro * 1e-6 for name, micro in micros.items()}
 
 
 @cache
@@ -94,31 +100,6 @@ def _argument(type: str) -> Any:
     return jax.ShapeDtypeStruct(lengths, long)
 
 
-def compile_program(program: Measured, target: str) -> str:
-    """Compile in this process, which has the target's plugin.
-
-    Raises:
-        RuntimeError: XLA refuses it.
-    """
-    import base64
-
-    import jax
-
-    from jaxsight.compiler.answer import answer
-    from jaxsight.tracer.compat import lowering
-    from jaxsight.wire.messages.compiling import Compile, NotCompiled
-
-    arguments = [_argument(type) for type in program.types]
-    traced = jax.jit(program.function).trace(*arguments)
-    artifact = lowering.artifact(traced, target.partition(":")[0])
-    reply = answer(Compile(1, target, base64.b64encode(artifact.bytes).decode()))
-    match reply:
-        case NotCompiled(message=message):
-            raise RuntimeError(message)
-        case _:
-            return reply.hlo
-
-
 def main(words: list[str]) -> None:
     """Compile the programs that match, and keep the others."""
     target = next((word for word in words if ":" in word), TARGET)
@@ -132,9 +113,8 @@ def main(words: list[str]) -> None:
             continue
         begun = time.monotonic()
         try:
-            kept[f"{target.replace(':', '_')}/{name}.txt"] = compile_program(
-                program, target
-            ).encode()
+            hlo = optimized(program.function, map(_argument, program.types), target)
+            kept[f"{target.replace(':', '_')}/{name}.txt"] = hlo.encode()
         except RuntimeError as error:
             print(f"{name}: {error!r}"[:300], flush=True)
             continue

@@ -29,6 +29,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from jaxsight.compiler.hlo.shapes import HOST_SPACE
+
 _PREFIX = "jaxsight-dump-"
 _CACHE = "kernels"
 _NO_CACHE = b"\xff" * 16
@@ -39,8 +41,6 @@ _ALLOCATION = 3
 _SIZE = 2
 _COLOR = 8
 """The memory space of an allocation."""
-_HOST = 5
-"""`kHostMemorySpace` in `xla/layout.h`."""
 _THREAD_LOCAL, _PARAMETER, _RESULT, _CONSTANT, _ALIASED = 3, 5, 7, 12, 13
 """Fields of a BufferAllocationProto."""
 
@@ -135,7 +135,7 @@ def _sizes(assignment: bytes, on_host: bool) -> BufferSizes:
             continue
         values = dict(_fields(allocation))
         size = values.get(_SIZE, 0)
-        if not isinstance(size, int) or (values.get(_COLOR) == _HOST) is not on_host:
+        if not isinstance(size, int) or (values.get(_COLOR) == HOST_SPACE) is not on_host:
             continue
         is_parameter, is_result = bool(values.get(_PARAMETER)), bool(values.get(_RESULT))
         arguments += size * is_parameter

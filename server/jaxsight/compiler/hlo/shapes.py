@@ -8,8 +8,10 @@ from functools import lru_cache
 from jaxsight.wire.kernel_graph import Value
 
 _ARRAY = re.compile(r"(?P<dtype>[a-z][a-z0-9]*)\[(?P<dims>[^\]]*)\](?:\{(?P<layout>[^}]*)\})?")
-HOST_MARK = "S(5)"
-"""The memory space of the host in a layout (`kHostMemorySpace` in openxla/xla, `xla/layout.h`)."""
+HOST_SPACE = 5
+"""The memory space of the host (`kHostMemorySpace` in openxla/xla, `xla/layout.h`)."""
+HOST_MARK = f"S({HOST_SPACE})"
+"""The same in a layout."""
 _NUMBER = re.compile(r"\d+")
 
 _BITS = {"pred": 8, "token": 0, "opaque": 0}

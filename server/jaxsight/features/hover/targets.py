@@ -57,11 +57,15 @@ def target_rows(view: View, results: Sequence[Result]) -> str:
 
 def _stages(view: View, results: Sequence[Result]) -> str:
     """Return how long the first target's program took to make, and what makes it large."""
+    kernels = _first(view, results)
+    lines = compile_time.notable_lines(kernels) if kernels is not None else ()
+    return "\n\n".join(map(prose, lines))
+
+
+def _first(view: View, results: Sequence[Result]) -> Kernels | None:
+    """Return the kernels of the first target that the program is compiled for."""
     known = (Kernels.of(view, result) for result in results)
-    kernels = next((each for each in known if each is not None), None)
-    return (
-        "\n\n".join(map(prose, compile_time.notable_lines(kernels))) if kernels is not None else ""
-    )
+    return next((each for each in known if each is not None), None)
 
 
 def _long(compiled: Compiled) -> str:
@@ -72,8 +76,7 @@ def _long(compiled: Compiled) -> str:
 
 def _by_module(view: View, results: Sequence[Result]) -> str:
     """Return the kernels of the first target by module, as a list; empty for a small program."""
-    known = (Kernels.of(view, result) for result in results)
-    kernels = next((each for each in known if each is not None), None)
+    kernels = _first(view, results)
     if kernels is None:
         return ""
     lines = [f"* {escaped(line)}" for line in modules.summary(kernels, view.subject.name, _MODULES)]

@@ -9,6 +9,7 @@ from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.text.units import seconds
 from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.wire.messages.replies import Traced
+from jaxsight.wire.spans import Span
 
 LONG = 5.0
 """Seconds of compiling from which headlines say so."""
@@ -58,8 +59,15 @@ def trace_seconds(kernels: Kernels) -> float | None:
 
 def equations_by_line(kernels: Kernels) -> Counter[int]:
     """Return the number of equations of each line (from 1), inner ones included."""
-    places = map(kernels.place, kernels.equations)
-    return Counter(place.start.line + 1 for place in places if place is not None)
+    alike: dict[Span | None, str] = {}  # a place takes far longer to find than a span
+    numbers = Counter(
+        alike.setdefault(kernels.places.span(path), path) for path in kernels.equations
+    )
+    lines = Counter[int]()
+    for path, number in numbers.items():
+        if (place := kernels.place(path)) is not None:
+            lines[place.start.line + 1] += number
+    return lines
 
 
 def _by_line(kernels: Kernels) -> Iterator[str]:

@@ -32,10 +32,9 @@ def figure(graph: Graph) -> list[str]:
 def moved(graph: Graph, transfers: Iterable[HostTransfer]) -> str:
     """Return `68 MiB`, or `≥ 4 MiB` or `4 MiB–68 MiB` if runtime values decide."""
     chosen = tuple(transfers)
-    least, most = graph.host_bytes_at_least(chosen), graph.host_bytes(chosen)
-    if any(graph.loops[loop].trips is None for each in chosen for loop in each.loops):
-        return f"≥ {units.size(least)}"
-    return units.size(most) if least == most else f"{units.size(least)}–{units.size(most)}"
+    is_open = any(graph.loops[loop].trips is None for each in chosen for loop in each.loops)
+    most = None if is_open else graph.host_bytes(chosen)
+    return units.interval(graph.host_bytes_at_least(chosen), most, units.size)
 
 
 def lines(kernels: Kernels) -> Iterator[str]:
@@ -150,11 +149,10 @@ def _own(kernels: Kernels, transfer: HostTransfer) -> tuple[str, ...]:
     on_host = transfer.direction == TO_HOST
     written = [
         path
-        for path, equation in kernels.equations.items()
-        if equation.primitive == "device_put"
-        and any(
+        for path in kernels.paths_of("device_put")
+        if any(
             ("<host>" in output) == on_host and output.replace("<host>", "") == transfer.type
-            for output in equation.outputs
+            for output in kernels.equations[path].outputs
         )
     ]
     return tuple(written) if len(alike) == len(written) == 1 else ()

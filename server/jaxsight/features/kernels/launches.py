@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from jaxsight.features.kernels import loop_costs
 from jaxsight.queries.programs.kernels import Kernels
-from jaxsight.text.units import count
+from jaxsight.text.units import count, interval
 from jaxsight.wire.kernel_graph import Graph, Kernel
 
 _NAMED = 3
@@ -21,7 +21,7 @@ def kernel_count(graph: Graph) -> str:
 
 def kernel_figure(graph: Graph) -> str:
     """Return `6` or `6–11`."""
-    return _range(graph.kernel_count, graph.kernels_at_most)
+    return interval(graph.kernel_count, graph.kernels_at_most)
 
 
 def launches(graph: Graph) -> str:
@@ -32,18 +32,12 @@ def launches(graph: Graph) -> str:
 
 def launch_figure(graph: Graph) -> str:
     """Return `3`, `3–7`, or `≥ 3` with loops or libraries' calls of unknown launches."""
-    return _range(graph.launches_at_least, graph.launches_at_most)
+    return interval(graph.launches_at_least, graph.launches_at_most)
 
 
 def launches_of(kernel: Kernel) -> str:
     """Return the launches of a kernel, with all iterations: `7`, `7–14`, `≥ 7`."""
-    return _range(kernel.launches, kernel.launches_at_most)
-
-
-def _range(least: int, most: int | None) -> str:
-    if most is None:
-        return f"≥ {least}"
-    return f"{most}" if least == most else f"{least}–{most}"
+    return interval(kernel.launches, kernel.launches_at_most)
 
 
 def undecided(kernels: Kernels) -> Iterator[str]:
@@ -127,7 +121,7 @@ def _once(graph: Graph, inside: Sequence[int], loop: int, up_to: str) -> str:
     least, most = graph.launches_of(inside) // times, graph.most_of(inside)
     if most is None:
         return f"≥ {least} launches" if not up_to else ""
-    figure = f"{up_to} {most // times}" if up_to else _range(least, most // times)
+    figure = f"{up_to} {most // times}" if up_to else interval(least, most // times)
     return f"{figure} {'launch' if most // times == 1 else 'launches'}"
 
 

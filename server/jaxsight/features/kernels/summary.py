@@ -65,10 +65,8 @@ def communication(graph: Graph) -> list[str]:
 
 def moved_figure(graph: Graph) -> str:
     """Return `68 MiB`, or `≥ 4 MiB` or `4 MiB–68 MiB` if runtime values decide."""
-    least, most = units.size(graph.moved_at_least), units.size(graph.moved_bytes)
-    if not graph.moved_known:
-        return f"≥ {least}"
-    return most if least == most else f"{least}–{most}"
+    most = graph.moved_bytes if graph.moved_known else None
+    return units.interval(graph.moved_at_least, most, units.size)
 
 
 def temporary_memory(compiled: Compiled) -> str:

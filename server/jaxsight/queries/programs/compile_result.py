@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from jaxsight.rules.jx430_slow_compile import rule as slow_compile
 from jaxsight.targets.target import Target, recognized
-from jaxsight.wire.messages.compiling import Compiled, SlowCompile
+from jaxsight.wire.messages.compiling import SLOW, Compiled, SlowCompile
 from jaxsight.wire.messages.replies import Lowered
 from jaxsight.workers.compilation.compilers import Trouble
 
@@ -40,7 +39,7 @@ class Result:
     def slow(self) -> SlowCompile | None:
         """How long it took, if it took long or was not in time."""
         match self.outcome:
-            case Compiled(seconds=seconds) if seconds >= slow_compile.LEAST:
+            case Compiled(seconds=seconds) if seconds >= SLOW:
                 return None if self.is_unfolded else SlowCompile(seconds)
             case Trouble(kind="time", seconds=seconds):
                 return SlowCompile(seconds)

@@ -33,6 +33,7 @@ class Kernels:
     places: Places
     _shardings: Mapping[tuple[str, str], Chosen]
     _written: dict[Range | None, list[str]] = field(default_factory=dict)
+    _by_primitive: dict[str, list[str]] = field(default_factory=dict)
 
     @staticmethod
     def of(view: View, result: Result) -> Kernels | None:
@@ -83,6 +84,13 @@ class Kernels:
             for path in self.equations:
                 self._written.setdefault(self.place(path), []).append(path)
         return self._written.get(range, ())
+
+    def paths_of(self, primitive: str) -> Sequence[str]:
+        """Return the equations of a primitive."""
+        if not self._by_primitive:
+            for path, equation in self.equations.items():
+                self._by_primitive.setdefault(equation.primitive, []).append(path)
+        return self._by_primitive.get(primitive, ())
 
     def place(self, path: str) -> Range | None:
         """Return the current range of an equation; without one, that of the enclosing equation."""

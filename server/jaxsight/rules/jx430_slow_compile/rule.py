@@ -10,7 +10,15 @@ from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.text.units import seconds
-from jaxsight.wire.messages.compiling import BARRIER, ROLLED, UNFOLDED, WITHOUT, Compiled, Saving
+from jaxsight.wire.messages.compiling import (
+    BARRIER,
+    ROLLED,
+    SLOW,
+    UNFOLDED,
+    WITHOUT,
+    Compiled,
+    Saving,
+)
 
 RULE = Rule(
     "JX430",
@@ -20,10 +28,8 @@ RULE = Rule(
     always=False,
 )
 
-LEAST = 10.0
-"""Seconds of a compile from which it is reported."""
 _SUSPECT = 2.0
-"""Seconds until a program is scheduled from which the complete compile may take `LEAST`."""
+"""Seconds until a program is scheduled from which the complete compile may take `SLOW`."""
 _PER_KERNEL, _PER_INSTRUCTION = 0.04, 0.002
 """Seconds in which code is generated for a kernel, and for an instruction of a large one, on GPUs.
 
@@ -82,7 +88,7 @@ def _may_take_long(compiled: Compiled, is_gpu: bool) -> bool:
     kernels = compiled.graph.kernels
     instructions = sum(kernel.emitted for kernel in kernels if kernel.emitted >= _LARGE)
     predicted = _PER_KERNEL * len(kernels) + _PER_INSTRUCTION * instructions
-    return compiled.seconds >= _SUSPECT or (is_gpu and predicted >= LEAST / 2)
+    return compiled.seconds >= _SUSPECT or (is_gpu and predicted >= SLOW / 2)
 
 
 _HELP = {

@@ -194,6 +194,10 @@ class Saving:
     copies: int = 0
 
 
+SLOW = 10.0
+"""Seconds of a compile from which it is reported, with what saves time."""
+
+
 @dataclass(frozen=True, slots=True)
 class SlowCompile:
     """How long a program compiles, at least, and what was measured to save most of that."""

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from enum import Enum
 from functools import lru_cache
 
-from jaxsight.compiler.hlo.shapes import is_tiled
+from jaxsight.compiler.hlo.shapes import HOST_SPACE, is_tiled
 
 _SPACE = re.compile(r"S\((\d+)\)")
 
@@ -30,11 +30,10 @@ class Space(Enum):
     """Vector or scalar memory of a TPU's TensorCore, not its HBM."""
 
 
-_HOST = {5: Space.HOST}
 _SPACES: Mapping[str, Mapping[int, Space]] = {
-    "tpu": {0: Space.DEVICE, **dict.fromkeys((1, 2, 3, 4), Space.ON_CHIP), **_HOST},
-    "gpu": {0: Space.DEVICE, 1: Space.DEVICE, 2: Space.DEVICE, **_HOST},
-    "cpu": {0: Space.DEVICE, 5: Space.DEVICE},
+    "tpu": {0: Space.DEVICE, **dict.fromkeys((1, 2, 3, 4), Space.ON_CHIP), HOST_SPACE: Space.HOST},
+    "gpu": {0: Space.DEVICE, 1: Space.DEVICE, 2: Space.DEVICE, HOST_SPACE: Space.HOST},
+    "cpu": {0: Space.DEVICE, HOST_SPACE: Space.DEVICE},
 }
 """Memory spaces by platform. A CPU's device memory is that of the host."""
 
