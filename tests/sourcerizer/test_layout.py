@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from inline_snapshot import snapshot
 from jax import lax
 
 from jaxsight.sourcerizer.api import write
@@ -26,6 +27,7 @@ from jaxsight.sourcerizer.text.exprs import (
     Sequence_,
     call,
 )
+from jaxsight.sourcerizer.text.formatting import formatted
 from jaxsight.sourcerizer.text.layout import assign
 from jaxsight.sourcerizer.text.statements import Assign, lines
 from tests.sourcerizer.gate import check_format
@@ -143,3 +145,44 @@ def test_long_strings_are_parted_after_spaces():
     exec(textwrap.dedent(text), {"check": lambda x, message: message, "x": 0}, made)
     assert made["checked"] == said
     check_format(textwrap.dedent(text) + "\n")
+
+
+def test_text_of_others_is_formatted():
+    text = textwrap.dedent(
+        """
+        def step(state, x, *, rate=1e-3):
+            'Advance the state.'
+            first, second = state['first'], (state['second'] * x)
+            if rate > 0 and not isinstance(x, int):
+                scaled = lax.fori_loop(0, 10, lambda i, carry: (carry * 2.0 + i) @ first, jnp.zeros((2, 3)))
+            elif rate: scaled = -(x ** 2) + (x if rate else second).sum()
+            else:
+                def inner(y): return [y[i, :, None] for i in range(3)]
+                scaled = inner(second)[0]
+            return {'first': (jnp.abs(scaled) + first) / jnp.maximum(second, 1.0) - jnp.tanh(first) * 0.5, 'x': x}
+        """
+    )
+    assert formatted(text) == snapshot(
+        '''\
+def step(state, x, *, rate=1e-3):
+    """Advance the state."""
+    first, second = state["first"], state["second"] * x
+    if rate > 0 and not isinstance(x, int):
+        scaled = lax.fori_loop(
+            0, 10, lambda i, carry: (carry * 2.0 + i) @ first, jnp.zeros((2, 3))
+        )
+    elif rate:
+        scaled = -(x**2) + (x if rate else second).sum()
+    else:
+
+        def inner(y):
+            return [y[i, :, None] for i in range(3)]
+
+        scaled = inner(second)[0]
+    return {
+        "first": (jnp.abs(scaled) + first) / jnp.maximum(second, 1.0)
+        - jnp.tanh(first) * 0.5,
+        "x": x,
+    }
+'''
+    )

@@ -7,7 +7,6 @@ names.
 
 from __future__ import annotations
 
-import ast
 import keyword
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -311,28 +310,9 @@ def without_once(expr: Any, named: Callable[[Once], Expr]) -> Any:
     return with_parts(expr, tuple(replaced))
 
 
-def parsed(text: str) -> Expr:
-    """Return jaxsight's own text as an expression that can be laid out.
-
-    Supports calls, attributes, indices, lambdas and everything that `Atom` can hold.
-    """
-    return _parsed(ast.parse(text, mode="eval").body)
-
-
-def _parsed(node: ast.expr) -> Expr:
-    match node:
-        case ast.Call(function, args, named):
-            keywords = (
-                Keyword(str(keyword_node.arg), _parsed(keyword_node.value))
-                for keyword_node in named
-            )
-            return Call(_parsed(function), (*map(_parsed, args), *keywords))
-        case ast.Attribute(inside, name):
-            expr = _parsed(inside)
-            return Atom(f"{expr.text}.{name}") if isinstance(expr, Atom) else Attribute(expr, name)
-        case ast.Subscript(inside, index):
-            return Index(_parsed(inside), (_parsed(index),))
-        case ast.Lambda(parameters, body):
-            return Lambda(tuple(parameter.arg for parameter in parameters.args), _parsed(body))
-        case _:
-            return Atom(ast.unparse(node))
+def quoted(text: str) -> str:
+    """Return a string literal, in double quotes as formatters write it."""
+    shown = repr(text)
+    if shown.startswith("'") and '"' not in text:
+        return '"' + shown[1:-1].replace("\\'", "'") + '"'
+    return shown

@@ -210,6 +210,10 @@ def broken(expr: Item, indent: str, before: str, after: str) -> list[str]:
         case Lambda(parameters, body):
             head = f"lambda {', '.join(parameters)}: " if parameters else "lambda: "
             return broken(body, indent, before + head, after)
+        case Binary():
+            first, *following = _operands(expr, indent)
+            *between, last = [f"{indent}{before}{first.removeprefix(indent)}", *following]
+            return [*between, f"{last}{after}"]
         case Atom(text) if len(pieces := _pieces(text, WIDTH - len(inner))) > 1:
             rows = [f"{inner}{piece}" for piece in pieces]
             return [f"{indent}{before}(", *rows, f"{indent}){after}"]
@@ -359,7 +363,7 @@ def _wrapped(value: Expr, indent: str, before: str) -> list[str]:
             case _:
                 pass
         inner = indent + STEP
-        return [f"{indent}{before}(", *_operands(value, inner), f"{indent})"]
+        return [f"{indent}{before}(", *broken(value, inner, "", ""), f"{indent})"]
     if _is_chain(value):
         inner = indent + STEP
         if len(f"{inner}{flat(value)}") <= WIDTH:
@@ -386,10 +390,8 @@ def _is_chain(value: Expr) -> bool:
     return isinstance(inside, Atom)
 
 
-def _operands(value: Expr, indent: str) -> list[str]:
-    """Return a chain of operators, each at the start of a line if the whole does not fit."""
-    if len(indent + flat(value)) <= WIDTH or not isinstance(value, Binary):
-        return broken(value, indent, "", "")
+def _operands(value: Binary, indent: str) -> list[str]:
+    """Return a chain of operators, each at the start of a line."""
     level = _PRECEDENCE[value.operator]
     rows: list[str] = []
     left: Expr = value

@@ -16,7 +16,7 @@ import numpy as np
 from jaxsight.interpreters.compat import dtypes
 from jaxsight.interpreters.compat.jaxpr_types import DType
 from jaxsight.sourcerizer.errors import Unwritable
-from jaxsight.sourcerizer.text.exprs import Atom, Expr, call
+from jaxsight.sourcerizer.text.exprs import Atom, Expr, call, quoted
 from jaxsight.sourcerizer.text.layout import flat
 
 
@@ -131,10 +131,7 @@ def typed(value: object) -> Expr:
 
 def text(value: str) -> Expr:
     """Return a string literal, in double quotes as formatters write it."""
-    shown = repr(value)
-    if shown.startswith("'") and '"' not in value:
-        shown = '"' + shown[1:-1].replace("\\'", "'") + '"'
-    return Atom(shown)
+    return Atom(quoted(value))
 
 
 def scalar(value: object, weak: bool) -> Expr:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Hashable
 from typing import Any
 
@@ -20,9 +21,9 @@ from jaxsight.sourcerizer.text.exprs import (
     Once,
     call,
     is_identifier,
-    parsed,
     without_once,
 )
+from jaxsight.sourcerizer.text.formatting import expression
 from jaxsight.sourcerizer.text.layout import flat
 from jaxsight.sourcerizer.text.names import ModuleNames
 from jaxsight.sourcerizer.text.statements import Assign, Statement
@@ -106,7 +107,7 @@ class ConstantPool:
         """Return the name of a value at the top of the module that is not a program constant."""
         if name not in self._names.module:
             self._names.keep(name)
-            self.statements.append(Assign(name, parsed(text)))
+            self.statements.append(Assign(name, expression(ast.parse(text, mode="eval").body)))
         return Atom(name)
 
     def _new_constant(self, value: object) -> Expr:
