@@ -35,6 +35,10 @@ test: ## Run every test on every Python and JAX that is found here
 test-fast: ## Run the tests that are not slow, on one Python
 	@.ci/test fast
 
+.PHONY: test-touched
+test-touched: ## Run the tests of what differs from main (SINCE=REVISION), on one Python
+	@.ci/test touched $(SINCE)
+
 .PHONY: test-vscode
 test-vscode: ## Run only the tests in a real VS Code (on Linux)
 	@.ci/test vscode

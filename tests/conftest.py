@@ -7,9 +7,11 @@ import importlib.util
 import os
 import shutil
 import tempfile
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import pytest
+
+from tests.touched import by, since
 
 if (
     importlib.util.find_spec("hypothesis") is not None
@@ -53,12 +55,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="hold functions of libraries and hard programs in each style, with 64-bit types off and on",
     )
+    parser.addoption(
+        "--touched",
+        metavar="REVISION",
+        help="leave out what the changes since this revision do not touch",
+    )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("slow"):
             item.user_properties.append(("slow", True))  # for `.ci/summary.py`
+    if revision := config.getoption("--touched"):
+        paths = {item: item.path.relative_to(config.rootpath).as_posix() for item in items}
+        touched = by(since(revision), {PurePath(path).parts[1] for path in paths.values()})
+        left_out = {
+            item
+            for item in items
+            if not touched.holds(paths[item], item.get_closest_marker("slow") is not None)
+        }
+        config.hook.pytest_deselected(items=[*left_out])
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture

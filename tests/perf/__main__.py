@@ -30,6 +30,7 @@ from tests.perf import (
     waterfall,
     writing,
 )
+from tests.perf.editor import BenchError
 from tests.perf.measures import Figure, table
 
 BENCHES: dict[str, Callable[[Path, int], list[Figure]]] = {
@@ -72,16 +73,22 @@ def main() -> None:
     options = parser.parse_args()
     runs = QUICK if options.quick else RUNS
     figures: list[Figure] = []
+    missing: list[str] = []
     for name in options.only or BENCHES:
         print(f"{name} …", file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory(prefix="jaxsight-bench-") as folder:
             # A root of its own: no settings and no environment of a project around it.
             Path(folder, "pyproject.toml").touch()
-            figures += BENCHES[name](Path(folder), runs)
-    print(table(figures))
+            try:
+                figures += BENCHES[name](Path(folder), runs)
+            except BenchError as error:
+                missing.append(f"{name}: not measured: {error}")
+    print("\n".join([table(figures), *missing]))
     if options.json is not None:
         data = {"machine": _machine(), "figures": [figure.data() for figure in figures]}
         options.json.write_text(json.dumps(data, indent=1, ensure_ascii=False), encoding="utf-8")
+    if missing:
+        sys.exit(1)
 
 
 def _machine() -> dict[str, Any]:

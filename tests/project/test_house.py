@@ -1,7 +1,4 @@
-"""The size of the rooms: few modules in a folder, short modules and functions, and no import circle.
-
-Imports below `if TYPE_CHECKING` count: who reads one module of a circle has to read them all.
-"""
+"""The size of the rooms: few modules in a folder, short modules and functions, and no import circle."""
 
 from __future__ import annotations
 
@@ -12,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2] / "server"
-FILES = sorted((ROOT / "jaxsight").rglob("*.py"))
+from tests.imports import FILES, ROOT, imports_of, of_modules, reached
 
 MODULES = 14
 """In a folder, besides its `__init__`."""
@@ -25,42 +21,13 @@ LONG_FUNCTIONS = 5
 """In the whole package."""
 
 
-def name_of(file: Path, root: Path = ROOT) -> str:
-    """The dotted name of a module or package."""
-    return ".".join(file.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
-
-
-def imports_of(name: str, text: str, modules: set[str], is_package: bool = False) -> set[str]:
-    """Those of `modules` that the text of a module imports anywhere, without itself."""
-    package = name.split(".") if is_package else name.split(".")[:-1]
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(text)):
-        match node:
-            case ast.Import(names=aliases):
-                found.update(alias.name for alias in aliases)
-            case ast.ImportFrom(module=source, names=aliases, level=level):
-                above = package[: len(package) - level + 1] if level else []
-                base = ".".join([*above, *([source] if source else [])])
-                for alias in aliases:
-                    inner = f"{base}.{alias.name}"
-                    found.add(inner if inner in modules else base)
-    return (found & modules) - {name}
-
-
 def circles(imports: Mapping[str, set[str]]) -> list[list[str]]:
     """The groups of modules that import each other, directly or through others of the group."""
-    reached: dict[str, set[str]] = {}
-    for start in imports:
-        waiting, reached[start] = list(imports[start]), set()
-        while waiting:
-            name = waiting.pop()
-            if name not in reached[start]:
-                reached[start].add(name)
-                waiting += imports[name]
+    from_each = {start: reached(imports, start) for start in imports}
     groups = {
-        frozenset(name for name in reached[start] if start in reached[name])
+        frozenset(name for name in from_each[start] if start in from_each[name])
         for start in imports
-        if start in reached[start]
+        if start in from_each[start]
     }
     return sorted(map(sorted, groups))
 
@@ -93,14 +60,7 @@ def test_few_functions_are_long() -> None:
 
 
 def test_no_modules_import_each_other() -> None:
-    modules = {name_of(file): file for file in FILES}
-    imports = {
-        name: imports_of(
-            name, file.read_text(encoding="utf-8"), {*modules}, file.name == "__init__.py"
-        )
-        for name, file in modules.items()
-    }
-    found = circles(imports)
+    found = circles(of_modules())
     assert not found, f"modules import each other: {found}"
 
 
