@@ -17,6 +17,18 @@ import pytest
 from jaxsight.cli.commands.sourcerize import Constants, Style, Transform
 from jaxsight.wire.messages.requests import CONSTANTS, STYLES, TRANSFORMS
 
+COMMANDS = [
+    "show",
+    "sourcerize",
+    "kernels",
+    "record",
+    "check",
+    "reduce",
+    "explain",
+    "trust",
+    "server",
+]
+GROUPS = ["targets", "repro", "dataset"]
 SERVER = Path(__file__).parents[2] / "server"
 MODEL = '''\
 import jax.numpy as jnp
@@ -87,6 +99,29 @@ def test_version_is_printed_without_importing_the_engine(tmp_path: Path) -> None
         check=False,
     )
     assert (done.stdout.split()[0], done.stderr, done.returncode) == ("jaxsight", "", 0)
+
+
+def test_help_lists_all_commands_without_importing_any(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.argv = ['jaxsight', '--help']\n"
+        "from jaxsight.__main__ import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print([name for name in sys.modules if name.startswith('jaxsight.')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(SERVER), "COLUMNS": "200"},
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    help, modules = done.stdout.rsplit("\n", 2)[:2]
+    assert modules == "['jaxsight.__main__', 'jaxsight.cli', 'jaxsight.cli.app']"
+    listed = dict(re.findall(r"│ ([a-z]+) +([A-Z][^│]*?) +│", help.partition("Commands")[2]))
+    assert list(listed) == [*COMMANDS, *GROUPS]
+    for name, summary in listed.items():
+        assert summary in jaxsight(name, "--help", cwd=tmp_path).stdout
 
 
 @pytest.mark.parametrize("command", ["show", "sourcerize", "check", "server"])

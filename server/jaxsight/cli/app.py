@@ -2,39 +2,59 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_group
 
 from jaxsight import __version__
-from jaxsight.cli.commands import (
-    check,
-    dataset,
-    explain,
-    kernels,
-    record,
-    reduce,
-    repro,
-    server,
-    show,
-    sourcerize,
-    targets,
-    trust,
-)
-from jaxsight.cli.output.printing import Printer, complaint
+
+_COMMANDS = {
+    "show": "Show the jaxpr and the shapes of a function.",
+    "sourcerize": "Write a function as equivalent source in pure JAX, "
+    "without classes and libraries.",
+    "kernels": "Show the kernels XLA generates for a function; "
+    "the target device need not be present.",
+    "record": "Run a program, and use what its functions are called with as their example inputs.",
+    "check": "Trace all functions and report errors and performance problems.",
+    "reduce": "Make a repro smaller while it fails in the same way.",
+    "explain": "Explain a rule, or list all rules.",
+    "trust": "Trust a folder: allow editors to run its code and interpreters, subfolders included.",
+    "server": "Start the language server on stdio (run by editors).",
+    "targets": "List target devices, and install or remove their compilers.",
+    "repro": "Extract a bug in a JAX program as one standalone file.",
+    "dataset": "Make datasets of Python functions with their jaxprs, HLO and kernels.",
+}
+"""The commands in the order of the help, with the first sentence of the help of each.
+
+`commands/` has a module for each, which is imported only when the command is given: `--help` and
+completions must not wait for the engine (1 s).
+"""
 
 _COMPLAINT: Any = typer.BadParameter.__mro__[2]
 """Click's `ClickException`, of whichever click Typer brings along."""
 
 
-class _Group(TyperGroup):
-    """Commands that print hidden characters of arguments as escapes, also in error messages.
+class _Commands(TyperGroup):
+    """The commands of `_COMMANDS`, imported on use.
 
-    Arguments can be file names, by a shell's `*`.
+    They print hidden characters of arguments as escapes, also in error messages: arguments can be
+    file names, by a shell's `*`.
     """
+
+    def __init__(self, **extra: Any) -> None:
+        """Create the commands as they are listed, in help and completions."""
+        listed = {name: TyperCommand(name, help=summary) for name, summary in _COMMANDS.items()}
+        super().__init__(**{**extra, "commands": listed})
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that is to be run, and its arguments."""
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, _imported(name) if name is not None else None, rest
 
     def make_context(self, *arguments: Any, **extra: Any) -> Any:
         """Parse the arguments of all commands."""
@@ -47,18 +67,31 @@ class _Group(TyperGroup):
             return super().invoke(ctx)
 
 
+def _imported(name: str) -> Any:
+    """Return the command of a module: its `app`, or its function of the same name."""
+    module = importlib.import_module(f"jaxsight.cli.commands.{name}")
+    typed = typer.Typer(rich_markup_mode="rich")
+    if app := getattr(module, "app", None):
+        typed.add_typer(app, name=name)
+    else:
+        typed.command(name, cls=getattr(module, "Command", None))(getattr(module, name))
+    return get_group(typed).commands[name]
+
+
 @contextmanager
 def _visible_complaints() -> Iterator[None]:
     try:
         yield
     except _COMPLAINT as error:
+        from jaxsight.cli.output.printing import complaint
+
         error.message = complaint(error.message)
         raise
 
 
 app = typer.Typer(
     name="jaxsight",
-    cls=_Group,
+    cls=_Commands,
     no_args_is_help=True,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -68,7 +101,7 @@ app = typer.Typer(
 
 def _print_version(is_wanted: bool) -> None:
     if is_wanted:
-        Printer().print(f"jaxsight {__version__}")
+        print(f"jaxsight {__version__}")
         raise typer.Exit
 
 
@@ -95,17 +128,3 @@ def main(
 
     Run [bold]jaxsight COMMAND --help[/bold] for the options of a command.
     """
-
-
-app.command("show")(show.show)
-app.command("sourcerize")(sourcerize.sourcerize)
-app.command("kernels")(kernels.kernels)
-app.add_typer(targets.app, name="targets", invoke_without_command=True)
-app.command("record", cls=record.Command)(record.record)
-app.command("check")(check.check)
-app.add_typer(repro.app, name="repro")
-app.command("reduce")(reduce.reduce)
-app.add_typer(dataset.app, name="dataset")
-app.command("explain")(explain.explain)
-app.command("trust")(trust.trust)
-app.command("server")(server.serve)

@@ -18,11 +18,9 @@ from jaxsight.files.ownership import is_own_folder
 from jaxsight.projects.projects import SETTINGS_FILE
 from jaxsight.projects.python_discovery import environments_above
 from jaxsight.settings.example_settings import LIBRARIES
-from jaxsight.targets.target import UnknownTarget, parse
 from jaxsight.trust import Policy, Store, Trust, chosen_policy, store_file
-from jaxsight.trust.decisions import SSH, over_ssh
+from jaxsight.trust.decisions import SSH, stored_form
 from jaxsight.trust.words import shown_path
-from jaxsight.workers.compilation.remote import PYTHON
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +61,6 @@ def trust_paths(paths: Iterable[Path], allow: Sequence[str] = ()) -> TrustedPath
     allowed = [stored_form(text) for text in allow]
     trust = Trust(policy, store, {*roots, *named}, allowed, terminal=True)
     return TrustedPaths(list(roots), trust, list(notes))
-
-
-def stored_form(text: str) -> str:
-    """Return an argument of `--allow` in its stored form.
-
-    That is a host without target, with its Python if there is one, or an absolute path.
-    """
-    if not text.startswith(SSH):
-        return os.path.abspath(os.path.expanduser(text))  # noqa: PTH100, PTH111 (links stay)
-    target, _, python = text.partition(" ")
-    try:
-        return over_ssh(parse(target).host, python or PYTHON)
-    except UnknownTarget:
-        return text
 
 
 def _root(path: Path, trust: Trust) -> tuple[Path, list[Path]]:

@@ -51,6 +51,7 @@ def _folder(name: str) -> Path:
     return Path(__file__).with_name(name)
 
 
+@functools.cache
 def _folders() -> list[str]:
     return sorted(
         module.name
@@ -97,11 +98,17 @@ FIX_MODULES: Mapping[str, str] = _Table(
 
 
 def rule_of(text: str) -> Rule | None:
-    """Return the rule of a code (`JX207`) or name (`short-loop`), in any case."""
-    return RULES.get(text.upper()) or NAMES.get(text.lower())
+    """Return the rule of a code (`JX207`) or name (`short-loop`), in any case; import no other."""
+    code, name = f"{text.lower()}_", f"_{text.lower().replace('-', '_')}"
+    for folder in _folders():
+        if folder.startswith(code) or folder.endswith(name):
+            rule: Rule = import_module(f"{__name__}.{folder}.rule").RULE
+            if text.upper() == rule.code or text.lower() == rule.name:
+                return rule
+    return None
 
 
 def file_of(rule: Rule) -> Path:
     """Return the file of a rule's page."""
-    folder = next(folder for folder, declared in _BY_FOLDER.items() if declared is rule)
+    folder = next(folder for folder in _folders() if folder.startswith(f"{rule.code.lower()}_"))
     return _folder(folder) / "page.md"

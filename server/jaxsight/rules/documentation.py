@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxsight.files import reading
-from jaxsight.rules import FIX_MODULES, RULES, file_of
+from jaxsight.rules import RULES, file_of
 from jaxsight.rules.rule import Rule
 
 
@@ -13,9 +13,13 @@ def page(rule: Rule) -> str:
     facts = [f"Severity: {rule.severity}"]
     if not rule.on:
         facts.append("off by default")
-    if rule.code in FIX_MODULES:
+    if _has_fix(rule):
         facts.append("has a fix")
     return f"{title}\n\n*{' · '.join(facts)}*\n{text}"
+
+
+def _has_fix(rule: Rule) -> bool:
+    return file_of(rule).with_name("fix.py").is_file()
 
 
 GROUPS = {
@@ -57,5 +61,5 @@ def _looks_at(rule: Rule) -> str:
 
 
 def _mark(rule: Rule) -> str:
-    fix = "fix" if rule.code in FIX_MODULES else ""
+    fix = "fix" if _has_fix(rule) else ""
     return ", ".join(word for word in (fix, "" if rule.on else "off by default") if word)

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from jaxsight.events import Consent
 from jaxsight.files.ownership import is_own_folder
+from jaxsight.targets.target import UnknownTarget, parse
 from jaxsight.trust.policy import Policy, chosen_policy
 from jaxsight.trust.store import Decisions, Store, store_file
 from jaxsight.trust.words import shown_folder, shown_path
@@ -42,6 +43,20 @@ def over_ssh(host: str, python: str) -> str:
     It includes a Python other than the default, because that is a command.
     """
     return f"{SSH}{host}" if python == PYTHON else f"{SSH}{host} {python}"
+
+
+def stored_form(text: str) -> str:
+    """Return an argument of `--allow` in its stored form.
+
+    That is a host without target, with its Python if there is one, or an absolute path.
+    """
+    if not text.startswith(SSH):
+        return os.path.abspath(os.path.expanduser(text))  # noqa: PTH100, PTH111 (links stay)
+    target, _, python = text.partition(" ")
+    try:
+        return over_ssh(parse(target).host, python or PYTHON)
+    except UnknownTarget:
+        return text
 
 
 def parse_host(target: str) -> str:

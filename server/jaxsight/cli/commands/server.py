@@ -23,7 +23,7 @@ Trust = Annotated[
 ]
 
 
-def serve(tcp: Tcp = None, trust: Trust = None) -> None:
+def server(tcp: Tcp = None, trust: Trust = None) -> None:
     """Start the language server on stdio (run by editors)."""
     from jaxsight.lsp.server import main
 

@@ -41,11 +41,12 @@ class TargetState:
 Platform = Annotated[str, typer.Argument(metavar="cuda|tpu")]
 
 app = typer.Typer(
+    invoke_without_command=True,
     help="""List target devices, and install or remove their compilers.
 
     Without a command, list the target devices: ready, installable (with the
     download size), or unavailable.
-    """
+    """,
 )
 
 

@@ -13,8 +13,8 @@ import typer
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.execution import command
 from jaxsight.cli.output.printing import Printer
-from jaxsight.cli.trusted_paths import stored_form
 from jaxsight.trust import Decisions, Store, store_file
+from jaxsight.trust.decisions import stored_form
 from jaxsight.trust.store import upward
 from jaxsight.trust.words import shown_path
 

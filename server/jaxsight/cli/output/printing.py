@@ -16,18 +16,19 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.markdown import Markdown
 from rich.segment import Segment
 from rich.status import Status as Spinner
-from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
 from jaxsight.text.inert import block, one_line, visible
-from jaxsight.text.markdown_reader import sections
+
+if TYPE_CHECKING:
+    # Imported where they are used: commands do not wait for readers of code and Markdown (60 ms).
+    from rich.syntax import Syntax
 
 __all__ = ["Spinner", "Table", "Text"]
 
@@ -126,16 +127,22 @@ def print_document(text: str, language: str = "") -> None:
 
 def code(text: str, language: str = "python") -> Syntax:
     """Return code with syntax highlighting."""
+    from rich.syntax import Syntax
+
     return Syntax(visible(text), language, theme="ansi_dark", background_color="default")
 
 
 def print_page(text: str) -> None:
     """Print a page of our own documentation."""
+    from rich.markdown import Markdown
+
     Console().print(Markdown(text))
 
 
 def print_markdown(printer: Printer, text: str) -> None:
     """Print the engine's Markdown: code unchanged, prose without markup but for backticks."""
+    from jaxsight.text.markdown_reader import sections
+
     for number, (language, part) in enumerate(sections(text, code="`{}`", link="{}, {}")):
         if number:
             printer.print()

@@ -7,15 +7,19 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.wording import short
-from jaxsight.targets.target import Target
-from jaxsight.wire.meshes import Mesh
-from jaxsight.wire.messages.compiling import Compiled, Folding, SlowCompile
 from jaxsight.wire.messages.replies import Fold, Runtime
 from jaxsight.wire.observations import Warned
 from jaxsight.wire.program import Program
+
+if TYPE_CHECKING:
+    # `jaxsight explain` imports a rule without what compilers and targets need (0.1 s).
+    from jaxsight.targets.target import Target
+    from jaxsight.wire.meshes import Mesh
+    from jaxsight.wire.messages.compiling import Compiled, Folding, SlowCompile
 
 
 @dataclass(frozen=True)
