@@ -78,7 +78,7 @@ def emit(arguments: list[str]) -> int:
 
 def reduce(arguments: list[str]) -> int:
     """Reduce a repro."""
-    from jaxsight.repro.reducing.command import run
+    from jaxsight.repro.reducing.run import run
 
     return run(arguments, report)
 

@@ -34,9 +34,6 @@ _VARIABLE = (
 )
 """What varies in messages between runs, machines and sizes, with its replacement."""
 
-_TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t]+.*\n)*")
-"""The frames of a traceback within a message, as errors of callbacks have it."""
-
 _PLACE = re.compile(r'  File "([^"]*)", line')
 """The line of a traceback that names a file."""
 
@@ -119,6 +116,15 @@ def failure_of(
         name = f"{cls.__module__}.{name}"
     message = _without_frames(str(error), ignored)
     return Failure(EXCEPTION, name, message, _frame(error.__traceback__, ignored))
+
+
+def failure_in(action: Callable[[], object]) -> Failure:
+    """Return how a call failed."""
+    try:
+        action()
+    except BaseException as error:  # noqa: BLE001 - whatever a program raises
+        return failure_of(error)
+    return Failure(FINISHED)
 
 
 def _frame(tb: TracebackType | None, ignored: Callable[[str], bool]) -> str:

@@ -32,7 +32,7 @@ from jaxsight.cli.user_python import user_interpreter
 from jaxsight.files.reading import UnreadableError, source
 from jaxsight.repro.boot_commands import Event, facts, progress, reduce_command
 from jaxsight.repro.checks.base import InvalidCheck
-from jaxsight.repro.checks.parsing import KINDS, parse
+from jaxsight.repro.checks.parsing import FORMS, parse
 from jaxsight.repro.failures import Failure
 from jaxsight.text.inert import one_line
 
@@ -44,7 +44,7 @@ CheckText = Annotated[
         "--check",
         metavar="CHECK",
         help="What makes a program interesting: "
-        + ", ".join(f"[cyan]{kind.replace('[', chr(92) + '[')}[/cyan]" for kind in KINDS)
+        + ", ".join(f"[cyan]{form.text.replace('[', chr(92) + '[')}[/cyan]" for form in FORMS)
         + ".",
         show_default="the failure of the file itself",
     ),

@@ -1,38 +1,215 @@
-"""Reads the text of a check."""
+"""The forms of checks, in one table, and how the text of a check is read."""
 
 from __future__ import annotations
 
+import re
 import shutil
+import signal
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from jaxsight.repro.checks import compiled, endings, outside, values
-from jaxsight.repro.checks.base import Check, InvalidCheck
+from jaxsight.repro.checks import demonstrations
+from jaxsight.repro.checks.base import (
+    Asserts,
+    Check,
+    Crashes,
+    Differs,
+    Hangs,
+    InvalidCheck,
+    Raises,
+    Script,
+)
 
-_LIMITED: dict[str, Callable[[str, str], Check]] = {
-    "compile-time": compiled.compile_time,
-    "compile-memory": compiled.compile_memory,
-    "temp": compiled.temporaries,
-    "retraces": outside.retraces,
+_UNITS = {"": 1, "b": 1} | {
+    f"{prefix}{suffix}": base**power
+    for power, prefix in enumerate("kmgt", start=1)
+    for suffix, base in (("", 1024), ("b", 1000), ("ib", 1024))
 }
 
-KINDS = (
-    "exception[:REGEX]",
-    "crash[:SIGNAL]",
-    "hang[:SECONDS]",
-    "nan",
-    "differs:jit,eager",
-    "differs:FLAGS",
-    "differs:PYTHON",
-    "gradient",
-    "compile-time>S",
-    "compile-memory>BYTES",
-    "temp>BYTES",
-    "kernels:TARGET>N",
-    "hlo:TARGET:REGEX",
-    "retraces>N",
-    "command:SCRIPT",
+
+def _asserts(
+    demonstration: str,
+    prefix: str,
+    *,
+    finite: bool = False,
+    of_text: bool = False,
+    **filled: object,
+) -> Asserts:
+    for name, value in filled.items():
+        demonstration = demonstration.replace(f"{{{name}}}", repr(value))
+    lines = tuple(demonstration.splitlines())
+    return Asserts("", lines, finite=finite, of_text=of_text, prefix=prefix)
+
+
+def _raises(pattern: str | None) -> Check:
+    return Raises(pattern=_pattern(pattern or ""))
+
+
+def _crashes(name: str | None) -> Check:
+    if not name:
+        return Crashes()
+    wanted = name.upper() if name.upper().startswith("SIG") else f"SIG{name.upper()}"
+    if wanted not in signal.Signals.__members__:
+        raise InvalidCheck(f"unknown signal {name!r}; expected a name such as SIGSEGV")
+    return Crashes(signal=wanted)
+
+
+def _hangs(limit: str | None) -> Check:
+    return Hangs(seconds=_seconds(limit) if limit else None)
+
+
+def _differs_by_flags(flags: str) -> Check:
+    """Return the check that XLA's flags, which become compiler options, change results."""
+    if not flags.strip().startswith("--"):
+        raise _Unmatched
+    options: dict[str, str | bool] = {}
+    for flag in flags.split():
+        name, equals, value = flag.partition("=")
+        if not re.fullmatch(r"--xla_\w+", name):
+            raise InvalidCheck(f"invalid XLA flag {flag!r}; expected --xla_NAME=VALUE")
+        truth = {"true": True, "false": False}
+        options[name[2:]] = truth.get(value.lower(), value) if equals else True
+    source = demonstrations.BY_FLAGS.replace("{options}", repr(options))
+    return Differs(prefix="results depend on flags", source=source).requiring(0)
+
+
+def _differs_elsewhere(python: str) -> Check:
+    path = shutil.which(python.strip())
+    if path is None:
+        raise _Unmatched
+    source = demonstrations.ELSEWHERE.replace("{python}", repr(path))
+    prefix = "results depend on the environment"
+    return Differs(as_file=True, prefix=prefix, source=source).requiring(0)
+
+
+def _kernels(target: str, limit: str) -> Check:
+    _require_local(target)
+    return _asserts(demonstrations.KERNELS, "compiled to ", limit=_count(limit))
+
+
+def _hlo(target: str, pattern: str) -> Check:
+    _require_local(target)
+    return _asserts(demonstrations.HLO, "the HLO matches", pattern=_pattern(pattern))
+
+
+def _script(path: str) -> Check:
+    found = shutil.which(path) or path
+    if not Path(found).is_file():
+        raise InvalidCheck(f"script {path!r} does not exist")
+    return Script(of_text=True, script=Path(found).resolve())
+
+
+def _require_local(target: str) -> None:
+    """Raise `InvalidCheck` for a target that a standalone file cannot compile for."""
+    if target.strip() != "cpu":
+        raise InvalidCheck(f"unsupported target {target.strip()!r}; expected cpu")
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise InvalidCheck(f"invalid regular expression {text!r}: {error}") from None
+    return text
+
+
+def _seconds(text: str) -> float:
+    """Read a positive number of seconds."""
+    try:
+        value = float(text.removesuffix("s").strip())
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise InvalidCheck(f"invalid time {text!r}; expected seconds, such as 2.5")
+    return value
+
+
+def _size(text: str) -> int:
+    """Read a number of bytes, such as `65536`, `64KiB` or `1.5 GB`."""
+    amount = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
+    if amount is None or amount[2].lower() not in _UNITS:
+        raise InvalidCheck(f"invalid size {text!r}; expected bytes, such as 64MiB")
+    return int(float(amount[1]) * _UNITS[amount[2].lower()])
+
+
+def _count(text: str) -> int:
+    """Read a whole number that is not negative."""
+    if not re.fullmatch(r"\s*\d+\s*", text):
+        raise InvalidCheck(f"invalid number {text!r}; expected a whole number, such as 10")
+    return int(text)
+
+
+class _Unmatched(Exception):
+    """What stands in a form's place is nothing that the form takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form of checks.
+
+    Attributes:
+        text: as help texts show it. Capital letters stand for what the user writes, and what is in
+            brackets may be missing.
+        make: returns the check for what the user wrote; None for what is missing.
+    """
+
+    text: str
+    make: Callable[..., Check]
+
+    @property
+    def name(self) -> str:
+        """The word that it begins with."""
+        return _name_of(self.text)
+
+    @property
+    def pattern(self) -> str:
+        """The regular expression of its texts."""
+        written = self.text.replace("[", "(?:").replace("]", ")?").replace(">", r"\s*>")
+        return re.sub("[A-Z]+", "(.*?)" if "[" in self.text else "(.+?)", written)
+
+
+FORMS = (
+    Form("exception[:REGEX]", _raises),
+    Form("crash[:SIGNAL]", _crashes),
+    Form("hang[:SECONDS]", _hangs),
+    Form("nan", lambda: _asserts(demonstrations.NAN, "NaN in ", finite=True)),
+    Form(
+        "differs:jit,eager",
+        lambda: Differs(
+            eager=True, prefix="jit and eager differ", source=demonstrations.EAGERLY
+        ).requiring(0),
+    ),
+    Form("differs:FLAGS", _differs_by_flags),
+    Form("differs:PYTHON", _differs_elsewhere),
+    Form(
+        "gradient",
+        lambda: _asserts(demonstrations.GRADIENT, "gradient and finite differences differ"),
+    ),
+    Form(
+        "compile-time>S",
+        lambda limit: _asserts(demonstrations.COMPILE_TIME, "compiled in ", limit=_seconds(limit)),
+    ),
+    Form(
+        "compile-memory>BYTES",
+        lambda limit: _asserts(
+            demonstrations.COMPILE_MEMORY, "compiling took ", limit=_size(limit)
+        ),
+    ),
+    Form(
+        "temp>BYTES",
+        lambda limit: _asserts(demonstrations.TEMPORARIES, "temporaries of ", limit=_size(limit)),
+    ),
+    Form("kernels:TARGET>N", _kernels),
+    Form("hlo:TARGET:REGEX", _hlo),
+    Form(
+        "retraces>N",
+        lambda limit: _asserts(
+            demonstrations.RETRACES, "traced ", of_text=True, limit=_count(limit)
+        ),
+    ),
+    Form("command:SCRIPT", _script),
 )
-"""The forms of checks, as help texts show them."""
 
 
 def parse(text: str) -> Check:
@@ -43,54 +220,19 @@ def parse(text: str) -> Check:
     """
     text = text.strip()
     if not text:
-        return Check(text)
-    kind, colon, rest = text.partition(":")
-    if not colon or ">" in kind:
-        name, greater, limit = text.partition(">")
-        if greater and name.strip() in _LIMITED:
-            return _LIMITED[name.strip()](text, limit)
-    match kind:
-        case "nan" | "gradient" if not colon:
-            return values.nan(text) if kind == "nan" else values.gradient(text)
-        case "exception":
-            return endings.raises(text, rest)
-        case "crash":
-            return endings.crashes(text, rest)
-        case "hang":
-            return endings.hangs(text, rest)
-        case "differs":
-            return _differs(text, rest.strip())
-        case "kernels" | "hlo":
-            return _of_target(text, kind, rest)
-        case "command" if rest:
-            return outside.script(text, rest)
-    raise InvalidCheck(_unknown(text, kind.partition(">")[0]))
+        return Check()
+    for form in FORMS:
+        if match := re.fullmatch(form.pattern, text, re.DOTALL):
+            try:
+                return replace(form.make(*match.groups()), text=text)
+            except _Unmatched:
+                continue
+    if forms := [form.text for form in FORMS if form.name == _name_of(text)]:
+        expected = " or ".join([", ".join(forms[:-1]), forms[-1]] if forms[1:] else forms)
+        raise InvalidCheck(f"invalid check {text!r}; expected {expected}")
+    names = sorted({form.name for form in FORMS})
+    raise InvalidCheck(f"unknown check {text!r}; expected one of {', '.join(names)}")
 
 
-def _of_target(text: str, kind: str, rest: str) -> Check:
-    """Read `kernels:TARGET>N` or `hlo:TARGET:REGEX`."""
-    separator = ">" if kind == "kernels" else ":"
-    target, _, limit = rest.partition(separator)
-    if not limit:
-        raise InvalidCheck(_unknown(text, kind))
-    of_target = compiled.kernels if kind == "kernels" else compiled.hlo
-    return of_target(text, target.strip(), limit)
-
-
-def _differs(text: str, between: str) -> Check:
-    if between == "jit,eager":
-        return values.differs_eagerly(text)
-    if between.startswith("--"):
-        return values.differs_by_flags(text, between)
-    if python := shutil.which(between):
-        return values.differs_elsewhere(text, python)
-    expected = "differs:jit,eager, differs:FLAGS or differs:PYTHON"
-    raise InvalidCheck(f"invalid check {text!r}; expected {expected}")
-
-
-def _unknown(text: str, name: str) -> str:
-    forms = [form for form in KINDS if form.partition(":")[0].partition(">")[0] == name]
-    if forms:
-        return f"invalid check {text!r}; expected {' or '.join(forms)}"
-    names = sorted({form.replace("[", ":").replace(">", ":").partition(":")[0] for form in KINDS})
-    return f"unknown check {text!r}; expected one of {', '.join(names)}"
+def _name_of(text: str) -> str:
+    return re.split(r"[\[:>]", text)[0].strip()

@@ -6,57 +6,73 @@ What is accepted depends only on the order of the candidates, not on which child
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from pathlib import Path
+from typing import Generic, TypeVar
 
 from jaxsight.repro.checks.base import Check
-from jaxsight.repro.failures import EXCEPTION, FINISHED, Failure, failure_of
+from jaxsight.repro.failures import EXCEPTION, FINISHED, HANG, Failure
 from jaxsight.repro.reducing import children
-from jaxsight.repro.reducing.children import Child, Limits
-from jaxsight.repro.reducing.journal import Journal
+from jaxsight.repro.reducing.children import Child
+from jaxsight.repro.reducing.task import NotReproduced, Task
 
 _MOST_OTHERS = 8
-"""The number of other failures that are kept."""
+"""The number of other failures that are kept: a user reads no more."""
+
+_RUNS = 3
+"""How often a program runs, to find out whether its failure is flaky."""
+_MORE_RUNS = 9
+"""How often a flaky program runs in addition."""
+_MISSED = 0.02
+"""The accepted probability that a flaky failure does not appear in the runs of a candidate."""
+_MOST_REPEATS = 20
+
+_REPORT_PAUSE = 0.1
+"""Seconds between reports of the progress."""
 
 C = TypeVar("C")
-Report = Callable[[dict[str, Any]], None]
-
-
-@dataclass(slots=True)
-class Settings:
-    """How candidates are run.
-
-    A candidate is interesting if at least `needed` of `repeats` runs fail as expected.
-    """
-
-    check: Check
-    expected: Failure
-    limits: Limits
-    jobs: int
-    repeats: int = 1
-    needed: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Kind(Generic[C]):
-    """What the checker needs to know about candidates.
+class Unit(Generic[C]):
+    """What candidates are made of, and what the checker needs to know about them.
 
     Attributes:
-        unit: `equations` or `statements`.
+        name: `equations` or `statements`.
+        whole: what they are of: `program` or `file`.
         observe: runs a candidate in this process, and returns how it failed.
         digest: identifies a candidate in every process.
         count: returns how many units a candidate has.
+        save: writes a candidate that fails like this as a file; raises `CannotEmit` if it cannot.
         admits: whether a candidate is run at all.
+        keeps: whether another failure than the expected one is worth a file.
     """
 
-    unit: str
+    name: str
+    whole: str
     observe: Callable[[C], Failure]
     digest: Callable[[C], str]
     count: Callable[[C], int]
+    save: Callable[[C, Failure, Path], None]
     admits: Callable[[C], bool] = lambda candidate: True
+    keeps: Callable[[Failure], bool] = lambda failure: failure.kind != FINISHED
+
+
+@dataclass(slots=True)
+class _Attempt(Generic[C]):
+    """A candidate with its runs, of which the last may still run; none if the journal has it."""
+
+    candidate: C
+    digest: str
+    runs: list[Child] = field(default_factory=list)
+
+    def kill(self) -> None:
+        for child in self.runs:
+            child.kill()
 
 
 @dataclass(slots=True)
@@ -65,143 +81,138 @@ class Checker(Generic[C]):
 
     Attributes:
         accepted: the interesting candidates so far, of which the first is the original.
+        check: that of the task, with thresholds that fit the original.
+        expected: how the original fails.
+        repeats: how often a candidate may run; one run that fails as expected suffices.
+        confidence: the fraction of runs of the original that fail in this way.
         others: other failures, each with a candidate that fails so.
         tried: the number of candidates that were decided.
     """
 
-    settings: Settings
-    kind: Kind[C]
-    journal: Journal
-    report: Report
-    accepted: list[C] = field(default_factory=list)
+    task: Task
+    unit: Unit[C]
+    accepted: list[C]
+    check: Check = field(init=False)
+    expected: Failure = field(default_factory=lambda: Failure(HANG))
+    repeats: int = 1
+    confidence: float = 1.0
     others: dict[tuple[str, ...], tuple[Failure, C]] = field(default_factory=dict)
     tried: int = 0
     _started: float = field(default_factory=time.monotonic)
     _reported: float = 0.0
 
+    def __post_init__(self) -> None:
+        self.check = self.task.check
+
+    def calibrate(self) -> None:
+        """Run the original, to find out how it fails, and how often candidates must run.
+
+        Raises:
+            NotReproduced: it does not fail as expected.
+        """
+        (original,) = self.accepted
+        failures = self._runs(original, 1 if self.check.seconds else _RUNS)
+        expected = next(filter(self.task.is_expected, failures), None)
+        if expected is None:
+            seen = "; ".join(sorted({failure.headline for failure in failures}))
+            raise NotReproduced(f"the program does not fail as expected ({seen})")
+        self.expected, self.check = expected, self.check.calibrated(expected)
+        hits = [self.check.same(failure, expected) for failure in failures]
+        if all(hits):
+            return
+        hits += [self.check.same(each, expected) for each in self._runs(original, _MORE_RUNS)]
+        self.confidence = sum(hits) / len(hits)
+        if self.confidence < 1:
+            needed = math.ceil(math.log(_MISSED) / math.log(1 - self.confidence))
+            self.repeats = min(max(needed, 2), _MOST_REPEATS)
+
     def first(self, candidates: Iterable[C | None]) -> C | None:
         """Return the first interesting candidate, which is then accepted; None if none is."""
-        window: deque[tuple[C, str, list[Child]]] = deque()
-        remaining = (
-            candidate
-            for candidate in candidates
-            if candidate is not None and self.kind.admits(candidate)
-        )
+        window: deque[_Attempt[C]] = deque()
+        remaining = (each for each in candidates if each is not None and self.unit.admits(each))
         try:
             while True:
-                self._fill(window, remaining)
+                while len(window) < self.task.jobs and (each := next(remaining, None)) is not None:
+                    attempt = _Attempt(each, self.unit.digest(each))
+                    window.append(attempt)
+                    if self.task.journal.failure(attempt.digest) is None:
+                        self._start(attempt)
                 if not window:
                     return None
-                candidate, digest, running = window[0]
-                others = [child for _, _, group in window for child in group[-1:]]
-                if self._interesting(candidate, digest, running, others):
-                    self.accepted.append(candidate)
-                    self.progress(force=True)
-                    return candidate
+                if self._is_interesting(window[0], window):
+                    self.accepted.append(window[0].candidate)
+                    self.progress()
+                    return window[0].candidate
                 window.popleft()
         finally:
-            for _, _, group in window:
-                for child in group:
-                    child.kill()
+            for attempt in window:
+                attempt.kill()
 
-    def _fill(self, window: deque[tuple[C, str, list[Child]]], remaining: Iterator[C]) -> None:
-        """Start the next candidates, as many as there are jobs."""
-        while len(window) < self.settings.jobs:
-            candidate = next(remaining, None)
-            if candidate is None:
-                return
-            digest = self.kind.digest(candidate)
-            known = self.journal.failure(digest)
-            window.append(
-                (candidate, digest, [] if known is not None else [self._start(candidate)])
-            )
+    def exhausted(self, candidate: C, tries: Callable[[C], Iterable[C | None]]) -> C:
+        """Return a candidate for which `tries` yields nothing interesting any more."""
+        while (smaller := self.first(tries(candidate))) is not None:
+            candidate = smaller
+        return candidate
 
-    def _start(self, candidate: C) -> Child:
+    def _start(self, attempt: _Attempt[C]) -> Child:
+        """Start a run of a candidate."""
+
         def task() -> bytes:
-            return json.dumps(self.kind.observe(candidate).record()).encode()
+            return json.dumps(self.unit.observe(attempt.candidate).record()).encode()
 
-        return children.start(task, self.settings.limits)
+        attempt.runs.append(children.start(task, self.task.limits))
+        return attempt.runs[-1]
 
-    def _interesting(
-        self, candidate: C, digest: str, running: list[Child], others: list[Child]
-    ) -> bool:
+    def _is_interesting(self, attempt: _Attempt[C], window: Iterable[_Attempt[C]]) -> bool:
         """Return whether a candidate fails as expected; keep other failures aside."""
-        failure = self.journal.failure(digest)
+        failure = self.task.journal.failure(attempt.digest)
         if failure is None:
-            if not running:
-                running.append(self._start(candidate))
-            failure = self._decide(candidate, running, others)
-            self.journal.add(digest, failure)
+            failure = self._decided(attempt, [each.runs[-1] for each in window if each.runs])
+            self.task.journal.add(attempt.digest, failure)
         self.tried += 1
-        self.progress()
-        if self.settings.check.same(failure, self.settings.expected):
+        if time.monotonic() - self._reported >= _REPORT_PAUSE:
+            self.progress()
+        if self.check.same(failure, self.expected):
             return True
-        if failure.kind != FINISHED:
-            key = failure.signature
-            if key not in self.others and len(self.others) < _MOST_OTHERS:
-                self.others[key] = (failure, candidate)
+        if self.unit.keeps(failure) and len(self.others) < _MOST_OTHERS:
+            self.others.setdefault(failure.signature, (failure, attempt.candidate))
         return False
 
-    def _decide(self, candidate: C, running: list[Child], others: list[Child]) -> Failure:
-        """Run a candidate until enough runs failed as expected, or too many did not."""
-        settings = self.settings
-        hits = 0
-        last = Failure(FINISHED)
-        for attempt in range(settings.repeats):
-            if attempt:
-                running.append(self._start(candidate))
-            failure = _ended(running[-1], children.wait(running[-1], others))
-            if settings.check.same(failure, settings.expected):
-                hits += 1
-                if hits >= settings.needed:
-                    return failure
-            elif not hits:
-                last = failure
-            if hits + settings.repeats - attempt - 1 < settings.needed:
+    def _decided(self, attempt: _Attempt[C], others: Sequence[Child]) -> Failure:
+        """Run a candidate until a run fails as expected, or as often as may be needed."""
+        failure = Failure(FINISHED)
+        for number in range(self.repeats):
+            child = attempt.runs[0] if attempt.runs and not number else self._start(attempt)
+            failure = _ended(child, others)
+            if self.check.same(failure, self.expected):
                 break
-        return Failure(FINISHED) if hits else last
+        return failure
 
-    def runs(self, candidate: C, count: int) -> list[Failure]:
+    def _runs(self, candidate: C, count: int) -> list[Failure]:
         """Run a candidate several times, whatever is remembered; return how each run failed."""
         failures: list[Failure] = []
         while len(failures) < count:
-            group: list[Child] = []
+            attempt = _Attempt(candidate, "")
             try:
-                jobs = min(self.settings.jobs, count - len(failures))
-                group.extend(self._start(candidate) for _ in range(jobs))
-                failures += [_ended(child, children.wait(child, group)) for child in group]
+                for _ in range(min(self.task.jobs, count - len(failures))):
+                    self._start(attempt)
+                failures += [_ended(child, attempt.runs) for child in attempt.runs]
             finally:
-                for child in group:
-                    child.kill()
+                attempt.kill()
         return failures
 
-    @property
-    def rate(self) -> float:
-        """Candidates per second."""
-        return self.tried / max(time.monotonic() - self._started, 1e-9)
-
-    def progress(self, *, force: bool = False) -> None:
-        """Report the size and the number of candidates, at most ten times a second."""
-        now = time.monotonic()
-        if not force and now - self._reported < 0.1:
-            return
-        self._reported = now
-        count = self.kind.count(self.accepted[-1])
-        rate = round(self.rate, 1)
-        self.report({"event": "progress", self.kind.unit: count, "tried": self.tried, "rate": rate})
+    def progress(self) -> None:
+        """Report the size of the smallest candidate, and the number of those that were tried."""
+        self._reported = time.monotonic()
+        rate = self.tried / max(self._reported - self._started, 1e-9)
+        count = self.unit.count(self.accepted[-1])
+        event = {self.unit.name: count, "tried": self.tried, "rate": round(rate, 1)}
+        self.task.report({"event": "progress", **event})
 
 
-def raised(action: Callable[[], object]) -> Failure:
-    """Return how a call failed."""
-    try:
-        action()
-    except BaseException as error:  # noqa: BLE001 - whatever a program raises
-        return failure_of(error)
-    return Failure(FINISHED)
-
-
-def _ended(child: Child, ending: Failure) -> Failure:
-    """Return the failure that a child observed, or how it ended itself."""
+def _ended(child: Child, others: Sequence[Child]) -> Failure:
+    """Wait for a child; return the failure that it observed, or how it ended itself."""
+    ending = children.wait(child, others)
     if ending.kind != FINISHED:
         return ending
     try:

@@ -28,7 +28,6 @@ from jaxsight.repro.failures import (
     PROCESSES,
     Failure,
 )
-from jaxsight.repro.reducing import interrupts
 from jaxsight.repro.running import MOST_PROCESSES, signal_name
 from jaxsight.workers.watchdog import guardian
 
@@ -167,6 +166,17 @@ def adopt() -> None:
         ctypes.CDLL(None).prctl(guardian.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
+_interrupts: list[int] = []
+
+
+def hold_interrupts() -> None:
+    """Keep Ctrl+C until a child is waited for, where nothing is lost.
+
+    Python raises `KeyboardInterrupt` anywhere; in hooks that run around a fork, it is ignored.
+    """
+    signal.signal(signal.SIGINT, lambda number, frame: _interrupts.append(number))
+
+
 def sweep() -> None:
     """Kill all processes below this one."""
     while pids := guardian.descendants(os.getpid()):
@@ -176,9 +186,15 @@ def sweep() -> None:
 
 
 def wait(child: Child, others: Sequence[Child] = ()) -> Failure:
-    """Wait for a child to end, and return how; enforce the limits of others meanwhile."""
+    """Wait for a child to end, and return how; enforce the limits of others meanwhile.
+
+    Raises:
+        KeyboardInterrupt: there was an interrupt since the last call.
+    """
     while child.ending is None:
-        interrupts.check()
+        if _interrupts:
+            _interrupts.clear()
+            raise KeyboardInterrupt
         pipes = [each.pipe for each in (child, *others) if not each.ended]
         select.select(pipes, [], [], _PAUSE)
         for each in (child, *others):

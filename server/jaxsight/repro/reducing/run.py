@@ -1,11 +1,14 @@
-"""`reduce`: makes a repro smaller while its check holds."""
+"""The command `reduce` of a process of `jaxsight repro`: makes a repro smaller."""
 
 from __future__ import annotations
 
+import argparse
 import ast
 import builtins
 import hashlib
-import time
+import shutil
+import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,25 +20,62 @@ from jaxsight.repro.compat import configuration
 from jaxsight.repro.emit.repro_file import CannotEmit
 from jaxsight.repro.environment import current
 from jaxsight.repro.failures import EXCEPTION, FINISHED, Failure
-from jaxsight.repro.reducing import journal, loading
+from jaxsight.repro.reducing import children, loading
 from jaxsight.repro.reducing.children import Limits
 from jaxsight.repro.reducing.equations import reduction as equations
+from jaxsight.repro.reducing.journal import Journal
 from jaxsight.repro.reducing.loading import Loaded, Unloadable
-from jaxsight.repro.reducing.options import CannotReduce, NotReproduced, Options, Reduced, Report
 from jaxsight.repro.reducing.statements import reduction as statements
-from jaxsight.repro.reducing.task import Task, fails
+from jaxsight.repro.reducing.task import CannotReduce, NotReproduced, Reduced, Report, Task, fails
 
 
-def reduce(file: Path, out: Path, options: Options, report: Report) -> Reduced:
+def run(arguments: Sequence[str], report: Report) -> int:
+    """Reduce a file, and report the result; return the exit status."""
+    parser = argparse.ArgumentParser(prog="reduce")
+    parser.add_argument("file", type=Path)
+    parser.add_argument("-o", "--out", type=Path, required=True)
+    parser.add_argument("--check", default="", help="the failure to keep; by default the file's")
+    parser.add_argument("--jobs", type=int, default=2, help="candidates that run at a time")
+    parser.add_argument("--timeout", type=float, default=60.0, help="seconds of a hang")
+    parser.add_argument("--memory", type=int, default=8 << 30, help="bytes of a candidate")
+    parser.add_argument("--state", type=Path, help="from where an interrupted one continues")
+    options = parser.parse_args(arguments)
+    children.adopt()
+    children.hold_interrupts()
+    with _temporary_folder(options.state) as folder:
+        children.set_temporary_folder(folder)
+        try:
+            report(_reduced(options, report).record())
+        except CannotReduce as error:
+            report({"event": "error", "message": str(error), "help": error.help})
+            return 1
+        except KeyboardInterrupt:
+            message = "interrupted before anything was reduced"
+            report({"event": "error", "message": message, "help": ""})
+            return 130
+        finally:
+            children.sweep()
+    return 0
+
+
+def _temporary_folder(state: Path | None) -> tempfile.TemporaryDirectory[str]:
+    """Make a folder for temporary files; remove that of the same reduction, if it was killed."""
+    prefix = "jaxsight-reduce-"
+    if state is not None:
+        state.mkdir(parents=True, exist_ok=True)
+        for abandoned in state.glob(f"{prefix}*"):
+            shutil.rmtree(abandoned, ignore_errors=True)
+    return tempfile.TemporaryDirectory(prefix=prefix, dir=state, ignore_cleanup_errors=True)
+
+
+def _reduced(options: argparse.Namespace, report: Report) -> Reduced:
     """Reduce a repro, and write the smallest program that fails in the same way.
-
-    Progress goes to `report`. Ctrl+C ends the reduction and keeps the smallest program so far.
 
     Raises:
         CannotReduce: the file does not fail, or cannot be reduced.
     """
-    start = time.monotonic()
     baseline = configuration.at_start()
+    file: Path = options.file
     try:
         check = parsing.parse(options.check)
         loaded = loading.read(file)
@@ -53,9 +93,11 @@ def reduce(file: Path, out: Path, options: Options, report: Report) -> Reduced:
     loading.configure(loaded)
     environment = current(configuration.changed(baseline))
     title = repr((loaded.text, check.text, jax.__version__, environment.python))
-    log = journal.opened(options.state, hashlib.sha256(title.encode()).hexdigest())
-    task = Task(loaded, out, check, limits, options, report, environment, original, log, start)
-    if check.level == "program" and loading.is_repro(loaded):
+    journal = Journal(options.state, hashlib.sha256(title.encode()).hexdigest())
+    task = Task(
+        loaded, options.out, check, limits, options.jobs, report, environment, original, journal
+    )
+    if not check.of_text and loading.is_repro(loaded):
         try:
             return equations.reduce(task)
         except (CannotEmit, NotReproduced, Unloadable) as error:

@@ -1,37 +1,57 @@
-"""A reduction: the file, the failure to keep, and the limits."""
+"""A reduction: the file, the failure to keep, the limits, and what came of it."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from jaxsight.repro.checks.base import Check
 from jaxsight.repro.environment import Environment
 from jaxsight.repro.failures import HANG, Failure
-from jaxsight.repro.reducing.checker import Settings
 from jaxsight.repro.reducing.children import Limits
 from jaxsight.repro.reducing.journal import Journal
 from jaxsight.repro.reducing.loading import Loaded
-from jaxsight.repro.reducing.options import Options, Report
 from jaxsight.repro.running import run_file
+
+Report = Callable[[dict[str, Any]], None]
+
+
+class CannotReduce(Exception):
+    """The file cannot be reduced; the text says why, and `help` what to do."""
+
+    def __init__(self, words: str, help: str = "") -> None:
+        super().__init__(words)
+        self.help = help
+
+
+class NotReproduced(CannotReduce):
+    """A program does not fail as expected where candidates run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What is reduced, and how."""
+    """What is reduced, and how.
+
+    Attributes:
+        out: the file to write.
+        jobs: the number of candidates that run at the same time.
+        original: the failure of the file in a fresh process, if the check is its own.
+    """
 
     loaded: Loaded
     out: Path
     check: Check
     limits: Limits
-    options: Options
+    jobs: int
     report: Report
     environment: Environment
     original: Failure | None
-    """The failure of the file in a fresh process, if the check is its own."""
     journal: Journal
-    start: float
+    start: float = field(default_factory=time.monotonic)
 
     def is_expected(self, failure: Failure) -> bool:
         """Return whether a program fails as the file does; tracebacks may differ."""
@@ -41,15 +61,41 @@ class Task:
             return True
         return failure.signature[:3] == self.original.signature[:3]
 
-    def validated(self, settings: Settings) -> Failure | None:
-        """Run the result in a fresh process; return its failure if it is the expected one."""
-        expected = settings.expected
-        for _ in range(settings.repeats):
-            failure = fails(self.out, self.limits)
-            anywhere = Failure(failure.kind, failure.name, failure.message, expected.frame)
-            if any(settings.check.same(each, expected) for each in (failure, anywhere)):
-                return failure
-        return None
+
+@dataclass(frozen=True, slots=True)
+class Reduced:
+    """The result of a reduction.
+
+    Attributes:
+        path: the reduced file.
+        failure: how it fails in a fresh process.
+        before: the number of equations, or of statements, of the original.
+        after: that of the result.
+        unit: `equations` or `statements`.
+        tried: the number of candidates.
+        seconds: how long the reduction took.
+        minimal: whether no single equation or statement can be deleted.
+        interrupted: whether the user ended it early.
+        confidence: the fraction of runs that fail in this way; 1 unless the failure is flaky.
+        others: files with other failures that turned up.
+    """
+
+    path: Path
+    failure: Failure
+    before: int
+    after: int
+    unit: str
+    tried: int
+    seconds: float
+    minimal: bool
+    interrupted: bool
+    confidence: float
+    others: tuple[Path, ...]
+
+    def record(self) -> dict[str, Any]:
+        """Return the result as the event `done`, which is written as JSON."""
+        paths = {"path": str(self.path), "others": list(map(str, self.others))}
+        return {"event": "done"} | asdict(self) | paths
 
 
 def fails(path: Path, limits: Limits) -> Failure:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,11 +12,10 @@ from jaxsight.interpreters.compat.jaxpr_types import Atom
 from jaxsight.interpreters.compat.staging import new_literal
 from jaxsight.repro.reducing.checker import Checker
 from jaxsight.repro.reducing.equations.candidates import (
-    Array,
     Candidate,
     Keys,
     Value,
-    cost,
+    cheaper,
     replaced,
     value_digest,
 )
@@ -24,12 +24,15 @@ from jaxsight.repro.reducing.equations.candidates import (
 def simplify(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
     """Return a candidate with simpler arguments."""
     for tries in (_together, _merged, _constants):
-        while (simpler := checker.first(tries(candidate))) is not None:
-            candidate = simpler
+        candidate = checker.exhausted(candidate, tries)
     position = 0
     while position < len(candidate.arguments):
-        simpler = checker.first(_each(candidate, position))
-        candidate = simpler or candidate
+        around = candidate.arguments[:position], candidate.arguments[position + 1 :]
+        changed = (
+            replace(candidate, arguments=(*around[0], value, *around[1]), eager={})
+            for value in _simpler(candidate.arguments[position])
+        )
+        candidate = checker.first(cheaper(candidate, changed)) or candidate
         position += 1
     return candidate
 
@@ -53,7 +56,8 @@ def _simpler(value: Value) -> Iterator[Value]:
     if value.dtype.kind in "fiuV":
         numbers = np.nan_to_num(value.astype(np.float64), posinf=1e300, neginf=-1e300)
         first = numbers.flat[0]
-        for number in (-1, np.round(first), np.sign(first) * 2.0 ** np.ceil(_log(first)), first):
+        power = np.ceil(np.log2(max(abs(first), 1.0)))
+        for number in (-1, np.round(first), np.sign(first) * 2.0**power, first):
             if number >= 0 or value.dtype.kind != "u":
                 with np.errstate(all="ignore"):
                     filled = np.full_like(value, np.asarray(number).astype(value.dtype))
@@ -65,34 +69,13 @@ def _simpler(value: Value) -> Iterator[Value]:
             yield rounded
 
 
-def _log(number: np.float64) -> float:
-    """Return the binary logarithm of a number's size, at least 0."""
-    return float(np.log2(max(abs(number), 1.0)))
-
-
 def _together(candidate: Candidate) -> Iterator[Candidate | None]:
     """Replace all arguments at once, each in the same way."""
     options = [list(_simpler(value)) for value in candidate.arguments]
     for way in range(min(max(map(len, options), default=0), 3)):
-        yield _with(
-            candidate, [o[way] if way < len(o) else v for o, v in _pairs(options, candidate)]
-        )
-
-
-def _pairs(options: list[list[Value]], candidate: Candidate) -> Iterator[tuple[list[Value], Value]]:
-    return zip(options, candidate.arguments, strict=True)
-
-
-def _each(candidate: Candidate, position: int) -> Iterator[Candidate | None]:
-    for value in _simpler(candidate.arguments[position]):
-        arguments = list(candidate.arguments)
-        arguments[position] = value
-        yield _with(candidate, arguments)
-
-
-def _with(candidate: Candidate, arguments: list[Value]) -> Candidate | None:
-    changed = Candidate(candidate.inputs, tuple(arguments), candidate.equations, candidate.outputs)
-    return changed if cost(changed) < cost(candidate) else None
+        pairs = zip(options, candidate.arguments, strict=True)
+        arguments = tuple(ways[way] if way < len(ways) else value for ways, value in pairs)
+        yield from cheaper(candidate, [replace(candidate, arguments=arguments, eager={})])
 
 
 def _merged(candidate: Candidate) -> Iterator[Candidate | None]:
@@ -113,7 +96,7 @@ def _constants(candidate: Candidate) -> Iterator[Candidate | None]:
     literals: dict[int, Atom] = {}
     for var, value in zip(candidate.inputs, candidate.arguments, strict=True):
         if not isinstance(value, Keys) and value.shape == () and value.dtype.kind in "fiub":
-            literals[id(var)] = _literal(value, var)
+            literals[id(var)] = new_literal(value[()], var.aval)
     if len(literals) == len(candidate.inputs):
         literals.pop(next(iter(literals), 0), None)  # a program without inputs is folded
     if not literals:
@@ -122,7 +105,3 @@ def _constants(candidate: Candidate) -> Iterator[Candidate | None]:
     if len(literals) > 1:
         for key, literal in literals.items():
             yield replaced(candidate, {key: literal})
-
-
-def _literal(value: Array, var: Atom) -> Atom:
-    return new_literal(value[()], var.aval)

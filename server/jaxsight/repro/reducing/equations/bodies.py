@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from jax import lax
@@ -24,18 +24,23 @@ from jaxsight.interpreters.compat.staging import (
 )
 from jaxsight.repro.compat.pruning import needed
 from jaxsight.repro.reducing.checker import Checker
-from jaxsight.repro.reducing.equations.candidates import Candidate, Keys, Value, cost, weight, zeros
+from jaxsight.repro.reducing.equations.candidates import (
+    Candidate,
+    Keys,
+    Value,
+    cheaper,
+    inner,
+    reads,
+    weight,
+    zeros,
+)
 from jaxsight.repro.reducing.equations.inlining import Copy
 from jaxsight.repro.reducing.equations.recording import Recorded
 
 
 def unwrap(candidate: Candidate, checker: Checker[Candidate], recorded: Recorded) -> Candidate:
     """Replace branches and loops by a single branch or iteration, where that suffices."""
-    while True:
-        smaller = checker.first(_unwrapped(candidate, recorded.values))
-        if smaller is None:
-            return candidate
-        candidate = smaller
+    return checker.exhausted(candidate, lambda each: _unwrapped(each, recorded.values))
 
 
 def _unwrapped(candidate: Candidate, values: Mapping[int, Value]) -> Iterator[Candidate | None]:
@@ -89,7 +94,13 @@ def _once(
         for var, result in zip(equation.outvars, results, strict=False):
             if avals.text(var.aval) == avals.text(result.aval):
                 copy.replace(var, result)
-        _feed_missing(copy, candidate, index, values)
+        # What is read of its results and the body does not have becomes an input.
+        read = reads(candidate.equations[index + 1 :])
+        for var in equation.outvars:
+            if id(var) in read and copy.read(var) is var:
+                value = values.get(id(var), zeros(var.aval))
+                if value is not None:
+                    copy.feed(var, value)
         copy.outputs += results
     return copy.finish()
 
@@ -102,33 +113,26 @@ def _slice(value: Value | None, var: Var) -> Value | None:
     return value[0] if value.ndim and len(value) else None
 
 
-def _feed_missing(
-    copy: Copy,
-    candidate: Candidate,
-    index: int,
-    values: Mapping[int, Value],
-) -> None:
-    """Make results of an equation that its body does not have inputs, if they are read."""
-    equation = candidate.equations[index]
-    read = {id(a) for later in candidate.equations[index + 1 :] for a in later.invars}
-    for var in equation.outvars:
-        if id(var) in read and copy.read(var) is var:
-            value = values.get(id(var), zeros(var.aval))
-            if value is not None:
-                copy.feed(var, value)
-
-
 def thin(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
     """Delete equations inside the inner programs of a candidate, at every level."""
-    largest = max((len(opened(j).jaxpr.eqns) for j in _inner(candidate.equations)), default=0)
-    size = largest
+    size = _longest(candidate.equations)
     while size:
-        smaller = checker.first(_cheaper(candidate, _thinner(candidate, size)))
+        tries = (
+            Candidate(candidate.inputs, candidate.arguments, tuple(equations), candidate.outputs)
+            for equations in _rewritten(candidate.equations, size)
+        )
+        smaller = checker.first(cheaper(candidate, tries))
         if smaller is not None:
             candidate = smaller
         else:
             size //= 2
     return candidate
+
+
+def _longest(equations: Sequence[Equation]) -> int:
+    """Return the number of equations of the longest inner program."""
+    inside = [opened(jaxpr).jaxpr.eqns for each in equations for jaxpr in inner(each.params)]
+    return max((max(len(each), _longest(each)) for each in inside), default=0)
 
 
 def prune(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
@@ -145,53 +149,29 @@ def prune(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
     )
     if not equations:
         return candidate
-    return checker.first(_cheaper(candidate, iter([smaller]))) or candidate
+    return checker.first(cheaper(candidate, [smaller])) or candidate
 
 
-def _cheaper(candidate: Candidate, tries: Iterator[Candidate | None]) -> Iterator[Candidate | None]:
-    before = cost(candidate)
-    for smaller in tries:
-        if smaller is not None and cost(smaller) < before:
-            yield smaller
-
-
-def _inner(equations: Sequence[Equation]) -> Iterator[object]:
-    for equation in equations:
-        for _, _, jaxpr in _slots(equation):
-            yield jaxpr
-            yield from _inner(opened(jaxpr).jaxpr.eqns)
-
-
-def _slots(equation: Equation) -> Iterator[tuple[str, int, Any]]:
-    """Yield the name and index of each parameter that holds an inner program."""
-    for name, parameter in equation.params.items():
-        if is_jaxpr(parameter):
-            yield name, -1, parameter
-        elif isinstance(parameter, (tuple, list)):
-            for index, part in enumerate(parameter):
-                if is_jaxpr(part):
-                    yield name, index, part
+def _slots(equation: Equation) -> Iterator[tuple[object, Callable[[object], Equation]]]:
+    """Yield each inner program, with a function that puts another in its place."""
+    for name, value in equation.params.items():
+        for index, part in enumerate(value if isinstance(value, (tuple, list)) else (value,)):
+            if is_jaxpr(part):
+                yield part, partial(_with_slot, equation, name, index)
 
 
 def _with_slot(equation: Equation, name: str, index: int, jaxpr: object) -> Equation:
-    if index < 0:
-        return equation.replace(params=equation.params | {name: jaxpr})
-    parts = equation.params[name]
-    parameter = (*parts[:index], jaxpr, *parts[index + 1 :])
-    return equation.replace(params=equation.params | {name: parameter})
-
-
-def _thinner(candidate: Candidate, size: int) -> Iterator[Candidate | None]:
-    for equations in _rewritten(candidate.equations, size):
-        yield Candidate(candidate.inputs, candidate.arguments, tuple(equations), candidate.outputs)
+    value = equation.params[name]
+    whole = jaxpr if is_jaxpr(value) else (*value[:index], jaxpr, *value[index + 1 :])
+    return equation.replace(params=equation.params | {name: whole})
 
 
 def _rewritten(equations: Sequence[Equation], size: int) -> Iterator[list[Equation]]:
     """Yield equations with one of their inner programs made smaller."""
     for position, equation in enumerate(equations):
-        for name, index, jaxpr in _slots(equation):
+        for jaxpr, put in _slots(equation):
             for smaller in _smaller(inner_jaxpr(jaxpr), size):
-                renewed = _with_slot(equation, name, index, with_inner(jaxpr, smaller))
+                renewed = put(with_inner(jaxpr, smaller))
                 yield [*equations[:position], renewed, *equations[position + 1 :]]
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from jaxsight.interpreters.compat.staging import (
 )
 
 Array: TypeAlias = np.ndarray[Any, Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,14 +144,19 @@ def cut(candidate: Candidate, kept: Iterable[int], values: Mapping[int, Value]) 
     """
     equations = [candidate.equations[index] for index in kept]
     read = reads(equations)
-    equations = [_with_results(equation, read) for equation in equations]
-    produced = {id(var) for equation in equations for var in equation.outvars}
+    for position, equation in enumerate(equations):
+        if equation.outvars and all(map(is_dropped, equation.outvars)):  # its results are outputs
+            new = [new_variable(var.aval) for var in equation.outvars]
+            equations[position] = equation.replace(outvars=new)
+    results = [var for equation in equations for var in equation.outvars]
+    produced = set(map(id, results))
     own = dict(zip(map(id, candidate.inputs), candidate.arguments, strict=True))
-    inputs: dict[int, Var] = {}
-    for equation in equations:
-        for atom in equation.invars:
-            if not is_literal(atom) and id(atom) not in produced:
-                inputs.setdefault(id(atom), atom)
+    inputs = {
+        id(atom): atom
+        for equation in equations
+        for atom in equation.invars
+        if not is_literal(atom) and id(atom) not in produced
+    }
     arguments: list[Value] = []
     eager = candidate.eager
     for key, var in inputs.items():
@@ -161,26 +167,15 @@ def cut(candidate: Candidate, kept: Iterable[int], values: Mapping[int, Value]) 
         if value is None:
             return None
         arguments.append(value)
-    results = [var for equation in equations for var in equation.outvars]
     outputs = [var for var in results if id(var) not in read and not is_dropped(var)]
     parts = tuple(inputs.values()), tuple(arguments), tuple(equations), tuple(outputs)
     return Candidate(*parts, eager)
 
 
-def _with_results(equation: Equation, read: set[int]) -> Equation:
-    """Return an equation of which at least one result is not dropped."""
-    results = equation.outvars
-    if not results or not all(map(is_dropped, results)):
-        return equation
-    return equation.replace(outvars=[new_variable(var.aval) for var in results])
-
-
 def zeros(aval: object) -> Value | None:
     """Return zeros of an abstract value; None if it is no array."""
     shape, dtype = getattr(aval, "shape", None), getattr(aval, "dtype", None)
-    if shape is None or dtype is None:
-        return None
-    if is_key(aval):
+    if shape is None or dtype is None or is_key(aval):
         return None
     return np.broadcast_to(np.zeros((), dtype), shape)
 
@@ -237,6 +232,14 @@ def _complexity(value: Value) -> int:
     return 4 + flat.size * (1 if whole else 3)
 
 
+def cheaper(candidate: Candidate, tries: Iterable[Candidate | None]) -> Iterator[Candidate | None]:
+    """Yield those of other candidates that cost less."""
+    before = cost(candidate)
+    for smaller in tries:
+        if smaller is not None and cost(smaller) < before:
+            yield smaller
+
+
 def is_finite(candidate: Candidate) -> bool:
     """Return whether all arguments are finite."""
     return all(map(is_finite_value, candidate.arguments))
@@ -256,44 +259,45 @@ _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 class Digests:
     """Computes digests of candidates, which are the same in every process."""
 
-    _params: dict[int, tuple[object, str]] = field(default_factory=dict)
-    _values: dict[int, tuple[object, str]] = field(default_factory=dict)
+    _known: dict[int, tuple[object, str]] = field(default_factory=dict)
+    """The digests of parts by identity, with what must live for it."""
 
     def of(self, candidate: Candidate) -> str:
         """Return the digest of a candidate."""
         numbers: dict[int, int] = {}
+
+        def text(atoms: Iterable[Atom]) -> str:
+            return " ".join(
+                f"{atom.val!r}:{avals.text(atom.aval)}"
+                if is_literal(atom)
+                else str(numbers[id(atom)])
+                for atom in atoms
+            )
+
         parts: list[str] = []
         for var, value in zip(candidate.inputs, candidate.arguments, strict=True):
             numbers[id(var)] = len(numbers)
-            parts.append(f"{avals.text(var.aval)}={self._value(value)}")
+            parts.append(f"{avals.text(var.aval)}={self._once(value, value_digest)}")
         for equation in candidate.equations:
-            operands = " ".join(self._atom(atom, numbers) for atom in equation.invars)
+            operands = text(equation.invars)
             for var in equation.outvars:
                 numbers[id(var)] = len(numbers)
             results = " ".join(avals.text(var.aval) for var in equation.outvars)
-            name = equation.primitive.name
-            parts.append(f"{results}={name}[{self._parameters(equation.params)}] {operands}")
-        parts.append(" ".join(self._atom(atom, numbers) for atom in candidate.outputs))
+            params = self._once(equation.params, _params_digest)
+            parts.append(f"{results}={equation.primitive.name}[{params}] {operands}")
+        parts.append(text(candidate.outputs))
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
-    def _atom(self, atom: Atom, numbers: dict[int, int]) -> str:
-        if is_literal(atom):
-            return f"{atom.val!r}:{avals.text(atom.aval)}"
-        return str(numbers[id(atom)])
+    def _once(self, part: T, digest: Callable[[T], str]) -> str:
+        """Return the digest of a part that many candidates share."""
+        if id(part) not in self._known:
+            self._known[id(part)] = part, digest(part)
+        return self._known[id(part)][1]
 
-    def _parameters(self, params: Params) -> str:
-        known = self._params.get(id(params))
-        if known is None:
-            text = ";".join(f"{name}={_text(value)}" for name, value in sorted(params.items()))
-            digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-            known = self._params[id(params)] = (params, digest)
-        return known[1]
 
-    def _value(self, value: Value) -> str:
-        known = self._values.get(id(value))
-        if known is None:
-            known = self._values[id(value)] = (value, value_digest(value))
-        return known[1]
+def _params_digest(params: Params) -> str:
+    text = ";".join(f"{name}={_text(value)}" for name, value in sorted(params.items()))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def value_digest(value: Value) -> str:

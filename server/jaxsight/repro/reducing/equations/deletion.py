@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from jaxsight.interpreters.compat import avals
@@ -11,7 +11,6 @@ from jaxsight.interpreters.compat.staging import is_literal
 from jaxsight.repro.reducing.checker import Checker
 from jaxsight.repro.reducing.equations.candidates import (
     Candidate,
-    Value,
     cones,
     cut,
     pruned,
@@ -20,7 +19,7 @@ from jaxsight.repro.reducing.equations.candidates import (
 from jaxsight.repro.reducing.equations.recording import Recorded
 
 _MOST_ALONE = 64
-"""The number of outputs up to which each is tried alone."""
+"""The number of outputs up to which each is tried alone: beyond it, halves are tried first."""
 
 
 def trim(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
@@ -30,7 +29,8 @@ def trim(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
     """
     if not candidate.equations:
         return candidate
-    candidate = _prefix(candidate, checker, {})
+    whole = candidate
+    candidate = _fewest(candidate, checker, lambda size: cut(whole, range(size), {}))
     last = cones(candidate, candidate.equations[-1].outvars)
     return checker.first(cut(candidate, cone, {}) for cone in last[-1:]) or candidate
 
@@ -40,8 +40,12 @@ def delete(candidate: Candidate, checker: Checker[Candidate], recorded: Recorded
     candidate = _around_suspects(candidate, checker, recorded)
     candidate = _one_result(candidate, checker, recorded)
     if len(candidate.equations) > 8:
-        candidate = _prefix(candidate, checker, recorded.values)
-        candidate = _suffix(candidate, checker, recorded)
+        whole, values = candidate, recorded.values
+        candidate = _fewest(whole, checker, lambda size: cut(whole, range(size), values))
+        count, rest = len(candidate.equations), candidate
+        candidate = _fewest(
+            rest, checker, lambda size: cut(rest, range(count - size, count), values)
+        )
     size = max(len(candidate.equations) // 4, 1)
     while True:
         smaller = _sweep(candidate, size, checker, recorded)
@@ -82,7 +86,7 @@ def _one_result(candidate: Candidate, checker: Checker[Candidate], recorded: Rec
 
     All tries together have about as many equations as the candidate twice.
     """
-    if "result[" not in checker.settings.expected.message:
+    if "result[" not in checker.expected.message:
         return candidate
     tries: list[list[int]] = []
     remaining = 2 * len(candidate.equations)
@@ -94,46 +98,25 @@ def _one_result(candidate: Candidate, checker: Checker[Candidate], recorded: Rec
     return checker.first(cut(candidate, cone, recorded.values) for cone in tries) or candidate
 
 
-def _prefix(
-    candidate: Candidate, checker: Checker[Candidate], values: Mapping[int, Value]
+def _fewest(
+    candidate: Candidate, checker: Checker[Candidate], of_size: Callable[[int], Candidate | None]
 ) -> Candidate:
-    """Drop equations at the end, as many as possible, by search in three parts."""
+    """Return the program with the fewest equations that suffice, by search in three parts.
+
+    `of_size` returns the program of that many of the candidate's equations.
+    """
     low, high = 0, len(candidate.equations)  # `low` equations do not suffice, `high` do
-    whole = candidate
     while high - low > 1:
-        points = _points(low, high)
-        found = checker.first(cut(whole, range(end), values) for end in points)
+        third = max((high - low) // 3, 1)
+        sizes = sorted({low + third, max(high - third, low + 1)})
+        found = checker.first(map(of_size, sizes))
         if found is None:
-            low = points[-1]
+            low = sizes[-1]
         else:
-            reached = points.index(len(found.equations))
-            low = points[reached - 1] if reached else low
-            high, candidate = points[reached], found
+            reached = sizes.index(len(found.equations))
+            low = sizes[reached - 1] if reached else low
+            high, candidate = sizes[reached], found
     return candidate
-
-
-def _suffix(candidate: Candidate, checker: Checker[Candidate], recorded: Recorded) -> Candidate:
-    """Drop equations at the beginning, as many as possible."""
-    low, high = 0, len(candidate.equations)
-    whole, count = candidate, len(candidate.equations)
-    while high - low > 1:
-        points = _points(low, high)
-        found = checker.first(
-            cut(whole, range(count - end, count), recorded.values) for end in points
-        )
-        if found is None:
-            low = points[-1]
-        else:
-            reached = points.index(len(found.equations))
-            low = points[reached - 1] if reached else low
-            high, candidate = points[reached], found
-    return candidate
-
-
-def _points(low: int, high: int) -> list[int]:
-    """Return two sizes between `low` and `high`, smaller first; one if there are no two."""
-    third = (high - low) // 3
-    return sorted({low + max(third, 1), max(high - max(third, 1), low + 1)})
 
 
 def _sweep(
@@ -157,7 +140,7 @@ def _runs(
     """Yield the candidate without each run of equations before `end`; store its position."""
     kept_alive: list[Candidate] = []
     while end > 0:
-        kept = _without(candidate, max(end - size, 0), end)
+        kept = [*range(max(end - size, 0)), *range(end, len(candidate.equations))]
         smaller = cut(candidate, kept, recorded.values) if kept else None
         if smaller is not None:
             kept_alive.append(smaller)
@@ -166,17 +149,9 @@ def _runs(
         end -= size
 
 
-def _without(candidate: Candidate, start: int, end: int) -> list[int]:
-    return [*range(start), *range(end, len(candidate.equations))]
-
-
 def bypass(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
     """Replace results of equations by operands of the same type, where that suffices."""
-    while True:
-        smaller = checker.first(_bypassed(candidate))
-        if smaller is None:
-            return candidate
-        candidate = smaller
+    return checker.exhausted(candidate, _bypassed)
 
 
 def _bypassed(candidate: Candidate) -> Iterator[Candidate]:

@@ -3,34 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
 import numpy as np
-from jax import lax
 
 from jaxsight.interpreters.compat import control_flow
 from jaxsight.interpreters.compat.equations import bind, called
-from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation
+from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.staging import Program, is_literal, opened
 from jaxsight.repro.checks.base import Check
-from jaxsight.repro.failures import Failure
-from jaxsight.repro.reducing.checker import raised
+from jaxsight.repro.failures import Failure, failure_in
 from jaxsight.repro.reducing.equations.candidates import Candidate, Keys, Value
 
-
-def function_of(candidate: Candidate) -> Callable[..., tuple[Any, ...]]:
-    """Return a candidate as a function of arrays.
-
-    With `jax.disable_jit`, it runs calls and bodies of loops one operation at a time.
-    """
-
-    def main(*arguments: object) -> tuple[Any, ...]:
-        values = dict(zip(map(id, candidate.inputs), arguments, strict=True))
-        _run(candidate.equations, values)
-        return tuple(_read(values, atom) for atom in candidate.outputs)
-
-    return main
+Path = tuple[tuple[int, int], ...]
+"""The way to an inner program: of each level, the position of the equation, and which of its
+`programs_of` it is.
+"""
 
 
 def arrays_of(values: Sequence[Value]) -> tuple[Any, ...]:
@@ -53,110 +43,152 @@ def value_of(array: Any) -> Value | None:
     return None
 
 
-def steps(candidate: Candidate) -> Iterator[tuple[int, list[Any], Sequence[Any]]]:
-    """Run equation by equation; yield each position with the operands and the results."""
-    arguments = arrays_of(candidate.arguments)
-    values = dict(zip(map(id, candidate.inputs), arguments, strict=True))
-    for index, equation in enumerate(candidate.equations):
-        operands = [_read(values, atom) for atom in equation.invars]
-        results = _results(equation, operands)
-        values.update(zip(map(id, equation.outvars), results, strict=True))
-        yield index, operands, results
-
-
-def _run(equations: Sequence[Equation], values: dict[int, Any]) -> None:
-    for equation in equations:
-        results = _results(equation, [_read(values, atom) for atom in equation.invars])
-        values.update(zip(map(id, equation.outvars), results, strict=True))
-
-
-def _read(values: dict[int, Any], atom: Atom) -> Any:
-    return atom.val if is_literal(atom) else values[id(atom)]
-
-
-def _results(equation: Equation, operands: list[Any]) -> Sequence[Any]:
-    with equation.ctx.manager:
-        if jax.config.values["jax_disable_jit"]:
-            split = _split(equation, operands)
-            if split is not None:
-                return split
-        return bind(equation, operands)
-
-
-def _split(equation: Equation, operands: list[Any]) -> Sequence[Any] | None:
-    """Run a call or a loop one operation at a time; return None for other primitives."""
+def programs_of(equation: Equation) -> list[Program]:
+    """Return the inner programs of an equation that are run, in a fixed order."""
     match equation.primitive.name:
         case "scan":
-            return _scan(equation, operands)
+            return [control_flow.scan(equation.params).body]
         case "while":
-            return _while(equation, operands)
+            return [opened(equation.params[name]) for name in ("body_jaxpr", "cond_jaxpr")]
         case "cond":
-            choice, *rest = operands
-            branch = equation.params["branches"][int(choice)]
-            return _program(opened(branch), rest)
+            return [opened(branch) for branch in equation.params["branches"]]
     program = called(equation)
-    return None if program is None else _program(program, operands)
+    return [] if program is None else [program]
 
 
-def _program(program: Program, operands: Sequence[Any]) -> list[Any]:
-    jaxpr = program.jaxpr
-    values = dict(zip(map(id, jaxpr.invars), operands, strict=True))
-    values.update(zip(map(id, jaxpr.constvars), program.consts, strict=True))
-    _run(jaxpr.eqns, values)
-    return [_read(values, atom) for atom in jaxpr.outvars]
+@dataclass(slots=True)
+class Run:
+    """A run of equations.
+
+    Attributes:
+        is_split: whether calls and bodies of loops run one operation at a time.
+        observe: gets the operands and the results of each equation.
+        frames: the inner programs that run, with their operands; the innermost one is last.
+    """
+
+    is_split: bool
+    observe: Callable[[Sequence[Any], Sequence[Any]], None] = lambda operands, results: None
+    frames: list[tuple[Path, Sequence[Any]]] = field(default_factory=list)
+
+    def steps(
+        self, equations: Sequence[Equation], values: dict[int, Any], path: Path = ()
+    ) -> Iterator[tuple[list[Any], Sequence[Any]]]:
+        """Run equations one after the other; yield the operands and the results of each.
+
+        `values` has those of variables by identity, and gets the results.
+        """
+        for position, equation in enumerate(equations):
+            operands = [
+                atom.val if is_literal(atom) else values[id(atom)] for atom in equation.invars
+            ]
+            with equation.ctx.manager:
+                programs = programs_of(equation) if self.is_split else []
+                results = (
+                    self._split(equation, programs, operands, (*path, (position, 0)))
+                    if programs
+                    else bind(equation, operands)
+                )
+            self.observe(operands, results)
+            values.update(zip(map(id, equation.outvars), results, strict=True))
+            yield operands, results
+
+    def program(self, program: Program, operands: Sequence[Any], path: Path) -> list[Any]:
+        """Run an inner program."""
+        self.frames.append((path, operands))
+        jaxpr = program.jaxpr
+        values = dict(zip(map(id, jaxpr.invars), operands, strict=True))
+        values.update(zip(map(id, jaxpr.constvars), program.consts, strict=True))
+        for _ in self.steps(jaxpr.eqns, values, path):
+            pass
+        self.frames.pop()
+        return [atom.val if is_literal(atom) else values[id(atom)] for atom in jaxpr.outvars]
+
+    def _split(
+        self, equation: Equation, programs: Sequence[Program], operands: list[Any], path: Path
+    ) -> Sequence[Any]:
+        """Run a call, a loop or a branch one operation at a time."""
+
+        def run(which: int, operands: Sequence[Any]) -> list[Any]:
+            return self.program(programs[which], operands, (*path[:-1], (path[-1][0], which)))
+
+        match equation.primitive.name:
+            case "scan":
+                return _scan(equation, operands, lambda operands: run(0, operands))
+            case "while":
+                tested, used = equation.params["cond_nconsts"], equation.params["body_nconsts"]
+                for_test, for_body = operands[:tested], operands[tested : tested + used]
+                carry = operands[tested + used :]
+                while bool(run(1, [*for_test, *carry])[0]):
+                    carry = run(0, [*for_body, *carry])
+                return carry
+            case "cond":
+                return run(int(operands[0]), operands[1:])
+            case _:
+                return run(0, operands)
 
 
-def _scan(equation: Equation, operands: list[Any]) -> list[Any]:
+def _scan(
+    equation: Equation, operands: list[Any], body: Callable[[list[Any]], list[Any]]
+) -> Sequence[Any]:
     scan = control_flow.scan(equation.params)
     first = scan.consts + scan.carry
-    consts, init, xs = operands[: scan.consts], operands[scan.consts : first], operands[first:]
-
-    def step(carry: list[Any], slices: list[Any]) -> tuple[list[Any], list[Any]]:
-        results = _program(scan.body, [*consts, *carry, *slices])
-        return results[: scan.carry], results[scan.carry :]
-
-    carry, ys = lax.scan(step, list(init), list(xs), length=scan.length, reverse=scan.reverse)
-    return [*carry, *ys]
-
-
-def _while(equation: Equation, operands: list[Any]) -> list[Any]:
-    params = equation.params
-    of_test, of_body = params["cond_nconsts"], params["body_nconsts"]
-    for_test, for_body = operands[:of_test], operands[of_test : of_test + of_body]
-    carry = operands[of_test + of_body :]
-    test, body = opened(params["cond_jaxpr"]), opened(params["body_jaxpr"])
-    while bool(_program(test, [*for_test, *carry])[0]):
-        carry = _program(body, [*for_body, *carry])
-    return carry
+    consts, carry, xs = operands[: scan.consts], operands[scan.consts : first], operands[first:]
+    rows: list[list[Any]] = []
+    order = range(scan.length)
+    for index in reversed(order) if scan.reverse else order:
+        results = body([*consts, *carry, *(x[index] for x in xs)])
+        carry = results[: scan.carry]
+        rows.append(results[scan.carry :])
+    if not rows:
+        return list(bind(equation, operands))
+    if scan.reverse:
+        rows.reverse()
+    return [*carry, *(jax.numpy.stack(column) for column in zip(*rows, strict=True))]
 
 
-def _known_eagerly(candidate: Candidate) -> Callable[..., tuple[Any, ...]]:
-    """Return a candidate as a function, whose results without `jit` need not be computed again.
+def arguments_of(candidate: Candidate) -> dict[int, Any]:
+    """Return the arrays of a candidate's inputs, by identity."""
+    arrays = arrays_of(candidate.arguments)
+    return dict(zip(map(id, candidate.inputs), arrays, strict=True))
 
-    They are known for the candidate's own arguments only.
+
+def function_of(candidate: Candidate) -> Callable[..., tuple[Any, ...]]:
+    """Return a candidate as a function of arrays.
+
+    With `jax.disable_jit`, it runs calls and bodies of loops one operation at a time.
     """
-    main = function_of(candidate)
-    known = [candidate.eager.get(id(atom)) for atom in candidate.outputs]
-    results = [value for value in known if value is not None]
-    if len(results) < len(known):
-        return main
 
-    def known_main(*arguments: object) -> tuple[Any, ...]:
-        if jax.config.values["jax_disable_jit"]:
-            return arrays_of(results)
-        return main(*arguments)
+    def main(*arguments: object) -> tuple[Any, ...]:
+        values = dict(zip(map(id, candidate.inputs), arguments, strict=True))
+        for _ in Run(jax.config.values["jax_disable_jit"]).steps(candidate.equations, values):
+            pass
+        return tuple(
+            atom.val if is_literal(atom) else values[id(atom)] for atom in candidate.outputs
+        )
 
-    return known_main
+    return main
 
 
 def observed(candidate: Candidate, check: Check, jitted: bool) -> Failure:
-    """Run the demonstration of a check on a candidate, in this process."""
+    """Run the demonstration of a check on a candidate, in this process.
+
+    Results without `jit` that are known for its arguments are not computed again.
+    """
+    program = function_of(candidate)
+    known = [candidate.eager.get(id(atom)) for atom in candidate.outputs]
+    results = [value for value in known if value is not None]
+
+    def main(*arguments: object) -> tuple[Any, ...]:
+        if jax.config.values["jax_disable_jit"] and len(results) == len(known):
+            return arrays_of(results)
+        return program(*arguments)
+
     namespace = {
         "jax": jax,
         "jnp": jax.numpy,
         "np": np,
-        "main": _known_eagerly(candidate),
+        "main": main,
         "inputs": lambda: arrays_of(candidate.arguments),
     }
     lines = "\n".join(check.lines(jitted))
-    return raised(lambda: exec(lines, namespace))  # noqa: S102 - its own text
+    return failure_in(lambda: exec(lines, namespace))  # noqa: S102 - its own text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -117,24 +117,16 @@ def flatten(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
     if smaller is not None:
         return smaller
     for name in sorted({equation.primitive.name for equation in calls}):
-        kind = inlined(candidate, partial(_is_of, name))
-        candidate = checker.first([kind]) or candidate
-    return _one_by_one(candidate, checker)
 
+        def is_of_kind(equation: Equation, name: str = name) -> bool:
+            return equation.primitive.name == name
 
-def _is_of(name: str, equation: Equation) -> bool:
-    return equation.primitive.name == name
-
-
-def _one_by_one(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
-    while True:
-        smaller = checker.first(_single(candidate))
-        if smaller is None:
-            return candidate
-        candidate = smaller
-
-
-def _single(candidate: Candidate) -> Iterator[Candidate]:
-    for equation in candidate.equations:
-        if called(equation) is not None:
-            yield inlined(candidate, partial(operator.is_, equation))
+        candidate = checker.first([inlined(candidate, is_of_kind)]) or candidate
+    return checker.exhausted(
+        candidate,
+        lambda each: (
+            inlined(each, partial(operator.is_, equation))
+            for equation in each.equations
+            if called(equation) is not None
+        ),
+    )

@@ -16,7 +16,7 @@ from jaxsight.repro.failures import FINISHED
 from jaxsight.repro.reducing import children
 from jaxsight.repro.reducing.children import Limits
 from jaxsight.repro.reducing.equations.candidates import Array, Candidate, Keys, Value
-from jaxsight.repro.reducing.equations.evaluation import steps, value_of
+from jaxsight.repro.reducing.equations.evaluation import Run, arguments_of, value_of
 from jaxsight.repro.values import has_nan
 
 _MOST_BYTES = 4 << 30
@@ -74,7 +74,7 @@ def _write(candidate: Candidate, folder: Path, split: bool) -> bytes:
         (folder / "data").open("wb") as data,
         jax.disable_jit(split),
     ):
-        for _, operands, results in steps(candidate):
+        for operands, results in Run(split).steps(candidate.equations, arguments_of(candidate)):
             line: dict[str, Any] = {"values": []}
             for result in results:
                 value = value_of(result)

@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 import tempfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from jaxsight.repro.emit.repro_file import CannotEmit
-from jaxsight.repro.failures import HANG, Failure
+from jaxsight.repro.emit.repro_file import About
+from jaxsight.repro.failures import Failure
 from jaxsight.repro.reducing import loading
-from jaxsight.repro.reducing.checker import Checker, Kind, Settings
+from jaxsight.repro.reducing.checker import Checker, Unit
 from jaxsight.repro.reducing.equations import emission
 from jaxsight.repro.reducing.equations.arguments import simplify
 from jaxsight.repro.reducing.equations.bodies import prune, thin, unwrap
 from jaxsight.repro.reducing.equations.candidates import Candidate, Digests, cost, is_finite
 from jaxsight.repro.reducing.equations.deletion import bypass, delete, drop_outputs, trim
 from jaxsight.repro.reducing.equations.dive import dive
-from jaxsight.repro.reducing.equations.emission import Form
 from jaxsight.repro.reducing.equations.evaluation import observed
 from jaxsight.repro.reducing.equations.inlining import flatten, inlined
 from jaxsight.repro.reducing.equations.recording import Recorded, record
 from jaxsight.repro.reducing.equations.sizes import narrow, shrink
-from jaxsight.repro.reducing.flakiness import calibrate
-from jaxsight.repro.reducing.options import CannotReduce, NotReproduced, Reduced
-from jaxsight.repro.reducing.task import Task, fails
+from jaxsight.repro.reducing.result import Pass, reduced, write_last
+from jaxsight.repro.reducing.task import NotReproduced, Reduced, Task, fails
 
 _EAGER_RUN = 5
-"""How many times as long as a candidate the original may run without `jit`."""
+"""How many times as long as a candidate the original may run without `jit`: it does so once."""
 
 
 def reduce(task: Task) -> Reduced:
@@ -43,50 +39,16 @@ def reduce(task: Task) -> Reduced:
     """
     inputs = loading.inputs_of(task.loaded, task.limits)
     candidate = loading.traced(task.loaded, inputs, task.limits)
-    checker, jitted, confidence = _checker(task, candidate)
-    checker.progress(force=True)
-    minimal = interrupted = False
-    try:
-        _to_fixed_point(checker.accepted[0], checker, partial(_emitted, task, checker, jitted))
-        minimal = True
-    except KeyboardInterrupt:
-        interrupted = True
-    last = checker.accepted[-1]
-    failure = _emit(task, checker, jitted)
-    return Reduced(
-        path=task.out,
-        failure=failure,
-        before=candidate.count,
-        after=checker.accepted[-1].count,
-        unit="equations",
-        tried=checker.tried,
-        seconds=time.monotonic() - task.start,
-        minimal=minimal and checker.accepted[-1] is last,
-        interrupted=interrupted,
-        confidence=confidence,
-        others=_others(task, checker, jitted),
-    )
-
-
-def _checker(task: Task, candidate: Candidate) -> tuple[Checker[Candidate], bool, float]:
-    """Find out how the program fails, compiled as a whole or not.
-
-    Returns:
-        A checker, whether the program is compiled, and the fraction of runs that fail.
-
-    Raises:
-        NotReproduced: it does not fail as expected.
-    """
     finite = task.check.finite and is_finite(candidate)
     problem: NotReproduced | None = None
     for start, jitted in _starts(task, candidate):
-        settings = Settings(task.check, Failure(HANG), task.limits, task.options.jobs)
-        kind = _kind(task, settings, jitted, finite)
-        checker = Checker(settings, kind, task.journal, task.report, [start])
+        checker = _checker(task, start, jitted=jitted, finite=finite)
         try:
-            return checker, jitted, calibrate(checker, start, task.is_expected)
+            checker.calibrate()
         except NotReproduced as error:
             problem = problem or error
+        else:
+            return replace(reduced(checker, _to_fixed_point), before=candidate.count)
     assert problem is not None
     raise problem
 
@@ -107,31 +69,36 @@ def _starts(task: Task, candidate: Candidate) -> Iterator[tuple[Candidate, bool]
         yield candidate, False
 
 
-def _kind(task: Task, settings: Settings, jitted: bool, finite: bool) -> Kind[Candidate]:
+def _checker(task: Task, start: Candidate, *, jitted: bool, finite: bool) -> Checker[Candidate]:
     digests = Digests()
 
-    def in_place(candidate: Candidate) -> Failure:
-        return observed(candidate, settings.check, jitted)
-
-    def in_file(candidate: Candidate) -> Failure:
-        form = Form(settings.check, jitted, settings.expected, task.environment)
+    def observe(candidate: Candidate) -> Failure:
+        if not task.check.as_file:
+            return observed(candidate, checker.check, jitted)
         with tempfile.TemporaryDirectory(prefix="jaxsight-candidate-") as folder:
             path = Path(folder, "candidate.py")
-            emission.write_here(candidate, form, path)
+            emission.write(candidate, about(checker.expected), path)
             return fails(path, task.limits)
 
-    return Kind(
+    def about(failure: Failure) -> About:
+        return About(failure, task.environment, checker.check.lines(jitted))
+
+    unit = Unit(
         "equations",
-        observe=in_file if task.check.as_file else in_place,
+        "program",
+        observe,
         digest=lambda candidate: f"{digests.of(candidate)}{'j' * jitted}",
         count=lambda candidate: candidate.count,
+        save=lambda candidate, failure, path: emission.write_in_child(
+            candidate, about(failure), path, task.limits
+        ),
         admits=is_finite if finite else lambda candidate: True,
     )
+    checker = Checker(task, unit, [start])
+    return checker
 
 
-def _to_fixed_point(
-    candidate: Candidate, checker: Checker[Candidate], emit: Callable[[], None]
-) -> None:
+def _to_fixed_point(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
     """Apply all passes until none makes the candidate smaller.
 
     Raises:
@@ -144,17 +111,13 @@ def _to_fixed_point(
         candidate, recorded = _recorded(candidate, checker)
         candidate = delete(candidate, checker, recorded)
         if candidate.count < before[0]:
-            emit()
-        candidate = drop_outputs(candidate, checker)
-        candidate = bypass(candidate, checker)
-        candidate = unwrap(candidate, checker, recorded)
-        candidate = thin(candidate, checker)
-        candidate = prune(candidate, checker)
-        candidate = shrink(candidate, checker)
-        candidate = narrow(candidate, checker)
-        candidate = simplify(candidate, checker)
+            write_last(checker)
+        unwrap_recorded: Pass[Candidate] = partial(unwrap, recorded=recorded)
+        others = (bypass, unwrap_recorded, thin, prune, shrink, narrow, simplify)
+        for each in (drop_outputs, *others):
+            candidate = each(candidate, checker)
         if cost(candidate) >= before:
-            return
+            return candidate
 
 
 def _recorded(candidate: Candidate, checker: Checker[Candidate]) -> tuple[Candidate, Recorded]:
@@ -162,62 +125,10 @@ def _recorded(candidate: Candidate, checker: Checker[Candidate]) -> tuple[Candid
 
     Where values do not matter for the check, fewer equations are left, as running them takes time.
     """
-    check = checker.settings.check
+    check = checker.check
     if candidate.eager:
         return candidate, Recorded(dict(candidate.eager))
     if not check.eager and not check.finite:
         candidate = trim(candidate, checker)
-    recorded = record(candidate, checker.settings.limits, split=check.eager)
+    recorded = record(candidate, checker.task.limits, split=check.eager)
     return (replace(candidate, eager=recorded.values) if check.eager else candidate), recorded
-
-
-def _emit(task: Task, checker: Checker[Candidate], jitted: bool) -> Failure:
-    """Write the last accepted candidate of which the file fails as expected; return how it fails.
-
-    Candidates of which the file fails otherwise are removed.
-
-    Raises:
-        CannotReduce: there is none.
-    """
-    settings = checker.settings
-    accepted = checker.accepted
-    step = 1
-    while True:
-        try:
-            _emitted(task, checker, jitted)
-        except CannotEmit as error:
-            problem = str(error)
-        else:
-            failure = task.validated(settings)
-            if failure is not None:
-                return failure
-            problem = "the reduced program does not fail in a fresh process"
-        if len(accepted) == 1:
-            raise CannotReduce(problem)
-        del accepted[max(len(accepted) - step, 1) :]
-        step *= 2
-
-
-def _emitted(task: Task, checker: Checker[Candidate], jitted: bool) -> None:
-    """Write the last accepted candidate, with the failure that was observed.
-
-    Raises:
-        CannotEmit: it cannot be written.
-    """
-    settings = checker.settings
-    candidate = checker.accepted[-1]
-    known = checker.journal.failure(checker.kind.digest(candidate)) or settings.expected
-    form = Form(settings.check, jitted, known, task.environment)
-    emission.emit(candidate, form, task.out, task.limits)
-
-
-def _others(task: Task, checker: Checker[Candidate], jitted: bool) -> tuple[Path, ...]:
-    """Write the candidates that failed in other ways."""
-    paths: list[Path] = []
-    for number, (failure, candidate) in enumerate(checker.others.values(), start=1):
-        path = task.out.with_name(f"{task.out.stem}.other{number}.py")
-        form = Form(checker.settings.check, jitted, failure, task.environment)
-        with suppress(CannotEmit):
-            emission.emit(candidate, form, path, task.limits)
-            paths.append(path)
-    return tuple(paths)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.staging import opened
 from jaxsight.repro.reducing.checker import Checker
-from jaxsight.repro.reducing.equations.candidates import Candidate, cost, inner
+from jaxsight.repro.reducing.equations.candidates import Candidate, cheaper, cost, inner
 from jaxsight.repro.reducing.equations.retyping import Change
 
 _NARROWER = {
@@ -22,9 +20,15 @@ _NARROWER = {
 
 def shrink(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
     """Return a candidate of which no size can be made smaller."""
-    candidate = checker.first(_all_at_once(candidate)) or candidate
+    sizes = _sizes_of(candidate)
+    all_at_once = (
+        Change({size: min(size, most) for size in sizes}).candidate(candidate)
+        for most in (1, 2, 3, 4, 8)
+        if sizes and sizes[0] > most
+    )
+    candidate = checker.first(cheaper(candidate, all_at_once)) or candidate
     done: set[int] = set()
-    while remaining := [size for size in sizes_of(candidate) if size not in done]:
+    while remaining := [size for size in _sizes_of(candidate) if size not in done]:
         size = remaining[0]
         done.add(size)
         candidate = _smaller(candidate, size, checker)
@@ -35,11 +39,11 @@ def narrow(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
     """Return a candidate with narrower dtypes."""
     dtypes = {np.dtype(old): np.dtype(new) for old, new in _NARROWER.items()}
     changes = [Change(dtypes=dtypes), *(Change(dtypes={o: n}) for o, n in dtypes.items())]
-    smaller = (_cheaper(change, candidate) for change in changes)
-    return checker.first(smaller) or candidate
+    tries = cheaper(candidate, (change.candidate(candidate) for change in changes))
+    return checker.first(tries) or candidate
 
 
-def sizes_of(candidate: Candidate) -> list[int]:
+def _sizes_of(candidate: Candidate) -> list[int]:
     """Return the sizes of axes in a candidate, largest first."""
     sizes = {size for var in candidate.inputs for size in _shape(var)}
     pending: list[Equation] = list(candidate.equations)
@@ -55,18 +59,6 @@ def sizes_of(candidate: Candidate) -> list[int]:
 
 def _shape(var: object) -> tuple[int, ...]:
     return tuple(getattr(getattr(var, "aval", None), "shape", ()))
-
-
-def _cheaper(change: Change, candidate: Candidate) -> Candidate | None:
-    smaller = change.candidate(candidate)
-    return smaller if smaller is not None and cost(smaller) < cost(candidate) else None
-
-
-def _all_at_once(candidate: Candidate) -> Iterator[Candidate | None]:
-    sizes = sizes_of(candidate)
-    for most in (1, 2, 3, 4, 8):
-        if sizes and sizes[0] > most:
-            yield _cheaper(Change({size: min(size, most) for size in sizes}), candidate)
 
 
 def _smaller(candidate: Candidate, size: int, checker: Checker[Candidate]) -> Candidate:
@@ -110,6 +102,6 @@ def _resized(candidate: Candidate, size: int, new: int, joint: bool) -> Candidat
     """Return a candidate with another size, and with multiples of it if `joint`."""
     sizes = {size: new}
     if joint:
-        multiples = [each for each in sizes_of(candidate) if each > size and each % size == 0]
+        multiples = [each for each in _sizes_of(candidate) if each > size and each % size == 0]
         sizes |= {each: each // size * new for each in multiples}
-    return _cheaper(Change(sizes), candidate)
+    return next(cheaper(candidate, [Change(sizes).candidate(candidate)]), None)

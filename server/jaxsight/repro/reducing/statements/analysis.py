@@ -12,8 +12,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxsight.repro.failures import failure_in
 from jaxsight.repro.reducing import children
-from jaxsight.repro.reducing.checker import raised
 from jaxsight.repro.reducing.children import Limits
 from jaxsight.repro.reducing.statements.texts import Function, Text, functions, own
 
@@ -77,7 +77,7 @@ def _observe(text: Text, file: str) -> bytes:
                     frames.insert(0, (first, line))
             raise
 
-    raised(run)
+    failure_in(run)
     return json.dumps([frames, [[*key, value] for key, value in values.items()]]).encode()
 
 
