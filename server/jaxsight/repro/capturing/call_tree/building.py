@@ -8,21 +8,21 @@ from typing import Any
 
 from jaxsight.repro.capturing.call_tree import wrapping
 from jaxsight.repro.capturing.call_tree.packing import Values
-from jaxsight.repro.capturing.call_tree.records import Bind, Call, Function, Item, Tree
+from jaxsight.repro.capturing.call_tree.records import Bind, CallTree, Item, JaxCall, UserFunction
 from jaxsight.repro.capturing.call_tree.wrapping import Wrapped
 
 SMALL = 4096
 """Bytes of an array that is held after its call has ended."""
 
 
-class State(threading.local):
+class ThreadState(threading.local):
     """Where a thread is in the tree."""
 
     def __init__(self) -> None:
         self.building: Building | None = None
         self.body: list[Item] | None = None
         """The body of the user's function that runs, if any."""
-        self.call: Call | None = None
+        self.call: JaxCall | None = None
         """The innermost call of JAX."""
         self.trace: Any = None
         """What that function is traced by: within JAX's own jitted functions, it is another."""
@@ -36,16 +36,16 @@ class State(threading.local):
 class Building:
     """A tree that is being recorded."""
 
-    def __init__(self, root: Call, values: Values) -> None:
+    def __init__(self, root: JaxCall, values: Values) -> None:
         self.root = root
         self.values = values
-        self.functions: dict[int, Function] = {}
+        self.functions: dict[int, UserFunction] = {}
         self.others: list[Values] = []
         """The values of earlier trees, to which calls from JAX's caches refer."""
         self.numbers: dict[int, int] = {}
         self.wrappers: list[Wrapped] = []
 
-    def function(self, wrapper: Wrapped) -> Function:
+    def function(self, wrapper: Wrapped) -> UserFunction:
         """Return the function of a wrapper."""
         number = self.numbers.get(id(wrapper))
         if number is None:
@@ -54,7 +54,7 @@ class Building:
             self.wrappers.append(wrapper)
             fun = wrapper.__wrapped__
             name, parameters = wrapping.name_of(fun), wrapping.parameters_of(fun)
-            self.functions[number] = Function(number, name, parameters)
+            self.functions[number] = UserFunction(number, name, parameters)
             made_by = getattr(fun, "_jaxsight_made_by", None)
             if made_by is not None:
                 api, args, kwargs = made_by
@@ -69,14 +69,14 @@ class Building:
         self.wrappers.clear()
         self.values.function_of = lambda value: None
 
-    def tree(self, error: BaseException | None = None) -> Tree:
+    def tree(self, error: BaseException | None = None) -> CallTree:
         """Return what has been recorded so far."""
         avals: dict[int, Any] = {}
         arrays: dict[int, Any] = {}
         for values in (*self.others, self.values):
             avals.update(values.avals)
             arrays.update(values.arrays)
-        return Tree(self.root, dict(self.functions), avals, arrays, str(error) if error else "")
+        return CallTree(self.root, dict(self.functions), avals, arrays, str(error) if error else "")
 
 
 def weak(array: Any) -> Any:

@@ -15,8 +15,8 @@ from jaxsight.repro.capturing.call_tree import public_functions
 from jaxsight.repro.capturing.call_tree.packing import Values
 from jaxsight.repro.capturing.call_tree.records import (
     Arguments,
-    Call,
-    Step,
+    FailedStep,
+    JaxCall,
 )
 from jaxsight.repro.capturing.call_tree.source_calls import argument_at, call_at, operands_at
 from jaxsight.repro.capturing.call_tree.wrapping import is_jax_file, is_ours
@@ -53,7 +53,7 @@ def step_of(
     jitted: Jitted,
     *,
     eagerly: bool = False,
-) -> Step | Call | None:
+) -> FailedStep | JaxCall | None:
     """Return the step that raised an error in a user's function; None if it is not known.
 
     `jitted` returns the options of a jitted function; `eagerly` says that no function of the
@@ -103,7 +103,7 @@ def _users(frames: Sequence[FrameType]) -> list[int]:
 
 def _called(
     frame: FrameType, instruction: int, values: Values, jitted: Jitted
-) -> Step | Call | None:
+) -> FailedStep | JaxCall | None:
     """Return the call or the operation of a frame that raised an error, if it is one of JAX's."""
     call = call_at(frame, instruction)
     if call is None:
@@ -111,25 +111,25 @@ def _called(
         if operation is None:
             return None
         symbol, *operands = operation
-        return Step("operator", symbol, values.arguments(operands, {}))
+        return FailedStep("operator", symbol, values.arguments(operands, {}))
     options = jitted(call.function)
     inner = values.arguments(call.args, call.kwargs)
     if options is not None:
-        return Call("jax.jit", values.arguments(*options), inner, failed=True)
+        return JaxCall("jax.jit", values.arguments(*options), inner, failed=True)
     path = public_functions.path_of(call.function)
-    return None if path is None else Step("function", path, inner)
+    return None if path is None else FailedStep("function", path, inner)
 
 
-def _raised(error: BaseException) -> Step | None:
+def _raised(error: BaseException) -> FailedStep | None:
     """Return the step of an error that the user's code raised; None if it was interrupted."""
     if isinstance(error, KeyboardInterrupt):
         return None
-    return Step("raise", "", Arguments(), raised_of(error))
+    return FailedStep("raise", "", Arguments(), raised_of(error))
 
 
 def _step(
     frame: FrameType, values: Values, tracer: type, caller: tuple[FrameType, int] | None
-) -> Step | None:
+) -> FailedStep | None:
     """Return the step of a frame of JAX, below the user's frame and its instruction."""
     code, local = frame.f_code, frame.f_locals
     if code.co_name == "reraise_with_filtered_traceback":
@@ -140,17 +140,17 @@ def _step(
     if code.co_name == "op" and {"name", "args", "self"} <= local.keys():
         return _of_method(f"__{local['name']}__", own, local | _named(local["args"]), values)
     if code.co_name == "_unimplemented_setitem":
-        return Step("set", "", values.arguments((own, local.get("i"), local.get("x")), {}))
+        return FailedStep("set", "", values.arguments((own, local.get("i"), local.get("x")), {}))
     if code.co_name == "__call__" and (path := public_functions.path_of(own)) is not None:
-        return Step("function", path, values.arguments(local.get("args", ()), {}))
+        return FailedStep("function", path, values.arguments(local.get("args", ()), {}))
     method = public_functions.method_of_code(code)
     path = None if method else public_functions.path_of_code(code)
     if method is None and path is None:
         return None
     args, kwargs = _arguments(frame, caller)
     if method is not None and args:
-        return Step("method", method, values.arguments(args, kwargs))
-    return Step("function", path or "", values.arguments(args, kwargs))
+        return FailedStep("method", method, values.arguments(args, kwargs))
+    return FailedStep("function", path or "", values.arguments(args, kwargs))
 
 
 def _named(args: tuple[Any, ...]) -> dict[str, Any]:
@@ -158,7 +158,7 @@ def _named(args: tuple[Any, ...]) -> dict[str, Any]:
     return {"other": args[0], "idx": args[0]} if args else {}
 
 
-def _bounded(local: dict[str, Any], values: Values) -> Step | None:
+def _bounded(local: dict[str, Any], values: Values) -> FailedStep | None:
     """Return the step of a function that JAX wraps to shorten tracebacks."""
     fun = local.get("fun")
     code = getattr(fun, "__code__", None)
@@ -168,24 +168,24 @@ def _bounded(local: dict[str, Any], values: Values) -> Step | None:
     path = public_functions.path_of_code(code) if code is not None else None
     if path is None:
         return None
-    return Step("function", path, values.arguments(local["args"], local["kwargs"]))
+    return FailedStep("function", path, values.arguments(local["args"], local["kwargs"]))
 
 
-def _of_method(name: str, own: object, local: dict[str, Any], values: Values) -> Step | None:
+def _of_method(name: str, own: object, local: dict[str, Any], values: Values) -> FailedStep | None:
     """Return the step that called a special method of an array."""
     conversion = _CONVERSIONS.get(name)
     if conversion is not None:
-        return Step("function", conversion, values.arguments((own,), {}))
+        return FailedStep("function", conversion, values.arguments((own,), {}))
     if name in ("__getitem__", "__getattr__"):
         key = local.get("idx", local.get("name", local.get("item")))
-        kind = "index" if name == "__getitem__" else "attribute"
-        return Step(kind, "", values.arguments((own, key), {}))
+        kind: StepKind = "index" if name == "__getitem__" else "attribute"
+        return FailedStep(kind, "", values.arguments((own, key), {}))
     short = name.strip("_")
     other = local.get("other")
     if short.startswith("r") and short[1:] in _OPERATORS and short not in _OPERATORS:
-        return Step("operator", _OPERATORS[short[1:]], values.arguments((other, own), {}))
+        return FailedStep("operator", _OPERATORS[short[1:]], values.arguments((other, own), {}))
     if short in _OPERATORS and "other" in local:
-        return Step("operator", _OPERATORS[short], values.arguments((own, other), {}))
+        return FailedStep("operator", _OPERATORS[short], values.arguments((own, other), {}))
     return None
 
 

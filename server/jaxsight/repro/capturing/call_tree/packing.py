@@ -16,18 +16,18 @@ import numpy as np
 from jaxsight.repro.capturing.call_tree.records import (
     LEAF,
     Arguments,
-    Constant,
     FunctionRef,
-    Node,
     Operand,
-    Packed,
+    PlainValue,
+    Pytree,
     Ref,
+    Structure,
 )
 
 _NUMBERS = itertools.count(1)
 """The numbers of values: unique in the process."""
 
-_NONE = Node("none")
+_NONE = Structure("none")
 
 NOTHING = object()
 """Stands for the function that a call has returned, if it returned none."""
@@ -73,7 +73,7 @@ class Values:
                 isinstance(value, np.ndarray) and not value.ndim
             ):
                 number = self.function_of(value)
-                return Constant(value) if number is None else FunctionRef(number)
+                return PlainValue(value) if number is None else FunctionRef(number)
             captured = self.define(value)
             self.arrays[captured.number] = value
             return captured
@@ -104,13 +104,13 @@ class Values:
             return self.define(value)
         return self.operand(value)
 
-    def packed(self, value: object, leaf: Callable[[object], Operand] | None = None) -> Packed:
+    def packed(self, value: object, leaf: Callable[[object], Operand] | None = None) -> Pytree:
         """Return a pytree of operands."""
         leaf = leaf or self.operand
         if self._is_tracer(value) or isinstance(value, (bool, int, float, str)):
-            return Packed(LEAF, (leaf(value),))
+            return Pytree(LEAF, (leaf(value),))
         node, leaves = self._flattened(value)
-        return Packed(node, tuple(map(leaf, leaves)))
+        return Pytree(node, tuple(map(leaf, leaves)))
 
     def arguments(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Arguments:
         """Return the arguments of a call."""
@@ -126,7 +126,7 @@ class Values:
             {name: self.packed(arg, self.result) for name, arg in kwargs.items()},
         )
 
-    def _flattened(self, value: object) -> tuple[Node, list[object]]:
+    def _flattened(self, value: object) -> tuple[Structure, list[object]]:
         tree_util = self._jax.tree_util
         if self.function_of(value) is not None:
             return LEAF, [value]
@@ -147,7 +147,9 @@ class Values:
 
         return self._node(tree, 0, 0, keys_at), leaves
 
-    def _node(self, tree: Any, start: int, depth: int, keys_at: Callable[[int, int], Any]) -> Node:
+    def _node(
+        self, tree: Any, start: int, depth: int, keys_at: Callable[[int, int], Any]
+    ) -> Structure:
         data = tree.node_data()
         if data is None:
             return LEAF if tree.num_leaves else _NONE
@@ -161,20 +163,20 @@ class Values:
         if kind is type(None):
             return _NONE
         if kind in (tuple, list):
-            return Node(kind.__name__, nodes)
+            return Structure(kind.__name__, nodes)
         if issubclass(kind, dict):
             keys = static if isinstance(static, (list, tuple)) else ()
             keys = static[1] if kind.__name__ == "defaultdict" and len(static) == 2 else keys
-            return Node("dict", nodes, kind.__name__, tuple(keys))
+            return Structure("dict", nodes, kind.__name__, tuple(keys))
         if issubclass(kind, tuple) and hasattr(kind, "_fields"):
-            return Node("named", nodes, kind.__name__, tuple(kind._fields))
+            return Structure("named", nodes, kind.__name__, tuple(kind._fields))
         names = tuple(
             _field(keys_at(at, depth) if node.leaves else None, index)
             for index, (at, node) in enumerate(zip(starts, nodes, strict=True))
         )
         if len(set(names)) < len(names):
             names = tuple(f"field_{index}" for index in range(len(names)))
-        return Node("class", nodes, kind.__name__, names, self._meta(kind.__name__, static))
+        return Structure("class", nodes, kind.__name__, names, self._meta(kind.__name__, static))
 
     def _meta(self, name: str, static: object) -> int:
         """Return a number for the static part of a class, equal for equal parts."""

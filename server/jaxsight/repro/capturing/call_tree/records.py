@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
 
 from jaxsight.repro.capturing.raised import Raised
 
@@ -17,7 +20,7 @@ class Ref:
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class PlainValue:
     """Any other value: a Python number, a string, a mesh, a dtype."""
 
     value: object
@@ -30,23 +33,25 @@ class FunctionRef:
     number: int
 
 
-Operand: TypeAlias = Ref | Constant | FunctionRef
+Operand: TypeAlias = Ref | PlainValue | FunctionRef
+
+
+Container: TypeAlias = Literal["leaf", "none", "tuple", "list", "dict", "named", "class"]
+"""What a node of a pytree is: `named` is a named tuple, `class` any other registered class."""
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class Structure:
     """The structure of a pytree.
 
     Attributes:
-        kind: `leaf`, `none`, `tuple`, `list`, `dict`, `named` (a named tuple), or `class` (any
-            other registered class).
         name: the name of the class.
         keys: the keys of the dictionary, or the names of the fields.
         meta: distinguishes classes of the same name with other static parts.
     """
 
-    kind: str
-    children: tuple[Node, ...] = ()
+    kind: Container
+    children: tuple[Structure, ...] = ()
     name: str = ""
     keys: tuple[Any, ...] = ()
     meta: int = 0
@@ -57,23 +62,40 @@ class Node:
         return 1 if self.kind == "leaf" else sum(child.leaves for child in self.children)
 
 
-LEAF = Node("leaf")
+LEAF = Structure("leaf")
+
+SIMPLE = (bool, int, float, complex, str, type(None), np.generic)
+"""The types of values that are written as they are."""
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class Pytree:
     """A pytree of operands."""
 
-    node: Node
+    node: Structure
     leaves: tuple[Operand, ...]
+
+    @property
+    def numbers(self) -> Iterator[int]:
+        """The numbers of its values."""
+        return (leaf.number for leaf in self.leaves if isinstance(leaf, Ref))
+
+    @property
+    def children(self) -> list[Pytree]:
+        """The pytrees that it consists of."""
+        leaves = iter(self.leaves)
+        return [
+            Pytree(child, tuple(itertools.islice(leaves, child.leaves)))
+            for child in self.node.children
+        ]
 
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
     """The arguments of a call."""
 
-    args: tuple[Packed, ...] = ()
-    kwargs: Mapping[str, Packed] = field(default_factory=dict)
+    args: tuple[Pytree, ...] = ()
+    kwargs: Mapping[str, Pytree] = field(default_factory=dict)
 
     def operands(self) -> Iterator[Operand]:
         """Yield all leaves, in order."""
@@ -87,15 +109,19 @@ class Bind:
 
     primitive: Any
     params: Mapping[str, Any]
-    operands: tuple[Operand, ...]
+    inputs: tuple[Operand, ...]
     results: tuple[int, ...] = ()
     context: Any = None
     """The settings that it was bound under."""
     failed: bool = False
 
+    def operands(self) -> Iterator[Operand]:
+        """Yield what it was bound to."""
+        yield from self.inputs
+
 
 @dataclass(slots=True)
-class Call:
+class JaxCall:
     """A call of a function of JAX that takes functions, or of one that a transformation returned.
 
     `jax.vmap(f, in_axes=0)(x)` has `outer` arguments; `jax.lax.scan(body, init, xs)` has none.
@@ -108,14 +134,14 @@ class Call:
     """The method that is called on the result of the outer call, such as `lower`."""
     users: list[UserCall] = field(default_factory=list)
     """The calls of the user's functions that JAX made meanwhile, in order."""
-    result: Packed | None = None
+    result: Pytree | None = None
     failed: bool = False
     error: int = 0
     """The identity of the exception that it raised."""
     binds: list[Bind] = field(default_factory=list)
     """The primitives that it bound itself, with whole programs in them: a second form of the call.
     """
-    bound: Packed | None = None
+    bound: Pytree | None = None
     """Its result as these have it."""
 
     def operands(self) -> Iterator[Operand]:
@@ -124,22 +150,52 @@ class Call:
             yield from self.outer.operands()
         yield from self.inner.operands()
 
+    @property
+    def traced(self) -> Arguments:
+        """Its arguments without static ones of `jax.jit` that are no simple values.
+
+        The functions have their values already.
+        """
+        if self.api != "jax.jit" or not self.users:
+            return self.inner
+
+        def replaced(packed: Pytree) -> Pytree:
+            static = [leaf.value for leaf in packed.leaves if isinstance(leaf, PlainValue)]
+            if len(static) < len(packed.leaves) or all(isinstance(each, SIMPLE) for each in static):
+                return packed
+            return Pytree(Structure("none"), ())
+
+        kwargs = {name: replaced(packed) for name, packed in self.inner.kwargs.items()}
+        return Arguments(tuple(map(replaced, self.inner.args)), kwargs)
+
+
+StepKind: TypeAlias = Literal[
+    "function",  # path(*args)
+    "method",  # args[0].path(*args[1:])
+    "operator",  # args[0] path args[1]
+    "index",  # args[0][args[1]]
+    "set",  # args[0][args[1]] = args[2]
+    "attribute",  # getattr(args[0], args[1])
+    "raise",  # the user's own: raise raised
+]
+
 
 @dataclass(slots=True)
-class Step:
-    """A call of a public function, or an operator, that raised an error.
+class FailedStep:
+    """A call of a public function, or an operator, that raised an error."""
 
-    `kind` is `function` (`path(*args)`), `method` (`args[0].path(*args[1:])`), `operator`
-    (`args[0] path args[1]`), `index` (`args[0][args[1]]`), `attribute` or `raise` (`raised`).
-    """
-
-    kind: str
+    kind: StepKind
     path: str
     arguments: Arguments
     raised: Raised | None = None
+    failed: ClassVar[bool] = True
+
+    def operands(self) -> Iterator[Operand]:
+        """Yield its arguments."""
+        yield from self.arguments.operands()
 
 
-Item: TypeAlias = Bind | Call | Step
+Item: TypeAlias = Bind | JaxCall | FailedStep
 
 
 @dataclass(slots=True)
@@ -149,7 +205,7 @@ class UserCall:
     function: int
     arguments: Arguments
     body: list[Item] = field(default_factory=list)
-    result: Packed | None = None
+    result: Pytree | None = None
     failed: bool = False
     context: Any = None
     """The settings under which JAX called it, such as the mesh."""
@@ -158,9 +214,14 @@ class UserCall:
     checks_variance: bool = False
     """Whether values vary over some axes of a mesh (`check_vma` of `jax.shard_map`)."""
 
+    @property
+    def results(self) -> Iterator[int]:
+        """The numbers of the values that it returned."""
+        return self.result.numbers if self.result is not None else iter(())
+
 
 @dataclass(slots=True)
-class Function:
+class UserFunction:
     """A function of the user's that was passed to JAX."""
 
     number: int
@@ -173,7 +234,7 @@ class Function:
 
 
 @dataclass(slots=True)
-class Tree:
+class CallTree:
     """The outermost call, or the step that raised an error, and what its values are.
 
     Attributes:
@@ -181,8 +242,8 @@ class Tree:
         arrays: the concrete arrays that were passed or captured, by number.
     """
 
-    root: Call | Step
-    functions: dict[int, Function] = field(default_factory=dict)
+    root: JaxCall | FailedStep
+    functions: dict[int, UserFunction] = field(default_factory=dict)
     avals: dict[int, Any] = field(default_factory=dict)
     arrays: dict[int, Any] = field(default_factory=dict)
     message: str = ""

@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from jaxsight.repro.capturing.call_tree import apis, failing, public_functions, wrapping
-from jaxsight.repro.capturing.call_tree.building import SMALL, Building, State, is_rule, weak
+from jaxsight.repro.capturing.call_tree.building import SMALL, Building, ThreadState, is_rule, weak
 from jaxsight.repro.capturing.call_tree.packing import NOTHING, Values
 from jaxsight.repro.capturing.call_tree.records import (
     Arguments,
     Bind,
-    Call,
+    CallTree,
+    FailedStep,
     FunctionRef,
-    Packed,
-    Step,
-    Tree,
+    JaxCall,
+    Pytree,
     UserCall,
 )
 from jaxsight.repro.capturing.call_tree.wrapping import Wrapped, wrapper_of
@@ -39,15 +39,15 @@ class Tracker:
 
     def __init__(self) -> None:
         self.active = False
-        self._state = State()
+        self._state = ThreadState()
         self._installed = False
         self._jax: Any = None
         self._tracer: type = object
         self._pullbacks: tuple[type, ...] = ()
         self._current_trace: Callable[[], Any] = lambda: None
         self._current_context: Callable[[], Any] = lambda: None
-        self._last: Tree | None = None
-        self._failed: tuple[int, Tree] | None = None
+        self._last: CallTree | None = None
+        self._failed: tuple[int, CallTree] | None = None
         self.on_call: Callable[[bool], None] = lambda starts: None
         """Is called when an outermost call starts, and when it ends."""
 
@@ -62,7 +62,7 @@ class Tracker:
         """Stop recording. What is wrapped stays so, and calls the original."""
         self.active = False
 
-    def failed(self, error: BaseException) -> Tree | None:
+    def failed(self, error: BaseException) -> CallTree | None:
         """Return the tree of the outermost call that an exception passed through, if any."""
         seen: set[int] = set()
         cause: BaseException | None = error
@@ -73,13 +73,13 @@ class Tracker:
             cause = cause.__cause__ or cause.__context__
         return self._failed_outside(error)
 
-    def _failed_outside(self, error: BaseException) -> Tree | None:
+    def _failed_outside(self, error: BaseException) -> CallTree | None:
         """Return the tree of an error that a function of JAX raised outside of all calls."""
         if self._jax is None:
             return None
         building = self._new_building("")
         step = failing.step_of(error, building.values, self._tracer, _jit_options, eagerly=True)
-        if step is None or (isinstance(step, Step) and step.kind == "raise"):
+        if step is None or (isinstance(step, FailedStep) and step.kind == "raise"):
             return None
         tree = building.tree(error)
         tree.root = step
@@ -88,11 +88,11 @@ class Tracker:
 
     def _new_building(self, name: str) -> Building:
         values = Values(lambda value: isinstance(value, self._tracer), self._jax, self._pullbacks)
-        building = Building(Call(name, None, Arguments()), values)
+        building = Building(JaxCall(name, None, Arguments()), values)
         values.function_of = building.function_of
         return building
 
-    def last(self) -> Tree | None:
+    def last(self) -> CallTree | None:
         """Return the tree of the last outermost call that succeeded."""
         tree = self._last
         if tree is None:
@@ -101,9 +101,9 @@ class Tracker:
             number: array() if isinstance(array, weakref.ref) else array
             for number, array in tree.arrays.items()
         }
-        return Tree(tree.root, tree.functions, tree.avals, arrays)
+        return CallTree(tree.root, tree.functions, tree.avals, arrays)
 
-    def current(self) -> Tree | None:
+    def current(self) -> CallTree | None:
         """Return the tree of the call that runs on this thread, as far as it is known."""
         building = self._state.building
         return None if building is None else building.tree()
@@ -137,7 +137,7 @@ class Tracker:
         setattr(wrapped, api_hooks.WRAPPED, True)
         return wrapped
 
-    def _is_internal(self, state: State) -> bool:
+    def _is_internal(self, state: ThreadState) -> bool:
         """Return whether calls are not recorded now: JAX's own code calls, or nothing records."""
         if not self.active or state.inside or self._jax is None:
             return True
@@ -335,7 +335,7 @@ class Tracker:
         if building is None:
             building = self._new_building(name)
         values = building.values
-        call = building.root if root else Call(name, None, Arguments())
+        call = building.root if root else JaxCall(name, None, Arguments())
         call.method = method
         if outer is not None:
             call.outer = values.arguments(*outer)
@@ -371,7 +371,7 @@ class Tracker:
                 self._ended(building, raised)
             raised = None
 
-    def _recall(self, building: Building, call: Call) -> None:
+    def _recall(self, building: Building, call: JaxCall) -> None:
         """Add earlier calls of functions that JAX did not call, as its caches have their jaxprs."""
         called = {user.function for user in call.users}
         for operand in call.operands():
@@ -395,7 +395,7 @@ class Tracker:
             building.forget()
             return
         tree = building.tree()
-        self._last = Tree(
+        self._last = CallTree(
             tree.root,
             tree.functions,
             tree.avals,
@@ -440,7 +440,7 @@ class Tracker:
     def _add_step(self, call: UserCall, error: BaseException, values: Values) -> None:
         """Add the step that raised an error, unless it is a call that is recorded."""
         last = call.body[-1] if call.body else None
-        if isinstance(last, Call) and last.failed and last.error == id(error):
+        if isinstance(last, JaxCall) and last.failed and last.error == id(error):
             return
         step = failing.step_of(error, values, self._tracer, _jit_options)
         if step is not None:
@@ -490,7 +490,7 @@ def _jit_options(fun: Any) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
     return options
 
 
-def _packed_result(values: Values, result: object) -> Packed | None:
+def _packed_result(values: Values, result: object) -> Pytree | None:
     try:
         return values.packed(result)
     except Exception:  # noqa: BLE001 - JAX reports results that it cannot flatten

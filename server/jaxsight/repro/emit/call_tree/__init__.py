@@ -2,5 +2,5 @@
 
 `equations` makes equations of what a user's function did, `structures` writes pytrees and stand-ins
 for the user's classes, `steps` the step that raised an error, `functions` the user's functions and
-the calls of JAX, and `write` the module. `paths` has public names.
+the calls of JAX, and `write` the module.
 """

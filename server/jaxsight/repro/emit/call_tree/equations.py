@@ -24,15 +24,13 @@ from jaxsight.interpreters.compat.staging import (
 )
 from jaxsight.repro.capturing.call_tree.records import (
     Bind,
-    Call,
-    Constant,
+    CallTree,
     FunctionRef,
     Item,
+    JaxCall,
     Operand,
-    Packed,
+    PlainValue,
     Ref,
-    Step,
-    Tree,
     UserCall,
 )
 from jaxsight.repro.compat import primitive_binds
@@ -70,7 +68,7 @@ _FAILING = frozenset({"it raises an error"})
 class Equations:
     """The variables and equations of a tree."""
 
-    def __init__(self, tree: Tree, owner: Any, *, derivatives: bool) -> None:
+    def __init__(self, tree: CallTree, owner: Any, *, derivatives: bool) -> None:
         self.tree = tree
         self.constants: list[tuple[Var, object]] = []
         """Variables for the constants of inlined functions, with their values."""
@@ -96,7 +94,7 @@ class Equations:
         if isinstance(operand, Ref):
             variable = self.variable(operand.number)
             return self._aliases.get(id(variable), variable)
-        if isinstance(operand, Constant) and isinstance(
+        if isinstance(operand, PlainValue) and isinstance(
             operand.value, (bool, int, float, complex, np.generic, np.ndarray)
         ):
             return new_literal(operand.value, abstract(operand.value))
@@ -114,21 +112,21 @@ class Equations:
 
     def _called(self, item: Item) -> CallEquation:
         reads = [self.atom(Ref(number)) for number in self.read_by(item)]
-        if isinstance(item, Call):
-            for bind in item.binds:
-                reads += [self.atom(part) for part in bind.operands if isinstance(part, Ref)]
         results: list[Any] = []
-        if isinstance(item, Call) and item.result is not None:
-            results = [self.variable(number) for number in numbers(item.result)]
-        failed = isinstance(item, Step) or item.failed
-        return CallEquation(item, self._owner, reads, results, _FAILING if failed else frozenset())
+        if isinstance(item, JaxCall):
+            for bind in item.binds:
+                reads += [self.atom(part) for part in bind.inputs if isinstance(part, Ref)]
+            if item.result is not None:
+                results = [self.variable(number) for number in item.result.numbers]
+        effects = _FAILING if item.failed else frozenset[object]()
+        return CallEquation(item, self._owner, reads, results, effects)
 
     def read_by(self, item: Item) -> Iterator[int]:
         """Yield the numbers of the values that a call reads, also in the functions passed to it."""
-        for operand in item.operands if isinstance(item, Bind) else _operands(item):
+        for operand in item.operands():
             if isinstance(operand, Ref):
                 yield operand.number
-            elif isinstance(operand, FunctionRef) and isinstance(item, Call):
+            elif isinstance(operand, FunctionRef) and isinstance(item, JaxCall):
                 user = self._owner.body_of(operand.number, item)
                 if user is not None and id(user) not in self._visited:
                     self._visited.add(id(user))
@@ -139,27 +137,22 @@ class Equations:
         """Yield the numbers of the values that a function reads."""
         for item in user.body:
             yield from self.read_by(item)
-        if user.result is not None:
-            yield from numbers(user.result)
+        yield from user.results
 
     def read_directly(self, user: UserCall) -> Iterator[int]:
         """Yield the numbers of the values that a function reads outside of inner functions."""
         for item in user.body:
-            operands = item.operands if isinstance(item, Bind) else _operands(item)
-            yield from (operand.number for operand in operands if isinstance(operand, Ref))
-        if user.result is not None:
-            yield from numbers(user.result)
+            yield from (operand.number for operand in item.operands() if isinstance(operand, Ref))
+        yield from user.results
 
     def defined_in(self, user: UserCall) -> Iterator[int]:
         """Yield the numbers of the values that a function gets or computes."""
-        for operand in user.arguments.operands():
-            if isinstance(operand, Ref):
-                yield operand.number
+        yield from (part.number for part in user.arguments.operands() if isinstance(part, Ref))
         for item in user.body:
             if isinstance(item, Bind):
                 yield from item.results
-            elif isinstance(item, Call) and item.result is not None:
-                yield from numbers(item.result)
+            elif isinstance(item, JaxCall) and item.result is not None:
+                yield from item.result.numbers
 
     def of_binds(self, binds: Sequence[Bind]) -> list[Any]:
         """Return the equations of primitives."""
@@ -171,7 +164,7 @@ class Equations:
             bind.params
         ):
             raise Unwritable(name, "its rules are not public functions")
-        invars = [self.atom(operand) for operand in bind.operands]
+        invars = [self.atom(operand) for operand in bind.inputs]
         try:
             with surroundings(bind.context):
                 return self._staged(bind, invars)
@@ -193,11 +186,11 @@ class Equations:
             passed = iter(values)
             operands = [
                 operand.value
-                if is_literal(atom) and isinstance(operand, Constant)
+                if is_literal(atom) and isinstance(operand, PlainValue)
                 else atom.val
                 if is_literal(atom)
                 else next(passed)
-                for operand, atom in zip(bind.operands, invars, strict=True)
+                for operand, atom in zip(bind.inputs, invars, strict=True)
             ]
             return bind.primitive.bind(*operands, **params)
 
@@ -228,14 +221,3 @@ def _without_rules(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(map(_without_rules, value))
     return primal(value) if is_jaxpr(value) else value
-
-
-def numbers(packed: Packed) -> Iterator[int]:
-    """Yield the numbers of a pytree's values."""
-    for leaf in packed.leaves:
-        if isinstance(leaf, Ref):
-            yield leaf.number
-
-
-def _operands(item: Call | Step) -> Iterator[Operand]:
-    return item.operands() if isinstance(item, Call) else item.arguments.operands()

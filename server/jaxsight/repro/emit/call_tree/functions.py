@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 
@@ -14,23 +15,20 @@ from jaxsight.repro.capturing.call_tree.apis import CUSTOM, PASS_ANYTHING, RULES
 from jaxsight.repro.capturing.call_tree.records import (
     Arguments,
     Bind,
-    Call,
+    CallTree,
+    FailedStep,
     FunctionRef,
-    Node,
+    JaxCall,
     Operand,
-    Packed,
+    Pytree,
     Ref,
-    Step,
-    Tree,
+    Structure,
     UserCall,
 )
 from jaxsight.repro.compat import primitive_binds
 from jaxsight.repro.emit.call_tree import steps
-from jaxsight.repro.emit.call_tree.equations import CALL, CallEquation, Equations, numbers
-from jaxsight.repro.emit.call_tree.paths import path_of
-from jaxsight.repro.emit.call_tree.result_names import BASES
-from jaxsight.repro.emit.call_tree.static_arguments import without_static
-from jaxsight.repro.emit.call_tree.structures import StandIns, base_of, part
+from jaxsight.repro.emit.call_tree.equations import CALL, CallEquation, Equations
+from jaxsight.repro.emit.call_tree.structures import StandIns, base_of, part, path_of
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
 from jaxsight.sourcerizer.errors import Unsourceable, Unwritable
 from jaxsight.sourcerizer.proof.prover import Proved
@@ -55,28 +53,45 @@ from jaxsight.sourcerizer.values.spelling import struct, value
 from jaxsight.sourcerizer.writing.scope import WRITTEN, Scope
 from jaxsight.sourcerizer.writing.writer import Writer
 
+Key: TypeAlias = tuple[Any, ...]
+"""What a function is written once for: its number, and the types of its arguments."""
+
+_RESULTS = {
+    "scan": "scanned",
+    "while_loop": "looped",
+    "fori_loop": "looped",
+    "cond": "branch",
+    "switch": "branch",
+    "map": "mapped",
+    "grad": "gradient",
+    "value_and_grad": "value",
+    "pullback": "cotangent",
+}
+"""Base names for the results of calls."""
+
 _NEVER = 'raise NotImplementedError("JAX did not call this function")'
 
 
 class Functions:
     """Writes the functions and calls of a tree."""
 
-    def __init__(self, tree: Tree, writer: Writer) -> None:
+    def __init__(self, tree: CallTree, writer: Writer) -> None:
         self.tree = tree
         self.writer = writer
         derivatives = writer.options.derivatives != "primal"
         self.equations = Equations(tree, self, derivatives=derivatives)
         self.stand_ins = StandIns(writer.names)
-        self.parameters: set[tuple[int, str]] = set()
-        """The names of parameters, with the identity of the function's scope."""
+        self.parameters: defaultdict[Scope, set[str]] = defaultdict(set)
+        """The names of the parameters of functions."""
         self._leaks = ""
         """The name of the list of leaked tracers."""
         self._leaked_count = 0
         self._active: dict[int, str] = {}
         """The functions with custom rules whose rules are being written: these may call them."""
-        self._defined: dict[tuple[Any, ...], tuple[Scope | None, str]] = {}
+        self._defined: defaultdict[Scope, dict[Key, str]] = defaultdict(dict)
+        """The names of the functions that a scope has."""
 
-    def body_of(self, number: int, caller: Call | None) -> UserCall | None:
+    def body_of(self, number: int, caller: JaxCall | None) -> UserCall | None:
         """Return the call of a function that is written: the failing one, or else the last.
 
         The calls that JAX made during `caller` are preferred.
@@ -87,7 +102,7 @@ class Functions:
 
     # Functions.
 
-    def function(self, scope: Scope, number: int, caller: Call | None) -> Expr:
+    def function(self, scope: Scope, number: int, caller: JaxCall | None) -> Expr:
         """Write a function, if it is not written yet; return an expression for it."""
         user = self.body_of(number, caller)
         function = self.tree.functions[number]
@@ -95,39 +110,42 @@ class Functions:
             composed = self._composed(scope, number, user)
             if composed is not None:
                 return composed
-        key = (number, self._signature(user))
+        key: Key = (number,)
+        if user is not None:
+            key = (number, *self._kinds(user.arguments), user.failed, len(user.body))
         written = self._visible(scope, key)
         return Atom(written if written is not None else self._defined_as(scope, key, user))
 
-    def _visible(self, scope: Scope, key: tuple[Any, ...]) -> str | None:
-        """Return the name of a function that an enclosing scope has."""
+    def _visible(self, scope: Scope, key: Key) -> str | None:
+        """Return the name of a function that an enclosing scope has; note that it is read."""
+        inside: list[Scope] = []
         around: Scope | None = scope
         while around is not None:
-            if (id(around), *key) in self._defined:
-                name = self._defined[id(around), *key][1]
+            if (name := self._defined[around].get(key)) is not None:
                 if name not in self.writer.names.module:
-                    _capture(scope, around, name)
+                    for each in inside:
+                        each.captured[name] = None
                 return name
+            inside.append(around)
             around = around.around
         return None
 
     def _defined_as(
         self,
         scope: Scope,
-        key: tuple[Any, ...],
+        key: Key,
         user: UserCall | None,
         decorators: Sequence[Expr] = (),
     ) -> str:
         """Write a function; return its name."""
         function = self.tree.functions[key[0]]
         name = scope.names.fresh(identifier(function.name, "function"))
-        self._defined[id(scope), *key] = scope, name
+        self._defined[scope][key] = name
+        inner = scope.inner()
         if user is None:
             names = [parameter.rstrip("=") for parameter in function.parameters] or ["*args"]
             statement = Function(name, tuple(names), [Raw([_NEVER])], list(decorators))
-            inner = scope.inner()
         else:
-            inner = scope.inner()
             parameters = self._parameters(inner, function.parameters, user)
             self.body(inner, user)
             statement = Function(name, parameters, inner.body, list(decorators))
@@ -140,12 +158,7 @@ class Functions:
             body.append(Effect(Atom(f"{name}.__name__ = {function.name!r}")))
         return name
 
-    def _signature(self, user: UserCall | None) -> tuple[Any, ...]:
-        if user is None:
-            return ()
-        return (*self._kinds(user.arguments), user.failed, len(user.body))
-
-    def _kinds(self, arguments: Arguments) -> tuple[Any, ...]:
+    def _kinds(self, arguments: Arguments) -> Key:
         """Return the types of arguments."""
         kinds = [
             str(self.tree.avals.get(operand.number)) if isinstance(operand, Ref) else repr(operand)
@@ -157,9 +170,9 @@ class Functions:
         """Return `jax.vmap(f)` for a function that only calls what `jax.vmap` returned."""
         made_by = self.tree.functions[number].made_by
         assert made_by is not None
-        inner: Call | None = None
+        inner: JaxCall | None = None
         if user is not None:
-            if len(user.body) != 1 or not isinstance(user.body[0], Call):
+            if len(user.body) != 1 or not isinstance(user.body[0], JaxCall):
                 return None
             inner = user.body[0]
             same = inner.inner == user.arguments and (
@@ -180,9 +193,9 @@ class Functions:
                 rest = user.arguments.args[index:]
                 name = scope.names.fresh(positional[index].lstrip("*"))
                 parameters.append(f"*{name}")
-                node = Node("tuple", tuple(packed.node for packed in rest))
+                node = Structure("tuple", tuple(packed.node for packed in rest))
                 leaves = tuple(leaf for packed in rest for leaf in packed.leaves)
-                self._take(scope, Atom(name), Packed(node, leaves), used, name)
+                self._take(scope, Atom(name), Pytree(node, leaves), used, name)
                 break
             base = positional[index] if index < len(positional) else f"x_{index}"
             name = self._parameter(scope, base, used)
@@ -211,14 +224,14 @@ class Functions:
             around = around.around
         if (
             around is None
-            or (id(around), base) not in self.parameters
+            or base not in self.parameters[around]
             or base in self._captured(around, used)
         ):
             name = scope.names.fresh(base)
         else:
             name = base
             scope.names.keep(base)
-        self.parameters.add((id(scope), name))
+        self.parameters[scope].add(name)
         return name
 
     def _captured(self, around: Scope, used: set[int]) -> set[str]:
@@ -230,38 +243,38 @@ class Functions:
                 names.add(expr.text if isinstance(expr, Atom) else "")
         return names
 
-    def _take(self, scope: Scope, expr: Expr, packed: Packed, used: set[int], base: str) -> None:
+    def _take(self, scope: Scope, expr: Expr, packed: Pytree, used: set[int], base: str) -> None:
         """Write the assignments of the parts of a value that are used."""
-        node, leaves = packed.node, packed.leaves
-        if node.kind == "leaf":
-            (leaf,) = leaves
-            if isinstance(leaf, Ref):
-                if not isinstance(expr, Atom):
-                    if leaf.number not in used:
-                        return
-                    name = scope.names.fresh(base)
-                    scope.body.append(Assign(name, expr))
-                    expr = Atom(name)
-                scope.write(self.equations.variable(leaf.number), expr)
+        node = packed.node
+        if node.kind != "leaf":
+            for index, child in enumerate(packed.children):
+                inner = part(expr, node, index)
+                self._take(scope, inner, child, used, base_of(node, index, base))
             return
-        start = 0
-        for index, child in enumerate(node.children):
-            inner = Packed(child, leaves[start : start + child.leaves])
-            start += child.leaves
-            self._take(scope, part(expr, node, index), inner, used, base_of(node, index, base))
+        (leaf,) = packed.leaves
+        if isinstance(leaf, Ref):
+            if not isinstance(expr, Atom):
+                if leaf.number not in used:
+                    return
+                name = scope.names.fresh(base)
+                scope.body.append(Assign(name, expr))
+                expr = Atom(name)
+            scope.write(self.equations.variable(leaf.number), expr)
 
     def body(self, scope: Scope, user: UserCall) -> None:
         """Write the body of a function."""
-        proofs = self.writer.proofs
-        around, proofs.prover.axes = proofs.prover.axes, list(user.axes)
+        prover = self.writer.proofs.prover
+        around, prover.axes = prover.axes, list(user.axes)
+        mesh = getattr(user.context, "cur_abstract_mesh", None)
+        settings = None if mesh is None or mesh.empty else user.context  # they are the usual ones
         try:
             with (
                 primitive_binds.with_variance(user.checks_variance),
-                surroundings(_settings(user.context), user.axes),
+                surroundings(settings, user.axes),
             ):
                 self._body(scope, user)
         finally:
-            proofs.prover.axes = around
+            prover.axes = around
 
     def _body(self, scope: Scope, user: UserCall) -> None:
         equations = self.equations.of_body(user)
@@ -270,20 +283,22 @@ class Functions:
             if user.result is None
             else [self.equations.atom(leaf) for leaf in user.result.leaves if isinstance(leaf, Ref)]
         )
-        for var, array in self.equations.constants:
-            scope.write(var, self.writer.constants.constant(array))
-        self.equations.constants.clear()
+        self._write_constants(scope)
         self._leaked(scope, user)
         if user.failed and not (equations and equations[-1].effects):
             raise Unwritable(user.function, "the step that raised the error is not known")
         scope.equations(equations, outputs)
         if user.result is not None:
-            leaves = [self.leaf(scope, leaf, None) for leaf in user.result.leaves]
-            scope.body.append(Return(self.stand_ins.expr(user.result.node, leaves)))
+            scope.body.append(Return(self.packed(scope, user.result, None)))
         elif user.failed:
             steps.return_last(scope.body)
         elif not scope.body:
             scope.body.append(Return(NONE))
+
+    def _write_constants(self, scope: Scope) -> None:
+        for var, array in self.equations.constants:
+            scope.write(var, self.writer.constants.constant(array))
+        self.equations.constants.clear()
 
     def _leaked(self, scope: Scope, user: UserCall) -> None:
         """Write values that belong to traces that have ended as such: they raise an error."""
@@ -315,13 +330,13 @@ class Functions:
     def write(self, scope: Scope, equation: CallEquation) -> None:
         """Write a call as a statement."""
         item = equation.item
-        if isinstance(item, Step):
+        if isinstance(item, FailedStep):
             scope.body.append(steps.step(self, scope, item))
             return
         if isinstance(item, Bind):
             scope.body.append(Effect(steps.bind(self, scope, item)))
             return
-        assert isinstance(item, Call)
+        assert isinstance(item, JaxCall)
         start = len(scope.body)
         try:
             expr = self.call(scope, item)
@@ -329,9 +344,7 @@ class Functions:
             if item.failed or not item.binds:
                 raise
             del scope.body[start:]
-            self._defined = {
-                key: written for key, written in self._defined.items() if key[0] != id(scope)
-            }
+            del self._defined[scope]
             self._write_binds(scope, item)
             return
         if item.result is None:
@@ -339,7 +352,7 @@ class Functions:
             return
         self._assign(scope, item.result, expr, identifier(item.api.rpartition(".")[2]))
 
-    def _write_binds(self, scope: Scope, item: Call) -> None:
+    def _write_binds(self, scope: Scope, item: JaxCall) -> None:
         """Write the primitives that a call bound, in its place."""
         assert item.bound is not None
         assert item.result is not None
@@ -348,54 +361,44 @@ class Functions:
             self.equations.atom(leaf) if isinstance(leaf, Ref) else None
             for leaf in item.bound.leaves
         ]
-        for var, array in self.equations.constants:
-            scope.write(var, self.writer.constants.constant(array))
-        self.equations.constants.clear()
+        self._write_constants(scope)
         scope.equations(equations, [atom for atom in atoms if atom is not None])
         for leaf, atom in zip(item.result.leaves, atoms, strict=True):
             if isinstance(leaf, Ref) and atom is not None:
                 with contextlib.suppress(KeyError):  # a value that nothing reads
                     scope.write(self.equations.variable(leaf.number), scope.operand(atom))
 
-    def _assign(self, scope: Scope, result: Packed, expr: Expr, api: str) -> None:
-        used = {number for number in numbers(result) if self._is_used(scope, number)}
+    def _assign(self, scope: Scope, result: Pytree, expr: Expr, api: str) -> None:
+        used = {n for n in result.numbers if scope.uses.get(id(self.equations.variable(n)))}
         if not used:
             scope.body.append(Effect(expr))
             return
-        base = BASES.get(api, "out")
-        after: list[tuple[Atom, Packed]] = []
+        after: list[tuple[Atom, Pytree]] = []
 
-        def target(packed: Packed, base: str) -> Expr:
-            if used.isdisjoint(numbers(packed)):
+        def target(packed: Pytree, base: str) -> Expr:
+            if used.isdisjoint(packed.numbers):
                 return Atom("_")
             node = packed.node
             if node.kind in ("tuple", "list"):
-                parts, start = [], 0
-                for index, child in enumerate(node.children):
-                    inner = Packed(child, packed.leaves[start : start + child.leaves])
-                    start += child.leaves
-                    parts.append(target(inner, base_of(node, index, base)))
-                return tuple_(parts)
+                children = enumerate(packed.children)
+                return tuple_([target(each, base_of(node, i, base)) for i, each in children])
             name = Atom(scope.names.fresh(base))
             after.append((name, packed))
             return name
 
-        targets = target(result, base)
+        targets = target(result, _RESULTS.get(api, "out"))
         assert isinstance(targets, (Atom, Sequence_))
         scope.body.append(Assign(targets.text if isinstance(targets, Atom) else targets, expr))
         for name, packed in after:
             self._take(scope, name, packed, used, name.text)
 
-    def _is_used(self, scope: Scope, number: int) -> bool:
-        return bool(scope.uses.get(id(self.equations.variable(number))))
-
-    def call(self, scope: Scope, item: Call) -> Expr:
+    def call(self, scope: Scope, item: JaxCall) -> Expr:
         """Return the expression of a call; write the functions in it."""
         if item.api == "pullback":
             function, *args = item.inner.args
             pullback = self.packed(scope, function, item)
             return call(pullback, *self.arguments(scope, Arguments(tuple(args)), item))
-        inner = self.arguments(scope, without_static(item), item)
+        inner = self.arguments(scope, item.traced, item)
         if item.api in CUSTOM:
             return call(self._custom(scope, item), *inner)
         if item.outer is None:
@@ -405,7 +408,7 @@ class Functions:
             made = Attribute(made, item.method)
         return call(made, *inner)
 
-    def _custom(self, scope: Scope, item: Call) -> Expr:
+    def _custom(self, scope: Scope, item: JaxCall) -> Expr:
         """Write a function with custom derivative rules; return its name."""
         assert item.outer is not None
         fun, *rules = [packed.leaves[0] for packed in item.outer.args]
@@ -435,7 +438,7 @@ class Functions:
             scope.body.append(Effect(call(Atom(name).dot(RULES[item.api]), *defined)))
         return Atom(name)
 
-    def arguments(self, scope: Scope, arguments: Arguments, caller: Call | None) -> list[Item]:
+    def arguments(self, scope: Scope, arguments: Arguments, caller: JaxCall | None) -> list[Item]:
         positional = [self.packed(scope, packed, caller) for packed in arguments.args]
         named = {
             name: self.packed(scope, packed, caller) for name, packed in arguments.kwargs.items()
@@ -444,11 +447,11 @@ class Functions:
             raise Unwritable(named, "its names are not Python identifiers")
         return [*positional, *keywords(named)]
 
-    def packed(self, scope: Scope, packed: Packed, caller: Call | None) -> Expr:
+    def packed(self, scope: Scope, packed: Pytree, caller: JaxCall | None) -> Expr:
         leaves = [self.leaf(scope, leaf, caller) for leaf in packed.leaves]
-        return self.stand_ins.expr(packed.node, leaves)
+        return self.stand_ins.expr(packed.node, iter(leaves))
 
-    def leaf(self, scope: Scope, leaf: Operand, caller: Call | None) -> Expr:
+    def leaf(self, scope: Scope, leaf: Operand, caller: JaxCall | None) -> Expr:
         if isinstance(leaf, FunctionRef):
             return self.function(scope, leaf.number, caller)
         if isinstance(leaf, Ref):
@@ -475,20 +478,6 @@ class Functions:
             ):
                 return NONE  # an argument that is not traced, whose value the functions have
             raise
-
-
-def _settings(context: Any) -> Any:
-    """Return the settings around a function, unless they are the usual ones."""
-    mesh = getattr(context, "cur_abstract_mesh", None)
-    return None if mesh is None or mesh.empty else context
-
-
-def _capture(scope: Scope, owner: Scope, name: str) -> None:
-    """Record that the functions from `scope` to `owner` read a name of `owner`'s."""
-    inside: Scope | None = scope
-    while inside is not None and inside is not owner:
-        inside.captured[name] = None
-        inside = inside.around
 
 
 @STRUCTURES(CALL)

@@ -7,14 +7,13 @@ from typing import Protocol
 from jaxsight.repro.capturing.call_tree.records import (
     Arguments,
     Bind,
-    Call,
-    Constant,
+    FailedStep,
+    JaxCall,
     Operand,
-    Step,
+    PlainValue,
 )
 from jaxsight.repro.emit import raising
-from jaxsight.repro.emit.call_tree.paths import path_of
-from jaxsight.repro.emit.call_tree.structures import StandIns
+from jaxsight.repro.emit.call_tree.structures import StandIns, path_of
 from jaxsight.sourcerizer.text.exprs import (
     Attribute,
     Binary,
@@ -35,11 +34,13 @@ class Operands(Protocol):
 
     stand_ins: StandIns
 
-    def arguments(self, scope: Scope, arguments: Arguments, caller: Call | None) -> list[Item]: ...
-    def leaf(self, scope: Scope, leaf: Operand, caller: Call | None) -> Expr: ...
+    def arguments(
+        self, scope: Scope, arguments: Arguments, caller: JaxCall | None
+    ) -> list[Item]: ...
+    def leaf(self, scope: Scope, leaf: Operand, caller: JaxCall | None) -> Expr: ...
 
 
-def step(functions: Operands, scope: Scope, failing: Step) -> Statement:
+def step(functions: Operands, scope: Scope, failing: FailedStep) -> Statement:
     """Return the statement that raises the error."""
     items = functions.arguments(scope, failing.arguments, None)
     match failing.kind, items:
@@ -55,7 +56,7 @@ def step(functions: Operands, scope: Scope, failing: Step) -> Statement:
             return Assign(flat(Index(_expr(own), (_expr(key),))), _expr(new))
         case "attribute", [own, _]:
             name = failing.arguments.args[1].leaves[0]
-            assert isinstance(name, Constant)
+            assert isinstance(name, PlainValue)
             return Effect(Attribute(_expr(own), str(name.value)))
         case _:
             assert failing.raised is not None
@@ -72,7 +73,7 @@ def return_last(body: list[Statement]) -> None:
 
 def bind(functions: Operands, scope: Scope, failing: Bind) -> Expr:
     """Return the expression that binds a primitive whose rule raised the error."""
-    operands = [functions.leaf(scope, operand, None) for operand in failing.operands]
+    operands = [functions.leaf(scope, operand, None) for operand in failing.inputs]
     params = {name: value(param) for name, param in failing.params.items()}
     return call(public_names.primitive(failing.primitive).dot("bind"), *operands, **params)
 

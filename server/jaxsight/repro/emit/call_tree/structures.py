@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.repro.capturing.call_tree.records import Node
+from jaxsight.repro.capturing.call_tree.records import Container, Structure
 from jaxsight.repro.capturing.raised import Raised
 from jaxsight.repro.emit import raising
 from jaxsight.sourcerizer.errors import Unwritable
@@ -20,6 +20,7 @@ from jaxsight.sourcerizer.text.exprs import (
     list_,
     tuple_,
 )
+from jaxsight.sourcerizer.text.imports import AT_HAND, SHORT
 from jaxsight.sourcerizer.text.names import ModuleNames, identifier
 from jaxsight.sourcerizer.text.statements import Raw
 from jaxsight.sourcerizer.values.spelling import value
@@ -29,22 +30,37 @@ from jaxsight.sourcerizer.values.spelling import value
 class _Class:
     """A stand-in for a class of the user's, `of` that name."""
 
-    kind: str
+    kind: Container
     of: str
     name: str
     fields: list[str]
     is_static: bool = False
 
-    def fits(self, keys: tuple[object, ...]) -> bool:
-        """Return whether a node has these fields; learn the names of empty ones from it."""
-        names = list(map(str, keys))
-        if len(names) != len(self.fields):
+    def fits(self, node: Structure) -> bool:
+        """Return whether a node is of it; learn the names of empty fields from it."""
+        names = list(map(str, node.keys))
+        if (self.kind, self.of, len(self.fields)) != (node.kind, node.name, len(names)):
             return False
         pairs = list(zip(self.fields, names, strict=True))
         if any(old != new and not _is_empty(old) and not _is_empty(new) for old, new in pairs):
             return False
         self.fields = [new if _is_empty(old) else old for old, new in pairs]
         return True
+
+    @property
+    def definition(self) -> Raw:
+        """The statements that define it."""
+        if self.kind == "named":
+            listed = ", ".join(f'"{field}"' for field in self.fields)
+            line = f'{self.name} = collections.namedtuple("{self.name}", [{listed}])'
+            return Raw(["", "", line], frozenset({"collections"}))
+        fields = [f"    {field}: object" for field in self.fields]
+        if self.is_static:
+            static = 'dataclasses.field(default=0, metadata={"static": True})'
+            fields.append(f"    static_parts: int = {static}")
+        head = ["@jax.tree_util.register_dataclass", "@dataclasses.dataclass"]
+        lines = ["", "", *head, f"class {self.name}:", *(fields or ["    pass"])]
+        return Raw(lines, frozenset({"dataclasses"}))
 
 
 def _is_empty(name: str) -> bool:
@@ -66,12 +82,12 @@ class StandIns:
             self._names.keep(raising.class_name(raised))
             self._exceptions[raising.class_name(raised)] = lines
 
-    def name_of(self, node: Node) -> str:
+    def name_of(self, node: Structure) -> str:
         """Return the name of the class for a node."""
         if node.name == "Partial":
             raise Unwritable(node.name, "it holds a function")
         for class_ in self._classes:
-            if class_.kind == node.kind and class_.of == node.name and class_.fits(node.keys):
+            if class_.fits(node):
                 break
         else:
             name = self._names.fresh(identifier(node.name, "Node"))
@@ -82,43 +98,17 @@ class StandIns:
 
     def statements(self) -> list[Raw]:
         """Return the definitions of the classes."""
-        return [
-            Raw(
-                self._definition(class_.kind, class_.name, class_.fields, class_.is_static),
-                frozenset({"collections" if class_.kind == "named" else "dataclasses"}),
-            )
-            for class_ in self._classes
-        ] + [Raw([*lines]) for lines in self._exceptions.values()]
+        classes = [class_.definition for class_ in self._classes]
+        return classes + [Raw([*lines]) for lines in self._exceptions.values()]
 
-    def _definition(self, kind: str, name: str, fields: list[str], is_static: bool) -> list[str]:
-        if kind == "named":
-            listed = ", ".join(f'"{field}"' for field in fields)
-            return ["", "", f'{name} = collections.namedtuple("{name}", [{listed}])']
-        lines = [
-            "",
-            "",
-            "@jax.tree_util.register_dataclass",
-            "@dataclasses.dataclass",
-            f"class {name}:",
-            *(f"    {field}: object" for field in fields),
-        ]
-        if is_static:
-            static = 'dataclasses.field(default=0, metadata={"static": True})'
-            lines.append(f"    static_parts: int = {static}")
-        return lines if fields or is_static else [*lines, "    pass"]
-
-    def expr(self, node: Node, leaves: Sequence[Expr]) -> Expr:
-        """Return the expression of a pytree."""
+    def expr(self, node: Structure, leaves: Iterator[Expr]) -> Expr:
+        """Return the expression of a pytree, which takes its leaves."""
         if node.kind == "leaf":
-            return leaves[0]
-        if node.kind == "none":
-            return NONE
-        parts = []
-        start = 0
-        for child in node.children:
-            parts.append(self.expr(child, leaves[start : start + child.leaves]))
-            start += child.leaves
+            return next(leaves)
+        parts = [self.expr(child, leaves) for child in node.children]
         match node.kind:
+            case "none":
+                return NONE
             case "tuple":
                 return tuple_(parts)
             case "list":
@@ -130,12 +120,7 @@ class StandIns:
                 return call(self.name_of(node), *parts, **static)
 
 
-def is_plain(node: Node) -> bool:
-    """Return whether a pytree has standard containers only."""
-    return node.kind not in ("class", "named") and all(map(is_plain, node.children))
-
-
-def part(expr: Expr, node: Node, index: int) -> Expr:
+def part(expr: Expr, node: Structure, index: int) -> Expr:
     """Return the expression of a child of a pytree."""
     match node.kind:
         case "dict":
@@ -147,9 +132,19 @@ def part(expr: Expr, node: Node, index: int) -> Expr:
             return Index(expr, (Atom(str(index)),))
 
 
-def base_of(node: Node, index: int, around: str) -> str:
+def base_of(node: Structure, index: int, around: str) -> str:
     """Return a base name for a child of a pytree."""
     key = node.keys[index] if index < len(node.keys) else None
     if isinstance(key, str):
         return identifier(key, around)
     return f"{around}_{index}"
+
+
+def path_of(path: str) -> Atom:
+    """Return the public name of a function as modules write it."""
+    module, _, name = path.rpartition(".")
+    if not module:
+        return Atom(name)
+    if module in SHORT:
+        return Atom(f"{SHORT[module]}.{name}")
+    return Atom(path, "" if module in AT_HAND or module in ("jax", "np") else module)

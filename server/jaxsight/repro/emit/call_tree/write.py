@@ -12,14 +12,14 @@ import numpy as np
 from jaxsight.interpreters.depth import room_for_nesting
 from jaxsight.repro.capturing.call_tree.records import (
     Arguments,
-    Call,
-    Constant,
+    CallTree,
+    FailedStep,
     FunctionRef,
+    JaxCall,
     Operand,
-    Packed,
+    PlainValue,
+    Pytree,
     Ref,
-    Step,
-    Tree,
 )
 from jaxsight.repro.emit.call_tree import steps
 from jaxsight.repro.emit.call_tree.functions import Functions
@@ -44,7 +44,7 @@ class Written:
     """Arrays, numbers, and tuples, lists and dictionaries of these."""
 
 
-def write(tree: Tree, name: str = "main") -> Written:
+def write(tree: CallTree, name: str = "main") -> Written:
     """Write a tree of calls as a module that defines the function `name`.
 
     Raises:
@@ -62,7 +62,7 @@ def write(tree: Tree, name: str = "main") -> Written:
         raise Unwritable(tree.message, str(error)) from error
 
 
-def _write(tree: Tree, name: str, options: Options) -> Written:
+def _write(tree: CallTree, name: str, options: Options) -> Written:
     writer = Writer(options)
     writer.names.keep(name)
     with room_for_nesting():
@@ -70,7 +70,7 @@ def _write(tree: Tree, name: str, options: Options) -> Written:
         functions = Functions(tree, writer)
         arguments = _Arguments(scope, functions)
         root = arguments.of_root()
-        if isinstance(root, Step):
+        if isinstance(root, FailedStep):
             scope.body.append(steps.step(functions, scope, root))
             steps.return_last(scope.body)
         else:
@@ -100,12 +100,12 @@ class _Arguments:
         self._functions = functions
         self._tree = functions.tree
 
-    def of_root(self) -> Call | Step:
+    def of_root(self) -> JaxCall | FailedStep:
         """Name the arguments of the outermost call, and the arrays that functions capture."""
         root = self._tree.root
-        if isinstance(root, Call):
+        if isinstance(root, JaxCall):
             root = self._with_numbers(root)
-        inner = root.inner if isinstance(root, Call) else root.arguments
+        inner = root.inner if isinstance(root, JaxCall) else root.arguments
         equations = self._functions.equations
         used = set(equations.read_by(root))
         named: set[int] = set()
@@ -121,17 +121,17 @@ class _Arguments:
                 self._name(number, "captured")
         return root
 
-    def _with_numbers(self, root: Call) -> Call:
+    def _with_numbers(self, root: JaxCall) -> JaxCall:
         """Return the call with the Python numbers that are traced as arguments, too."""
         user = root.users[0] if root.users and root.outer is not None else None
         if user is None:
             return root
 
-        def replaced(packed: Packed, traced: Packed | None) -> Packed:
+        def replaced(packed: Pytree, traced: Pytree | None) -> Pytree:
             if traced is None or traced.node != packed.node:
                 return packed
             pairs = zip(packed.leaves, traced.leaves, strict=True)
-            return Packed(packed.node, tuple(self._numbered(leaf, other) for leaf, other in pairs))
+            return Pytree(packed.node, tuple(self._numbered(leaf, other) for leaf, other in pairs))
 
         traced = user.arguments
         args = tuple(map(replaced, root.inner.args, traced.args))
@@ -144,19 +144,19 @@ class _Arguments:
         return dataclasses.replace(root, inner=Arguments(args, kwargs))
 
     def _numbered(self, leaf: Operand, traced: Operand) -> Operand:
-        numeric = isinstance(leaf, Constant) and isinstance(
+        numeric = isinstance(leaf, PlainValue) and isinstance(
             leaf.value, (bool, int, float, complex, np.generic, np.ndarray)
         )
         if not numeric or not isinstance(traced, Ref):
             return leaf
-        assert isinstance(leaf, Constant)
+        assert isinstance(leaf, PlainValue)
         number = -1 - len(self._tree.arrays)
         self._tree.arrays[number] = leaf.value
         return Ref(number)
 
-    def _bases(self, root: Call | Step) -> list[str]:
+    def _bases(self, root: JaxCall | FailedStep) -> list[str]:
         """Return base names for the arguments: those of the function that gets them."""
-        if isinstance(root, Step) or root.outer is None:
+        if isinstance(root, FailedStep) or root.outer is None:
             return []
         for leaf in root.outer.operands():
             if isinstance(leaf, FunctionRef):
@@ -170,5 +170,5 @@ class _Arguments:
             raise Unwritable(number, "the array is not in memory any more")
         name = self._scope.names.fresh(base)
         self._scope.write(self._functions.equations.variable(number), Atom(name))
-        self._functions.parameters.add((id(self._scope), name))
+        self._functions.parameters[self._scope].add(name)
         self.arguments[name] = array
