@@ -14,19 +14,16 @@ import pytest
 from jaxsight.repro.explaining import hlo_passes, run, versions
 from jaxsight.repro.explaining.environments import Environments, Unavailable
 from jaxsight.repro.explanation import (
-    FAILS,
     FLAGS,
     HLO_PASSES,
     INTERMEDIATES,
     INTERPRETERS,
     JIT,
-    OTHER,
-    PASSES,
     TARGETS,
-    UNTRIED,
     VERSIONS,
     Explanation,
     Table,
+    Verdict,
 )
 from jaxsight.repro.failures import Failure
 
@@ -107,9 +104,9 @@ def test_a_silent_miscompilation_is_explained_by_jit_flag_and_value(tmp_path: Pa
     explanation = explained(tmp_path, REDUCED_PRODUCT, tables=(JIT, FLAGS, INTERMEDIATES))
     assert explanation.failure.headline.startswith("AssertionError: jit and eager differ")
     modes = verdicts(explanation.table(JIT))
-    assert (modes["as it is"], modes["without `jax.jit`"]) == (FAILS, PASSES)
+    assert (modes["as it is"], modes["without `jax.jit`"]) == (Verdict.FAILS, Verdict.PASSES)
     flags = verdicts(explanation.table(FLAGS))
-    assert [flag for flag in flags if flags[flag] == PASSES] == [
+    assert [flag for flag in flags if flags[flag] == Verdict.PASSES] == [
         "--xla_cpu_experimental_ynn_fusion_type="
     ]
     values = explanation.table(INTERMEDIATES)
@@ -126,15 +123,15 @@ def test_the_pass_is_found(tmp_path: Path, source: str) -> None:
     table = explanation.table(HLO_PASSES)
     assert table is not None
     assert table.conclusion == "disabling the pass `dot-library-rewriter` avoids the failure"
-    assert verdicts(table)["without dot-library-rewriter"] == PASSES
-    (command,) = (row.command for row in table.rows if row.verdict == PASSES)
+    assert verdicts(table)["without dot-library-rewriter"] == Verdict.PASSES
+    (command,) = (row.command for row in table.rows if row.verdict == Verdict.PASSES)
     assert command.startswith("XLA_FLAGS=--xla_disable_hlo_passes=dot-library-rewriter ")
 
 
 @pytest.mark.slow
 def test_a_nan_is_traced_to_the_equation_that_makes_it(tmp_path: Path) -> None:
     explanation = explained(tmp_path, NAN, tables=(JIT, INTERMEDIATES))
-    assert verdicts(explanation.table(JIT))["without `jax.jit`"] == FAILS
+    assert verdicts(explanation.table(JIT))["without `jax.jit`"] == Verdict.FAILS
     values = explanation.table(INTERMEDIATES)
     assert values is not None
     assert values.conclusion == "the first NaN is at `log` at repro.py:10"
@@ -151,13 +148,13 @@ def test_another_failure_is_neither_a_failure_nor_a_success(tmp_path: Path) -> N
     assert table is not None
     assert table.conclusion == "without `jax.jit`, the program fails in another way"
     (row,) = (row for row in table.rows if row.subject == "without `jax.jit`")
-    assert (row.verdict, row.detail) == (OTHER, "OSError: eager")
+    assert (row.verdict, row.detail) == (Verdict.OTHER, "OSError: eager")
 
 
 def test_options_that_the_file_sets_are_not_tried(tmp_path: Path) -> None:
     source = 'import os\nos.environ["JAX_DISABLE_JIT"] = "0"\nraise ValueError'
     rows = verdicts(explained(tmp_path, source, tables=(JIT,)).table(JIT))
-    assert rows["without `jax.jit`"] == UNTRIED
+    assert rows["without `jax.jit`"] == Verdict.UNTRIED
 
 
 def test_unknown_flags_are_not_failures(tmp_path: Path) -> None:
@@ -170,7 +167,7 @@ def test_unknown_flags_are_not_failures(tmp_path: Path) -> None:
     explanation = explained(tmp_path, textwrap.dedent(source), tables=(FLAGS,))
     table = explanation.table(FLAGS)
     assert table is not None
-    assert [row.detail for row in table.rows if row.verdict == UNTRIED] == [
+    assert [row.detail for row in table.rows if row.verdict == Verdict.UNTRIED] == [
         "unknown flag --xla_cpu_ynn"
     ]
     assert table.conclusion == "none of these flags avoids the failure"
@@ -184,7 +181,7 @@ def test_aborts_in_different_places_are_different_failures(tmp_path: Path) -> No
         os.abort()
     """
     rows = verdicts(explained(tmp_path, textwrap.dedent(source), tables=(JIT,)).table(JIT))
-    assert (rows["as it is"], rows["without `jax.jit`"]) == (FAILS, OTHER)
+    assert (rows["as it is"], rows["without `jax.jit`"]) == (Verdict.FAILS, Verdict.OTHER)
 
 
 def test_a_flaky_failure_is_said_to_be_one(tmp_path: Path) -> None:
@@ -200,7 +197,7 @@ def test_a_flaky_failure_is_said_to_be_one(tmp_path: Path) -> None:
     assert explanation.notes == (
         "the failure does not always occur: trials were run up to 5 times",
     )
-    assert set(verdicts(explanation.table(JIT)).values()) == {FAILS}
+    assert set(verdicts(explanation.table(JIT)).values()) == {Verdict.FAILS}
 
 
 def test_a_file_that_finishes_has_no_tables(tmp_path: Path) -> None:
@@ -222,7 +219,7 @@ def test_other_interpreters_are_tried(tmp_path: Path) -> None:
         tmp_path, "raise ValueError", tables=(INTERPRETERS,), pythons=(here, "/nonexistent")
     ).table(INTERPRETERS)
     assert table is not None
-    assert [row.verdict for row in table.rows] == [FAILS, UNTRIED]
+    assert [row.verdict for row in table.rows] == [Verdict.FAILS, Verdict.UNTRIED]
     assert f"jaxlib {jaxlib.__version__}" in table.rows[0].subject
 
 
@@ -287,8 +284,8 @@ def test_passes_are_found_by_group(culprits: set[str]) -> None:
 
     def without(group: tuple[str, ...]) -> str:
         if necessary & set(group):
-            return OTHER
-        return PASSES if culprits & set(group) else FAILS
+            return Verdict.OTHER
+        return Verdict.PASSES if culprits & set(group) else Verdict.FAILS
 
     assert set(hlo_passes.search("abcdefgh", without)) == culprits
 
@@ -331,10 +328,10 @@ def test_machines_are_reached_over_ssh(tmp_path: Path, monkeypatch: pytest.Monke
     )
     assert table is not None
     assert [(row.verdict, row.detail) for row in table.rows] == [
-        (FAILS, ""),
-        (PASSES, ""),
-        (OTHER, "killed by SIGSEGV"),
-        (UNTRIED, "cannot reach gone (no route)"),
+        (Verdict.FAILS, ""),
+        (Verdict.PASSES, ""),
+        (Verdict.OTHER, "killed by SIGSEGV"),
+        (Verdict.UNTRIED, "cannot reach gone (no route)"),
     ]
 
 
@@ -346,7 +343,18 @@ def test_without_machines_it_says_so(tmp_path: Path) -> None:
 
 def test_explanations_are_kept_as_json(tmp_path: Path) -> None:
     explanation = explained(tmp_path, "raise ValueError('x')", tables=(JIT, TARGETS))
-    assert Explanation.of_record(json.loads(json.dumps(explanation.record()))) == explanation
+    record = json.loads(json.dumps(explanation.record()))
+    assert record["failure"] == {
+        "kind": "exception",
+        "name": "ValueError",
+        "message": "x",
+        "frame": "",
+    }
+    assert [(table["name"], len(table["rows"])) for table in record["tables"]] == [
+        (JIT, 5),
+        (TARGETS, 0),
+    ]
+    assert {row["verdict"] for row in record["tables"][0]["rows"]} == {"fails"}
 
 
 def test_explanations_as_text(tmp_path: Path) -> None:

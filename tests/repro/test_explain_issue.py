@@ -3,18 +3,7 @@
 from __future__ import annotations
 
 from jaxsight.repro.emit.issue import code, fenced, issue_text, public
-from jaxsight.repro.explanation import (
-    FAILS,
-    FLAGS,
-    JIT,
-    OTHER,
-    PASSES,
-    TARGETS,
-    UNTRIED,
-    Explanation,
-    Row,
-    Table,
-)
+from jaxsight.repro.explanation import FLAGS, JIT, TARGETS, Explanation, Row, Table, Verdict
 from jaxsight.repro.failures import Failure
 
 SYSTEM = """\
@@ -30,14 +19,18 @@ def test_a_report_has_the_headings_of_the_form() -> None:
             Table(
                 FLAGS,
                 (
-                    Row("--a=0", FAILS, command="XLA_FLAGS=--a=0 /env/bin/python /home/me/r.py"),
+                    Row(
+                        "--a=0",
+                        Verdict.FAILS,
+                        command="XLA_FLAGS=--a=0 /env/bin/python /home/me/r.py",
+                    ),
                     Row(
                         "--b=",
-                        PASSES,
+                        Verdict.PASSES,
                         command="XLA_FLAGS='--b= --c=1' /env/bin/python /home/me/r.py",
                     ),
-                    Row("--d=0", OTHER, "OSError: a | b"),
-                    Row("--e=0", UNTRIED, "unknown flag --e=0"),
+                    Row("--d=0", Verdict.OTHER, "OSError: a | b"),
+                    Row("--e=0", Verdict.UNTRIED, "unknown flag --e=0"),
                 ),
                 "it passes with `--b=`",
                 ("a note",),
@@ -110,7 +103,7 @@ def test_text_cannot_leave_its_code_span() -> None:
 def test_a_message_cannot_make_markup() -> None:
     message = "</details> ``` @someone | # x"
     failure = Failure("exception", "ValueError", message)
-    table = Table(JIT, (Row("as it is", OTHER, f"ValueError: {message}"),))
+    table = Table(JIT, (Row("as it is", Verdict.OTHER, f"ValueError: {message}"),))
     lines = issue_text("", failure, "", Explanation(failure, (table,))).splitlines()
     (cell,) = (line for line in lines if line.startswith("| other"))
     assert (

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from typing import Any
 
 from jaxsight.repro.failures import Failure
 
-FAILS = "fails"
-PASSES = "passes"
-OTHER = "other failure"
-"""It fails in another way than the failure that is explained."""
-UNTRIED = "not tried"
 
-DIVERGES = "diverges"
-AGREES = "agrees"
+class Verdict(StrEnum):
+    """What a trial, or a comparison of values, came to."""
+
+    FAILS = "fails"
+    PASSES = "passes"
+    OTHER = "other failure"
+    """It fails in another way than the failure that is explained."""
+    UNTRIED = "not tried"
+
+    DIVERGES = "diverges"
+    AGREES = "agrees"
+
 
 JIT = "jit"
 FLAGS = "flags"
@@ -42,14 +48,13 @@ class Row:
 
     Attributes:
         subject: the condition, such as a flag, a version or an equation.
-        verdict: `fails`, `passes`, `other failure`, `not tried`, `diverges` or `agrees`.
         detail: the other failure, why it was not tried, or the values that differ.
         command: the command that repeats the trial, for a shell; empty if nothing was run.
         seconds: how long the trial took.
     """
 
     subject: str
-    verdict: str
+    verdict: Verdict
     detail: str = ""
     command: str = ""
     seconds: float = 0.0
@@ -97,21 +102,6 @@ class Explanation:
         """Return the explanation as JSON."""
         return asdict(self)
 
-    @staticmethod
-    def of_record(record: dict[str, Any]) -> Explanation:
-        """Return the explanation of a `record`."""
-        tables = (
-            Table(
-                str(table["name"]),
-                tuple(Row(**row) for row in table.get("rows", ())),
-                str(table.get("conclusion", "")),
-                tuple(table.get("notes", ())),
-            )
-            for table in record.get("tables", ())
-        )
-        failure = Failure.of_record(record.get("failure") or {})
-        return Explanation(failure, tuple(tables), tuple(record.get("notes", ())))
-
     def text(self) -> str:
         """Return the tables as text for a terminal, with the commands that do not just fail."""
         blocks = [f"failure: {self.failure.headline}"]
@@ -129,7 +119,7 @@ def _text(table: Table) -> str:
     for row in table.rows:
         line = f"  {row.verdict:{widths[0]}}  {row.subject:{widths[1]}}"
         lines.append(f"{line}  {row.detail}".rstrip())
-        if row.command and row.verdict in (PASSES, OTHER):
+        if row.command and row.verdict in (Verdict.PASSES, Verdict.OTHER):
             lines.append(f"  {'':{widths[0]}}  $ {row.command}")
     lines += [f"  note: {note}" for note in table.notes]
     return "\n".join(lines) + "\n"

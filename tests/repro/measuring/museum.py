@@ -10,7 +10,7 @@ from pathlib import Path
 import jaxlib
 
 from jaxsight.repro.explaining.run import Choices, explain
-from jaxsight.repro.explanation import FLAGS, HLO_PASSES, JIT, PASSES, VERSIONS, Explanation
+from jaxsight.repro.explanation import FLAGS, HLO_PASSES, JIT, VERSIONS, Explanation, Verdict
 from tests.repro.measuring.reductions import reduction
 from tests.repro.museum import MUSEUM, Bug, equations
 
@@ -65,8 +65,10 @@ def _verdicts(bug: Bug, explanation: Explanation) -> dict[str, bool]:
         for name in (JIT, FLAGS, HLO_PASSES)
         if (table := explanation.table(name)) is not None
     }
-    healing = {flag for flag, verdict in rows.get(FLAGS, {}).items() if verdict == PASSES}
-    passing = {name for name, verdict in rows.get(HLO_PASSES, {}).items() if verdict == PASSES}
+    healing = {flag for flag, verdict in rows.get(FLAGS, {}).items() if verdict == Verdict.PASSES}
+    passing = {
+        name for name, verdict in rows.get(HLO_PASSES, {}).items() if verdict == Verdict.PASSES
+    }
     return {
         "eager": rows.get(JIT, {}).get("without `jax.jit`") == bug.eager,
         "flag": healing >= set(bug.flags) if bug.flags else not healing,

@@ -11,17 +11,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from jaxsight.repro.explanation import (
-    AGREES,
-    DIVERGES,
-    FAILS,
-    OTHER,
-    PASSES,
-    UNTRIED,
-    Explanation,
-    Row,
-    Table,
-)
+from jaxsight.repro.explanation import Explanation, Row, Table, Verdict
 from jaxsight.repro.failures import Failure
 
 _SYSTEM = "System info (python version, jaxlib version, accelerator, etc.)"
@@ -30,7 +20,7 @@ _NODE = re.compile(r"node='[^']*'")
 
 _LONGEST_MESSAGE = 4000
 _ATTACHED = "It reads arrays from the attached `.npz` file, which has its name."
-_SHOWN = (PASSES, OTHER, DIVERGES, AGREES)
+_SHOWN = (Verdict.PASSES, Verdict.OTHER, Verdict.DIVERGES, Verdict.AGREES)
 
 
 def issue_text(
@@ -109,9 +99,9 @@ def _table(table: Table) -> list[str]:
     if shown:
         lines = ["| | | |", "| - | - | - |", *map(_line, shown)]
         parts.append("\n".join(lines))
-    if failing := _subjects(table.rows, FAILS):
+    if failing := _subjects(table.rows, Verdict.FAILS):
         parts.append(f"Fails in the same way: {failing}")
-    untried = [row for row in table.rows if row.verdict == UNTRIED]
+    untried = [row for row in table.rows if row.verdict == Verdict.UNTRIED]
     if untried:
         reasons = "; ".join(f"{code(row.subject)} ({code(row.detail)})" for row in untried)
         parts.append(f"Not tried: {reasons}")

@@ -18,6 +18,7 @@ from jaxsight.files import private
 from jaxsight.files.locks import try_lock
 from jaxsight.repro import running
 from jaxsight.repro.failures import FINISHED
+from jaxsight.workers.compilation.environments import numbers
 from jaxsight.workers.own_python import OwnPython, isolated
 
 _MOST_SECONDS = 900.0
@@ -76,7 +77,7 @@ class Environments:
         if listed is None:
             reason = _last_line(ran.stderr) or "no output"
             raise Unavailable(f"no package index lists the versions of jaxlib ({reason})")
-        return sorted((text.strip() for text in listed[1].split(",")), key=ordered)
+        return sorted((text.strip() for text in listed[1].split(",")), key=numbers)
 
     def existing(self) -> list[str]:
         """Return the versions of jaxlib that are already installed, the oldest first."""
@@ -85,7 +86,7 @@ class Environments:
             names = [path.name for path in self.folder.iterdir()]
         start = f"{self.platform}-jax"
         versions = (name.removeprefix(start) for name in names if name.startswith(start))
-        return sorted(versions, key=ordered)
+        return sorted(versions, key=numbers)
 
     def interpreter(self, version: str) -> str:
         """Return the path of an interpreter with this version of JAX and jaxlib.
@@ -106,7 +107,7 @@ class Environments:
         unfinished = made.with_name(f"{private.UNFINISHED}{made.name}")
         shutil.rmtree(unfinished, ignore_errors=True)
         wanted = [f"jax=={version}", f"jaxlib=={version}"]
-        if ordered(version) < _NUMPY_2:
+        if numbers(version) < _NUMPY_2:
             wanted += ["numpy<2", "scipy<1.13"]
         arguments = ("install", "--quiet", "--only-binary", ":all:", *_QUIET, *wanted)
         try:
@@ -143,11 +144,6 @@ class Environments:
                 yield
         except OSError as error:
             raise Unavailable(f"cannot use {self.folder}: {error}") from None
-
-
-def ordered(version: str) -> tuple[int, ...]:
-    """Return a version as a tuple that compares as the version does."""
-    return tuple(int(part) for part in re.findall(r"\d+", version))
 
 
 def _run(process: OwnPython) -> running.Ran:

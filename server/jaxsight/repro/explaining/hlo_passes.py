@@ -13,14 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from jaxsight.repro.explaining.trials import Condition, Trials
-from jaxsight.repro.explanation import (
-    FAILS,
-    HLO_PASSES,
-    PASSES,
-    UNTRIED,
-    Row,
-    Table,
-)
+from jaxsight.repro.explanation import HLO_PASSES, Row, Table, Verdict
 
 _LOGGED = (("TF_CPP_VMODULE", "hlo_pass_pipeline=1"), ("TF_CPP_MIN_LOG_LEVEL", "0"))
 _STARTED = re.compile(r"\]\s+HLO pass ([^\s:]+)$")
@@ -29,7 +22,7 @@ _CHANGED = re.compile(r"\.after_(.+)\.before_[^/]+\.txt$")
 
 MOST_TRIALS = 60
 
-Try = Callable[[tuple[str, ...]], str]
+Try = Callable[[tuple[str, ...]], Verdict]
 """Returns the verdict with these passes disabled."""
 
 
@@ -37,7 +30,7 @@ def table(trials: Trials) -> Table:
     """Return the table of passes that were disabled, one row for each group."""
     trials.report("listing the passes of XLA")
     try:
-        passes, unfinished = _passes(trials)
+        passes, unfinished = logged(trials.ran(Condition(_LOGGED)).stderr)
         changed = _changed(trials)
     except OSError as error:
         return Table(HLO_PASSES, notes=(f"cannot list the passes: {error}",))
@@ -45,22 +38,34 @@ def table(trials: Trials) -> Table:
         return Table(HLO_PASSES, notes=("it fails before XLA runs a pass",))
     rows: dict[tuple[str, ...], Row] = {}
 
-    def try_without(group: tuple[str, ...]) -> str:
+    def try_without(group: tuple[str, ...]) -> Verdict:
         if group not in rows:
             if len(rows) >= MOST_TRIALS:
-                return UNTRIED
-            rows[group] = trials.row(_without(group), _subject(group))
+                return Verdict.UNTRIED
+            condition = Condition.flags(f"--xla_disable_hlo_passes={','.join(group)}")
+            single = len(group) == 1
+            subject = f"without {group[0]}" if single else f"without {len(group)} passes"
+            rows[group] = trials.row(condition, subject)
         return rows[group].verdict
 
-    groups = _groups(passes, unfinished, changed)
+    # The likely ones first: those that did not end, then those that changed a module.
+    first = tuple(name for name in passes if name in unfinished)
+    second = tuple(name for name in passes if name in changed and name not in first)
+    rest = tuple(name for name in passes if name not in first and name not in second)
+    groups = filter(None, (first, second, rest))
     healing = next((found for group in groups if (found := search(group, try_without))), ())
-    tried = sorted(rows.items(), key=lambda item: len(item[0]))
+    # A row about several passes says something only if no single one avoids the failure.
+    shown = {
+        group: row
+        for group, row in rows.items()
+        if len(group) == 1 or (row.verdict is Verdict.PASSES and not healing)
+    }
     notes = [f"the process ended in the pass {name}" for name in unfinished]
     if len(rows) >= MOST_TRIALS:
         notes.append(f"stopped after {MOST_TRIALS} trials")
     return Table(
         HLO_PASSES,
-        tuple(row for group, row in tried if len(group) == 1 or _tells(row, healing)),
+        tuple(shown[group] for group in sorted(shown, key=len)),
         _conclusion(healing, unfinished),
         tuple(notes),
     )
@@ -69,36 +74,13 @@ def table(trials: Trials) -> Table:
 def search(group: Sequence[str], try_without: Try) -> tuple[str, ...]:
     """Return the passes of a group of which disabling each one alone avoids the failure."""
     group = tuple(group)
-    verdict = try_without(group) if group else FAILS
-    if verdict in (FAILS, UNTRIED):
+    verdict = try_without(group) if group else Verdict.FAILS
+    if verdict in (Verdict.FAILS, Verdict.UNTRIED):
         return ()
     if len(group) == 1:
-        return group if verdict == PASSES else ()
+        return group if verdict == Verdict.PASSES else ()
     half = len(group) // 2
     return search(group[:half], try_without) + search(group[half:], try_without)
-
-
-def _groups(
-    passes: Sequence[str], unfinished: Sequence[str], changed: frozenset[str]
-) -> list[tuple[str, ...]]:
-    """Return the passes, the likely ones in the first groups."""
-    first = tuple(name for name in passes if name in unfinished)
-    second = tuple(name for name in passes if name in changed and name not in first)
-    rest = tuple(name for name in passes if name not in first and name not in second)
-    return [group for group in (first, second, rest) if group]
-
-
-def _tells(row: Row, healing: Sequence[str]) -> bool:
-    """Return whether a row about several passes says more than those about single ones."""
-    return row.verdict == PASSES and not healing
-
-
-def _without(group: Sequence[str]) -> Condition:
-    return Condition.flags(f"--xla_disable_hlo_passes={','.join(group)}")
-
-
-def _subject(group: Sequence[str]) -> str:
-    return f"without {group[0]}" if len(group) == 1 else f"without {len(group)} passes"
 
 
 def _conclusion(healing: Sequence[str], unfinished: Sequence[str]) -> str:
@@ -108,12 +90,6 @@ def _conclusion(healing: Sequence[str], unfinished: Sequence[str]) -> str:
     if unfinished:
         return f"the pass `{unfinished[-1]}` does not finish"
     return "disabling a single pass does not avoid the failure"
-
-
-def _passes(trials: Trials) -> tuple[list[str], list[str]]:
-    """Return the passes that ran, in order, and those that did not end."""
-    log = trials.ran(Condition(_LOGGED)).stderr
-    return logged(log)
 
 
 def logged(log: str) -> tuple[list[str], list[str]]:

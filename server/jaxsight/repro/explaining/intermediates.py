@@ -9,7 +9,7 @@ from pathlib import Path
 import jaxsight
 from jaxsight.repro import running
 from jaxsight.repro.explaining.trials import Condition, Trials, environment
-from jaxsight.repro.explanation import AGREES, DIVERGES, INTERMEDIATES, Row, Table
+from jaxsight.repro.explanation import INTERMEDIATES, Row, Table, Verdict
 from jaxsight.repro.failures import EXCEPTION, FINISHED, Failure
 
 _CHILD = """
@@ -61,18 +61,14 @@ def table(trials: Trials) -> Table:
             reason = words[-1] if words else ran.failure.headline
             return Table(INTERMEDIATES, notes=(f"not tried: {reason}",))
         answer = json.loads(out.read_text(encoding="utf-8"))
-    return _table(trials.file, answer["rows"], int(answer["equations"]))
-
-
-def _table(file: Path, records: list[dict[str, object]], equations: int) -> Table:
     rows, conclusion = [], ""
-    for record in records:
-        place = f" at {file.name}:{record['line']}" if record["line"] else ""
-        subject = f"equation {int(str(record['index'])) + 1}: {record['name']} {record['type']}"
-        kind = str(record["kind"])
-        rows.append(Row(subject, DIVERGES if kind else AGREES, f"{record['text']}{place}".strip()))
-        if kind and not conclusion:
-            conclusion = _CONCLUSIONS[kind].format(f"`{record['name']}`{place}")
+    for record in answer["rows"]:
+        place = f" at {trials.file.name}:{record['line']}" if record["line"] else ""
+        subject = f"equation {record['index'] + 1}: {record['name']} {record['type']}"
+        verdict = Verdict.DIVERGES if record["kind"] else Verdict.AGREES
+        rows.append(Row(subject, verdict, f"{record['text']}{place}".strip()))
+        if verdict is Verdict.DIVERGES and not conclusion:
+            conclusion = _CONCLUSIONS[record["kind"]].format(f"`{record['name']}`{place}")
     if not conclusion:
-        conclusion = f"jit and eager agree at each of {equations} equations"
+        conclusion = f"jit and eager agree at each of {answer['equations']} equations"
     return Table(INTERMEDIATES, tuple(rows[-8:]), conclusion)

@@ -7,14 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxsight.repro import running
-from jaxsight.repro.explaining import (
-    flags,
-    hlo_passes,
-    intermediates,
-    modes,
-    targets,
-    versions,
-)
+from jaxsight.repro.explaining import conditions, hlo_passes, intermediates, targets, versions
 from jaxsight.repro.explaining.trials import Condition, Report, Trials, abort_place, environment
 from jaxsight.repro.explanation import (
     FLAGS,
@@ -99,7 +92,12 @@ def explain(file: Path, python: str, choices: Choices, report: Report) -> Explan
     )
     makers = _makers(trials, text, choices)
     tables = [makers[name]() for name in TITLES if name in choices.tables and name in makers]
-    return Explanation(failure, tuple(tables), _notes(text, flaky))
+    notes = []
+    if flaky:
+        notes.append(f"the failure does not always occur: trials were run up to {_REPEATS} times")
+    if conditions.SETS_FLAGS.search(text):
+        notes.append("the file discards the XLA_FLAGS of the environment")
+    return Explanation(failure, tuple(tables), tuple(notes))
 
 
 def _run(file: Path, python: str, choices: Choices) -> running.Ran:
@@ -114,8 +112,8 @@ def _run(file: Path, python: str, choices: Choices) -> running.Ran:
 
 def _makers(trials: Trials, text: str, choices: Choices) -> dict[str, Callable[[], Table]]:
     makers = {
-        JIT: lambda: modes.table(trials, text),
-        FLAGS: lambda: flags.table(trials),
+        JIT: lambda: conditions.table_of_options(trials, text),
+        FLAGS: lambda: conditions.table_of_flags(trials),
         HLO_PASSES: lambda: hlo_passes.table(trials),
         INTERPRETERS: lambda: versions.interpreters_table(trials, choices.pythons),
         VERSIONS: lambda: versions.table(
@@ -131,12 +129,3 @@ def _makers(trials: Trials, text: str, choices: Choices) -> dict[str, Callable[[
     if intermediates.concerns_values(trials.failure):
         makers[INTERMEDIATES] = lambda: intermediates.table(trials)
     return makers
-
-
-def _notes(text: str, flaky: bool) -> tuple[str, ...]:
-    notes = []
-    if flaky:
-        notes.append(f"the failure does not always occur: trials were run up to {_REPEATS} times")
-    if flags.SETS_FLAGS.search(text):
-        notes.append("the file discards the XLA_FLAGS of the environment")
-    return tuple(notes)

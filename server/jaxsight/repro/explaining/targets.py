@@ -12,7 +12,7 @@ from pathlib import Path
 from jaxsight.files import reading
 from jaxsight.repro import running
 from jaxsight.repro.explaining.trials import Trials, verdict_of
-from jaxsight.repro.explanation import OTHER, TARGETS, UNTRIED, Row, Table
+from jaxsight.repro.explanation import TARGETS, Row, Table, Verdict
 from jaxsight.repro.failures import CRASH, EXCEPTION, FINISHED, HANG, Failure
 from jaxsight.workers.own_python import program
 
@@ -68,29 +68,28 @@ def _row(trials: Trials, host: str, python: str) -> Row:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Row(name, UNTRIED, f"cannot reach {name}: {error}", shown)
+        return Row(name, Verdict.UNTRIED, f"cannot reach {name}: {error}", shown)
     try:
         ran = _ran(json.loads(done.stdout), trials.limit)
     except (ValueError, TypeError, KeyError):
         words = done.stderr.strip().splitlines()
         reach = "cannot reach" if done.returncode == _SSH_FAILED else "no answer from"
-        return Row(name, UNTRIED, f"{reach} {name} ({words[-1] if words else 'no output'})", shown)
+        return Row(
+            name, Verdict.UNTRIED, f"{reach} {name} ({words[-1] if words else 'no output'})", shown
+        )
     verdict = verdict_of(ran, trials.failure, trials.aborted_in, elsewhere=True)
-    return Row(name, verdict, ran.failure.headline if verdict == OTHER else "", shown)
+    return Row(name, verdict, ran.failure.headline if verdict == Verdict.OTHER else "", shown)
 
 
 def _message(file: Path, timeout: float) -> str:
     """Return what is sent: the file, and the arrays beside it."""
     paths = [file, *filter(reading.is_file, file.parent.glob(f"{file.stem}*.npz"))]
-    files = {path.name: base64.b64encode(_content(path)).decode() for path in paths}
-    return json.dumps(
-        {"files": files, "main": file.name, "observer": running.OBSERVER, "timeout": timeout}
-    )
-
-
-def _content(path: Path) -> bytes:
-    with reading.opened(path) as file:
-        return file.read()
+    files: dict[str, str] = {}
+    for path in paths:
+        with reading.opened(path) as opened:
+            files[path.name] = base64.b64encode(opened.read()).decode()
+    about = {"main": file.name, "observer": running.OBSERVER, "timeout": timeout}
+    return json.dumps({"files": files, **about})
 
 
 def _ran(reply: dict[str, object], timeout: float) -> running.Ran:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jaxsight.repro import running
-from jaxsight.repro.explanation import FAILS, OTHER, PASSES, UNTRIED, Row
+from jaxsight.repro.explanation import Row, Verdict
 from jaxsight.repro.failures import CRASH, FINISHED, HANG, Failure
 
 Report = Callable[[str], None]
@@ -101,20 +101,22 @@ class Trials:
             try:
                 ran = self.ran(condition)
             except OSError as error:
-                return Row("", UNTRIED, f"cannot start the interpreter: {error}", command)
+                return Row("", Verdict.UNTRIED, f"cannot start the interpreter: {error}", command)
             seconds += ran.seconds
             if unknown := _UNKNOWN_FLAGS.search(ran.stderr):
-                return Row("", UNTRIED, f"unknown flag {unknown[1].strip()}", command, seconds)
+                return Row(
+                    "", Verdict.UNTRIED, f"unknown flag {unknown[1].strip()}", command, seconds
+                )
             verdict = verdict_of(ran, self.failure, self.aborted_in, bool(condition.python))
-            if verdict != PASSES:
+            if verdict != Verdict.PASSES:
                 break
-        detail = ran.failure.headline if verdict == OTHER else ""
+        detail = ran.failure.headline if verdict == Verdict.OTHER else ""
         return Row("", verdict, detail, command, round(seconds, 3))
 
 
 def verdict_of(
     ran: running.Ran, failure: Failure, aborted_in: str = "", elsewhere: bool = False
-) -> str:
+) -> Verdict:
     """Return whether a run has a failure, finishes, or fails in another way.
 
     Args:
@@ -122,11 +124,11 @@ def verdict_of(
         elsewhere: whether JAX may be another version, whose functions have other names.
     """
     if ran.failure.kind == FINISHED:
-        return PASSES
+        return Verdict.PASSES
     compared = slice(3) if elsewhere else slice(None)
     if ran.failure.signature[compared] != failure.signature[compared]:
-        return OTHER
-    return FAILS if aborted_in == abort_place(ran) else OTHER
+        return Verdict.OTHER
+    return Verdict.FAILS if aborted_in == abort_place(ran) else Verdict.OTHER
 
 
 def abort_place(ran: running.Ran) -> str:
@@ -155,10 +157,3 @@ def command_of(condition: Condition, python: str, file: Path) -> str:
     """Return a trial as a command for a shell."""
     variables = [f"{name}={shlex.quote(value)}" for name, value in condition.variables]
     return " ".join([*variables, shlex.quote(condition.python or python), shlex.quote(str(file))])
-
-
-def sets(text: str, variable: str) -> bool:
-    """Return whether a repro's text sets an option of JAX itself, by variable or by config."""
-    by_variable = rf"(?:environ\[[\"']{variable}[\"']\]\s*=[^=]|setdefault\([\"']{variable}[\"'])"
-    by_config = rf"update\([\"']{variable.lower()}[\"']"
-    return re.search(f"{by_variable}|{by_config}", text) is not None

@@ -6,23 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxsight.repro.explaining.environments import Environments, Unavailable, ordered
+from jaxsight.repro.explaining.environments import Environments, Unavailable
 from jaxsight.repro.explaining.system import installed
 from jaxsight.repro.explaining.trials import Condition, Trials
-from jaxsight.repro.explanation import (
-    FAILS,
-    INTERPRETERS,
-    PASSES,
-    UNTRIED,
-    VERSIONS,
-    Row,
-    Table,
-)
+from jaxsight.repro.explanation import INTERPRETERS, VERSIONS, Row, Table, Verdict
+from jaxsight.workers.compilation.environments import numbers
 from jaxsight.workers.own_python import program
 
 _OTHER_PYTHONS = ("python3.12", "python3.13", "python3.14", "python3.11")
 
-Try = Callable[[str], str]
+Try = Callable[[str], Verdict]
 """Returns the verdict of a version."""
 
 
@@ -40,7 +33,7 @@ def interpreters_table(trials: Trials, pythons: Sequence[str]) -> Table:
     """Return the table of other Python environments."""
     rows = [_row_of_interpreter(trials, python) for python in pythons]
     notes = () if rows else ("no other Python environment is known",)
-    passing = [row.subject for row in rows if row.verdict == PASSES]
+    passing = [row.subject for row in rows if row.verdict == Verdict.PASSES]
     conclusion = f"it passes with {'; '.join(passing)}" if passing else ""
     return Table(INTERPRETERS, tuple(rows), conclusion, notes)
 
@@ -48,9 +41,9 @@ def interpreters_table(trials: Trials, pythons: Sequence[str]) -> Table:
 def _row_of_interpreter(trials: Trials, python: str) -> Row:
     about = installed(python)
     if about is None:
-        return Row(python, UNTRIED, "the interpreter does not run")
+        return Row(python, Verdict.UNTRIED, "the interpreter does not run")
     if not about.jaxlib:
-        return Row(python, UNTRIED, "jaxlib is not installed")
+        return Row(python, Verdict.UNTRIED, "jaxlib is not installed")
     subject = f"jax {about.jax}, jaxlib {about.jaxlib}, Python {about.python}"
     return trials.row(Condition(python=python), subject)
 
@@ -78,20 +71,20 @@ def table(
     trials.report("listing the versions of jaxlib")
     pools, notes = _pools(folder, trials.python, pythons, offline)
     sources = {version: pool for pool, versions in reversed(pools) for version in versions}
-    versions = sorted(sources, key=ordered)
+    versions = sorted(sources, key=numbers)
     rows: dict[str, Row] = {about.jaxlib: trials.row(Condition(), f"jax {about.jax}")}
 
-    def attempt(version: str) -> str:
+    def attempt(version: str) -> Verdict:
         if version not in rows:
             if len(rows) > most:
-                return UNTRIED
+                return Verdict.UNTRIED
             rows[version] = _row_of_version(trials, sources[version], version)
         return rows[version].verdict
 
-    here = ordered(about.jaxlib)
-    least = ordered(oldest)
-    before = [version for version in reversed(versions) if least <= ordered(version) < here]
-    after = [version for version in versions if ordered(version) > here]
+    here = numbers(about.jaxlib)
+    least = numbers(oldest)
+    before = [version for version in reversed(versions) if least <= numbers(version) < here]
+    after = [version for version in versions if numbers(version) > here]
     began, ended = boundary(about.jaxlib, before, attempt), boundary(about.jaxlib, after, attempt)
     if offline:
         notes.append("offline: only versions that are already installed were tried")
@@ -99,8 +92,9 @@ def table(
         notes.append(f"stopped after {most} versions")
     if not after and not notes:
         notes.append("no newer version of jaxlib is available for these interpreters")
-    notes += _notes(began, ended)
-    rows_in_order = [rows[version] for version in sorted(rows, key=ordered)]
+    if between := [version for part in (began, ended) if part for version in part.between]:
+        notes.append(f"inconclusive: {', '.join(between)}")
+    rows_in_order = [rows[version] for version in sorted(rows, key=numbers)]
     return Table(VERSIONS, tuple(rows_in_order), _conclusion(began, ended), tuple(notes))
 
 
@@ -127,12 +121,12 @@ def boundary(failing: str, others: Sequence[str], attempt: Try) -> Boundary | No
 
 
 def _narrowed(
-    low: int, high: int, position: int, verdict: str, inconclusive: set[int]
+    low: int, high: int, position: int, verdict: Verdict, inconclusive: set[int]
 ) -> tuple[int, int]:
     """Return the last position that fails and the first that passes, after a trial between."""
-    if verdict == PASSES:
+    if verdict == Verdict.PASSES:
         return low, position
-    if verdict == FAILS:
+    if verdict == Verdict.FAILS:
         return position, high
     inconclusive.add(position)
     return low, high
@@ -168,7 +162,7 @@ def _row_of_version(trials: Trials, environments: Environments, version: str) ->
     try:
         python = environments.interpreter(version)
     except Unavailable as error:
-        return Row(subject, UNTRIED, str(error))
+        return Row(subject, Verdict.UNTRIED, str(error))
     row = trials.row(Condition(python=python), subject)
     command = f"uv run --no-project --with jax=={version} --with jaxlib=={version} {trials.file}"
     return Row(subject, row.verdict, row.detail, command, row.seconds)
@@ -181,8 +175,3 @@ def _conclusion(began: Boundary | None, ended: Boundary | None) -> str:
     if ended is not None:
         clauses.append(f"it passes since {ended.passing}")
     return ", ".join(clauses)
-
-
-def _notes(began: Boundary | None, ended: Boundary | None) -> list[str]:
-    between = [version for part in (began, ended) if part for version in part.between]
-    return [f"inconclusive: {', '.join(between)}"] if between else []

@@ -71,9 +71,8 @@ def ends_early(target: Target, environment: Environment) -> bool:
     This is decided before a compiler has started, see `jaxsight.compiler.compat.schedule` for this
     machine's CPU, and `dumps` there for GPUs that are not present.
     """
-    version = tuple(int(part) for part in re.findall(r"\d+", environment.jax)[:3])
     is_absent_gpu = target.platform == "cuda" and not target.is_own and not target.host
-    return (target.name == CPU or is_absent_gpu) and version >= _WITH_HOOK
+    return (target.name == CPU or is_absent_gpu) and numbers(environment.jax) >= _WITH_HOOK
 
 
 def assigns_memory_early(target: Target) -> bool:

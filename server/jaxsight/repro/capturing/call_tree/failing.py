@@ -17,6 +17,7 @@ from jaxsight.repro.capturing.call_tree.records import (
     Arguments,
     FailedStep,
     JaxCall,
+    StepKind,
 )
 from jaxsight.repro.capturing.call_tree.source_calls import argument_at, call_at, operands_at
 from jaxsight.repro.capturing.call_tree.wrapping import is_jax_file, is_ours
