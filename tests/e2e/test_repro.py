@@ -122,7 +122,7 @@ def children(editor: Editor) -> list[str]:
     """Return the command lines of the processes that extract and reduce."""
     below = psutil.Process(editor.process.pid).children(recursive=True)
     lines = [" ".join(process.cmdline()) for process in below]
-    return [line for line in lines if "repro/boot.py" in line]
+    return [line for line in lines if "boot.py repro" in line]
 
 
 def text_of(file: str) -> str:

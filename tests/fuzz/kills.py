@@ -130,9 +130,9 @@ class _Window:
                 command = " ".join(process.cmdline())
                 if "guardian.py" in command:
                     found["guardian"].append(process)
-                elif "compiler/boot.py" in command:
+                elif "boot.py compiler" in command:
                     found["compiler"].append(process)
-                elif "tracer/boot.py" in command:
+                elif "boot.py tracer" in command:
                     tracers.append((process.create_time(), process))
         tracers.sort(key=lambda each: each[0])
         found["tracer"] = [process for _, process in tracers[:1]]

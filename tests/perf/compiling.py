@@ -232,10 +232,7 @@ def with_findings(root: Path, runs: int) -> list[Figure]:
 def _compiler() -> float:
     """Resident memory of the compiler below this process."""
     for each in psutil.Process().children(recursive=True):
-        if (
-            any(part.endswith("compiler/boot.py") for part in each.cmdline())
-            and not each.children()
-        ):
+        if "boot.py compiler" in " ".join(each.cmdline()) and not each.children():
             return float(each.memory_info().rss) / _MIB
     raise BenchError("no compiler is there")
 

@@ -16,9 +16,10 @@ from tests.perf.programs import SMALL
 _MIB = 1024 * 1024
 
 _TRACERS = 2
-_BOOT = str(Path("tracer", "boot.py"))
-"""What the command of a tracer ends with."""
 """One at work and its spare."""
+
+_TRACER = "boot.py tracer"
+"""What the command of a tracer ends with."""
 
 _IDLE = 60.0
 """Seconds in which an idle window is watched."""
@@ -87,9 +88,7 @@ def _resident(process: psutil.Process) -> float:
 def tracers(editor: Editor) -> list[psutil.Process]:
     """The processes that a server keeps for tracing, the oldest, which is at work, first."""
     every = psutil.Process(editor.process.pid).children(recursive=True)
-    found = [
-        process for process in every if process.cmdline()[-1:] and _BOOT in process.cmdline()[-1]
-    ]
+    found = [process for process in every if _TRACER in " ".join(process.cmdline())]
     inner = [process for process in found if not set(process.children()) & set(found)]
     return sorted(inner, key=lambda process: process.create_time())
 

@@ -16,7 +16,7 @@ STARTS = {
 OF_A_LOOP = {"subprocess_exec", "subprocess_shell"}
 
 ALLOWED = {
-    "cli/boot_process.py": "by the path of `repro/boot.py`, in the user's folder",
+    "cli/boot_process.py": "by the path of `boot.py`, in the user's folder",
     "cli/checking/recompilations.py": "the user's tests",
     "cli/commands/dataset.py": "with_packages",
     "cli/git.py": "program",
@@ -25,7 +25,7 @@ ALLOWED = {
     "recording/running.py": "the user's program",
     "repro/capturing/more_devices.py": "this process again, with its own arguments",
     "repro/compat/configuration.py": "with_packages",
-    "repro/context.py": "by the path of `repro/boot.py`, in the user's folder",
+    "repro/context.py": "by the path of `boot.py`, in the user's folder",
     "repro/explaining/targets.py": "program",
     "repro/reducing/statements/reduction.py": "the user's check",
     "repro/running.py": "guarded",

@@ -110,7 +110,7 @@ def tracers() -> list[psutil.Process]:
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):  # it has ended meanwhile
             line = " ".join(process.cmdline())
-            if "tracer/boot" in line and "guardian" not in line:
+            if "boot.py tracer" in line and "guardian" not in line:
                 found.append(process)
     return found
 

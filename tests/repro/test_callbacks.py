@@ -219,8 +219,8 @@ print(len(traces), len(compiles), calls)
 @pytest.mark.slow
 def test_capture_changes_no_callbacks(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PRELUDE + UNCHANGED)
-    boot = SERVER / "jaxsight" / "repro" / "boot.py"
-    captured = [str(boot), "run", "script", str(tmp_path / "case"), "--", "program.py"]
+    boot = SERVER / "jaxsight" / "boot.py"
+    captured = [str(boot), "repro", "run", "script", str(tmp_path / "case"), "--", "program.py"]
     outputs = [
         subprocess.run(
             [sys.executable, *command], cwd=tmp_path, capture_output=True, text=True, check=True

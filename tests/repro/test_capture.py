@@ -11,7 +11,7 @@ import pytest
 
 from tests.repro.programs import SERVER, body, extract, jaxsight
 
-BOOT = SERVER / "jaxsight" / "repro" / "boot.py"
+BOOT = SERVER / "jaxsight" / "boot.py"
 
 DEBUG_NANS = """\
 import jax
@@ -151,7 +151,18 @@ def test_arguments_and_exit_status_are_the_programs(tmp_path: Path) -> None:
     program = "import sys\nprint(sys.argv, __name__)\nsys.exit(3)\n"
     (tmp_path / "program.py").write_text(program)
     case = tmp_path / "case"
-    command = [sys.executable, str(BOOT), "run", "script", str(case), "--", "program.py", "-x", "1"]
+    command = [
+        sys.executable,
+        str(BOOT),
+        "repro",
+        "run",
+        "script",
+        str(case),
+        "--",
+        "program.py",
+        "-x",
+        "1",
+    ]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 3
     assert done.stdout == "['program.py', '-x', '1'] __main__\n"
@@ -193,6 +204,7 @@ def test_capture_changes_neither_results_nor_compilations(tmp_path: Path) -> Non
     captured = [
         sys.executable,
         str(BOOT),
+        "repro",
         "run",
         "script",
         str(tmp_path / "case"),

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-BOOT = Path(__file__).parents[2] / "server/jaxsight/repro/boot.py"
+BOOT = Path(__file__).parents[2] / "server/jaxsight/boot.py"
 
 NAN = '''\
 """NaN in the logarithm of a difference."""
@@ -117,7 +117,16 @@ if __name__ == "__main__":
 def reducing(folder: Path, source: str, *options: str, name: str = "out.py") -> Iterator[Any]:
     file = folder / "repro.py"
     file.write_text(source)
-    command = [sys.executable, str(BOOT), "reduce", str(file), "-o", str(folder / name), *options]
+    command = [
+        sys.executable,
+        str(BOOT),
+        "repro",
+        "reduce",
+        str(file),
+        "-o",
+        str(folder / name),
+        *options,
+    ]
     (folder / "tmp").mkdir(exist_ok=True)
     variables = {**os.environ, "JAX_PLATFORMS": "cpu", "TMPDIR": str(folder / "tmp")}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=variables)

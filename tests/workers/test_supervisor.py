@@ -502,7 +502,9 @@ async def test_a_python_that_is_too_old_is_told_in_one_sentence(tmp_path: Path) 
     python = tmp_path / "python"
     old = "import runpy, sys; sys.version_info = (3, 9, 18); runpy.run_path('{}', None, '__main__')"
     run = f'exec {sys.executable} -c "{old.format("$boot")}"'
-    await asyncio.to_thread(python.write_text, f"#!/bin/sh\nfor boot; do :; done\n{run}\n")
+    await asyncio.to_thread(
+        python.write_text, f"#!/bin/sh\nwhile [ $# -gt 1 ]; do boot=$1; shift; done\n{run}\n"
+    )
     await asyncio.to_thread(python.chmod, 0o755)
     tracers = Tracers(str(python), str(tmp_path))
     outcome = await ask(tracers, "answer")

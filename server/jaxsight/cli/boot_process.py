@@ -84,7 +84,7 @@ def emit(
 def follow(
     name: str, command: Sequence[str], on_event: Callable[[Event], None] = lambda event: None
 ) -> Event:
-    """Run another command of the boot script; return its last event, `done`.
+    """Run another command of `repro.start`; return its last event, `done`.
 
     Raises:
         CommandError: it reports an error, or ends without a result.

@@ -8,7 +8,7 @@ It never sees user code.
   import JAX.
 * `targets` has the names of targets, and the reasons why others are not available; `chips/` has the
   figures of each chip.
-* `boot`, `serve`, `attempts` and `devices` run in the compiler's own Python environment, which has
+* `start`, `serve`, `attempts` and `devices` run in the compiler's own Python environment, which has
   jaxlib and may have plugins; private API is in `compat/`.
 * `environments` creates such environments; `cache` stores compiled programs on disk by content.
 """

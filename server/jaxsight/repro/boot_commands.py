@@ -1,4 +1,4 @@
-"""The commands of `boot.py`: how a process is started with each, and what its events say.
+"""The commands of `start`: how a process is started with each, and what its events say.
 
 This module starts nothing: the command line waits for its processes, an editor follows them from an
 event loop.
@@ -15,8 +15,7 @@ from typing import Any
 from jaxsight.files.private import cache_folder
 from jaxsight.repro.failures import Failure
 from jaxsight.text.units import count, time
-
-BOOT = Path(__file__).with_name("boot.py")
+from jaxsight.workers.own_python import booted
 
 Event = dict[str, Any]
 
@@ -30,7 +29,7 @@ def run_command(
 ) -> list[str]:
     """Return the command that runs the user's program under capture."""
     flags = ["--nan"] if check == "nan" else []
-    return [python, str(BOOT), "run", kind, str(case), *flags, "--", *arguments]
+    return [python, *booted("repro"), "run", kind, str(case), *flags, "--", *arguments]
 
 
 def emit_command(
@@ -44,7 +43,7 @@ def emit_command(
 ) -> list[str]:
     """Return the command that writes the repro of a case to a file."""
     options = {"died": died.record() if died else None, "anonymous": anonymous, "check": check}
-    return [python, str(BOOT), "emit", str(case), str(out.absolute()), json.dumps(options)]
+    return [python, *booted("repro"), "emit", str(case), str(out.absolute()), json.dumps(options)]
 
 
 def reduce_command(
@@ -65,7 +64,16 @@ def reduce_command(
     digest = hashlib.blake2b("\0".join([text, *options]).encode(), digest_size=12).hexdigest()
     state = cache_folder("reduce", digest)
     kept = ["--state", str(state)] if state else []
-    return [python, str(BOOT), "reduce", str(file), "-o", str(out.absolute()), *options, *kept]
+    return [
+        python,
+        *booted("repro"),
+        "reduce",
+        str(file),
+        "-o",
+        str(out.absolute()),
+        *options,
+        *kept,
+    ]
 
 
 class Events:

@@ -30,6 +30,8 @@ from jaxsight.workers.environment import OF_SERVER, without_server
 
 GUARDIAN = Path(__file__).parent / "watchdog" / "guardian.py"
 
+_BOOT = Path(__file__).parents[1] / "boot.py"
+
 ROOT = os.path.abspath(os.sep)  # noqa: PTH100 - plain text
 """Where our own processes start: it is nobody's workspace, and only the administrator writes there.
 """
@@ -78,6 +80,11 @@ def without_relative(environ: Mapping[str, str]) -> dict[str, str]:
     if absolute := [entry for entry in entries if os.path.isabs(entry)]:  # noqa: PTH117
         variables["PYTHONPATH"] = os.pathsep.join(absolute)
     return variables
+
+
+def booted(process: str) -> list[str]:
+    """Return Python's arguments for a process of jaxsight: that of the package of this name."""
+    return [str(_BOOT), process]
 
 
 def guarded(descriptor: int, command: Sequence[str]) -> list[str]:

@@ -24,7 +24,7 @@ from jaxsight.workers.results import Death, Reason, State, Status
 log = logging.getLogger(__name__)
 
 TOO_OLD = 78
-"""The exit status of `tracer/boot.py` in a Python that is too old to run it."""
+"""The exit status of `boot.py` in a Python that is too old to run it."""
 YOUNG = 10.0
 """A tracer that dies earlier than this many seconds, without a request, has a broken environment.
 """

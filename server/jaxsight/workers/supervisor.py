@@ -18,7 +18,6 @@ import itertools
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TypeVar, cast, get_args
 
 from jaxsight.files import reading
@@ -29,6 +28,7 @@ from jaxsight.workers.crash_backoff import CrashBackoff
 from jaxsight.workers.environment import neutral_folder, tracer_environment
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.output import Locate
+from jaxsight.workers.own_python import booted
 from jaxsight.workers.pool import Pool, Tracer
 from jaxsight.workers.process import TracerProcess
 from jaxsight.workers.request_queue import SLOW, Entry, Haste, Priority, RequestQueue, Step
@@ -53,14 +53,12 @@ R = TypeVar("R")
 Answer = Reply | Failed | Cancelled | Spoiled
 _ANSWERS = (*get_args(Reply), Failed, Cancelled, Spoiled)
 
-BOOT = Path(__file__).parent.parent / "tracer" / "boot.py"
-
 SHUT_DOWN = "the tracers are shut down"
 
 
 def tracer_command(python: str) -> list[str]:
     """Return the command that starts a tracer with this Python executable; see `own_python`."""
-    return [python, "-X", "utf8", str(BOOT)]
+    return [python, "-X", "utf8", *booted("tracer")]
 
 
 def nowhere(path: str, chunk: str) -> int | None:

@@ -48,7 +48,16 @@ def main(arguments: list[str]) -> int:
         for number in range(options.rounds):
             case = Path(folder, f"case{number}")
             case.mkdir()
-            run = [sys.executable, str(BOOT), "run", "script", str(case), "--", str(script)]
+            run = [
+                sys.executable,
+                str(BOOT),
+                "repro",
+                "run",
+                "script",
+                str(case),
+                "--",
+                str(script),
+            ]
             plain.append(_seconds([sys.executable, str(script)]))
             captured.append(_seconds(run))
     print("| | without | with capture | ratio |")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.repro.museum import equations
 
-BOOT = Path(__file__).parents[3] / "server" / "jaxsight" / "repro" / "boot.py"
+BOOT = Path(__file__).parents[3] / "server" / "jaxsight" / "boot.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,17 @@ def reduction(
     limit: float = 600.0,
 ) -> Reduction:
     """Reduce a file with this interpreter."""
-    command = [sys.executable, str(BOOT), "reduce", str(file), "--check", check, "-o", str(out)]
+    command = [
+        sys.executable,
+        str(BOOT),
+        "repro",
+        "reduce",
+        str(file),
+        "--check",
+        check,
+        "-o",
+        str(out),
+    ]
     try:
         done = subprocess.run(
             command,

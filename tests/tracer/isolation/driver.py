@@ -22,7 +22,7 @@ from jaxsight.wire.messages.replies import Cancelled, Failed, Hello, Shown, Spoi
 from jaxsight.wire.messages.requests import Overlay, Trace
 from jaxsight.wire.seen_device import SeenDevice
 
-BOOT = Path(tracer.__file__).with_name("boot.py")
+BOOT = Path(tracer.__file__).parents[1] / "boot.py"
 
 Answer = Traced | Failed | Cancelled | Shown | Spoiled
 
@@ -44,7 +44,7 @@ class Driver:
     ) -> None:
         self.project = project
         self.process = subprocess.Popen(
-            [*python, str(BOOT)],
+            [*python, str(BOOT), "tracer"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

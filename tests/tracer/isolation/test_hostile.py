@@ -250,7 +250,10 @@ def test_the_process_ends_when_the_server_does(fresh: Driver, code: str) -> None
 
 def test_the_process_ends_while_it_is_still_starting(tmp_path: Path) -> None:
     process = subprocess.Popen(
-        [sys.executable, str(BOOT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path
+        [sys.executable, str(BOOT), "tracer"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=tmp_path,
     )
     with process:
         assert process.stdin is not None
@@ -273,7 +276,7 @@ def test_garbage_on_the_line_ends_the_process(fresh: Driver) -> None:
 def test_the_process_dies_with_its_parent_though_the_pipe_stays_open(tmp_path: Path) -> None:
     incoming, keep = os.pipe()
     parent = subprocess.Popen(
-        [sys.executable, "-c", PARENT, sys.executable, str(BOOT)],
+        [sys.executable, "-c", PARENT, sys.executable, str(BOOT), "tracer"],
         stdin=incoming,
         stdout=subprocess.PIPE,
         cwd=tmp_path,

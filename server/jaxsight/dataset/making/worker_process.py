@@ -9,15 +9,12 @@ import select
 import signal
 import subprocess
 import time
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from jaxsight.workers.compilation import environments
-from jaxsight.workers.own_python import with_packages
+from jaxsight.workers.own_python import booted, with_packages
 from jaxsight.workers.watchdog import guardian
-
-BOOT = Path(__file__).parents[1] / "boot.py"
 
 _LONGEST = 512 << 20
 """Bytes of an answer: one row, with its results; those of the largest program have 8 MiB."""
@@ -59,7 +56,7 @@ class WorkerProcess:
         """
         options = {"--other-path": other_path, "--foreign": is_foreign}
         chosen = [option for option, is_chosen in options.items() if is_chosen]
-        self._own = with_packages(python, str(BOOT), *chosen)
+        self._own = with_packages(python, *booted("dataset"), *chosen)
         self._variables = {**self._own.environment, "JAX_ENABLE_X64": str(int(x64))}
         if (compilers := environments.home()) is not None:
             self._variables["JAXSIGHT_COMPILERS"] = str(compilers)

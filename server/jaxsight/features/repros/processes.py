@@ -34,7 +34,7 @@ _GRACE = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """How processes of `boot.py` are started for a project whose code may run."""
+    """How processes of `repro` are started for a project whose code may run."""
 
     python: str
     environment: dict[str, str]

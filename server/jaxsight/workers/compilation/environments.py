@@ -24,14 +24,12 @@ from jaxsight.compiler import stand_ins
 from jaxsight.files import private, reading
 from jaxsight.targets.own.devices import own_device
 from jaxsight.targets.target import CPU, Target, names
-from jaxsight.workers.own_python import OwnPython, with_packages
+from jaxsight.workers.own_python import OwnPython, booted, with_packages
 
 MEGABYTES = {"cuda": 290, "tpu": 360}
 """Approximate size of the download: jaxlib with its dependencies, and the plugin."""
 
 log = logging.getLogger(__name__)
-
-BOOT = Path(__file__).parents[2] / "compiler" / "boot.py"
 
 MARKER = "jaxsight.json"
 """The file that a complete environment has; it holds the `Environment`."""
@@ -128,7 +126,7 @@ def compiler_python(environment: Environment) -> OwnPython:
     """Return how an environment's compiler is started, without `compiler_variables`."""
     dropped = {"PYTHONPATH"} if environment.managed else set[str]()
     environ = {name: value for name, value in os.environ.items() if name not in dropped}
-    return with_packages(environment.python, "-X", "utf8", str(BOOT), environ=environ)
+    return with_packages(environment.python, "-X", "utf8", *booted("compiler"), environ=environ)
 
 
 def _stand_ins() -> Path | None:

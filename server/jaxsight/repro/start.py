@@ -1,33 +1,16 @@
-"""Start a process of `jaxsight repro` by path with the user's Python: `python …/boot.py COMMAND`.
+"""The start of a process of `jaxsight repro`, with the user's Python.
 
 `run KIND CASE [--nan] -- ARGUMENT…` runs the user's program under capture, with its own standard
 streams. The other commands print one JSON object per line on standard output: events named
 `progress`, `done` or `error`.
-
-Only this package becomes importable from its folder. At module level, this uses the standard
-library only.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import sys
 from pathlib import Path
-
-
-def make_importable(package: Path) -> None:
-    """Make `package` importable under its own name, without its siblings."""
-    name = package.name
-    spec = importlib.util.spec_from_file_location(
-        name, package / "__init__.py", submodule_search_locations=[str(package)]
-    )
-    if spec is None or spec.loader is None:
-        raise ImportError(f"no package at {package}")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
 
 
 def report(event: dict[str, object]) -> None:
@@ -86,15 +69,7 @@ def reduce(arguments: list[str]) -> int:
 COMMANDS = {"run": run, "emit": emit, "reduce": reduce}
 
 
-def main() -> int:
-    """Run the command of the process's arguments; return the exit status."""
-    here = Path(__file__).resolve().parent
-    if sys.path and sys.path[0] and Path(sys.path[0]).resolve() == here:
-        del sys.path[0]
-    make_importable(here.parent)
-    command, *arguments = sys.argv[1:]
-    return COMMANDS[command](arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def main(arguments: list[str]) -> int:
+    """Run the command that the first argument names; return the exit status."""
+    command, *rest = arguments
+    return COMMANDS[command](rest)
