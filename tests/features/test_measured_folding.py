@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jaxsight.rules.jx102_folded_while_compiling import rule as jx102_folded_while_compiling
-from jaxsight.rules.jx102_folded_while_compiling.rule import Folded, is_candidate
+from jaxsight.rules.jx102_folded_while_compiling.rule import Folded
+from jaxsight.rules.program.folding import is_worth_measuring
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.violation import Violation
 from jaxsight.targets.target import parse
@@ -65,4 +66,4 @@ def test_what_was_not_measured_to_be_slow_is_not_reported(folding: Folding | Non
     ids=["none", "sine", "sort"],
 )
 def test_what_may_take_long_is_measured(folds: tuple[Fold, ...], worth: bool) -> None:
-    assert is_candidate(folds) == worth
+    assert is_worth_measuring(folds) == worth

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -40,6 +42,20 @@ def test_every_folder_is_a_rule_with_a_page_and_no_code_or_name_is_used_twice() 
     assert {path.name[:5].upper() for path in folders if (path / "fix.py").is_file()} == set(FIXES)
     for words in ([rule.code for rule in RULES.values()], [rule.name for rule in RULES.values()]):
         assert max(Counter(words).values()) == 1
+
+
+def test_nothing_outside_of_its_folder_names_a_rule() -> None:
+    """The engine names only what it reports itself; a rule, the rule that it is silent for."""
+    server = ROOT / "server" / "jaxsight"
+    for file in server.rglob("*.py"):
+        text = file.read_text(encoding="utf-8")
+        imported = re.findall(r"jaxsight\.rules\.(jx\d+)_", text)
+        nodes = ast.walk(ast.parse(text))
+        constants = {node.value for node in nodes if isinstance(node, ast.Constant)}
+        named = {code for code in RULES if code in constants or code.lower() in imported}
+        own = RULES.get(file.parent.name[:5].upper())
+        others = named - {own.code, own.unless} if own is not None else named
+        assert all(RULES[code].is_own for code in others), f"{file} names {others}"
 
 
 def test_a_rule_is_known_by_its_code_and_its_name() -> None:

@@ -3,20 +3,9 @@
 from __future__ import annotations
 
 from jaxsight.rules import RULES
-from jaxsight.rules.jx400_trace_error import rule as trace_error
-from jaxsight.rules.jx905_failing_example import rule as failing_example
-from jaxsight.rules.jx906_unknown_size import rule as unknown_size
-from jaxsight.rules.jx907_conflicting_example import rule as conflicting_example
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.wire.observations import Failure
-
-_OF_MESHES = {
-    "jaxsight.UnknownAxis": unknown_size.RULE,
-    "jaxsight.UnevenAxis": conflicting_example.RULE,
-    "jaxsight.NotAMesh": failing_example.RULE,
-}
-"""The rules of failures about the mesh of example inputs, whose note is the help."""
 
 
 def explain(failure: Failure, expression: str = "", line: str = "") -> tuple[Rule, Violation]:
@@ -27,13 +16,28 @@ def explain(failure: Failure, expression: str = "", line: str = "") -> tuple[Rul
         expression: the user's source text at the innermost frame, empty when unknown.
         line: the line that it begins on, empty when unknown.
     """
-    if failure.stage == "inputs" and (rule := _OF_MESHES.get(failure.type)) is not None:
-        return rule, Violation(failure.message, help=next(iter(failure.notes), ""))
+    rules = RULES.values()
     if failure.stage == "inputs":
-        return failing_example.RULE, failing_example.explain(failure)
+        for rule in rules:
+            if failure.type in rule.failures:
+                return rule, Violation(failure.message, help=next(iter(failure.notes), ""))
+        for rule in rules:
+            if rule.explain_inputs is not None:
+                return rule, rule.explain_inputs(failure)
     if failure.stage in ("execute", "trace"):
-        for rule in RULES.values():
+        for rule in rules:
             violation = rule.explain(failure, expression, line) if rule.explain else None
             if violation is not None:
                 return rule, violation
-    return trace_error.RULE, trace_error.explain(failure)
+    return _explain_any(failure)
+
+
+def rule_of_crashes() -> Rule:
+    """Return the rule that reports that a trace ended without an exception that is known."""
+    return next(rule for rule in RULES.values() if rule.explain_any is not None)
+
+
+def _explain_any(failure: Failure) -> tuple[Rule, Violation]:
+    rule = rule_of_crashes()
+    assert rule.explain_any is not None
+    return rule, rule.explain_any(failure)

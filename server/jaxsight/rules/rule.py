@@ -3,20 +3,54 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 
 from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.recompilation import Miss
 from jaxsight.rules.text.statements import Statement
 from jaxsight.rules.violation import ModuleViolation, NodeViolation, Violation
+from jaxsight.wire.messages.replies import Miscompiled
 from jaxsight.wire.observations import Failure
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 PAGES = "https://jaxsight.readthedocs.io/en/latest/rules/"
 
 FindInProgram = Callable[[ProgramView], Iterator[Violation]]
-Explain = Callable[[Failure, str, str], Violation | None]
 FindInText = Callable[[ast.Module], Iterator[NodeViolation]]
 FindInModule = Callable[[Sequence[Statement]], Iterator[ModuleViolation]]
+FindInAnnotations = Callable[["AnnotatedFunction"], Iterator[NodeViolation]]
+Explain = Callable[[Failure, str, str], Violation | None]
+ExplainAny = Callable[[Failure], Violation]
+ExplainFixedSize = Callable[[str, int, tuple[int, ...], str], Violation]
+ExplainMisses = Callable[[str, Sequence[Miss]], Iterator[Violation]]
+ExplainWrongResult = Callable[[Miscompiled], Violation]
+
+
+class Measured(Enum):
+    """What a rule about kernels is told of a compile besides its kernels."""
+
+    FOLDING = "how long it takes with constant folding and without"
+    SLOWNESS = "what saves time of a compile that takes long, or does not end"
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatedFunction:
+    """A traced function with jaxtyping annotations."""
+
+    definition: FunctionNode
+    parameters: Mapping[str, str]
+    """The traced types of parameters by name."""
+    outputs: Sequence[str]
+    """The traced type of the result, or those of its items for a tuple."""
+    seen: Callable[[ast.expr], str]
+    """Returns the type of an assignment target, empty if it had none or several."""
+    sizes: Mapping[str, int]
+    """The sizes of the example inputs by name."""
+    named: Callable[[str], str]
+    """Returns a traced type with names of sizes."""
 
 
 @dataclass(eq=False, slots=True)
@@ -25,7 +59,8 @@ class Rule:
 
     The decorators say what the rule looks at: the syntax of a statement, a traced program, the
     kernels that a target makes of it, or an exception that ended a trace. A rule that uses none of
-    them is reported by the engine itself: wrong settings, example inputs that cannot be read.
+    them (`is_own`) is reported by the engine itself: wrong settings, example inputs that cannot be
+    read. No other module knows any other rule.
     """
 
     code: str
@@ -49,6 +84,18 @@ class Rule:
 
     Then it is also reported where inputs are assumed.
     """
+    of_whole_program: bool = False
+    """Whether it is about what goes into or comes out of a program, which a called function alone
+    is not.
+    """
+    needs_value: bool = False
+    """Whether it reports that Python needs a value that is traced."""
+    measures: Measured | None = None
+    """What has to be measured for it."""
+    says_times: bool = False
+    """Whether its words have compile times, which differ between machines."""
+    failures: tuple[str, ...] = ()
+    """Types of failures of example inputs whose messages say it all; their note is the help."""
     word: str = ""
     """What a statement must contain to be looked at in text, or the module for `finds_in_module`.
 
@@ -58,7 +105,20 @@ class Rule:
     in_module: FindInModule | None = field(default=None, init=False)
     in_program: FindInProgram | None = field(default=None, init=False)
     in_kernels: FindInProgram | None = field(default=None, init=False)
+    in_annotations: FindInAnnotations | None = field(default=None, init=False)
     explain: Explain | None = field(default=None, init=False)
+    explain_inputs: ExplainAny | None = field(default=None, init=False)
+    explain_any: ExplainAny | None = field(default=None, init=False)
+    explain_size: ExplainFixedSize | None = field(default=None, init=False)
+    explain_misses: ExplainMisses | None = field(default=None, init=False)
+    explain_wrong_result: ExplainWrongResult | None = field(default=None, init=False)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the engine itself reports it, and names it."""
+        finds = (self.in_text, self.in_module, self.in_program, self.in_kernels)
+        explains = (self.explain, self.explain_any, self.explain_size, self.explain_misses)
+        return not any((*finds, *explains, self.in_annotations, self.explain_wrong_result))
 
     @property
     def url(self) -> str:
@@ -93,4 +153,38 @@ class Rule:
         that is another rule's, or nobody's.
         """
         self.explain = explain
+        return explain
+
+    def finds_in_annotations(self, find: FindInAnnotations) -> FindInAnnotations:
+        """Compare the annotations of each traced function with its trace."""
+        self.in_annotations = find
+        return find
+
+    def explains_inputs(self, explain: ExplainAny) -> ExplainAny:
+        """Explain the exceptions of example inputs, before the function is called."""
+        self.explain_inputs = explain
+        return explain
+
+    def explains_any(self, explain: ExplainAny) -> ExplainAny:
+        """Explain the exceptions that no other rule recognizes."""
+        self.explain_any = explain
+        return explain
+
+    def explains_size(self, explain: ExplainFixedSize) -> ExplainFixedSize:
+        """Explain that a function traces with a size as given only.
+
+        The function takes the name of the size, its given value, values that the trace failed
+        with, and the message of the failure with the first of them.
+        """
+        self.explain_size = explain
+        return explain
+
+    def explains_misses(self, explain: ExplainMisses) -> ExplainMisses:
+        """Explain why a call of a function was traced again in a run of the user's program."""
+        self.explain_misses = explain
+        return explain
+
+    def explains_wrong_result(self, explain: ExplainWrongResult) -> ExplainWrongResult:
+        """Explain that a compiled function was seen to compute something else."""
+        self.explain_wrong_result = explain
         return explain

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import tempfile
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +14,11 @@ from pathlib import Path
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.output.reports.reported import Reported
 from jaxsight.files import reading
+from jaxsight.rules import RULES
 from jaxsight.rules.finding import finding_of
-from jaxsight.rules.recompilation import Recompiled, find, read
+from jaxsight.rules.recompilation import Miss, read
 from jaxsight.rules.selection import selected
+from jaxsight.rules.violation import Violation
 from jaxsight.source.text import Position, Range
 
 PLUGIN = Path(__file__).parents[2] / "recompiling"
@@ -52,24 +55,26 @@ def recompiled(
             raise CommandError(f"cannot run the tests with {python}: {reason}")
         records = json.loads(reading.text(file))
     misses = [miss for record in records if (miss := read(record["message"])) is not None]
+    calls: dict[tuple[str, int, str], list[Miss]] = defaultdict(list)
+    for miss in misses:
+        calls[miss.file, miss.line, miss.function].append(miss)
     here = Path.cwd()
     return [
-        _reported(call)
-        for call in find(misses)
-        if reading.is_file(call.file)
-        and here in Path(call.file).resolve().parents
-        and selected(call.code, select, ignore)
+        _reported(code, file, line, violation)
+        for (file, line, function), misses_of_call in calls.items()
+        if reading.is_file(file) and here in Path(file).resolve().parents
+        for code, rule in RULES.items()
+        if rule.explain_misses is not None and selected(code, select, ignore)
+        for violation in rule.explain_misses(function, misses_of_call)
     ]
 
 
-def _reported(call: Recompiled) -> Reported:
-    source = reading.text(call.file, strict=False)
+def _reported(code: str, file: str, line: int, violation: Violation) -> Reported:
+    """Return a finding at a line, which counts from 1."""
+    source = reading.text(file, strict=False)
     lines = source.splitlines()
-    text = lines[call.line - 1] if call.line <= len(lines) else ""
+    text = lines[line - 1] if line <= len(lines) else ""
     start = len(text) - len(text.lstrip())
-    range = Range(Position(call.line - 1, start), Position(call.line - 1, len(text.rstrip())))
-    violation = call.violation
-    finding = finding_of(
-        call.code, range, violation.message, help=violation.help, notes=violation.notes
-    )
-    return Reported(call.file, source, replace(finding, data=violation.data))
+    range = Range(Position(line - 1, start), Position(line - 1, len(text.rstrip())))
+    finding = finding_of(code, range, violation.message, help=violation.help, notes=violation.notes)
+    return Reported(file, source, replace(finding, data=violation.data))

@@ -19,12 +19,10 @@ from jaxsight.dataset.schema import PASSED, is_fine
 from jaxsight.features.fixes.registry import FIXES
 from jaxsight.features.fixes.verifier import Fix
 from jaxsight.projects.projects import Projects
+from jaxsight.rules import RULES
 from jaxsight.rules.fixing.context import applied
 from jaxsight.session import Session
 from jaxsight.trust import Trust
-
-_MEASURED = frozenset({"JX102", "JX103", "JX306"})
-"""Rules whose findings depend on how long something took: they differ between machines."""
 
 _SECONDS = 300.0
 """After which the check of a program is a hang."""
@@ -42,7 +40,7 @@ async def _pairs(task: Task, python: str, on_program: Callable[[], None]) -> lis
     settings = {
         "python": python,
         "target": "cpu",
-        "select": [code for code in sorted(FIXES) if code not in _MEASURED],
+        "select": [code for code in sorted(FIXES) if not RULES[code].says_times],
         "inlayHints": {"kernels": False, "barriers": False},
     }
     with (

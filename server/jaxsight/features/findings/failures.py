@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from jaxsight.queries.traces.located_answer import View
-from jaxsight.rules.explain_failure import explain
+from jaxsight.rules import RULES
+from jaxsight.rules.explain_failure import explain, rule_of_crashes
 from jaxsight.rules.failure_text import divided
 from jaxsight.rules.finding import Finding, Place, Severity, finding_of
 from jaxsight.rules.violation import Violation
@@ -28,7 +29,7 @@ def findings(view: View) -> Iterator[Finding]:
         case Died() as died:
             message, notes = divided(died.message)
             crash = finding_of(
-                "JX400",
+                rule_of_crashes().code,
                 view.name_range,
                 message,
                 severity=_severity(view),
@@ -57,7 +58,7 @@ def reported(view: View) -> Iterator[Finding]:
     if doctest and foreign:
         return
     settings = doctest and _has_settings(view)
-    yield from (finding for finding in findings(view) if not (settings and finding.code == "JX401"))
+    yield from (f for f in findings(view) if not (settings and RULES[f.code].needs_value))
 
 
 def is_quiet(view: View) -> bool:

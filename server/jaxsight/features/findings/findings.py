@@ -21,9 +21,7 @@ from jaxsight.queries.programs.compile_result import Result
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules import RULES
 from jaxsight.rules.finding import Finding
-from jaxsight.rules.jx301_weak_typed_output import rule as weak_typed_output
-from jaxsight.rules.jx407_unusable_donation import rule as unusable_donation
-from jaxsight.rules.jx413_miscompiled import rule as miscompiled
+from jaxsight.rules.rule import Measured
 from jaxsight.rules.selection import ignored
 from jaxsight.source.module import Module
 from jaxsight.targets.target import Target
@@ -35,10 +33,6 @@ CONTRACT_PATIENCE = 0.3
 
 The same applies to targets on other machines, because a host may be down.
 """
-
-
-_OF_WHOLE_PROGRAMS = frozenset((weak_typed_output.RULE.code, unusable_donation.RULE.code))
-"""Rules about what goes into or comes out of a program, which a called function alone is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,11 +176,11 @@ async def _in_function(engine: Engine, view: View, check: _Check) -> list[Findin
     about_sizes = await _about_sizes(engine, view, check)
     targets = engine.choices.targets(path)
     platform = targets[0].platform if targets else ""
-    unsaid = _OF_WHOLE_PROGRAMS if view.subject.is_from_caller else frozenset()
     codes = [
         code
         for code in check.codes
-        if code not in unsaid and (RULES[code].without_inputs or not view.assumed)
+        if not (RULES[code].of_whole_program and view.subject.is_from_caller)
+        and (RULES[code].without_inputs or not view.assumed)
     ]
     in_program = await engine.look(
         view, lambda: list(run_rules.of_program(view, outlined, codes, platform))
@@ -199,8 +193,8 @@ async def _in_function(engine: Engine, view: View, check: _Check) -> list[Findin
         ]
     in_program += about_sizes
     wrong = engine.memory.miscompiled.get(view.answer.key)
-    if wrong is not None and miscompiled.RULE.code in check.codes:
-        in_program += run_rules.of_running(view, wrong, in_program)
+    if wrong is not None:
+        in_program += run_rules.of_running(view, wrong, check.codes, in_program)
     looks_at_kernels = any(RULES[code].in_kernels for code in check.codes)
     if not check.compiled or view.stale or not looks_at_kernels:
         return in_program
@@ -216,17 +210,19 @@ async def _about_sizes(engine: Engine, view: View, check: _Check) -> list[Findin
     """Return the findings about the sizes of a function, which is traced with others for them."""
     if view.stale or view.assumed:
         return []
-    differing = list(sizes.of_annotations(view)) if sizes.ANNOTATIONS in check.codes else []
-    if not differing and sizes.FIXED_SIZES not in check.codes:
+    rules = [RULES[code] for code in check.codes]
+    about_sizes = any(rule.explain_size is not None for rule in rules)
+    differing = list(sizes.of_annotations(view, rules))
+    if not differing and not about_sizes:
         return []
     exploring = engine.sizes.explored(view.answer)
     explored = await engine.waiting.within(exploring, check.patience, view)
     if explored is None:
         return differing
     engine.traces.name_sizes(view)
-    mismatches = list(sizes.of_annotations(view)) if differing else []
-    if sizes.FIXED_SIZES in check.codes and explored.fixed is not None:
-        mismatches += sizes.of_fixed_size(view, explored.fixed)
+    mismatches = list(sizes.of_annotations(view, rules)) if differing else []
+    if explored.fixed is not None:
+        mismatches += sizes.of_fixed_size(view, explored.fixed, rules)
     return mismatches
 
 
@@ -248,7 +244,7 @@ async def _in_kernels(
     excluded = engine.projects.of(path).settings.ignored_on(result.target)
     codes = [code for code in check.codes if not ignored(code, excluded)]
     folding: Folding | None = None
-    if run_rules.FOLDING in codes:
+    if any(RULES[code].measures is Measured.FOLDING for code in codes):
         measured = engine.programs.folding(view, result)
         folding = await engine.waiting.within(measured, check.patience, view)
     if folding is not None and result.is_unfolded and not folding.is_ended:
@@ -272,7 +268,7 @@ async def _slow(
     engine: Engine, view: View, result: Result, codes: Sequence[str], check: _Check
 ) -> SlowCompile | None:
     """Return what saves time of a slow compile, where a wanted rule reports it."""
-    if run_rules.SLOW not in codes:
+    if all(RULES[code].measures is not Measured.SLOWNESS for code in codes):
         return None
     measuring = engine.programs.slow_compile(view, result)
     return await engine.waiting.within(measuring, check.patience, view)

@@ -13,11 +13,8 @@ from jaxsight.queries.traces.equation_ranges import Places
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules import RULES
 from jaxsight.rules.finding import Finding, Place, Severity, finding_of
-from jaxsight.rules.jx102_folded_while_compiling import rule as folded_while_compiling
-from jaxsight.rules.jx413_miscompiled import rule as miscompiled
-from jaxsight.rules.jx430_slow_compile import rule as slow_compile
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import FindInProgram, Rule
+from jaxsight.rules.rule import FindInProgram, Measured, Rule
 from jaxsight.rules.text.statements import Statement
 from jaxsight.rules.violation import NodeViolation, Violation
 from jaxsight.source import differentiated
@@ -35,8 +32,6 @@ from jaxsight.wire.spans import Span
 log = logging.getLogger(__name__)
 
 TOO_LARGE = "JX914"
-FOLDING = folded_while_compiling.RULE.code
-SLOW = slow_compile.RULE.code
 
 
 def of_program(
@@ -83,9 +78,9 @@ def of_kernels(
     """
     certain: Iterable[str] = codes
     if not isinstance(result.outcome, Compiled):
-        certain = [code for code in codes if code == SLOW]
+        certain = [code for code in codes if RULES[code].measures is Measured.SLOWNESS]
     elif result.is_unfolded:
-        certain = [code for code in codes if code == FOLDING]
+        certain = [code for code in codes if RULES[code].measures is Measured.FOLDING]
     slow = slow or result.slow
     rules = [(RULES[code], find) for code in certain if (find := RULES[code].in_kernels)]
     incomplete: list[str] = []
@@ -94,16 +89,17 @@ def of_kernels(
     return InKernels(findings, tuple(incomplete))
 
 
-def of_running(view: View, wrong: Miscompiled, findings: Iterable[Finding]) -> Iterator[Finding]:
+def of_running(
+    view: View, wrong: Miscompiled, codes: Iterable[str], findings: Iterable[Finding]
+) -> Iterator[Finding]:
     """Yield the finding for a miscompiled function, at its name, as seen by running it.
 
-    Nothing is reported if `found` has such a finding about a part of the function.
+    Nothing is reported if `findings` has such a finding about a part of the function.
     """
-    rule = miscompiled.RULE
-    if all(finding.code != rule.code for finding in findings):
-        yield replace(
-            _finding(rule, view.name_range, miscompiled.violation_of_run(wrong)), stale=view.stale
-        )
+    for rule in map(RULES.__getitem__, codes):
+        if rule.explain_wrong_result is not None and all(f.code != rule.code for f in findings):
+            violation = rule.explain_wrong_result(wrong)
+            yield replace(_finding(rule, view.name_range, violation), stale=view.stale)
 
 
 def of_text(chunk: ModuleChunk) -> Iterator[Finding]:

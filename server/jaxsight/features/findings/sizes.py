@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from jaxsight.queries.sizes.exploring import FixedSize
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules.finding import Finding, finding_of
-from jaxsight.rules.jx310_annotation_mismatch import rule as annotation_mismatch
-from jaxsight.rules.jx429_fixed_size import rule as fixed_size
+from jaxsight.rules.rule import AnnotatedFunction, FunctionNode, Rule
 from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Range
 from jaxsight.wire.messages.replies import Traced
-
-ANNOTATIONS = annotation_mismatch.RULE.code
-FIXED_SIZES = fixed_size.RULE.code
 
 _TRANSPARENT = re.compile(
     r"(?:\w+\.)*(?:jit|filter_jit|jaxtyped|beartype|typechecked|typechecker|staticmethod|"
@@ -28,7 +24,7 @@ _TRANSPARENT = re.compile(
 """Decorators after which a function has the shapes of its annotations."""
 
 
-def of_annotations(view: View) -> Iterator[Finding]:
+def of_annotations(view: View, rules: Sequence[Rule]) -> Iterator[Finding]:
     """Yield the jaxtyping annotations of a function that its trace disagrees with."""
     reply, function = view.answer.reply, view.subject.function
     chunk = view.subject.chunk
@@ -57,24 +53,26 @@ def of_annotations(view: View) -> Iterator[Finding]:
     for observation in view.observed.values():
         texts = (value.text for value in view.seen(observation))
         names |= zip(texts, view.named(observation), strict=True)
-    for violation in annotation_mismatch.violations(
+    annotated = AnnotatedFunction(
         definition,
         dict(reply.parameters),
         _items(reply.outputs),
         seen,
         dict(view.answer.question.set.sizes),
         lambda text: names.get(text, text),
-    ):
-        yield finding_of(
-            ANNOTATIONS,
-            range_of(violation.node),
-            violation.message,
-            help=violation.help,
-            notes=violation.notes,
-        )
+    )
+    for rule in rules:
+        for violation in rule.in_annotations(annotated) if rule.in_annotations else ():
+            yield finding_of(
+                rule.code,
+                range_of(violation.node),
+                violation.message,
+                help=violation.help,
+                notes=violation.notes,
+            )
 
 
-def of_fixed_size(view: View, fixed: FixedSize) -> Iterator[Finding]:
+def of_fixed_size(view: View, fixed: FixedSize, rules: Sequence[Rule]) -> Iterator[Finding]:
     """Yield the finding of a size that a function traces with as given only.
 
     It is at the expression that fails with another size, or at the function's name.
@@ -87,18 +85,21 @@ def of_fixed_size(view: View, fixed: FixedSize) -> Iterator[Finding]:
         if frame.span is not None and (place := view.range_of(frame.span)) is not None
     ]
     error = view.words(failed.failure.message).partition("\n")[0]
-    violation = fixed_size.violation(fixed.name, fixed.size, fixed.tried, error)
-    finding = finding_of(
-        FIXED_SIZES,
-        places[-1] if places else view.name_range,
-        violation.message,
-        help=violation.help,
-        notes=violation.notes,
-    )
-    yield replace(finding, stale=view.stale)
+    for rule in rules:
+        if rule.explain_size is None:
+            continue
+        violation = rule.explain_size(fixed.name, fixed.size, fixed.tried, error)
+        finding = finding_of(
+            rule.code,
+            places[-1] if places else view.name_range,
+            violation.message,
+            help=violation.help,
+            notes=violation.notes,
+        )
+        yield replace(finding, stale=view.stale)
 
 
-def _definition(tree: ast.Module, view: View) -> annotation_mismatch.FunctionNode | None:
+def _definition(tree: ast.Module, view: View) -> FunctionNode | None:
     """Return the definition of a view's function in the tree of its chunk."""
     function = view.subject.function
     name, line = function.qualname.rpartition(".")[2], function.name_range.start.line + 1

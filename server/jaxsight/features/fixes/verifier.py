@@ -31,7 +31,8 @@ from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext, applied
 from jaxsight.rules.fixing.figures import Figures
 from jaxsight.rules.fixing.remedy import Proof, Remedy
-from jaxsight.rules.jx102_folded_while_compiling import rule as folded_while_compiling
+from jaxsight.rules.program.folding import is_worth_measuring
+from jaxsight.rules.rule import Measured
 from jaxsight.source.module import Module
 from jaxsight.source.text import Edit
 from jaxsight.targets.target import Target
@@ -326,7 +327,7 @@ class FixVerifier:
         if outlined is None or not isinstance(answer.reply, Traced):
             return None
         folding = None
-        if target is not None and code == run_rules.FOLDING:
+        if target is not None and RULES[code].measures is Measured.FOLDING:
             folding = await self._folding(sandbox, answer, target, outlined)
         result: Result | None = None
         if target is not None:
@@ -352,7 +353,7 @@ class FixVerifier:
         self, sandbox: Sandbox, answer: Answer, target: Target, outlined: Outlined
     ) -> Folding | None:
         interpreter = sandbox.project.interpreter
-        if interpreter is None or not folded_while_compiling.is_candidate(outlined.folds):
+        if interpreter is None or not is_worth_measuring(outlined.folds):
             return None
         with contextlib.suppress(Gone):
             return await self.compiling().folding(answer, target, interpreter.path, sandbox.lower)

@@ -26,8 +26,8 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.repro.boot_commands import Event, NoResult, difference, facts, progress
 from jaxsight.repro.failures import Failure
 from jaxsight.repro.folders import KEPT, new_folder
+from jaxsight.rules import RULES
 from jaxsight.rules.finding import Finding
-from jaxsight.rules.jx413_miscompiled import rule as miscompiled
 from jaxsight.source.module import Module
 from jaxsight.wire.frames import encode
 from jaxsight.wire.messages.requests import Trace
@@ -78,7 +78,7 @@ class Repros:
             {
                 view.subject.name: finding
                 for view, finding in reversed(owners)
-                if finding.code == miscompiled.RULE.code
+                if RULES[finding.code].explain_wrong_result is not None
             },
         )
 

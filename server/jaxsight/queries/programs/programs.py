@@ -21,7 +21,7 @@ from jaxsight.queries.traces import tracer_requests
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.queries.traces.trace_cache import Superseded
 from jaxsight.queries.traces.traces import Traces
-from jaxsight.rules.jx102_folded_while_compiling import rule as folded_while_compiling
+from jaxsight.rules.program.folding import is_worth_measuring
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Compiled, Folding, SlowCompile
 from jaxsight.wire.messages.replies import Failed, Outlined, Traced
@@ -343,7 +343,7 @@ class Programs:
         is_worth = (
             lowered is not None
             and isinstance(result.outcome, Compiled)
-            and folded_while_compiling.is_candidate(lowered.folds)
+            and is_worth_measuring(lowered.folds)
         )
 
         async def measure(python: str) -> Folding | None:

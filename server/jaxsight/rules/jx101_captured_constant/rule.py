@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
+from jaxsight.rules.program.constants import CapturedArray, captured
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
-from jaxsight.text.units import MIB, size
-from jaxsight.wire.program import CONSTANT, Step, Value
+from jaxsight.text.units import size
 
 RULE = Rule(
     "JX101",
@@ -18,19 +17,7 @@ RULE = Rule(
     severity="warning",
     once_a_line=True,
 )
-LARGE = MIB
 _COST = "which costs compile time and device memory"
-
-
-@dataclass(frozen=True, slots=True)
-class CapturedArray:
-    """An array that the traced function captures; the data of JX101 and JX104."""
-
-    bytes: int
-    type: str
-    """As jaxprs print it: `f32[512,512]`."""
-    equal_to: str
-    """An expression of `jnp` with the same values; empty if none is known."""
 
 
 @RULE.finds_in_program
@@ -47,13 +34,3 @@ def find(view: ProgramView) -> Iterator[Violation]:
             data=CapturedArray(value.bytes, value.text, equal_to),
             related=tuple((user.path, "also used here") for user in users[1:4]),
         )
-
-
-def captured(view: ProgramView) -> Iterator[tuple[Value, Sequence[Step]]]:
-    """Yield the large captured arrays that are used, with the equations that read them."""
-    flow = view.flow
-    for number, value in enumerate(flow.values):
-        if value.origin != CONSTANT or value.bytes < LARGE or flow.of(number) != number:
-            continue
-        if users := flow.used_by(number):
-            yield value, users

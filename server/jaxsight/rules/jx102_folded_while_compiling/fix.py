@@ -9,11 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.rules.fixing import figures
+from jaxsight.rules.fixing import constants, figures
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.fixing.syntax import keyword
-from jaxsight.rules.jx101_captured_constant import fix as jx101
 from jaxsight.rules.jx102_folded_while_compiling.rule import Folded
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.text.units import MIB
@@ -30,7 +29,7 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     if folded.bytes < MIB:
         yield from _once(context)
     yield from _unfolded(context.of_subject())
-    yield from jx101.by_jnp(context)
+    yield from constants.by_jnp(context)
 
 
 def _once(context: FixContext) -> Iterator[Candidate]:

@@ -7,15 +7,14 @@ is folded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from jaxsight.rules.program.folding import is_slow
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import Measured, Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.text import units
-from jaxsight.wire.messages.compiling import Folding
-from jaxsight.wire.messages.replies import Fold
 
 RULE = Rule(
     "JX102",
@@ -23,6 +22,8 @@ RULE = Rule(
     "Slow constant folding at compile time.",
     severity="warning",
     always=False,
+    measures=Measured.FOLDING,
+    says_times=True,
 )
 
 SLOW = frozenset(
@@ -32,12 +33,6 @@ SLOW = frozenset(
     }
 )  # fmt: skip
 """Operations that XLA's evaluator is so slow at that a fold of some size is an error."""
-LEAST = 0.3
-"""Seconds of predicted folding from which it is measured; predictions are right to the order of
-magnitude.
-"""
-SECONDS, TIMES = 1.0, 2.0
-"""How much longer, and how many times as long, compiling takes with folding to be reported."""
 _SHARE = 0.1
 """Folds that are predicted to take less than this share of the longest are not counted."""
 
@@ -52,19 +47,6 @@ class Folded:
     """Seconds of compiling without it."""
     bytes: int
     """Size of the result that is predicted to take the longest."""
-
-
-def is_candidate(folds: Sequence[Fold]) -> bool:
-    """Whether it is worth measuring what folding costs."""
-    return sum(fold.seconds for fold in folds) >= LEAST
-
-
-def is_slow(measured: Folding) -> bool:
-    """Whether folding takes so long that it is worth a word."""
-    return (
-        measured.folded - measured.unfolded >= SECONDS
-        and measured.folded >= TIMES * measured.unfolded
-    )
 
 
 @RULE.finds_in_kernels

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from jaxsight.rules.fixing import constants
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
-from jaxsight.rules.jx101_captured_constant import fix as jx101
 from jaxsight.rules.jx103_folded_constant.rule import FoldedConstant
 
 
@@ -17,13 +17,13 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     if not isinstance(constant, FoldedConstant):
         return
     yield from _barrier(context)
-    yield from jx101.by_jnp(context)
-    yield from jx101.to_argument(context, constant.type)
+    yield from constants.by_jnp(context)
+    yield from constants.to_argument(context, constant.type)
 
 
 def _barrier(context: FixContext) -> Iterator[Candidate]:
     reported: set[ast.expr] = set()
-    operands: list[ast.expr] = list(jx101.globals_in(context))
+    operands: list[ast.expr] = list(constants.globals_in(context))
     for call in context.find(ast.Call):
         assert isinstance(call, ast.Call)
         operands += call.args[:1]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.jx101_captured_constant.rule import captured
+from jaxsight.rules.program.constants import captured
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
@@ -18,6 +18,7 @@ RULE = Rule(
     "folded-constant",
     "Large folded constant embedded in the executable.",
     severity="warning",
+    says_times=True,
 )
 LARGE = MIB
 

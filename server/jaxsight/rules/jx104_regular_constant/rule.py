@@ -6,13 +6,13 @@ import ast
 import textwrap
 from collections.abc import Iterator
 
-from jaxsight.rules.jx101_captured_constant.rule import LARGE, CapturedArray
+from jaxsight.rules.program.constants import LARGE, CapturedArray
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.text.units import KIB, size
+from jaxsight.wire.primitives import FUSED
 from jaxsight.wire.program import CONSTANT
 
 RULE = Rule(
@@ -58,19 +58,11 @@ def find(view: ProgramView) -> Iterator[Violation]:
 
 def _selects(flow: Flow, number: int) -> bool:
     """Whether a value ends up as indices of a read or a write."""
-    waiting, visited = [flow.of(number)], set[int]()
-    while waiting and len(visited) < _MOST:
-        value = waiting.pop()
-        if value in visited:
-            continue
-        visited.add(value)
-        for user in flow.used_by(value):
-            if user.primitive.startswith(("gather", "scatter", "dynamic_")):
-                if any(flow.of(operand) == value for operand in user.operands[1:2]):
-                    return True
-            elif user.primitive in ELEMENTWISE | SHAPED | {"concatenate"}:
-                waiting += map(flow.of, user.results)
-    return False
+    return any(
+        user.primitive.startswith(("gather", "scatter", "dynamic_"))
+        and value in map(flow.of, user.operands[1:2])
+        for value, user in flow.forwards(number, FUSED)
+    )
 
 
 def _is_written(view: ProgramView, path: str) -> bool:
@@ -87,4 +79,3 @@ def _is_written(view: ProgramView, path: str) -> bool:
 
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-_MOST = 50

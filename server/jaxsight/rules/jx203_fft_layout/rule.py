@@ -10,6 +10,7 @@ from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.text.units import KIB, size
 from jaxsight.wire.kernel_graph import Graph, Kernel
+from jaxsight.wire.primitives import RESHAPES
 
 RULE = Rule(
     "JX203",
@@ -18,7 +19,7 @@ RULE = Rule(
     severity="warning",
 )
 LEAST = 64 * KIB
-_MOVES = frozenset({"transpose", "reshape", "squeeze", "expand_dims"})
+_MOVES = RESHAPES | {"transpose"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED, captured, is_known
+from jaxsight.rules.program.steps import captured, is_known
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.text.units import MIB, size
+from jaxsight.wire.primitives import FUSED
 from jaxsight.wire.program import Body, Step
 
 RULE = Rule(
@@ -24,7 +25,6 @@ RULE = Rule(
 )
 LARGE = MIB // 2
 _LOOPS = ("scan", "fori_loop", "while_loop", "map")
-_CHEAP = ELEMENTWISE | SHAPED | {"iota", "concatenate"}
 _WHOLE = ("dot_general", "conv_general_dilated", "cond", "scan", "while")
 """What reads its operands from memory."""
 
@@ -54,7 +54,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             maker = flow.made_by(number)
             if value.bytes < LARGE or maker is None:
                 continue
-            sources = flow.sources(number, lambda step: step.primitive in _CHEAP)
+            sources = flow.sources(number, FUSED)
             if sources is None or not all(
                 is_known(flow.values[source]) or flow.values[source].bytes * 64 <= value.bytes
                 for source in sources
@@ -90,24 +90,17 @@ def _is_needed_whole(flow: Flow, loop: Step, text: str) -> bool:
 
     Nothing fuses into a product of matrices, nor into a loop or a conditional of the body's own.
     """
-    waiting = [
-        number
+
+    def goes_on(step: Step) -> bool:
+        return step.primitive in FUSED and _reads_one(flow, step)
+
+    return any(
+        user.primitive in _WHOLE
         for body in loop.bodies
         for number in _unchanged(loop, body)
         if flow.value(number).text == text
-    ]
-    visited: set[int] = set()
-    while waiting:
-        number = flow.of(waiting.pop())
-        if number in visited:
-            continue
-        visited.add(number)
-        for user in flow.used_by(number):
-            if user.primitive in _WHOLE:
-                return True
-            if user.primitive in _CHEAP and _adds_little(flow, user, number):
-                waiting += user.results
-    return False
+        for _, user in flow.forwards(number, goes_on)
+    )
 
 
 def _unchanged(loop: Step, body: Body) -> tuple[int, ...]:
@@ -117,10 +110,8 @@ def _unchanged(loop: Step, body: Body) -> tuple[int, ...]:
     return body.inputs[: len(body.inputs) - len(loop.results)]
 
 
-def _adds_little(flow: Flow, step: Step, number: int) -> bool:
-    """Whether a step reads, besides a value, only what is known or a number."""
-    other_operands = {flow.of(operand) for operand in step.operands} - {number}
-    return all(
-        is_known(flow.values[operand]) or not flow.values[operand].shape
-        for operand in other_operands
-    )
+def _reads_one(flow: Flow, step: Step) -> bool:
+    """Whether a step reads at most one array that is not known while compiling."""
+    operands = {flow.of(operand) for operand in step.operands}
+    unknown = [n for n in operands if flow.values[n].shape and not is_known(flow.values[n])]
+    return len(unknown) <= 1

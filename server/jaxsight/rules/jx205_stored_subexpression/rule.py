@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED, is_known
+from jaxsight.rules.program.steps import is_known
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.text.units import MIB, size
 from jaxsight.wire.kernel_graph import Kernel
+from jaxsight.wire.primitives import FUSED, MOVES
 from jaxsight.wire.program import Step
 
 RULE = Rule(
@@ -21,7 +22,7 @@ RULE = Rule(
     severity="hint",
 )
 LARGE = MIB // 2
-_CHEAP = (ELEMENTWISE | SHAPED | {"iota", "concatenate"}) - {"div", "rem"}
+_CHEAP = FUSED - {"div", "rem"}
 _IN_PLACE = ("scatter", "dynamic_update_slice")
 """Updates in place, for which the buffer has to exist."""
 
@@ -96,19 +97,11 @@ def _is_shared(flow: Flow, step: Step, kernel: Kernel, readers: Sequence[Kernel]
 
     What one kernel makes for another alone XLA could have fused, and chose not to.
     """
-    waiting, visited = [step.results[0]], set[int]()
     used, is_read_later = False, False
-    while waiting:
-        number = flow.of(waiting.pop())
-        if number in visited:
-            continue
-        visited.add(number)
-        for user in flow.used_by(number):
-            inside = user.path in kernel.equations
-            used |= inside
-            is_read_later |= not inside or any(user.path in reader.equations for reader in readers)
-            if user.primitive in SHAPED | {"convert_element_type"}:
-                waiting += user.results
+    for _, user in flow.forwards(step.results[0], MOVES):
+        inside = user.path in kernel.equations
+        used |= inside
+        is_read_later |= not inside or any(user.path in reader.equations for reader in readers)
     return is_read_later and (used or len(readers) > 1)
 
 
@@ -145,7 +138,7 @@ def _is_cheap(view: ProgramView, step: Step) -> bool:
     """
     flow = view.flow
     number = step.results[0]
-    sources = flow.sources(number, lambda step: step.primitive in _CHEAP, most=60)
+    sources = flow.sources(number, _CHEAP, most=60)
     large = flow.value(number).bytes
     return sources is not None and all(
         is_known(flow.values[source]) or flow.values[source].bytes * 16 <= large

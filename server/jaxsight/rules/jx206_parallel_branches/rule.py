@@ -93,7 +93,7 @@ def _independent(view: ProgramView, paths: list[str]) -> bool:
     few = set(paths[:4])
     for path in paths[:4]:
         for number in flow.steps[path].operands:
-            above = flow.above(number, lambda step: True, most=2000)
+            above = flow.backwards(number, lambda step: True, most=2000)
             if any(step.path in few and step.path != path for step in above):
                 return False
     return True

@@ -38,7 +38,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
         step.path: grid
         for grid in grids
         for number in grid.operands
-        for step in flow.above(number, lambda _: True)
+        for step in flow.backwards(number, lambda _: True)
     }
     reported: set[str] = set()
     for index, kernel in enumerate(graph.kernels):

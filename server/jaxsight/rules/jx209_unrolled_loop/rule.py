@@ -8,11 +8,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import name_of
 from jaxsight.rules.violation import Violation
+from jaxsight.wire import primitives
 from jaxsight.wire.program import Body, Step
 from jaxsight.wire.spans import Span
 
@@ -37,8 +37,7 @@ The others belong to the first or the last iteration.
 _LOOPS = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _CONDITIONS = (ast.If, ast.IfExp, ast.While)
-_FUSES = ELEMENTWISE | SHAPED | {"iota", "concatenate", "pad"}
-_MOVES = SHAPED | {"concatenate", "dynamic_slice", "gather"}
+_MOVES = primitives.SHAPED | primitives.PICKS | {"concatenate"}
 """Primitives that read or arrange elements: a loop of nothing else computes nothing."""
 _WHERE = frozenset({"start_indices", "limit_indices", "index"})
 """Parameters with the place of a read: `dynamic_slice` takes it from a counter instead."""
@@ -83,7 +82,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             continue
         for steps in _executions(view, loop.spans):
             copies = _copies(view, steps)
-            fuses = all(step.primitive in _FUSES for step in steps)
+            fuses = all(step.primitive in primitives.FUSED for step in steps)
             if copies < MANY or (fuses and len(steps) < FUSED):
                 continue
             if all(step.primitive in _MOVES for step in steps):

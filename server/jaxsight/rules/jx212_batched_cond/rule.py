@@ -103,7 +103,7 @@ def _work(flow: Flow, selects: Sequence[Step], span: Span) -> Step | None:
 
     for select in selects:
         for case in select.operands[1:]:
-            for step in flow.above(case, is_in_branch):
+            for step in flow.backwards(case, is_in_branch):
                 if is_work(flow, step):
                     return step
     return None

@@ -113,7 +113,9 @@ def _is_hoisted(view: ProgramView, solved: Step, used: Step) -> bool:
 
 
 def _above(flow: Flow, number: int) -> list[Step]:
-    return list(flow.above(number, lambda step: step.primitive in _KEEPS or scales(flow, step), 20))
+    return list(
+        flow.backwards(number, lambda step: step.primitive in _KEEPS or scales(flow, step), 20)
+    )
 
 
 def _right_hand_sides(flow: Flow, used: Product, side: int) -> int:

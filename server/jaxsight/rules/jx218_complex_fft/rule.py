@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.matrices import readers
 from jaxsight.rules.program.slices import reads
-from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED, captured, elements, numbers, parameter
+from jaxsight.rules.program.steps import captured, elements, numbers, parameter
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import called
 from jaxsight.rules.violation import Violation
+from jaxsight.wire.primitives import ELEMENTWISE, SHAPED
 from jaxsight.wire.program import Step, Value
 
 RULE = Rule(

@@ -97,7 +97,7 @@ def _work(flow: Flow, selects: Sequence[Step], case: int) -> Step | None:
     }
     alone = _Alone(flow, {select.path: select for select in selects}, case, live)
     for select in selects:
-        for step in flow.above(select.operands[case], alone.is_alone, most=_MOST):
+        for step in flow.backwards(select.operands[case], alone.is_alone, most=_MOST):
             if is_work(flow, step) and alone.is_alone(step):
                 return step
     return None

@@ -6,14 +6,15 @@ Fed back as an argument, it has another type than before: the function is traced
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.recompilation import Miss, named
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
-from jaxsight.rules.wording import cut
+from jaxsight.rules.wording import cut, quoted
 from jaxsight.wire.program import INPUT
 
 RULE = Rule(
@@ -21,6 +22,7 @@ RULE = Rule(
     "weak-typed-output",
     "Weakly typed result triggers a recompile when it is fed back.",
     severity="information",
+    of_whole_program=True,
 )
 
 
@@ -32,6 +34,34 @@ class WeakResult:
     """Its dtype, `float32`."""
     type: str
     """Its dtype and shape, `f32[3]`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedWeakType:
+    """A call whose argument is weakly typed, and was not before, or the other way round."""
+
+    function: str
+    argument: str
+    """Its path in the arguments, `args[0]`."""
+
+
+@RULE.explains_misses
+def explain(function: str, misses: Sequence[Miss]) -> Iterator[Violation]:
+    """Report the first argument whose weak type changed."""
+    for argument, now, before in (differ for miss in misses for differ in miss.differs):
+        if "weak_type" in now and "weak_type" in before:
+            yield Violation(
+                f"{named(function)} is recompiled because the weak type of an argument changed",
+                help="specify the dtype of the argument once, where it is created",
+                notes=(f"{quoted(argument)} is {_kind(now)} here, and was {_kind(before)} before",),
+                data=ChangedWeakType(function, argument),
+            )
+            return
+
+
+def _kind(text: str) -> str:
+    """Return what a type in JAX's message stands for."""
+    return "a Python number" if "weak_type=True" in text else "an array"
 
 
 @RULE.finds_in_program

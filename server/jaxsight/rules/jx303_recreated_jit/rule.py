@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+from jaxsight.rules.recompilation import Miss, named
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import dotted
-from jaxsight.rules.violation import NodeViolation
+from jaxsight.rules.violation import NodeViolation, Violation
 from jaxsight.rules.wording import quoted
 
 RULE = Rule(
@@ -46,6 +48,28 @@ _LOOPS = (
     ast.SetComp,
     ast.DictComp,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Recreated:
+    """A function that is re-created and traced again."""
+
+    function: str
+    times: int
+    """How often it was traced."""
+
+
+@RULE.explains_misses
+def explain(function: str, misses: Sequence[Miss]) -> Iterator[Violation]:
+    """Report that a function was re-created, where that was seen."""
+    times = sum(miss.recreated for miss in misses) + 1
+    if times > 1:
+        yield Violation(
+            f"{named(function)} is re-created for this call and was traced {times} times",
+            help="jit it once, outside the function or loop that calls it",
+            notes=("JAX caches compiled programs by function object",),
+            data=Recreated(function, times),
+        )
 
 
 @RULE.finds_in_text

@@ -1,6 +1,15 @@
 """JX306: a call site has a function compiled for many types or static values."""
 
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from jaxsight.rules.recompilation import FIRST_SHAPES, Miss, named
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import quoted
 
 RULE = Rule(
     "JX306",
@@ -9,3 +18,46 @@ RULE = Rule(
     severity="warning",
     always=False,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A function that is compiled for several types of an argument, or static values."""
+
+    function: str
+    times: int
+    """For how many types or values."""
+    argument: str = ""
+    """The path of the argument, `args[0]`; empty for static values."""
+    types: tuple[str, ...] = ()
+    """The types of the argument; empty for static values."""
+
+
+@RULE.explains_misses
+def explain(function: str, misses: Sequence[Miss]) -> Iterator[Violation]:
+    """Yield what a call has compiled several times: static arguments, then types of arguments."""
+    count = sum(miss.static for miss in misses) + 1
+    if count >= FIRST_SHAPES:
+        yield Violation(
+            f"{named(function)} is compiled for {count} values of a static argument",
+            help="make the argument dynamic, or pass fewer values",
+            data=Repeated(function, count),
+        )
+    types: dict[str, set[str]] = defaultdict(set)
+    for miss in misses:
+        for argument, now, before in miss.differs:
+            if "weak_type" not in now:
+                types[argument] |= {now, before}
+    for argument, types_seen in types.items():
+        if len(types_seen) >= FIRST_SHAPES:
+            yield _of_types(function, argument, tuple(sorted(types_seen)))
+
+
+def _of_types(function: str, argument: str, types: tuple[str, ...]) -> Violation:
+    few = ", ".join(types[:4]) + (", …" if len(types) > 4 else "")
+    return Violation(
+        f"{named(function)} is compiled for {len(types)} types of an argument",
+        help="pad the argument to a few sizes",
+        notes=(f"{quoted(argument)} is {few}",),
+        data=Repeated(function, len(types), argument, types),
+    )

@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.integers.inference import Intervals
 from jaxsight.rules.program.integers.intervals import limits
-from jaxsight.rules.program.steps import SHAPED
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.text.expressions import Expression
 from jaxsight.rules.wording import quoted
+from jaxsight.wire.primitives import COMPARISONS, MOVES, PICKS
 from jaxsight.wire.program import Step
 
-COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 SIGNED = "convert to a signed type first: `.astype(jnp.int32)`"
 """The help for unsigned integers that fall below zero."""
-_MOVES = SHAPED | {"convert_element_type", "copy", "stop_gradient", "rev", "concatenate", "pad"}
+_MOVES = MOVES | PICKS | {"concatenate", "pad"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ class Integers:
             step = self.flow.made_by(number)
             if step is None:
                 return self.is_any(number)
-            if step.primitive not in _MOVES | {"gather", "dynamic_slice"}:
+            if step.primitive not in _MOVES:
                 return False
             if limits(self.flow.value(step.operands[0]).dtype) is None:
                 return True

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from jaxsight.rules.jx307_integer_overflow.integers import Integers, bits_of
-from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED
+from jaxsight.wire.primitives import ELEMENTWISE, SHAPED
 from jaxsight.wire.program import Step
 
 _BITS = frozenset(
@@ -22,7 +22,8 @@ _MIXES = re.compile(
 )
 """Names of code that wraps on purpose."""
 
-_NEAR = 6
+_NEAR, _BELOW = 6, 30
+"""Equations before and after that are looked at."""
 
 _HASH = 1 << 16
 """Odd factors from here on are those of hashes and random generators."""
@@ -40,9 +41,11 @@ def is_meant(integers: Integers, step: Step) -> bool:
     unsigned = integers.dtype(step).startswith("uint")
     if step.primitive == "and":
         return False
-    near = [step, *_below(integers, step, through)]
+    near = [step]
+    for number in step.results:
+        near += [user for _, user in integers.flow.forwards(number, through, _BELOW)]
     for number in step.operands:
-        near += integers.flow.above(number, lambda step: step.primitive in through, _NEAR)
+        near += integers.flow.backwards(number, through, _NEAR)
     return any(
         (nearby.primitive in bits and bits_of(integers.flow.value(nearby.results[0]).dtype) > 1)
         or (nearby.primitive == "rem" and unsigned)
@@ -58,18 +61,6 @@ def _is_hash(integers: Integers, number: int) -> bool:
     interval = integers.intervals.of(number)
     single = interval.one if interval is not None else None
     return single is not None and abs(single) >= _HASH and single % 2 == 1
-
-
-def _below(integers: Integers, step: Step, through: frozenset[str]) -> Sequence[Step]:
-    users: list[Step] = []
-    waiting = [(number, 0) for number in step.results]
-    while waiting and len(users) < 50:
-        number, far = waiting.pop()
-        for user in integers.flow.used_by(number):
-            users.append(user)
-            if user.primitive in through and far < _NEAR:
-                waiting += [(output, far + 1) for output in user.results]
-    return users
 
 
 def _names(nodes: Sequence[ast.AST]) -> Iterator[str]:

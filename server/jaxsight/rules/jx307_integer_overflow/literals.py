@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 
 from jaxsight.rules.jx307_integer_overflow.integers import (
-    COMPARISONS,
     Integers,
     holds_note,
     integer_literal,
@@ -13,6 +12,7 @@ from jaxsight.rules.jx307_integer_overflow.integers import (
 from jaxsight.rules.program.integers.intervals import limits
 from jaxsight.rules.text.expressions import Expression, name_of
 from jaxsight.rules.violation import Violation
+from jaxsight.wire.primitives import COMPARISONS
 from jaxsight.wire.program import LITERAL, Step
 
 _FILLS = {"full": 1, "full_like": 1, "clip": 1, "where": 1, "maximum": 0, "minimum": 0, "set": 0}

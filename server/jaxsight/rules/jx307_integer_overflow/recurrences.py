@@ -10,6 +10,7 @@ from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.integers.inference import Intervals, carried
 from jaxsight.rules.program.integers.intervals import limits
 from jaxsight.rules.program.steps import captured, parameter
+from jaxsight.wire.primitives import COPIES
 from jaxsight.wire.program import Step
 
 _ITERATIONS = 1000
@@ -26,7 +27,6 @@ _COMPUTES: Mapping[str, Callable[..., int]] = {
     "min": min,
     "square": lambda number: number * number,
 }
-_KEEPS = frozenset({"convert_element_type", "copy", "stop_gradient"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def _computed(
         if not isinstance(exponent, int) or not 0 <= exponent <= 64:
             return None
         computed = operands[0] ** exponent
-    elif step.primitive in _KEEPS:
+    elif step.primitive in COPIES:
         computed = operands[0]
     elif step.primitive in _COMPUTES:
         computed = _COMPUTES[step.primitive](*operands)

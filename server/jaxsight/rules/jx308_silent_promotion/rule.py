@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from enum import Enum
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED, elements
+from jaxsight.rules.program.steps import elements
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import parsed_statement
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import cut, quoted
 from jaxsight.text.units import size
+from jaxsight.wire.primitives import CUMULATIVE, ELEMENTWISE, MOVES, PICKS, REDUCTIONS
 from jaxsight.wire.program import CONSTANT, LITERAL, Step, Value
 
 RULE = Rule(
@@ -48,13 +49,13 @@ _FUNCTIONS = frozenset(
     }
 )  # fmt: skip
 """Functions of `jax.numpy` that join the types of their operands, and compute in no other."""
-_MOVES = SHAPED | {"gather", "dynamic_slice", "dynamic_update_slice", "concatenate", "pad", "copy"}
-_REDUCTIONS = frozenset(
-    {"reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "argmax", "argmin", "cumsum",
-     "cumprod", "cummax", "sort"}
-)  # fmt: skip
 _OF_TWO = _FUNCTIONS - {"where", "select", "concatenate", "stack", "hstack", "vstack", "einsum"}
-_FOLLOWED = ELEMENTWISE | _MOVES | _REDUCTIONS
+_FOLLOWED = (ELEMENTWISE | MOVES | PICKS | REDUCTIONS | CUMULATIVE) | {
+    "dynamic_update_slice",
+    "concatenate",
+    "pad",
+    "sort",
+}
 _TRIED = 4
 """Equations of one expression that are looked at: an unrolled loop has many."""
 _LONGEST = 40
@@ -233,33 +234,35 @@ def _before(flow: Flow, step: Step, number: int) -> tuple[int, bool]:
 def _origin(flow: Flow, number: int, narrow: str, promoted: set[int]) -> _Origin:
     """Return where the wider operand comes from; what comes from an array is that array's."""
     dtype = flow.value(number).dtype
-    waiting, visited = [flow.of(number)], set[int]()
-    origins = set[_Origin]()
-    while waiting and len(visited) < 300:
-        reached = waiting.pop()
-        if reached in visited:
-            continue
-        visited.add(reached)
-        value, step = flow.values[reached], flow.made_by(reached)
-        if reached in promoted:
-            return _Origin.PROMOTED
-        if value.dtype != dtype:
-            is_float = value.dtype.startswith(("float", "bfloat"))
-            origins.add(_Origin.UPCAST if is_float and value.shape else _Origin.CREATED)
-        elif value.origin == LITERAL:
-            origins.add(_Origin.NUMBER)
-        elif value.origin == CONSTANT:
-            origins.add(_Origin.CAPTURED)
-        elif step is None or step.bodies:
-            origins.add(_Origin.GIVEN)
-        elif not step.operands:
-            origins.add(_Origin.CREATED)
-        else:
-            waiting += map(flow.of, step.operands)
+
+    def goes_on(step: Step) -> bool:
+        is_of_dtype = flow.value(step.results[0]).dtype == dtype
+        has_operands = bool(step.operands) and not step.bodies
+        return is_of_dtype and has_operands and promoted.isdisjoint(step.results)
+
+    sources = flow.sources(number, goes_on, 300)
+    if sources is None:
+        return _Origin.GIVEN
+    if promoted & sources:
+        return _Origin.PROMOTED
+    origins = {_origin_of(flow, source, dtype) for source in sources}
     for origin in (_Origin.GIVEN, _Origin.UPCAST, _Origin.CAPTURED, _Origin.CREATED):
         if origin in origins:
             return origin
     return _Origin.CREATED if flow.value(number).shape else _Origin.NUMBER
+
+
+def _origin_of(flow: Flow, number: int, dtype: str) -> _Origin:
+    """Return where a value comes from that others of a dtype are computed from."""
+    value, step = flow.values[number], flow.made_by(number)
+    if value.dtype != dtype:
+        is_float = value.dtype.startswith(("float", "bfloat"))
+        return _Origin.UPCAST if is_float and value.shape else _Origin.CREATED
+    if value.origin == LITERAL:
+        return _Origin.NUMBER
+    if value.origin == CONSTANT:
+        return _Origin.CAPTURED
+    return _Origin.GIVEN if step is None or step.bodies else _Origin.CREATED
 
 
 def _is_accident(flow: Flow, join: _Join, origin: _Origin) -> bool:
@@ -312,36 +315,34 @@ class _Fate:
 def _fate(flow: Flow, number: int, count: int) -> _Fate:
     """Follow a promoted array through what computes element by element, moves or reduces."""
     dtype = flow.value(number).dtype
+
+    def is_wide(user: Step) -> bool:
+        result_dtype = flow.value(user.results[0]).dtype if user.results else ""
+        casts = user.primitive == "convert_element_type" and result_dtype != dtype
+        return result_dtype.startswith(("float", "bfloat")) and not casts and not user.backward
+
+    def goes_on(user: Step) -> bool:
+        follows = user.primitive in _FOLLOWED or user.primitive.startswith("scatter")
+        return follows and is_wide(user)
+
     stays_wide, only_reduced = False, True
-    waiting, reached = [number], {number}
-    met: list[int] = []
-    while waiting and len(reached) < 300:
-        reached_number = waiting.pop()
-        value = flow.values[reached_number]
-        # A gradient does not return the loss.
-        if reached_number in flow.outputs or not value.shape:
-            stays_wide = True
-            only_reduced = only_reduced and elements(value) == 1
-        for user in flow.used_by(reached_number):
-            if user.backward:
-                continue
-            result_dtype = flow.value(user.results[0]).dtype if user.results else ""
-            if not result_dtype.startswith(("float", "bfloat")):
-                continue
-            if user.primitive == "convert_element_type" and result_dtype != dtype:
-                continue
-            if user.primitive in _FOLLOWED or user.primitive.startswith("scatter"):
-                if user.primitive in ELEMENTWISE:
-                    met += map(flow.of, user.operands)
-                new = {*map(flow.of, user.results)} - reached
-                reached |= new
-                waiting += new
-            elif user.primitive in _WITHOUT_16_BITS and dtype == "float32":
+    reached, met = {number}, set[int]()
+    for _, user in flow.forwards(number, goes_on, 300):
+        if goes_on(user):
+            reached.update(map(flow.of, user.results))
+            if user.primitive in ELEMENTWISE:
+                met.update(map(flow.of, user.operands))
+        elif is_wide(user):
+            if user.primitive in _WITHOUT_16_BITS and dtype == "float32":
                 return _Fate(meets_wide=True)
-            else:
-                stays_wide, only_reduced = True, False
+            stays_wide, only_reduced = True, False
+    for value in reached:
+        # A gradient does not return the loss.
+        if value in flow.outputs or not flow.values[value].shape:
+            stays_wide = True
+            only_reduced = only_reduced and elements(flow.values[value]) == 1
     meets_wide = any(
-        _is_wide_anyway(flow, met_number, dtype, count) for met_number in {*met} - reached
+        _is_wide_anyway(flow, met_number, dtype, count) for met_number in met - reached
     )
     return _Fate(stays_wide, only_reduced, meets_wide)
 

@@ -15,8 +15,10 @@ from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.steps import captured, numbers, parameter
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import parsed
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted
+from jaxsight.wire.primitives import MOVES
 from jaxsight.wire.program import LITERAL, Body, Step
 
 RULE = Rule(
@@ -30,7 +32,6 @@ LEAST = 256
 """Additions to one number, at least. A bfloat16 sum of equal terms stops growing after so many."""
 _BITS = {"bfloat16": 8, "float16": 11}
 """Significant bits."""
-_MOVES = frozenset({"reshape", "squeeze", "broadcast_in_dim", "convert_element_type", "copy"})
 _ADDS = re.compile(r"\b(?:add|subtract)\b")
 _SCATTERS = re.compile(r"\bsegment_sum\(|\.add\(")
 _AXES = re.compile(r"scatter_dims_to_operand_dims=\(([\d, ]*)\)")
@@ -160,7 +161,7 @@ def _addition(flow: Flow, after: int, before: int, dtype: str) -> Step | None:
             if before in {_unmoved(flow, operand) for operand in operands}:
                 return step
             waiting += map(flow.of, operands)
-        elif step.primitive in _MOVES:
+        elif step.primitive in MOVES:
             waiting.append(flow.of(step.operands[0]))
         elif step.primitive == "select_n":
             waiting += map(flow.of, step.operands[1:])
@@ -170,7 +171,7 @@ def _addition(flow: Flow, after: int, before: int, dtype: str) -> Step | None:
 def _unmoved(flow: Flow, number: int) -> int:
     """Return the value that an operand is a reshaped copy of."""
     step = flow.made_by(number)
-    while step is not None and step.primitive in _MOVES - {"convert_element_type"}:
+    while step is not None and step.primitive in MOVES - {"convert_element_type"}:
         number = step.operands[0]
         step = flow.made_by(number)
     return flow.of(number)
@@ -192,15 +193,8 @@ def _per_slot(flow: Flow, step: Step) -> int:
 
 
 def _is_written(text: str) -> bool:
-    """Whether the user's own expression adds: an operator, or a function that does."""
-    try:
-        body = ast.parse(text).body
-    except SyntaxError:
-        return False
-    match body:
-        case [ast.AugAssign()] | [ast.Expr(value=ast.BinOp())]:
-            return True
-        case [ast.Expr(value=ast.Call())]:
-            return _ADDS.search(text) is not None
-        case _:
-            return False
+    """Whether the user's own expression adds: an operator, or a call that names a function."""
+    node = parsed(text)
+    if isinstance(node, ast.Call):
+        return _ADDS.search(text) is not None
+    return isinstance(node, ast.BinOp | ast.AugAssign)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from jaxsight.rules.jx310_annotation_mismatch.annotation import (
     Annotation,
@@ -13,7 +13,7 @@ from jaxsight.rules.jx310_annotation_mismatch.annotation import (
     mismatch,
     text_of,
 )
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import AnnotatedFunction, Rule
 from jaxsight.rules.violation import NodeViolation
 from jaxsight.text.inert import clause
 
@@ -27,47 +27,32 @@ RULE = Rule(
 _LONGEST = 44
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
-FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
-
-def violations(
-    function: FunctionNode,
-    parameters: Mapping[str, str],
-    outputs: Sequence[str],
-    seen: Callable[[ast.expr], str],
-    sizes: Mapping[str, int],
-    named: Callable[[str], str],
-) -> Iterator[NodeViolation]:
+@RULE.finds_in_annotations
+def find(function: AnnotatedFunction) -> Iterator[NodeViolation]:
     """Yield the annotations of a traced function's locals and results that do not hold.
 
     Names have the sizes that the annotations of parameters give them in this trace, then those of
     the example inputs. Parameters that disagree leave everything in doubt.
-
-    Args:
-        function: the function's definition.
-        parameters: the traced types of parameters by name.
-        outputs: the traced type of the result, or those of its items for a tuple.
-        seen: returns the type of an assignment target, empty if it had none or several.
-        sizes: the sizes of the example inputs by name.
-        named: returns a traced type with names of sizes.
     """
     known: dict[str, int | tuple[int, ...]] = {}
-    arguments = function.args
+    definition, outputs = function.definition, function.outputs
+    arguments = definition.args
     for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
         annotation = annotation_of(argument.annotation)
-        traced = array_type(parameters.get(argument.arg, ""))
+        traced = array_type(function.parameters.get(argument.arg, ""))
         if annotation is not None and traced is not None and mismatch(annotation, traced, known):
             return
-    known = {**sizes, **known}
+    known = {**function.sizes, **known}
     checked = [
-        (statement.annotation, seen(statement.target))
-        for statement in _statements(function.body)
+        (statement.annotation, function.seen(statement.target))
+        for statement in _statements(definition.body)
         if isinstance(statement, ast.AnnAssign)
     ]
-    items = items_of(function.returns)
+    items = items_of(definition.returns)
     if items is None:
         checked += (
-            [(function.returns, outputs[0])] if function.returns and outputs[1:] == () else []
+            [(definition.returns, outputs[0])] if definition.returns and outputs[1:] == () else []
         )
     elif len(items) == len(outputs):
         checked += zip(items, outputs, strict=True)
@@ -76,7 +61,7 @@ def violations(
         if annotation is None or traced is None:
             continue
         if kind := mismatch(annotation, traced, known):
-            yield _violation(annotation, kind, text, named(text))
+            yield _violation(annotation, kind, text, function.named(text))
 
 
 def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:

@@ -10,6 +10,7 @@ from jaxsight.wire.observations import Failure
 RULE = Rule("JX400", "trace-error", "Function cannot be traced with its example inputs.")
 
 
+@RULE.explains_any
 def explain(failure: Failure) -> Violation:
     """Repeat the exception."""
     message, notes = repeated(failure)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from jaxsight.rules.fixing import constants
 from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.in_place import in_place
 from jaxsight.rules.fixing.remedy import Remedy
-from jaxsight.rules.jx101_captured_constant import fix as jx101
-from jaxsight.rules.jx416_item_assignment import fix as jx416
 from jaxsight.source.text import Edit, Range
 
 
@@ -27,8 +27,8 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
                 safe = "#" not in context.module.slice_text(edit.range)
                 yield Candidate(title, (*imports, edit), safe)
         return
-    yield from jx101.by_jnp(context)
-    yield from jx416.in_place(context)
+    yield from constants.by_jnp(context)
+    yield from in_place(context)
 
 
 class _Where:

@@ -15,6 +15,7 @@ RULE = Rule(
     "JX401",
     "traced-value",
     "Traced value used where Python or NumPy needs a concrete one.",
+    needs_value=True,
 )
 
 

@@ -13,12 +13,13 @@ from collections.abc import Iterator
 from jaxsight.rules.failure_text import first_sentence, is_a, jax_page
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.integers.inference import carried
-from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED, captured, elements, numbers, parameter
+from jaxsight.rules.program.steps import captured, elements, numbers, parameter
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.wire.observations import Failure
+from jaxsight.wire.primitives import ELEMENTWISE, RESHAPES, SHAPED
 from jaxsight.wire.program import LITERAL, Body, Step
 
 RULE = Rule(
@@ -29,10 +30,7 @@ RULE = Rule(
 )
 
 _CONSUMES = frozenset({"random_bits", "random_split", "random_gamma"})
-_MOVES = frozenset(
-    {"slice", "squeeze", "reshape", "unstack", "random_wrap", "random_unwrap", "dynamic_slice",
-     "expand_dims"}
-)  # fmt: skip
+_MOVES = RESHAPES | {"slice", "unstack", "random_wrap", "random_unwrap", "dynamic_slice"}
 _EACH = ELEMENTWISE | SHAPED | {"bitcast_convert_type"}
 _FAR = 100
 """How many values after a draw are looked at."""

@@ -11,11 +11,13 @@ from jaxsight.rules.failure_text import first_sentence, is_a, jax_page
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.integers.indices import index_before_wrapping
 from jaxsight.rules.program.integers.inference import Intervals
-from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED, numbers
+from jaxsight.rules.program.integers.intervals import Interval, summed
+from jaxsight.rules.program.steps import numbers
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.wire.observations import Failure
+from jaxsight.wire.primitives import ELEMENTWISE, MOVES, SCATTERS, SHAPED
 from jaxsight.wire.program import CONSTANT, Step
 
 RULE = Rule(
@@ -208,8 +210,7 @@ def _help(where: OutOfBounds) -> str:
     return f"use an index from {-where.size} to {where.size - 1}" if where.size else ""
 
 
-_SCATTERS = frozenset({"scatter", "scatter-add", "scatter-mul", "scatter-min", "scatter-max"})
-_PRIMITIVES = _SCATTERS | {"gather", "dynamic_slice", "dynamic_update_slice"}
+_PRIMITIVES = SCATTERS | {"gather", "dynamic_slice", "dynamic_update_slice"}
 
 
 def _outside(intervals: Intervals, flow: Flow, step: Step, kind: str) -> Iterator[_Outside]:
@@ -217,13 +218,13 @@ def _outside(intervals: Intervals, flow: Flow, step: Step, kind: str) -> Iterato
     shape = flow.value(step.operands[0]).shape
     for axis, number, count in _starts(flow, step):
         size = shape[axis]
-        index, from_end = index_before_wrapping(intervals, number, size)
+        index, from_end = index_before_wrapping(flow, intervals.of, number, size)
         interval = intervals.of(index)
         if interval is None or count > size:
             continue
         if kind not in _SEGMENTS and not from_end and interval.one is not None and interval.one < 0:
             # JAX adds the size to a negative literal while tracing.
-            interval, from_end = intervals.shifted(interval, -size), True
+            interval, from_end = summed(interval, Interval.listed([-size])), True
         first = -size if from_end else 0
         if interval.high > size - count:
             at, exact = interval.high, interval.high == interval.most
@@ -269,28 +270,25 @@ def _parts(flow: Flow, number: int, count: int) -> Sequence[int]:
 
 def _is_masked(flow: Flow, step: Step) -> bool:
     """Return whether a `where`, a mask or a slice selects from what an equation reads or writes."""
-    if step.primitive in _SCATTERS | {"dynamic_update_slice"}:
+    if step.primitive in SCATTERS | {"dynamic_update_slice"}:
         position = 1 if step.primitive == "dynamic_update_slice" else 2
-        moved = ELEMENTWISE | SHAPED
-        above = flow.above(step.operands[position], lambda step: step.primitive in moved, _NEAR)
+        above = flow.backwards(step.operands[position], ELEMENTWISE | SHAPED, _NEAR)
         if any(node.primitive == "select_n" or _multiplies(flow, node) for node in above):
             return True
-    waiting, visited = [(number, 0) for number in step.results], set[int]()
-    while waiting:
-        number, far = waiting.pop()
-        if far > _NEAR or number in visited:
-            continue
-        visited.add(number)
-        users = flow.used_by(number)
-        for user in users:
-            if user.primitive == "slice" and len(users) == 1 and step.primitive == "gather":
-                return True
-            if _chooses(flow, user, number):
-                return True
-            goes_on = user.primitive in ELEMENTWISE | SHAPED | {"reduce_sum"}
-            if goes_on and flow.value(user.results[0]).dtype != "bool":
-                waiting += [(output, far + 1) for output in user.results]
-    return False
+
+    def goes_on(user: Step) -> bool:
+        is_followed = user.primitive in ELEMENTWISE | SHAPED | {"reduce_sum"}
+        return is_followed and flow.value(user.results[0]).dtype != "bool"
+
+    return any(
+        _chooses(flow, user, number)
+        or (
+            user.primitive == "slice"
+            and len(flow.used_by(number)) == 1
+            and step.primitive == "gather"
+        )
+        for number, user in flow.forwards(step.results[0], goes_on, _NEAR * 4)
+    )
 
 
 def _chooses(flow: Flow, step: Step, number: int) -> bool:
@@ -309,9 +307,7 @@ def _multiplies(flow: Flow, step: Step) -> bool:
 
 def _is_mask(flow: Flow, number: int) -> bool:
     """Whether a factor is made from booleans."""
-    moved = SHAPED | {"convert_element_type"}
-    above = flow.above(number, lambda step: step.primitive in moved, _NEAR)
     return any(
         node.primitive == "convert_element_type" and flow.value(node.operands[0]).dtype == "bool"
-        for node in above
+        for node in flow.backwards(number, MOVES, _NEAR)
     )

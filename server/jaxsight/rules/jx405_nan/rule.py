@@ -9,12 +9,14 @@ from dataclasses import dataclass
 
 from jaxsight.rules.failure_text import first_sentence, is_a, jax_page
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED, is_known
+from jaxsight.rules.program.guards import has_rule
+from jaxsight.rules.program.steps import is_known
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.wire.observations import Failure
+from jaxsight.wire.primitives import ELEMENTWISE, SHAPED
 from jaxsight.wire.program import LITERAL, Step
 
 RULE = Rule(
@@ -92,9 +94,9 @@ def find(view: ProgramView) -> Iterator[Violation]:
     for select in flow.steps.values():
         if select.primitive != "select_n" or len(select.operands) != 3 or select.backward:
             continue
-        if select.path in flow.ruled or not view.wrote(select.path, "where", "select"):
+        if not view.wrote(select.path, "where", "select"):
             continue
-        if _has_rule(view.around(select.path)) or not _is_differentiated(flow, select):
+        if has_rule(view, select) or not _is_differentiated(flow, select):
             continue
         for chosen, case in zip((False, True), select.operands[1:], strict=True):
             hidden = _Hidden.of(flow, select.operands[0], not chosen)
@@ -117,16 +119,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
                     else (),
                 )
                 break
-
-
-def _has_rule(nodes: Sequence[ast.AST]) -> bool:
-    """Whether the function around an expression is decorated with a derivative rule of its own."""
-    return any(
-        "custom_jvp" in (text := ast.unparse(decorator)) or "custom_vjp" in text
-        for node in nodes
-        if isinstance(node, ast.FunctionDef)
-        for decorator in node.decorator_list
-    )
 
 
 def _is_differentiated(flow: Flow, select: Step) -> bool:

@@ -17,6 +17,7 @@ RULE = Rule(
     "unusable-donation",
     "Donated buffer cannot be reused for any result.",
     severity="warning",
+    of_whole_program=True,
 )
 
 

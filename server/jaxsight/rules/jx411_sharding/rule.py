@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from jaxsight.rules.failure_text import first_paragraph, jax_page
 from jaxsight.rules.program.divided import divided_type, shape_of
-from jaxsight.rules.program.steps import ELEMENTWISE, elements
+from jaxsight.rules.program.steps import elements
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.walks import maker_of, stripped
 from jaxsight.rules.rule import Rule
@@ -16,6 +16,7 @@ from jaxsight.text.units import size
 from jaxsight.wire.kernel_graph import Collective
 from jaxsight.wire.meshes import Chosen, Divided
 from jaxsight.wire.observations import Failure
+from jaxsight.wire.primitives import ELEMENTWISE
 
 RULE = Rule(
     "JX411",

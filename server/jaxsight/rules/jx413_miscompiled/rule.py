@@ -14,11 +14,12 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.program.steps import ELEMENTWISE, is_known, numbers, parameter
+from jaxsight.rules.program.steps import is_known, numbers, parameter
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.wire.messages.replies import Miscompiled
+from jaxsight.wire.primitives import ELEMENTWISE, RESHAPES
 from jaxsight.wire.program import Step
 
 RULE = Rule(
@@ -57,7 +58,7 @@ _TO_EVEN = 1
 _FOLDED = ELEMENTWISE | {"bitcast_convert_type", "broadcast_in_dim"}
 """Operations on constants that XLA computes while compiling."""
 _REDUCTIONS = frozenset({"reduce_sum", "reduce_max", "reduce_min"})
-_RESHAPES = frozenset({"broadcast_in_dim", "expand_dims", "reshape", "squeeze"})
+_RESHAPES = RESHAPES | {"broadcast_in_dim"}
 _MANY = 7
 """Axes of a product from which its sum may crash the process."""
 
@@ -81,7 +82,8 @@ def find(view: ProgramView) -> Iterator[Violation]:
             )
 
 
-def violation_of_run(wrong: Miscompiled) -> Violation:
+@RULE.explains_wrong_result
+def explain(wrong: Miscompiled) -> Violation:
     """Return the finding of an error that was seen while running the function."""
     at = f" at {list(wrong.at)}" if wrong.at else ""
     return Violation(
@@ -113,25 +115,19 @@ def _is_reduced_product(view: ProgramView, step: Step) -> bool:
     flow = view.flow
     if step.primitive not in _REDUCTIONS or _axes(step) != (0,):
         return False
-    fused = {step.path}
-    between = set[int]()
-    products: list[Step] = []
-    waiting = [flow.of(step.operands[0])]
-    while waiting:
-        value = waiting.pop()
-        if value in between or _is_scalar(view, value):
-            continue
-        between.add(value)
-        maker = flow.made_by(value)
-        if maker is None:
-            return False
-        fused.add(maker.path)
-        if maker.primitive == "dot_general":
-            products.append(maker)
-        elif _is_kept(view, maker):
-            waiting += map(flow.of, maker.operands)
-        else:
-            return False
+
+    def goes_on(maker: Step) -> bool:
+        return _is_kept(view, maker) and not _is_scalar(view, flow.of(maker.results[0]))
+
+    above = list(flow.backwards(step.operands[0], goes_on))
+    products = [maker for maker in above if maker.primitive == "dot_general"]
+    made = {flow.of(product.results[0]) for product in products}
+    sources = flow.sources(step.operands[0], goes_on)
+    if sources is None or not all(n in made or _is_scalar(view, n) for n in sources):
+        return False
+    kept = [*products, *filter(goes_on, above)]
+    fused = {step.path, *(maker.path for maker in kept)}
+    between = {flow.of(maker.results[0]) for maker in kept}
     if not products or not _is_small_product(view, products[0]):
         return False
     if {"max", "min"} <= {flow.steps[path].primitive for path in fused - {step.path}}:
@@ -189,7 +185,7 @@ def _is_settled(view: ProgramView, step: Step) -> bool:
     predicate, *cases = map(view.flow.of, step.operands)
     if not _is_scalar(view, predicate) or any(_is_scalar(view, case) for case in cases):
         return False
-    sources = view.flow.sources(predicate, lambda maker: maker.primitive in _FOLDED)
+    sources = view.flow.sources(predicate, _FOLDED)
     return sources is not None and all(is_known(view.flow.values[source]) for source in sources)
 
 
@@ -197,20 +193,20 @@ def _is_live(view: ProgramView, step: Step, live: frozenset[int]) -> bool:
     """Whether XLA keeps an equation: a result of the program depends on it, or it has none.
 
     Args:
-        kept: the results of the program, its loops and branches.
+        live: the results of the program, its loops and branches.
     """
-    waiting, visited = [step], set[int]()
-    while waiting:
-        number = waiting.pop()
-        if number.bodies or not number.results:
-            return True
-        for value in map(view.flow.of, number.results):
-            if value in live:
-                return True
-            if value not in visited:
-                visited.add(value)
-                waiting += view.flow.used_by(value)
-    return False
+    flow = view.flow
+
+    def is_kept(step: Step) -> bool:
+        return (
+            bool(step.bodies) or not step.results or not live.isdisjoint(map(flow.of, step.results))
+        )
+
+    return is_kept(step) or any(
+        is_kept(user)
+        for result in step.results
+        for _, user in flow.forwards(result, lambda _: True, most=len(flow.steps))
+    )
 
 
 def _is_small_product(view: ProgramView, step: Step) -> bool:
@@ -297,7 +293,7 @@ def _is_reshaped(view: ProgramView, product: Step) -> bool:
 def _before_reshape(view: ProgramView, number: int) -> tuple[int, ...]:
     """Return the shape of an operand before its reshape, empty if it has none."""
     flow = view.flow
-    for maker in flow.above(number, lambda maker: maker.primitive in ELEMENTWISE):
+    for maker in flow.backwards(number, ELEMENTWISE):
         if maker.primitive in _RESHAPES:
             return flow.value(maker.operands[0]).shape
     return ()

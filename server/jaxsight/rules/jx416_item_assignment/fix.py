@@ -3,31 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.figures import ALL
+from jaxsight.rules.fixing.in_place import in_place, shortened
 from jaxsight.rules.fixing.remedy import Remedy
-from jaxsight.rules.fixing.syntax import FunctionNode
-from jaxsight.rules.jx101_captured_constant import fix as jx101
-from jaxsight.rules.jx416_item_assignment.updates import (
-    discarded,
-    is_mask,
-    masked,
-    place_of,
-    target_of,
-    updated,
-    updated_array,
-)
-from jaxsight.source.text import Edit, Range
-
-_TITLE = 40
-"""Characters of a statement in a title."""
-_PYTHON = (
-    ast.List, ast.ListComp, ast.Dict, ast.DictComp, ast.Set, ast.Constant, ast.JoinedStr,
-)  # fmt: skip
-_PYTHON_CALLS = frozenset({"list", "dict", "set", "defaultdict", "OrderedDict", "deque"})
+from jaxsight.rules.text.item_updates import discarded, updated_array
 
 
 def candidates(context: FixContext) -> Iterator[Candidate]:
@@ -36,92 +18,9 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     if dropped is not None:
         statement, text = dropped
         edit = context.replace(statement, text)
-        yield Candidate(f"Assign the result: `{_short(text)}`", (edit,), same=False)
+        yield Candidate(f"Assign the result: `{shortened(text)}`", (edit,), same=False)
         return
     yield from in_place(context)
-
-
-def in_place(context: FixContext) -> Iterator[Candidate]:
-    """Yield updates by `.at[…]` in place of the item assignments around a finding.
-
-    All those of the function, and `jnp` instead of `np` where the arrays come from it; then those
-    of the arrays that are not NumPy's; then `jnp` everywhere.
-    """
-    node = next(iter(context.nodes), None)
-    function = context.function(node) if node is not None else None
-    if node is None or function is None:
-        return
-    statements = list(_own_statements(function))
-    candidates: list[Candidate] = []
-    for merged in (True, False):
-        writes = [
-            (statement, text, name)
-            for statement in statements
-            if (text := _written(context, statement, merged)) is not None
-            and (name := _array(target_of(statement), merged))
-        ]
-        arrays = [write for write in writes if _kind(context, function, write[2]) != "python"]
-        of_jax = [array for array in arrays if _kind(context, function, array[2]) != "numpy"]
-        for chosen, numpy in (
-            (arrays, _with_jnp(context, function, {name for _, _, name in arrays})),
-            (of_jax, ()),
-            (arrays, _with_jnp(context, function, None)),
-        ):
-            edits = [context.replace(statement, text) for statement, text, _ in chosen]
-            if chosen and not _overlap(numpy, edits):
-                candidates.append(Candidate(_title(chosen), (*numpy, *edits)))
-    if any(_accumulates(context, statement) for statement in statements):
-        # NumPy adds once where an index comes twice, `.at[…].add` as often as it comes.
-        candidates = [replace(candidate, safe=False, same=False) for candidate in candidates]
-    yield from candidates
-
-
-def _accumulates(context: FixContext, statement: ast.stmt) -> bool:
-    """Whether a statement is `x[indices] += y` for several indices."""
-    match statement:
-        case ast.AugAssign(target=ast.Subscript(slice=index), op=ast.Add() | ast.Sub()):
-            aval = context.aval_of(index)
-            return aval is not None and bool(aval.shape) and aval.dtype != "bool"
-        case _:
-            return False
-
-
-def _written(context: FixContext, statement: ast.stmt, merged: bool) -> str | None:
-    """Return a statement without its change in place; `None` where it has none."""
-    target = place_of(target_of(statement), merged=False)
-    if target is not None and context.jnp:
-        index = target.indices[0]
-        aval = context.aval_of(index)
-        is_boolean = aval.dtype == "bool" and bool(aval.shape) if aval is not None else None
-        if is_boolean or (is_boolean is None and any(map(is_mask, _values(context, index)))):
-            return masked(statement, context.text, context.jnp)
-    return updated(statement, context.text, merged=merged)
-
-
-def _values(context: FixContext, index: ast.expr) -> Iterator[ast.expr]:
-    """Yield an index, and what is assigned to it where it is a name."""
-    yield index
-    function = context.function(index)
-    if isinstance(index, ast.Name) and function is not None:
-        for node in ast.walk(function):
-            match node:
-                case ast.Assign(targets=[ast.Name(id=index.id)], value=value):
-                    yield value
-                case _:
-                    pass
-
-
-def _title(chosen: Sequence[tuple[ast.stmt, str, str]]) -> str:
-    if len(chosen) == 1:
-        return f"Assign the updated copy: `{_short(chosen[0][1])}`"
-    names = [f"`{name}`" for name in dict.fromkeys(name for _, _, name in chosen)]
-    listed = ", ".join(names[:-1]) + f" and {names[-1]}" if len(names) > 1 else names[0]
-    return f"Update {listed} with `.at[…]`"
-
-
-def _short(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= _TITLE else text[: _TITLE - 1].rstrip() + "…"
 
 
 def _dropped(context: FixContext, node: ast.AST) -> tuple[ast.stmt, str] | None:
@@ -132,88 +31,6 @@ def _dropped(context: FixContext, node: ast.AST) -> tuple[ast.stmt, str] | None:
             array = context.text(updated_array(call))
             return statement, f"{array} = {context.text(call)}"
     return None
-
-
-def _own_statements(function: FunctionNode) -> Iterator[ast.stmt]:
-    """Yield the statements of a function, without those of functions inside."""
-    waiting: list[ast.AST] = list(reversed(function.body))
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, FunctionNode | ast.ClassDef | ast.Lambda):
-            continue
-        if isinstance(node, ast.stmt):
-            yield node
-        waiting += reversed(list(ast.iter_child_nodes(node)))
-
-
-def _array(target: ast.expr | None, merged: bool) -> str:
-    """Return the source of the array that an item belongs to: `self.x` for `self.x[0]`."""
-    target_place = place_of(target, merged=merged)
-    return ast.unparse(target_place.array) if target_place is not None else ""
-
-
-def _kind(context: FixContext, function: FunctionNode, name: str) -> str:
-    """Return `python` or `numpy` for a name that is bound to a container or array of these."""
-    kinds = {
-        _kind_of(context, node.value)
-        for node in ast.walk(function)
-        if isinstance(node, ast.Assign)
-        and any(ast.unparse(target) == name for target in node.targets)
-    }
-    return kinds.pop() if len(kinds) == 1 else ""
-
-
-def _kind_of(context: FixContext, value: ast.expr) -> str:
-    match value:
-        case ast.BinOp(left=ast.List()):
-            return "python"
-        case ast.Call(func=function):
-            called = context.called(function)
-            if called.startswith("numpy."):
-                return "numpy"
-            return "python" if called.rpartition(".")[2] in _PYTHON_CALLS else ""
-        case _:
-            return "python" if isinstance(value, _PYTHON) else ""
-
-
-def _with_jnp(
-    context: FixContext, function: FunctionNode, names: set[str] | None
-) -> tuple[Edit, ...]:
-    """Return what makes the arrays that NumPy creates in a function JAX's.
-
-    Args:
-        context: the finding.
-        function: the function.
-        names: the arrays, by the names that they are assigned to; all calls when it is `None`.
-    """
-    if not context.jnp:
-        return ()
-    edits: dict[Range, Edit] = {}
-    for node in ast.walk(function):
-        if names is not None:
-            if not isinstance(node, ast.Assign) or _kind_of(context, node.value) != "numpy":
-                continue
-            if not any(ast.unparse(target) in names for target in node.targets):
-                continue
-            inside = ast.walk(node.value)
-        else:
-            inside = iter((node,))
-        for inner in inside:
-            if isinstance(inner, ast.Attribute) and jx101.NUMPY.fullmatch(context.called(inner)):
-                root: ast.expr = inner
-                while isinstance(root, ast.Attribute):
-                    root = root.value
-                edits[context.range(root)] = context.replace(root, context.jnp)
-    return tuple(edits.values())
-
-
-def _overlap(first: Sequence[Edit], second: Sequence[Edit]) -> bool:
-    """Whether an edit is inside of another one."""
-    return any(
-        outer.range.start <= edit.range.start and edit.range.end <= outer.range.end
-        for edit in first
-        for outer in second
-    )
 
 
 REMEDY = Remedy(

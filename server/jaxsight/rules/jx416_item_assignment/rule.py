@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterator
 
 from jaxsight.rules.failure_text import assigns_item, is_a
-from jaxsight.rules.jx416_item_assignment.updates import (
+from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import dotted
+from jaxsight.rules.text.item_updates import (
     discarded,
     is_mask,
     masked,
@@ -16,8 +18,6 @@ from jaxsight.rules.jx416_item_assignment.updates import (
     updated,
     updated_array,
 )
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.expressions import dotted
 from jaxsight.rules.text.statements import written
 from jaxsight.rules.violation import NodeViolation, Violation
 from jaxsight.rules.wording import cut, quoted

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from jaxsight.rules.jx417_unstable_form.look import Form, Look
 from jaxsight.rules.program.steps import parameter
-from jaxsight.rules.program.walks import MOVES, alike, maker_of, readers, stripped
+from jaxsight.rules.program.walks import alike, maker_of, stripped
 from jaxsight.rules.text.expressions import arguments, bracketed, parsed
 from jaxsight.rules.wording import short
+from jaxsight.wire.primitives import MOVES
 from jaxsight.wire.program import Step
 
 
@@ -162,7 +163,5 @@ class Difference(Look):
         """Whether the result is kept from being negative, as by those who cancel on purpose."""
         return any(
             user.primitive in ("max", "clamp", "abs")
-            for _, user in readers(
-                self.flow, self.step.results[0], lambda step: step.primitive in MOVES
-            )
+            for _, user in self.flow.forwards(self.step.results[0], MOVES)
         )

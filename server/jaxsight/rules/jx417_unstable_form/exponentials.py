@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jaxsight.rules.jx417_unstable_form.look import Form, Look
-from jaxsight.rules.program.walks import MOVES, PICKS, maker_of, readers, stripped
+from jaxsight.rules.program.walks import maker_of, stripped
 from jaxsight.rules.text.expressions import bracketed, negated
+from jaxsight.wire.primitives import MOVES, PICKS
 from jaxsight.wire.program import Step
 
 
@@ -103,7 +104,7 @@ class LogarithmOfExponentials(Look):
         return twin == "logsumexp" and any(
             user.primitive == "mul"
             for exp in exps
-            for _, user in readers(self.flow, exp.results[0], lambda s: s.primitive in MOVES)
+            for _, user in self.flow.forwards(exp.results[0], MOVES)
             if not user.backward
             and any(
                 self.known.literal(number) is None

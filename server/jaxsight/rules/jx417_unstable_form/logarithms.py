@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from jaxsight.rules.jx417_unstable_form.exponentials import LogarithmOfExponentials
 from jaxsight.rules.jx417_unstable_form.look import DENSITIES, Form
 from jaxsight.rules.program.steps import elements, parameter
-from jaxsight.rules.program.walks import PICKS, alike, maker_of, stripped
+from jaxsight.rules.program.walks import alike, maker_of, stripped
 from jaxsight.rules.text.expressions import arguments, name_of, negated, parsed
 from jaxsight.rules.wording import short
+from jaxsight.wire.primitives import PICKS
 from jaxsight.wire.program import Step
 
 _FEW = 4

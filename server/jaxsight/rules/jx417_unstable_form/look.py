@@ -9,11 +9,13 @@ from dataclasses import dataclass
 
 from jaxsight.rules.program.bounds import KnownValues
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.steps import ELEMENTWISE, captured
+from jaxsight.rules.program.guards import selections
+from jaxsight.rules.program.steps import captured
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.program.walks import MOVES, PICKS, alike, maker_of, readers, stripped
+from jaxsight.rules.program.walks import alike, maker_of, stripped
 from jaxsight.rules.text.expressions import arguments, name_of, parsed
 from jaxsight.rules.wording import short
+from jaxsight.wire.primitives import COMPARISONS, MOVES, PICKS
 from jaxsight.wire.program import Step
 
 
@@ -63,16 +65,14 @@ DENSITIES = {
 }  # fmt: skip
 """By the name of a function that of its logarithm."""
 
-_COMPARISONS = frozenset({"gt", "ge", "lt", "le", "eq", "ne"})
 _EXTREMES = frozenset(
     {"reduce_max", "reduce_min", "max", "min", "cummax", "cummin", "argmax", "argmin", "sort",
      "top_k", "approx_top_k", "pmax", "reduce_window_max", "cumlogsumexp"}
 )  # fmt: skip
 """What is subtracted before `exp` where a maximum is."""
-_JOINED_BY = frozenset({"and", "or", "not"})
+_JOINED_BY = MOVES | {"and", "or", "not"}
 _NEAR = 1e-5
 """A function is called inaccurate near 0 where its argument may be as small as this."""
-_NEARBY = (ELEMENTWISE | MOVES | {"reduce_sum"}) - _COMPARISONS - {"select_n"}
 _LOCAL = MOVES | {
     "neg", "abs", "add", "sub", "mul", "div", "square", "integer_pow", "select_n", "max", "min",
     "clamp",
@@ -180,7 +180,9 @@ class Look:
                 carried = flow.made_by(source) is None and loop is not None
                 if carried and flow.values[source].origin == "input":
                     return not _is_captured(loop, source)
-                if any(step.primitive in _EXTREMES for step in flow.above(subtracted, _any, 60)):
+                if any(
+                    step.primitive in _EXTREMES for step in flow.backwards(subtracted, _any, 60)
+                ):
                     return True
                 return self._is_shifted(step.operands[0], depth - 1)
             case "neg" | "mul" | "div" | "add" | "select_n":
@@ -198,20 +200,16 @@ class Look:
         about: set[int] = set()
         for part in parts:
             for operand in part.operands:
-                about |= flow.sources(operand, _is_local, 60) or set()
+                about |= flow.sources(operand, _LOCAL, 60) or set()
         about = {source for source in about if self.known.varies(source)}
-        for read, user in readers(
-            flow, self.step.results[0], lambda step: step.primitive in _NEARBY
-        ):
-            if user.primitive != "select_n" or flow.of(read) == flow.of(user.operands[0]):
-                continue
-            for comparison in flow.above(user.operands[0], _joins, 20):
-                if comparison.primitive not in _COMPARISONS:
+        for select in selections(flow, self.step):
+            for comparison in flow.backwards(select.operands[0], _JOINED_BY, 20):
+                if comparison.primitive not in COMPARISONS:
                     continue
                 if exact and 0 in map(self.known.literal, comparison.operands):
                     continue
                 for side in comparison.operands:
-                    if (flow.sources(side, _is_local, 60) or set()) & about:
+                    if (flow.sources(side, _LOCAL, 60) or set()) & about:
                         return True
         return False
 
@@ -222,11 +220,9 @@ class Look:
         if number in self.flow.outputs:
             return False
         users = [
-            user
-            for _, user in readers(self.flow, number, lambda step: step.primitive in through)
-            if user.primitive not in through
+            user for _, user in self.flow.forwards(number, through) if user.primitive not in through
         ]
-        return bool(users) and all(user.primitive in _COMPARISONS for user in users)
+        return bool(users) and all(user.primitive in COMPARISONS for user in users)
 
     def _is_clipped(self, number: int) -> bool:
         step = maker_of(self.flow, number)
@@ -280,14 +276,6 @@ class Look:
 
     def _cancels(self, form: str) -> str:
         return f"in {self.floats.name}, {form}"
-
-
-def _is_local(step: Step) -> bool:
-    return step.primitive in _LOCAL
-
-
-def _joins(step: Step) -> bool:
-    return step.primitive in _JOINED_BY | MOVES
 
 
 def _any(step: Step) -> bool:

@@ -9,10 +9,11 @@ from jaxsight.rules.jx417_unstable_form import forms
 from jaxsight.rules.jx417_unstable_form.look import Form
 from jaxsight.rules.program.bounds import KnownValues
 from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.guards import has_rule, is_in_branch
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.program.walks import is_in_branch, literal, maker_of
+from jaxsight.rules.program.walks import literal, maker_of
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.expressions import has_rule, name_of, parsed
+from jaxsight.rules.text.expressions import name_of, parsed
 from jaxsight.rules.violation import Violation
 from jaxsight.wire.program import Step
 
@@ -57,7 +58,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             continue
         if not _is_written(view.quote(step.path), step.primitive):
             continue
-        if has_rule(view.around(step.path)) or is_in_branch(flow, step):
+        if has_rule(view, step) or is_in_branch(flow, step):
             continue
         form = forms.of(view, step, facts)
         if form is not None:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.steps import parameter
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.program.walks import literal, maker_of, readers
+from jaxsight.rules.program.walks import literal, maker_of
+from jaxsight.wire.primitives import COMPARISONS
 from jaxsight.wire.program import Step
 
-COMPARISONS = frozenset({"gt", "ge", "lt", "le", "eq", "ne"})
 _FLAT = frozenset(
     {"stop_gradient", "round", "floor", "ceil", "sign", "argmax", "argmin", "is_finite"}
 )  # fmt: skip
@@ -94,7 +94,7 @@ def _has_cube_root_factor(flow: Flow, step: Step) -> bool:
 def _has_inverse_factor(flow: Flow, step: Step) -> bool:
     """Whether the program has the inverse root of something of the operand, at the same place."""
     near = {"one_minus_square", "square", "mul", "integer_pow", "sub", "add", "neg"}
-    for _, user in readers(flow, step.operands[0], lambda step: step.primitive in near, 20):
+    for _, user in flow.forwards(step.operands[0], near, 20):
         if user.primitive in ("rsqrt", "sqrt") and user.span == step.span:
             return user.path != step.path
     return False
@@ -106,7 +106,7 @@ def _has_angle_factor(flow: Flow, step: Step) -> bool:
     return any(
         user.primitive == "div" and user.span == step.span
         for operand in step.operands
-        for _, user in readers(flow, operand, lambda step: step.primitive in near, 20)
+        for _, user in flow.forwards(operand, near, 20)
     )
 
 

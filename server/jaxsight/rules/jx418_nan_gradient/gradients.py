@@ -11,9 +11,10 @@ from jaxsight.rules.program.bounds import KnownValues
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.steps import is_known, parameter
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.program.walks import MOVES, PICKS, alike, literal, maker_of, stripped
+from jaxsight.rules.program.walks import alike, literal, maker_of, stripped
 from jaxsight.rules.text.expressions import called, name_of, parsed
 from jaxsight.rules.violation import Violation
+from jaxsight.wire.primitives import MOVES, PICKS
 from jaxsight.wire.program import Step
 
 _SPREADS = frozenset({"broadcast_in_dim", "reshape", "expand_dims", "squeeze"})
@@ -310,7 +311,7 @@ def _spread(flow: Flow, number: int) -> int:
 def _parts(flow: Flow, number: int) -> Iterator[Step]:
     """Yield what makes the factors and terms of a value."""
     near = MOVES | PICKS | {"mul", "add", "sub", "neg", "reduce_sum"}
-    yield from flow.above(number, lambda step: step.primitive in near, 30)
+    yield from flow.backwards(number, near, 30)
 
 
 VIOLATIONS: dict[str, Callable[[Differentiated], Violation | None]] = {

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxsight.rules.jx418_nan_gradient.differentiation import COMPARISONS, is_differentiated
+from jaxsight.rules.jx418_nan_gradient.differentiation import is_differentiated
 from jaxsight.rules.jx418_nan_gradient.functions import is_written
 from jaxsight.rules.jx418_nan_gradient.gradients import VIOLATIONS, Differentiated
 from jaxsight.rules.program.bounds import KnownValues
-from jaxsight.rules.program.steps import ELEMENTWISE
+from jaxsight.rules.program.guards import has_rule, is_in_branch, selections
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.program.walks import MOVES, is_in_branch, readers
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.expressions import has_rule
 from jaxsight.rules.violation import Violation
 from jaxsight.wire.program import Step
 
@@ -36,11 +34,11 @@ def find(view: ProgramView) -> Iterator[Violation]:
     reported: set[object] = set()
     for step in flow.steps.values():
         look = VIOLATIONS.get(step.primitive)
-        if look is None or step.path in flow.ruled or step.span in reported:
+        if look is None or step.span in reported:
             continue
         if not is_written(view.quote(step.path), step.primitive):
             continue
-        if not facts.varies(step.operands[0]) or has_rule(view.around(step.path)):
+        if not facts.varies(step.operands[0]) or has_rule(view, step):
             continue
         if not is_differentiated(view, step) or _is_selected(view, step):
             continue
@@ -56,11 +54,8 @@ def _is_selected(view: ProgramView, step: Step) -> bool:
     """Whether the user selects the result by its operand: that is JX405's to report."""
     flow = view.flow
     own = flow.sources(step.operands[0], lambda step: bool(step.operands), 200) or set()
-    near = (ELEMENTWISE | MOVES) - COMPARISONS - {"select_n"}
-    for read, user in readers(flow, step.results[0], lambda step: step.primitive in near, 12):
-        if user.primitive != "select_n" or not view.wrote(user.path, "where", "select"):
-            continue
-        if flow.of(read) == flow.of(user.operands[0]) or user.backward:
+    for user in selections(flow, step, 12):
+        if user.backward or not view.wrote(user.path, "where", "select"):
             continue
         compared = flow.sources(user.operands[0], lambda step: bool(step.operands), 200) or set()
         if compared & own:

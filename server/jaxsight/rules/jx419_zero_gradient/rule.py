@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.steps import is_known
+from jaxsight.rules.program.guards import has_rule
+from jaxsight.rules.program.steps import is_inexact, is_known
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.walks import literal
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.expressions import bracketed, called, has_rule, name_of, parsed
+from jaxsight.rules.text.expressions import bracketed, called, name_of, parsed
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import MOST, short
+from jaxsight.wire.primitives import COMPARISONS, ROUNDINGS
 from jaxsight.wire.program import LITERAL, Step, Value
 
 RULE = Rule(
@@ -31,8 +33,7 @@ _DERIVATIVES = frozenset(
         "linearize",
     }
 )  # fmt: skip
-_ROUNDS = frozenset({"round", "floor", "ceil", "sign"})
-_STEPS = frozenset({"gt", "ge", "lt", "le", "eq", "ne", "is_finite"})
+_STEPS = COMPARISONS | {"is_finite"}
 _INDICES = frozenset({"argmax", "argmin", "argsort", "argpartition", "searchsorted", "digitize"})
 _ROUNDINGS = frozenset({"round", "rint", "floor", "ceil", "trunc", "fix", "sign", "floor_divide"})
 _DRAWS = frozenset({"categorical", "bernoulli", "randint", "poisson", "binomial", "choice"})
@@ -105,7 +106,7 @@ def _help(view: ProgramView, step: Step) -> str:
     node, name = parsed(text), called(text)
     if name in _DRAWS:
         return "differentiate a relaxation (Gumbel-softmax) or use a score-function estimator"
-    if step.primitive in _ROUNDS or _is_rounding(node):
+    if step.primitive in ROUNDINGS or _is_rounding(node):
         argument = short(ast.unparse(node.args[0])) if _has_one(node) else "x"
         rounded = short(text) if argument != "x" else "rounded"
         return (
@@ -132,7 +133,7 @@ def _is_rounding(node: ast.AST | None) -> bool:
 
 
 def _note(view: ProgramView, step: Step) -> str:
-    if step.primitive in _ROUNDS:
+    if step.primitive in ROUNDINGS:
         return f"the derivative of `{step.primitive}` is 0 wherever it exists"
     if step.primitive in _STEPS and called(view.quote(step.path)) not in _INDICES:
         return "the derivative of a comparison is 0 wherever it exists"
@@ -168,7 +169,9 @@ def _of_derivative(view: ProgramView, parent: str, steps: Sequence[Step]) -> Ite
         number
         for step in steps
         for number in map(flow.of, step.operands)
-        if number not in computed and not is_known(flow.values[number]) and _inexact(flow, number)
+        if number not in computed
+        and not is_known(flow.values[number])
+        and is_inexact(flow.value(number))
     ]
     alive = any(step.backward for step in flow.steps.values())
     dead_inputs: list[tuple[int, list[Step], int]] = []
@@ -203,16 +206,18 @@ def _of_function(view: ProgramView) -> Iterator[_Dead]:
     indices are among them: these are reported only if no argument has a gradient.
     """
     flow = view.flow
-    if not flow.outputs or not all(_inexact(flow, number) for number in flow.outputs[:1]):
+    if not flow.outputs or not all(is_inexact(flow.value(number)) for number in flow.outputs[:1]):
         return
     scalar = not flow.values[flow.outputs[0]].shape
     outputs = frozenset(flow.outputs[:1] if scalar else flow.outputs)
     inside = {path for path in flow.steps if path not in flow.parent}
-    needed = _needed(flow, outputs)
+    needed: set[int] = set()
+    for number in outputs:
+        needed |= flow.sources(number, lambda _: True, len(flow.values)) or set()
     dead_inputs: list[_Dead] = []
     alive = False
     for number in flow.inputs:
-        if not _inexact(flow, number) or flow.of(number) not in needed:
+        if not is_inexact(flow.value(number)) or flow.of(number) not in needed:
             continue
         ends = _ends(flow, flow.of(number), inside, outputs)
         alive |= ends is None
@@ -227,20 +232,6 @@ def _of_function(view: ProgramView) -> Iterator[_Dead]:
 def _parameter(flow: Flow, number: int) -> str:
     """Return the parameter that an input is, or is a part of."""
     return flow.values[number].said.split("[")[0].split(".")[0]
-
-
-def _needed(flow: Flow, outputs: frozenset[int]) -> set[int]:
-    """Return the values that outputs depend on."""
-    waiting, visited = list(outputs), set[int]()
-    while waiting:
-        number = flow.of(waiting.pop())
-        if number in visited:
-            continue
-        visited.add(number)
-        step = flow.made_by(number)
-        if step is not None:
-            waiting += step.operands
-    return visited
 
 
 def _ends(flow: Flow, number: int, inside: set[str], outputs: frozenset[int]) -> list[Step] | None:
@@ -261,7 +252,7 @@ def _ends(flow: Flow, number: int, inside: set[str], outputs: frozenset[int]) ->
         if not users and not outputs and not _is_factor(flow, reached):
             return None
         for user in users:
-            inexact = [output for output in user.results if _inexact(flow, output)]
+            inexact = [output for output in user.results if is_inexact(flow.value(output))]
             read = [output for output in inexact if flow.used_by(output) or output in outputs]
             if _is_flat(flow, user) or (not read and any(map(flow.used_by, user.results))):
                 ends[user.path] = user
@@ -297,9 +288,9 @@ def _is_beside(flow: Flow, step: Step, depth: int) -> bool:
 def _is_flat(flow: Flow, step: Step) -> bool:
     if step.path in flow.ruled:
         return False
-    if step.primitive in _ROUNDS or step.primitive == "stop_gradient":
+    if step.primitive in ROUNDINGS or step.primitive == "stop_gradient":
         return True
-    return bool(step.results) and not any(_inexact(flow, number) for number in step.results)
+    return bool(step.results) and not any(is_inexact(flow.value(number)) for number in step.results)
 
 
 def _chosen(view: ProgramView, dead: _Dead) -> list[Step]:
@@ -307,7 +298,7 @@ def _chosen(view: ProgramView, dead: _Dead) -> list[Step]:
 
     There are none where one has a derivative rule of its own.
     """
-    if any(has_rule(view.around(step.path)) for step in dead.ends):
+    if any(has_rule(view, step) for step in dead.ends):
         return []
     flow = view.flow
     own = [step for step in dead.ends if not _is_of_rule(flow, step)] or dead.ends
@@ -367,7 +358,3 @@ def _is_of_derivative(view: ProgramView, step: Step) -> bool:
         if isinstance(node, ast.Attribute | ast.Name)
     }
     return not names.isdisjoint(_DERIVATIVES | view.gradients)
-
-
-def _inexact(flow: Flow, number: int) -> bool:
-    return flow.value(number).dtype.startswith(("float", "bfloat", "complex"))

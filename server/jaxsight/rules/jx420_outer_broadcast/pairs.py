@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.steps import ELEMENTWISE, elements, numbers
+from jaxsight.rules.program.steps import elements, numbers
+from jaxsight.wire.primitives import ELEMENTWISE
 from jaxsight.wire.program import CONSTANT, LITERAL, Step
 
 _REDUCTIONS = frozenset(

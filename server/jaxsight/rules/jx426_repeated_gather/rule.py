@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.program.walks import MOVES
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.text.units import size
+from jaxsight.wire.primitives import MOVES
 
 RULE = Rule(
     "JX426",

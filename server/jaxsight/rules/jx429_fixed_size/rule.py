@@ -16,15 +16,9 @@ RULE = Rule(
 _LONGEST = 200
 
 
-def violation(name: str, size: int, tried: tuple[int, ...], error: str) -> Violation:
-    """Return the violation about a size.
-
-    Args:
-        name: the size.
-        size: its given value.
-        tried: values that the function failed with.
-        error: the message of the failure with the first of them.
-    """
+@RULE.explains_size
+def explain(name: str, size: int, tried: tuple[int, ...], error: str) -> Violation:
+    """Name the size, its value, and what fails for another one."""
     shown = clause(name, 30)
     others = ", ".join(f"`{shown}={other}`" for other in tried)
     return Violation(

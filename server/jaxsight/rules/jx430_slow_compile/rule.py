@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxsight.rules.jx102_folded_while_compiling import rule as folded_while_compiling
+from jaxsight.rules.program.folding import is_slow
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import Measured, Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.text.units import seconds
@@ -26,6 +26,8 @@ RULE = Rule(
     "Compiling takes long.",
     severity="warning",
     always=False,
+    measures=Measured.SLOWNESS,
+    says_times=True,
 )
 
 _SUSPECT = 2.0
@@ -55,7 +57,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
         if compiled is not None and _may_take_long(compiled, target.platform in _GPUS):
             compiled.compile_seconds  # noqa: B018 - asks for the complete compile
         return
-    if view.folding is not None and folded_while_compiling.is_slow(view.folding):
+    if view.folding is not None and is_slow(view.folding):
         return  # JX102 reports it
     savings = {saving.kind: saving for saving in slow.savings}
     found = [savings[kind] for kind in _SMALLEST if kind in savings]

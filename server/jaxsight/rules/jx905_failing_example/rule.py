@@ -8,12 +8,18 @@ from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.wire.observations import Failure
 
-RULE = Rule("JX905", "failing-example", "Expression of an example input raises an exception.")
+RULE = Rule(
+    "JX905",
+    "failing-example",
+    "Expression of an example input raises an exception.",
+    failures=("jaxsight.NotAMesh",),
+)
 
 _LONGEST = 100
 """Characters of a message."""
 
 
+@RULE.explains_inputs
 def explain(failure: Failure) -> Violation:
     """Return the exception that was raised before the function was called."""
     subject = f"example for {quoted(failure.argument)}" if failure.argument else "doctest call"

@@ -6,4 +6,5 @@ RULE = Rule(
     "JX906",
     "unknown-size",
     "Undefined or invalid size or mesh axis in example inputs.",
+    failures=("jaxsight.UnknownAxis",),
 )

@@ -6,4 +6,5 @@ RULE = Rule(
     "JX907",
     "conflicting-example",
     "Duplicate or contradictory example inputs.",
+    failures=("jaxsight.UnevenAxis",),
 )

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.steps import elements, is_known, numbers
-from jaxsight.rules.program.walks import MOVES, PICKS, alike, literal, maker_of, stripped
+from jaxsight.rules.program.steps import elements, numbers
+from jaxsight.rules.program.walks import alike, literal, maker_of, stripped
+from jaxsight.wire.primitives import MOVES, PICKS
 from jaxsight.wire.program import LITERAL, Step
 
 Bounds = tuple[float, float]
@@ -41,7 +42,6 @@ class KnownValues:
 
     flow: Flow
     _bounds: dict[int, Bounds] = field(default_factory=dict)
-    _varies: dict[int, bool] = field(default_factory=dict)
     _whole: dict[int, bool] = field(default_factory=dict)
     _positive: dict[int, bool] = field(default_factory=dict)
 
@@ -60,18 +60,7 @@ class KnownValues:
 
     def varies(self, number: int) -> bool:
         """Whether a value depends on an input, which is not known while tracing."""
-        flow, waiting, visited = self.flow, [number], set[int]()
-        while waiting:
-            value = flow.of(waiting.pop())
-            step = flow.maker.get(value)
-            if self._varies.get(value) or (step is None and not is_known(flow.values[value])):
-                self._varies[flow.of(number)] = True
-                return True
-            if step is not None and value not in visited and value not in self._varies:
-                waiting += step.operands
-            visited.add(value)
-        self._varies.update(dict.fromkeys(visited, False))
-        return False
+        return self.flow.of(number) in self.flow.varying
 
     def is_whole(self, number: int, depth: int = 12) -> bool:
         """Whether the elements of a value are whole numbers."""

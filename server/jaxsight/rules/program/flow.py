@@ -7,19 +7,17 @@ producer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 
+from jaxsight.rules.program.steps import is_known
+from jaxsight.wire.primitives import INLINED
 from jaxsight.wire.program import CONSTANT, Body, Program, Step, Value
 from jaxsight.wire.spans import Span
 
-_THROUGH = frozenset(
-    {
-        "jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call",
-        "custom_vjp_call_jaxpr",
-    }
-)  # fmt: skip
+Through = Collection[str] | Callable[[Step], bool]
+"""Which equations a walk goes on through: a class of primitives, or a test of the equation."""
 
 
 class Flow:
@@ -82,9 +80,7 @@ class Flow:
         """Return the steps that read a value."""
         return self.users.get(self.of(number), ())
 
-    def above(
-        self, number: int, through: Callable[[Step], bool], most: int = 200
-    ) -> Iterator[Step]:
+    def backwards(self, number: int, through: Through, most: int = 200) -> Iterator[Step]:
         """Yield the steps that a value is computed by, the last one first.
 
         Args:
@@ -92,28 +88,49 @@ class Flow:
             through: whether to go on to the operands of a step.
             most: how many steps to look at.
         """
+        goes_on = _test(through)
         waiting, visited = [self.of(number)], set[int]()
-        while waiting and most:
+        while waiting and len(visited) < most:
             value = waiting.pop()
-            if value in visited:
+            step = self.maker.get(value)
+            if step is None or value in visited:
                 continue
             visited.add(value)
-            step = self.maker.get(value)
-            if step is None:
-                continue
-            most -= 1
             yield step
-            if through(step):
+            if goes_on(step):
                 waiting += map(self.of, step.operands)
 
-    def sources(
-        self, number: int, through: Callable[[Step], bool], most: int = 200
-    ) -> set[int] | None:
+    def forwards(
+        self, number: int, through: Through, most: int = 200
+    ) -> Iterator[tuple[int, Step]]:
+        """Yield the steps that read a value or what is computed of it, each with what it reads.
+
+        Args:
+            number: the value.
+            through: whether to go on to the results of a step.
+            most: how many steps to look at.
+        """
+        goes_on = _test(through)
+        waiting, visited = [self.of(number)], set[str]()
+        while waiting:
+            value = waiting.pop()
+            for user in self.used_by(value):
+                if user.path in visited:
+                    continue
+                if len(visited) == most:
+                    return
+                visited.add(user.path)
+                yield value, user
+                if goes_on(user):
+                    waiting += map(self.of, user.results)
+
+    def sources(self, number: int, through: Through, most: int = 200) -> set[int] | None:
         """Return the numbers of the values that a value is computed from.
 
         These are inputs, constants, literals and results of steps that `through` stops at. Return
         `None` where more than `most` values are involved.
         """
+        goes_on = _test(through)
         waiting, visited, sources = [self.of(number)], set[int](), set[int]()
         while waiting:
             value = waiting.pop()
@@ -123,11 +140,24 @@ class Flow:
             if len(visited) > most:
                 return None
             step = self.maker.get(value)
-            if step is None or not through(step):
+            if step is None or not goes_on(step):
                 sources.add(value)
             else:
                 waiting += map(self.of, step.operands)
         return sources
+
+    @cached_property
+    def varying(self) -> frozenset[int]:
+        """The values that depend on an input, which are not known while tracing."""
+        varying = {
+            number
+            for number, value in enumerate(self.values)
+            if not is_known(value) and number not in self.maker
+        }
+        for step in self.steps.values():
+            if any(self.of(operand) in varying for operand in step.operands):
+                varying.update(step.results)
+        return frozenset(varying)
 
     def inputs_of(self, body: Body) -> tuple[int, ...]:
         """Return the inputs of a body that its equation passes; captured ones come before them."""
@@ -159,7 +189,7 @@ class Flow:
                 "backward": step.backward,
                 "mapped": mapped or step.mapped,
             }
-            if step.primitive in _THROUGH and step.bodies:
+            if step.primitive in INLINED and step.bodies:
                 inner = step.bodies[0]
                 own = self.inputs_of(inner)
                 if len(own) == len(step.operands):
@@ -176,6 +206,10 @@ class Flow:
                 self.users.setdefault(number, []).append(step)
             for inner in step.bodies:
                 self._read(inner, step, step.span, **around)
+
+
+def _test(through: Through) -> Callable[[Step], bool]:
+    return through if callable(through) else lambda step: step.primitive in through
 
 
 def _inside(step: Step, span: Span | None, *, backward: bool) -> Step:

@@ -12,12 +12,12 @@ from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.steps import elements, numbers, parameter
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.text.expressions import called, name_of, parsed
+from jaxsight.wire.primitives import COPIES, RESHAPES
 from jaxsight.wire.program import CONSTANT, LITERAL, Step
 
-MOVES = frozenset({"transpose", "reshape", "squeeze", "expand_dims", "copy", "copy_p"})
+MOVES = RESHAPES | {"transpose", "copy", "copy_p"}
 """Primitives that give the same elements in another order or shape."""
 
-_KEEPS = frozenset({"convert_element_type", "copy", "copy_p", "stop_gradient", "reduce_precision"})
 _PRODUCTS = frozenset(
     {"dot", "matmul", "einsum", "tensordot", "vdot", "inner", "dot_general", "multi_dot"}
 )
@@ -115,23 +115,20 @@ def readers(
         through: primitives whose results are read in place of their operands.
         scaled: whether multiples of the value are read in its place too.
     """
+
+    def goes_on(step: Step) -> bool:
+        if step.backward:
+            return False
+        return step.primitive in through or (scaled and scales(flow, step))
+
     steps: list[Step] = []
-    waiting, visited = [flow.of(number)], set[int]()
-    while waiting:
-        value = waiting.pop()
-        if value in visited:
-            continue
-        visited.add(value)
-        if value in flow.returned:
-            return None
-        for step in flow.used_by(value):
-            if step.backward:
-                continue
-            if step.primitive in through or (scaled and scales(flow, step)):
-                waiting += map(flow.of, step.results)
-            else:
-                steps.append(step)
-    return steps
+    values = {flow.of(number)}
+    for _, step in flow.forwards(number, goes_on, most=len(flow.steps)):
+        if goes_on(step):
+            values.update(map(flow.of, step.results))
+        elif not step.backward:
+            steps.append(step)
+    return None if values & flow.returned else steps
 
 
 def scales(flow: Flow, step: Step) -> bool:
@@ -179,7 +176,7 @@ def scalar(flow: Flow, number: int) -> float | None:
             except (ValueError, SyntaxError, TypeError):
                 return None
         step = flow.made_by(number)
-        if step is None or step.primitive not in _KEEPS | {"broadcast_in_dim", "reshape"}:
+        if step is None or step.primitive not in COPIES | {"broadcast_in_dim", "reshape"}:
             return None
         number = step.operands[0]
     return None
@@ -196,7 +193,7 @@ def counts_along(flow: Flow, number: int) -> int | None:
         case "add" if 0 in (scalar(flow, operand) for operand in step.operands):
             counted = (counts_along(flow, operand) for operand in step.operands)
             return next((axis for axis in counted if axis is not None), None)
-        case "convert_element_type" | "stop_gradient" | "copy":
+        case primitive if primitive in COPIES:
             return counts_along(flow, step.operands[0])
         case "broadcast_in_dim":
             axis, axes = counts_along(flow, step.operands[0]), numbers(step, "broadcast_dimensions")
@@ -242,7 +239,7 @@ def is_identity(flow: Flow, number: int) -> bool:
         grows = step.primitive == "broadcast_in_dim" and (
             flow.value(step.operands[0]).shape == value.shape[-2:]
         )
-        if step.primitive not in _KEEPS and not swaps and not grows:
+        if step.primitive not in COPIES and not swaps and not grows:
             return False
         number = step.operands[0]
     return False
@@ -263,7 +260,7 @@ def is_diagonal(flow: Flow, number: int, most: int = 10) -> bool:
         case "div":
             divisor = scalar(flow, step.operands[1])
             return divisor not in (None, 0) and is_diagonal(flow, step.operands[0], most - 1)
-        case "neg" | "convert_element_type" | "copy" | "stop_gradient":
+        case primitive if primitive == "neg" or primitive in COPIES:
             return is_diagonal(flow, step.operands[0], most - 1)
         case "transpose" if _swaps(flow, step):
             return is_diagonal(flow, step.operands[0], most - 1)
@@ -291,7 +288,7 @@ def one_hot_axis(flow: Flow, number: int) -> int | None:
         if step.primitive == "transpose":
             axis, order = one_hot_axis(flow, step.operands[0]), numbers(step, "permutation")
             return order.index(axis) if axis in order else None
-        if step.primitive not in _KEEPS:
+        if step.primitive not in COPIES:
             return None
         number = step.operands[0]
     return None

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.steps import numbers
+from jaxsight.wire.primitives import COPIES
 from jaxsight.wire.program import LITERAL, Step
 
-_KEEPS = frozenset({"convert_element_type", "copy", "copy_p", "stop_gradient"})
 _INTEGER = re.compile(r"-?\d+")
 _MAP = re.compile(r"start_index_map=\(([\d, ]*)\)")
 _MOST = 60
@@ -132,7 +132,7 @@ def _moved(flow: Flow, step: Step, value: int, axis: int) -> int | None:
                 return None
             position = sum(n != 1 for n in before[:axis])
             return [index for index, n in enumerate(after) if n != 1][position]
-    return axis if step.primitive in _KEEPS else None
+    return axis if step.primitive in COPIES else None
 
 
 def whole_number(flow: Flow, number: int) -> int | None:

@@ -1,4 +1,4 @@
-"""Read single equations and values: parameters, sizes, and what kind a primitive is of."""
+"""Read single equations and values: parameters, sizes, and what is known of them."""
 
 from __future__ import annotations
 
@@ -6,27 +6,6 @@ import ast
 import math
 
 from jaxsight.wire.program import CONSTANT, LITERAL, Step, Value
-
-ELEMENTWISE = frozenset(
-    {
-        "abs", "acos", "acosh", "add", "add_any", "and", "asin", "asinh", "atan", "atan2", "atanh",
-        "cbrt", "ceil", "clamp", "conj", "convert_element_type", "cos", "cosh", "digamma", "div",
-        "eq", "erf", "erf_inv", "erfc", "exp", "exp2", "expm1", "floor", "ge", "gt", "imag",
-        "integer_pow", "is_finite", "le", "lgamma", "log", "log1p", "logistic", "lt", "max", "min",
-        "mul", "ne", "neg", "nextafter", "not", "or", "pow", "real", "complex", "rem", "round",
-        "rsqrt", "select_n", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign",
-        "sin", "sinh", "sqrt", "square", "stop_gradient", "sub", "tan", "tanh", "xor", "copy",
-        "copy_p",
-    }
-)  # fmt: skip
-"""Primitives that compute each element of their result from one of each operand."""
-SHAPED = frozenset(
-    {
-        "broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose", "rev", "slice",
-        "stack", "unstack", "split",
-    }
-)  # fmt: skip
-"""Primitives that only move elements."""
 
 
 def parameter(step: Step, name: str) -> object:
@@ -58,6 +37,11 @@ def numbers(step: Step, name: str) -> tuple[int, ...]:
 def elements(value: Value) -> int:
     """How many elements an array has."""
     return math.prod(value.shape)
+
+
+def is_inexact(value: Value) -> bool:
+    """Whether an array may have a derivative: one of floats or complex numbers."""
+    return value.dtype.startswith(("float", "bfloat", "complex"))
 
 
 def is_known(value: Value) -> bool:

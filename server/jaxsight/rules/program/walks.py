@@ -1,18 +1,12 @@
-"""Walk from a value to what makes it and to what reads it, past equations that only move it."""
+"""Look at what a value is a moved copy of, and whether two values are computed alike."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.steps import SHAPED
+from jaxsight.wire.primitives import MOVES
 from jaxsight.wire.program import LITERAL, Step
-
-MOVES = SHAPED | {"convert_element_type", "copy", "copy_p", "stop_gradient", "reduce_precision"}
-"""Primitives whose result has the elements of their operand, up to rounding."""
-PICKS = frozenset({"gather", "dynamic_slice"})
-"""Primitives that take some elements of their first operand."""
 
 
 def literal(flow: Flow, number: int) -> float | None:
@@ -65,32 +59,3 @@ def alike(flow: Flow, number: int, other_number: int, depth: int = 8) -> bool:
             for a, b in zip(first.operands, second.operands, strict=True)
         )
     )
-
-
-def readers(
-    flow: Flow, number: int, through: Callable[[Step], bool], most: int = 50
-) -> Iterator[tuple[int, Step]]:
-    """Yield the steps that read a value or what `through` makes of it, each with what it reads."""
-    waiting, visited = [flow.of(number)], set[str]()
-    while waiting and most:
-        value = waiting.pop()
-        for user in flow.used_by(value):
-            if user.path in visited:
-                continue
-            visited.add(user.path)
-            most -= 1
-            yield value, user
-            if through(user):
-                waiting += user.results
-
-
-def is_in_branch(flow: Flow, step: Step) -> bool:
-    """Whether an equation is in a branch that a comparison chooses: it may be guarded."""
-    around = flow.parent.get(step.path)
-    while around is not None and around.primitive != "cond":
-        around = flow.parent.get(around.path)
-    if around is None:
-        return False
-    through = MOVES | {"and", "or", "not", "clamp", "min", "max", "reduce_and", "reduce_or"}
-    chosen = flow.above(around.operands[0], lambda step: step.primitive in through, 20)
-    return any(maker.primitive in ("gt", "ge", "lt", "le", "eq", "ne") for maker in chosen)

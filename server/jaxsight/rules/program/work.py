@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.steps import elements
+from jaxsight.wire.primitives import LOOPS
 from jaxsight.wire.program import Step
 
 LEAST = 4096
 """Elements that a heavy equation reads and writes at least; below, launching it costs the most."""
-LOOPS = frozenset({"scan", "while"})
 _HEAVY = frozenset(
     {
         "cholesky", "conv_general_dilated", "custom_linear_solve", "dot_general", "eig", "eigh",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Sequence
 
 Expression = ast.expr | ast.AugAssign
 
@@ -67,15 +66,3 @@ def negated(text: str) -> str:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return ast.unparse(node.operand)
     return f"-{bracketed(text)}"
-
-
-def has_rule(nodes: Sequence[ast.AST]) -> bool:
-    """Whether the function around an expression has a derivative rule of its own, or is one."""
-    texts = [
-        ast.unparse(decorator)
-        for node in nodes
-        if isinstance(node, ast.FunctionDef)
-        for decorator in node.decorator_list
-    ]
-    rules = ("custom_jvp", "custom_vjp", "defjvp", "defvjp")
-    return any(rule in text for text in texts for rule in rules)

@@ -25,6 +25,14 @@ import numpy as np
 from jaxsight.interpreters.compat.jaxpr_types import Equation, Jaxpr, Var
 from jaxsight.tracer.compat import jaxprs
 from jaxsight.wire.messages.replies import Fold
+from jaxsight.wire.primitives import (
+    CUMULATIVE,
+    ELEMENTWISE,
+    INLINED,
+    REDUCTIONS,
+    RESHAPES,
+    SCATTERS,
+)
 
 LARGEST = 45_000_000
 """Maximum number of elements of a result that XLA folds."""
@@ -41,47 +49,27 @@ _BROADCASTS = frozenset({"broadcast_in_dim", "iota", "broadcast"})
 _COPIES = frozenset({"stop_gradient", "copy", "copy_p"})
 """Operations that are not in XLA's program."""
 
-_ELEMENTWISE = frozenset(
-    {
-        "abs", "acos", "acosh", "add", "add_any", "and", "asin", "asinh", "atan", "atan2", "atanh",
-        "cbrt", "ceil", "clamp", "complex", "conj", "convert_element_type", "cos", "cosh",
-        "digamma", "div", "eq", "erf", "erf_inv", "erfc", "exp", "exp2", "expm1", "floor", "ge",
-        "gt", "imag", "integer_pow", "is_finite", "le", "lgamma", "log", "log1p", "logistic", "lt",
-        "max", "min", "mul", "ne", "neg", "nextafter", "not", "or", "pow", "real", "rem", "round",
-        "rsqrt", "select_n", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign",
-        "sin", "sinh", "sqrt", "square", "sub", "tan", "tanh", "xor",
-    }
-)  # fmt: skip
-
 _OF_ALL = frozenset({"dot_general", "conv_general_dilated"})
 """Operations that are folded only if every operand is a constant array."""
 
-_OF_FIRST = frozenset(
-    {
-        "argmax", "argmin", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum",
-        "dynamic_slice", "dynamic_update_slice", "expand_dims", "pad", "reduce_and", "reduce_max",
-        "reduce_min", "reduce_or", "reduce_prod", "reduce_sum", "reduce_window",
-        "reduce_window_max", "reduce_window_min", "reduce_window_sum", "reshape", "rev", "slice",
-        "sort", "squeeze", "transpose",
+_OF_FIRST = (
+    REDUCTIONS
+    | CUMULATIVE
+    | RESHAPES
+    | {
+        "dynamic_slice", "dynamic_update_slice", "pad", "reduce_window", "reduce_window_max",
+        "reduce_window_min", "reduce_window_sum", "rev", "slice", "sort", "transpose",
     }
 )  # fmt: skip
 """Operations that are folded if their first operand is a constant array."""
 
-_OF_ANY = _ELEMENTWISE | frozenset(
-    {"concatenate", "gather", "scatter", "scatter-add", "scatter-max", "scatter-min", "scatter-mul"}
-)
+_OF_ANY = (ELEMENTWISE - _COPIES) | SCATTERS | {"concatenate", "gather"}
 """Operations that are folded if any operand is a constant array and none is unknown."""
 
-_RESHAPES = frozenset({"broadcast_in_dim", "expand_dims", "reshape", "squeeze", "transpose"})
+_LAYOUTS = RESHAPES | {"broadcast_in_dim", "transpose"}
 """Operations that change the layout of a constant, and take no time."""
 
-_CALLS = frozenset(
-    {
-        "jit", "pjit", "closed_call", "core_call", "eval_jaxpr", "custom_jvp_call",
-        "custom_vjp_call", "custom_vjp_call_jaxpr",
-    }
-)  # fmt: skip
-"""Calls that XLA inlines, except those of checkpoints, whose operands go through a barrier."""
+_CALLS = INLINED | {"eval_jaxpr"}
 
 _NANOSECONDS: Mapping[str, float] = {
     "sort": 7_000.0,  # times log2 of the elements
@@ -149,7 +137,7 @@ def _folds(
             elements = max((_elements(var) for var in equation.outvars), default=0)
             if elements > LARGEST:
                 result_kinds = [_UNKNOWN] * len(result_kinds)
-            elif result_kinds and result_kinds[0] == _VALUE and name not in (_RESHAPES | _COPIES):
+            elif result_kinds and result_kinds[0] == _VALUE and name not in (_LAYOUTS | _COPIES):
                 fold = _fold(equation, path, name)
                 if fold.elements >= SMALLEST:
                     yield fold
@@ -175,7 +163,7 @@ def _kind(equation: Equation, operands: list[str]) -> str:
         return _UNKNOWN
     if name in _COPIES:
         return operands[0]
-    if elements <= 1 and name in _ELEMENTWISE:
+    if elements <= 1 and name in ELEMENTWISE:
         return _REGULAR
     if name in _OF_ALL:
         is_folded = all(kind == _VALUE for kind in operands)

@@ -1,4 +1,4 @@
-"""What arithmetic of integers makes of their intervals.
+"""What arithmetic, comparisons and selections of integers make of their intervals.
 
 Each function follows what https://docs.jax.dev/en/latest/jax.lax.html says of its operation.
 """
@@ -6,9 +6,10 @@ Each function follows what https://docs.jax.dev/en/latest/jax.lax.html says of i
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from jaxsight.rules.program.integers.applied import Applied, transfers
 from jaxsight.rules.program.integers.intervals import (
     Interval,
     greater,
@@ -22,48 +23,42 @@ from jaxsight.rules.program.integers.intervals import (
     truncated,
     with_ends,
 )
-from jaxsight.rules.program.integers.known_intervals import (
-    KnownIntervals,
-    TransferFunction,
-    pair_of,
-)
 from jaxsight.rules.program.steps import parameter
-from jaxsight.wire.program import Step
+from jaxsight.wire.primitives import COMPARISONS
 
 
-def _add(intervals: KnownIntervals, step: Step) -> Interval | None:
-    pair = pair_of(intervals, step)
-    return None if pair is None else summed(*pair, lambda a, b: a + b)
+@transfers("add", "add_any")
+def _add(applied: Applied, a: Interval, b: Interval) -> Interval:
+    return summed(a, b)
 
 
-def _sub(intervals: KnownIntervals, step: Step) -> Interval | None:
-    pair = pair_of(intervals, step)
-    if pair is None:
-        return None
-    if intervals.same(*step.operands):
-        return Interval.listed([0])
-    return summed(pair[0], negative(pair[1]), lambda a, b: a + b)
+@transfers("sub")
+def _sub(applied: Applied, a: Interval, b: Interval) -> Interval:
+    return Interval.listed([0]) if _is_of_one(applied) else summed(a, negative(b))
 
 
-def _neg(intervals: KnownIntervals, step: Step) -> Interval | None:
-    operand = intervals.of(step.operands[0])
-    return None if operand is None else negative(operand)
+def _is_of_one(applied: Applied) -> bool:
+    """Whether both operands are the same value."""
+    first, second = map(applied.flow.of, applied.step.operands)
+    return first == second
 
 
-def _mul(intervals: KnownIntervals, step: Step) -> Interval | None:
-    pair = pair_of(intervals, step)
-    if pair is None:
-        return None
-    if intervals.same(*step.operands):
-        return power(pair[0], 2)
-    a, b = pair
+@transfers("neg")
+def _neg(applied: Applied, operand: Interval) -> Interval:
+    return negative(operand)
+
+
+@transfers("mul")
+def _mul(applied: Applied, a: Interval, b: Interval) -> Interval:
+    if _is_of_one(applied):
+        return power(a, 2)
+    integers = paired(a, b, operator.mul)
     for affine, factor in ((a, b), (b, a)):
         if factor.one is not None and affine.affine is not None:
             base, terms = affine.affine
             scaled = {axis: (by * factor.one, count) for axis, (by, count) in terms.items()}
-            exact = Interval.of_affine(base * factor.one, scaled)
-            return replace(exact, integers=paired(a, b, lambda x, y: x * y))
-    if (integers := paired(a, b, lambda x, y: x * y)) is not None:
+            return replace(Interval.of_affine(base * factor.one, scaled), integers=integers)
+    if integers is not None:
         return Interval.listed(integers)
     corners = [x * y for x in (a.least, a.most) for y in (b.least, b.most)]
     least, most = min(corners), max(corners)
@@ -71,102 +66,93 @@ def _mul(intervals: KnownIntervals, step: Step) -> Interval | None:
     return with_ends(Interval(least, most, low, high), a, b, operator.mul)
 
 
-def _integer_pow(intervals: KnownIntervals, step: Step) -> Interval | None:
-    interval, exponent = intervals.of(step.operands[0]), parameter(step, "y")
-    if interval is None or not isinstance(exponent, int) or not 0 <= exponent <= 64:
-        return None
-    return power(interval, exponent)
+@transfers("integer_pow")
+def _integer_pow(applied: Applied, operand: Interval) -> Interval | None:
+    exponent = parameter(applied.step, "y")
+    if isinstance(exponent, int) and 0 <= exponent <= 64:
+        return power(operand, exponent)
+    return None
 
 
-def _shift_left(intervals: KnownIntervals, step: Step) -> Interval | None:
-    pair = pair_of(intervals, step)
-    if pair is None or not 0 <= pair[1].least <= pair[1].most <= 64 or pair[0].least < 0:
+@transfers("square")
+def _square(applied: Applied, operand: Interval) -> Interval:
+    return power(operand, 2)
+
+
+@transfers("shift_left")
+def _shift_left(applied: Applied, a: Interval, b: Interval) -> Interval | None:
+    if not 0 <= b.least <= b.most <= 64 or a.least < 0:
         return None
-    a, b = pair
-    if (integers := paired(a, b, lambda x, y: x << y)) is not None:
+    if (integers := paired(a, b, operator.lshift)) is not None:
         return Interval.listed(integers)
     return Interval.between(a.least << b.least, a.most << b.most)
 
 
-def _shift_right(intervals: KnownIntervals, step: Step) -> Interval | None:
-    pair = pair_of(intervals, step)
-    if pair is None or pair[1].least < 0 or pair[1].most > 64 or pair[0].least < 0:
+@transfers("shift_right_arithmetic", "shift_right_logical")
+def _shift_right(applied: Applied, a: Interval, b: Interval) -> Interval | None:
+    if not 0 <= b.least <= b.most <= 64 or a.least < 0:
         return None
-    a, b = pair
-    if b.one is not None:
-        by = b.one
+    if (by := b.one) is not None:
         return monotone(a, lambda number: number >> by)
-    if (integers := paired(a, b, lambda x, y: x >> y)) is not None:
+    if (integers := paired(a, b, operator.rshift)) is not None:
         return Interval.listed(integers)
     return Interval.between(a.least >> b.most, a.most >> b.least)
 
 
-def _and(intervals: KnownIntervals, step: Step) -> Interval | None:
-    pair = pair_of(intervals, step)
-    if pair is None:
-        return None
-    a, b = pair
-    if (integers := paired(a, b, lambda x, y: x & y)) is not None:
+@transfers("and")
+def _and(applied: Applied, a: Interval, b: Interval) -> Interval | None:
+    if (integers := paired(a, b, operator.and_)) is not None:
         return Interval.listed(integers)
     if 0 in (a.one, b.one):
         return Interval.listed([0])
-    if a.least >= 0 or b.least >= 0:
-        return Interval.between(0, min(interval.most for interval in pair if interval.least >= 0))
-    return None
+    not_negative = [interval.most for interval in (a, b) if interval.least >= 0]
+    return Interval.between(0, min(not_negative)) if not_negative else None
 
 
-def _or(intervals: KnownIntervals, step: Step) -> Interval | None:
-    pair = pair_of(intervals, step)
-    if pair is None:
-        return None
-    if (integers := paired(*pair, lambda x, y: x | y)) is not None:
+@transfers("or")
+def _or(applied: Applied, a: Interval, b: Interval) -> Interval | None:
+    if (integers := paired(a, b, operator.or_)) is not None:
         return Interval.listed(integers)
-    if intervals.value(step.results[0]).dtype == "bool" and 1 in (pair[0].one, pair[1].one):
-        return Interval.listed([1])
-    return None
+    is_true = applied.after.dtype == "bool" and 1 in (a.one, b.one)
+    return Interval.listed([1]) if is_true else None
 
 
-def _not(intervals: KnownIntervals, step: Step) -> Interval | None:
-    operand = intervals.of(step.operands[0])
-    if operand is None or intervals.value(step.results[0]).dtype != "bool":
+@transfers("not")
+def _not(applied: Applied, operand: Interval) -> Interval | None:
+    if applied.after.dtype != "bool":
         return None
     return monotone(negative(operand), lambda number: number + 1)
 
 
-def _max(intervals: KnownIntervals, step: Step) -> Interval | None:
-    pair = pair_of(intervals, step)
-    return None if pair is None else greater(*pair)
+@transfers("max")
+def _max(applied: Applied, a: Interval, b: Interval) -> Interval:
+    return greater(a, b)
 
 
-def _min(intervals: KnownIntervals, step: Step) -> Interval | None:
-    pair = pair_of(intervals, step)
-    return None if pair is None else less(*pair)
+@transfers("min")
+def _min(applied: Applied, a: Interval, b: Interval) -> Interval:
+    return less(a, b)
 
 
-def _clamp(intervals: KnownIntervals, step: Step) -> Interval | None:
-    low, number, high = (intervals.of(operand) for operand in step.operands)
-    if low is None or number is None or high is None:
-        return None
+@transfers("clamp")
+def _clamp(applied: Applied, low: Interval, number: Interval, high: Interval) -> Interval:
     return less(greater(number, low), high)
 
 
-def _div(intervals: KnownIntervals, step: Step) -> Interval | None:
-    pair = pair_of(intervals, step)
-    if pair is None or pair[1].least <= 0:
+@transfers("div")
+def _div(applied: Applied, a: Interval, b: Interval) -> Interval | None:
+    if b.least <= 0:
         return None
-    a, b = pair
-    if b.one is not None:
-        by = b.one
+    if (by := b.one) is not None:
         return monotone(a, lambda number: truncated(number, by))
     bound = max(abs(a.least), abs(a.most))
     return Interval.between(0 if a.least >= 0 else -bound, bound)
 
 
-def _rem(intervals: KnownIntervals, step: Step) -> Interval | None:
-    pair = pair_of(intervals, step)
-    if pair is None or pair[1].least <= 0:
+@transfers("rem")
+def _rem(applied: Applied, a: Interval, b: Interval) -> Interval | None:
+    if b.least <= 0:
         return None
-    a, b = pair
     if a.least >= 0 and a.most < b.least:
         return a
     if (integers := paired(a, b, lambda x, y: x - y * truncated(x, y))) is not None:
@@ -174,24 +160,19 @@ def _rem(intervals: KnownIntervals, step: Step) -> Interval | None:
     end = b.most - 1
     if a.least < 0:
         return Interval.between(-end, end)
-    if b.one is not None and a.affine is not None and a.most - a.least >= b.one - 1:
-        steps = [abs(by) for by, _ in a.affine[1].values()]
-        if steps == [1]:
-            return Interval(0, end, 0, end)
+    steps = [abs(by) for by, _ in a.affine[1].values()] if a.affine is not None else []
+    if b.one is not None and steps == [1] and a.most - a.least >= end:
+        return Interval(0, end, 0, end)
     return Interval.between(0, min(end, a.most))
 
 
-def _sign(intervals: KnownIntervals, step: Step) -> Interval | None:
-    operand = intervals.of(step.operands[0])
-    return (
-        None if operand is None else monotone(operand, lambda number: (number > 0) - (number < 0))
-    )
+@transfers("sign")
+def _sign(applied: Applied, operand: Interval) -> Interval:
+    return monotone(operand, lambda number: (number > 0) - (number < 0))
 
 
-def _abs(intervals: KnownIntervals, step: Step) -> Interval | None:
-    operand = intervals.of(step.operands[0])
-    if operand is None:
-        return None
+@transfers("abs")
+def _abs(applied: Applied, operand: Interval) -> Interval:
     if operand.least >= 0:
         return operand
     if operand.integers is not None:
@@ -200,40 +181,66 @@ def _abs(intervals: KnownIntervals, step: Step) -> Interval | None:
     return Interval(0, most, most, max(operand.high, -operand.low, 0))
 
 
-def _convert(intervals: KnownIntervals, step: Step) -> Interval | None:
-    operand = intervals.of(step.operands[0])
-    if operand is None:
-        return None
-    if (
-        intervals.value(step.results[0]).dtype == "bool"
-        and not 0 <= operand.least <= operand.most <= 1
-    ):
-        return None
-    return operand
+@transfers("convert_element_type")
+def _convert(applied: Applied, operand: Interval) -> Interval | None:
+    fits = 0 <= operand.least <= operand.most <= 1
+    return operand if fits or applied.after.dtype != "bool" else None
 
 
-ARITHMETIC: Mapping[str, TransferFunction] = {
-    "abs": _abs,
-    "add": _add,
-    "add_any": _add,
-    "and": _and,
-    "clamp": _clamp,
-    "convert_element_type": _convert,
-    "div": _div,
-    "integer_pow": _integer_pow,
-    "max": _max,
-    "min": _min,
-    "mul": _mul,
-    "neg": _neg,
-    "not": _not,
-    "or": _or,
-    "rem": _rem,
-    "shift_left": _shift_left,
-    "shift_right_arithmetic": _shift_right,
-    "shift_right_logical": _shift_right,
-    "sign": _sign,
-    "square": lambda intervals, step: (
-        None if (operand := intervals.of(step.operands[0])) is None else power(operand, 2)
-    ),
-    "sub": _sub,
-}
+@transfers(*COMPARISONS)
+def _compare(applied: Applied, a: Interval, b: Interval) -> Interval | None:
+    """Compare the bounds, then element by element; the operators have the primitives' names."""
+    primitive = applied.step.primitive
+    compare: Callable[[int, int], bool] = getattr(operator, primitive)
+    ends = {compare(x, y) for x in (a.least, a.most) for y in (b.least, b.most)}
+    are_apart = a.most < b.least or b.most < a.least or None not in (a.one, b.one)
+    if len(ends) == 1 and (are_apart or primitive not in ("eq", "ne")):
+        return Interval.listed(map(int, ends))
+    integers = paired(a, b, lambda x, y: int(compare(x, y)))
+    return Interval.listed(integers) if integers is not None else None
+
+
+@transfers("select_n")
+def _select(applied: Applied, which: Interval, *cases: Interval) -> Interval | None:
+    if which.one is not None and 0 <= which.one < len(cases):
+        return cases[which.one]
+    if len(cases) != 2:
+        return None
+    a, b = cases
+    if which.integers is not None:
+        integers = _chosen(which.integers, a, b)
+        if integers is not None:
+            return Interval.listed(integers)
+    if _is_floor(applied):
+        return a
+    return Interval(
+        min(a.least, b.least),
+        max(a.most, b.most),
+        min(max(a.low, b.most), max(b.low, a.most)),
+        max(min(a.high, b.least), min(b.high, a.least)),
+    )
+
+
+def _chosen(which: Sequence[int], *cases: Interval) -> tuple[int, ...] | None:
+    rows = []
+    for case in cases:
+        row = (case.one,) * len(which) if case.one is not None else case.integers
+        if row is None or len(row) != len(which):
+            return None
+        rows.append(row)
+    return tuple(rows[bool(at)][index] for index, at in enumerate(which))
+
+
+def _is_floor(applied: Applied) -> bool:
+    """Return whether a selection is that of `//`, of operands that are never negative.
+
+    `jnp.floor_divide` subtracts 1 from the quotient where the signs differ.
+    """
+    flow = applied.flow
+    quotient, less = (flow.made_by(case) for case in applied.step.operands[1:])
+    if quotient is None or less is None or (quotient.primitive, less.primitive) != ("div", "sub"):
+        return False
+    if flow.of(less.operands[0]) != flow.of(applied.step.operands[1]):
+        return False
+    a, b = map(applied.of, quotient.operands)
+    return a is not None and b is not None and a.least >= 0 and b.least > 0

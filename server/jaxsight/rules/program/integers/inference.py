@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.integers.intervals import (
-    LISTED,
-    Interval,
-    limits,
-    picked,
-    summed,
-    varies,
-)
-from jaxsight.rules.program.integers.primitives import PRIMITIVES
+from jaxsight.rules.program.integers import arithmetic, moves, reductions
+from jaxsight.rules.program.integers.applied import TRANSFERS, Applied
+from jaxsight.rules.program.integers.intervals import LISTED, Interval, limits, picked, varies
 from jaxsight.rules.program.steps import captured, elements, numbers, parameter
 from jaxsight.wire.program import CONSTANT, LITERAL, Body, Step, Value
+
+_ = arithmetic, moves, reductions  # register what primitives make of intervals
 
 _DEEPEST = 200
 """Equations above a value that are looked at."""
@@ -32,17 +28,20 @@ class Intervals:
         self._exact = exact
         self._known: dict[int, Interval | None] = {}
         self._depth = 0
-        self._inputs: dict[int, Callable[[], Interval | None]] = {}
+        self._inputs: dict[int, tuple[Step, Body, int]] = {}
+        """By input of a body: the equation, its body, and the position."""
         for step in flow.steps.values():
             for body in step.bodies:
-                self._inputs.update(self._of_body(step, body))
+                for index, number in enumerate(flow.inputs_of(body)):
+                    self._inputs[number] = step, body, index
 
     def of(self, number: int) -> Interval | None:
         """Return the interval of a value; `None` of one that is no integer."""
         number = self._flow.of(number)
         if number in self._known:
             return self._known[number]
-        widest = self._widest(number)
+        within = limits(self._flow.values[number].dtype)
+        widest = Interval.between(*within) if within is not None else None
         self._known[number] = widest  # of values that are made from themselves, and too deep ones
         if widest is None or self._depth > _DEEPEST:
             return widest
@@ -57,30 +56,13 @@ class Intervals:
 
     def result(self, step: Step) -> Interval | None:
         """Return what an equation computes before it is wrapped into the dtype of its result."""
-        rule = PRIMITIVES.get(step.primitive)
-        if rule is None or not step.operands:
+        transfer = TRANSFERS.get(step.primitive)
+        if transfer is None:
             return None
-        return rule(self, step)
-
-    def shifted(self, interval: Interval, by: int) -> Interval:
-        """Return known integers with one added to all."""
-        return summed(interval, Interval.listed([by]), lambda a, b: a + b)
-
-    def value(self, number: int) -> Value:
-        """Return the value of a number."""
-        return self._flow.value(number)
-
-    def maker(self, number: int) -> Step | None:
-        """Return the equation that makes a value."""
-        return self._flow.made_by(number)
-
-    def same(self, first: int, second: int) -> bool:
-        """Whether two numbers are the same value."""
-        return self._flow.of(first) == self._flow.of(second)
-
-    def _widest(self, number: int) -> Interval | None:
-        within = limits(self._flow.values[number].dtype)
-        return Interval.between(*within) if within is not None else None
+        operands = [self.of(number) for number in step.operands]
+        if not operands or None in operands:
+            return None
+        return transfer(Applied(step, self._flow, self.of), *operands)
 
     def _computed(self, number: int) -> Interval | None:
         value, step = self._flow.values[number], self._flow.made_by(number)
@@ -89,182 +71,125 @@ class Intervals:
         if value.origin == CONSTANT:
             return _constant(value) if self._exact else None
         if step is None:
-            return self._inputs[number]() if number in self._inputs else None
+            return self._input(*self._inputs[number]) if number in self._inputs else None
         if 0 in value.shape:
             return None
-        if step.primitive == "iota":
-            return _iota(step, value.shape)
-        if step.bodies and step.primitive not in PRIMITIVES:
-            return None
-        if step.primitive == "unstack":
-            return self._unstacked(step, number)
-        return self.result(step) if len(step.results) == 1 else None
+        match step.primitive:
+            case "iota":
+                return _iota(step, value.shape)
+            case "argmax" | "argmin":
+                axes, shape = numbers(step, "axes"), self._flow.value(step.operands[0]).shape
+                return Interval.between(0, max(shape[axes[0]] - 1, 0)) if axes and shape else None
+            case "unstack":
+                return self._unstacked(step, number)
+            case _:
+                return self.result(step) if len(step.results) == 1 else None
 
     def _unstacked(self, step: Step, number: int) -> Interval | None:
-        stacked = self._flow.made_by(step.operands[0])
+        stacked, index = self._flow.made_by(step.operands[0]), step.results.index(number)
         if stacked is not None and stacked.primitive == "stack":
             same_axis = numbers(stacked, "axis") == numbers(step, "axis")
             if same_axis and len(stacked.operands) == len(step.results):
-                return self.of(stacked.operands[step.results.index(number)])
-        operand, shape = self.of(step.operands[0]), self.value(step.operands[0]).shape
+                return self.of(stacked.operands[index])
+        operand, shape = self.of(step.operands[0]), self._flow.value(step.operands[0]).shape
         if operand is None:
             return None
-        axis = numbers(step, "axis") or (0,)
         if operand.integers is not None and len(operand.integers) == math.prod(shape):
             indices: list[Sequence[int]] = [range(size) for size in shape]
-            indices[axis[0]] = [step.results.index(number)]
+            indices[next(iter(numbers(step, "axis")), 0)] = [index]
             return Interval.listed(picked(operand.integers, shape, indices))
         return operand.some()
 
-    def _of_body(
-        self, step: Step, body: Body
-    ) -> Iterator[tuple[int, Callable[[], Interval | None]]]:
-        """Yield how to compute the inputs of a body."""
+    def _input(self, step: Step, body: Body, index: int) -> Interval | None:
+        """Return the interval of an input of a body, by its position."""
         match step.primitive:
             case "scan":
-                yield from self._of_scan(step, body)
+                return self._in_scan(step, body, index)
             case "while":
-                yield from self._of_while(step, body)
-            case "cond":
-                for inner, outer in zip(
-                    self._flow.inputs_of(body), step.operands[1:], strict=False
-                ):
-                    yield inner, self._sometimes(outer)
-            case "checkpoint" | "remat" | "remat2":
-                for inner, outer in zip(self._flow.inputs_of(body), step.operands, strict=False):
-                    yield inner, self._outer(outer)
+                return self._in_while(step, body, index)
+            case "cond" if index + 1 < len(step.operands):
+                return self._sometimes(step.operands[index + 1])
+            case "checkpoint" | "remat" | "remat2" if index < len(step.operands):
+                return self.of(step.operands[index])
             case _:
-                return
+                return None
 
-    def _sometimes(self, outer: int) -> Callable[[], Interval | None]:
+    def _sometimes(self, outer: int) -> Interval | None:
         """Bound the input of a branch, which may not run in the iteration that reaches a bound."""
+        interval = self.of(outer)
+        return interval.some() if interval is not None and varies(interval) else interval
 
-        def computed() -> Interval | None:
-            interval = self.of(outer)
-            return interval.some() if interval is not None and varies(interval) else interval
-
-        return computed
-
-    def _of_scan(
-        self, step: Step, body: Body
-    ) -> Iterator[tuple[int, Callable[[], Interval | None]]]:
-        length = parameter(step, "length")
-        constants = len(captured(step))
-        count = carried(step)
+    def _in_scan(self, step: Step, body: Body, index: int) -> Interval | None:
+        """Bound an input of a scan: captured, carried, or a row, whose first axis is the loop."""
+        length, constants, count = parameter(step, "length"), len(captured(step)), carried(step)
+        inputs = self._flow.inputs_of(body)
         if not isinstance(length, int) or length < 1 or count is None:
-            return
-        if len(self._flow.inputs_of(body)) != len(step.operands):
-            return
-        for index, (inner, outer) in enumerate(
-            zip(self._flow.inputs_of(body), step.operands, strict=True)
-        ):
-            if index < constants:
-                yield inner, self._outer(outer)
-            elif index < constants + count:
-                output = body.outputs[index - constants]
-                yield inner, self._carry(step.path, inner, outer, output, length)
-            else:
-                yield inner, self._row(step, outer, length)
+            return None
+        if len(inputs) != len(step.operands):
+            return None
+        outer = self.of(step.operands[index])
+        if outer is None or index < constants:
+            return outer
+        if index < constants + count:
+            output = body.outputs[index - constants]
+            return self._carried(step.path, inputs[index], outer, output, length)
+        if outer.affine is None:
+            return outer.bounds_alone()
+        base, terms = outer.affine
+        first = terms.get(0)
+        inner = {
+            axis - 1 if isinstance(axis, int) else axis: term
+            for axis, term in terms.items()
+            if axis != 0
+        }
+        if first is not None and parameter(step, "reverse"):
+            base, first = base + first[0] * (length - 1), (-first[0], first[1])
+        return Interval.of_affine(base, inner | ({step.path: first} if first else {}))
 
-    def _of_while(
-        self, step: Step, body: Body
-    ) -> Iterator[tuple[int, Callable[[], Interval | None]]]:
+    def _carried(
+        self, path: str, inner: int, start: Interval, output: int, length: int
+    ) -> Interval | None:
+        """Bound a value that a loop carries: unchanged, a counter, or bounded by its body."""
+        added = self._added(inner, output)
+        if added == 0 or length <= 1:
+            return start
+        if added is not None and start.affine is not None:
+            base, terms = start.affine
+            return Interval.of_affine(base, {**terms, path: (added, length)})
+        after = self.of(output)
+        if after is None:
+            return None
+        return Interval(
+            min(start.least, after.least), max(start.most, after.most), start.low, start.high
+        )
+
+    def _in_while(self, step: Step, body: Body, index: int) -> Interval | None:
+        """Bound an input of a `while`: captured, or carried.
+
+        What is carried is known where it is unchanged, and exactly for `while i < n` with known
+        bounds.
+        """
         of_condition, of_body = (
             sum(numbers(step, name)) for name in ("cond_nconsts", "body_nconsts")
         )
-        start = of_condition + of_body
-        inside = [body for body in step.bodies if body.name.startswith("body")]
         tests = [body for body in step.bodies if body.name.startswith("cond")]
-        if len(inside) != 1 or len(tests) != 1:
-            return
-        if body is inside[0]:
-            own, first = of_body, of_condition
-        else:
-            own, first = of_condition, 0
-        for index, inner in enumerate(self._flow.inputs_of(body)):
-            if index < own:
-                yield inner, self._outer(step.operands[first + index], sometimes=True)
-                continue
-            slot = index - own
-            outer = step.operands[start + slot]
-            counted = self._counted(step, inside[0], tests[0], slot, outer, of_body)
-            yield inner, counted if body is inside[0] else lambda: None
-
-    def _outer(self, outer: int, sometimes: bool = False) -> Callable[[], Interval | None]:
-        def computed() -> Interval | None:
-            interval = self.of(outer)
-            if interval is None:
-                return None
-            return self._sometimes(outer)() if sometimes else interval
-
-        return computed
-
-    def _row(self, step: Step, outer: int, length: int) -> Callable[[], Interval | None]:
-        """Bound the rows that a scan reads: the first axis becomes the loop."""
-
-        def computed() -> Interval | None:
-            interval = self.of(outer)
-            if interval is None:
-                return None
-            if interval.affine is None:
-                return interval.bounds_alone()
-            base, terms = interval.affine
-            first = terms.get(0)
-            inner_terms = {
-                axis - 1 if isinstance(axis, int) else axis: term
-                for axis, term in terms.items()
-                if axis != 0
-            }
-            if first is not None and parameter(step, "reverse"):
-                base, first = base + first[0] * (length - 1), (-first[0], first[1])
-            return Interval.of_affine(
-                base, {**inner_terms, **({step.path: first} if first else {})}
-            )
-
-        return computed
-
-    def _carry(
-        self, path: str, inner: int, outer: int, output: int, length: int
-    ) -> Callable[[], Interval | None]:
-        """Bound a value that a loop carries: unchanged, a counter, or bounded by its body."""
-
-        def computed() -> Interval | None:
-            start = self.of(outer)
-            if start is None:
-                return None
-            added = self._added(inner, output)
-            if added == 0 or length <= 1:
-                return start
-            if added is not None and start.affine is not None:
-                base, terms = start.affine
-                return Interval.of_affine(base, {**terms, path: (added, length)})
-            after = self.of(output)
-            if after is None:
-                return None
-            return Interval(
-                min(start.least, after.least), max(start.most, after.most), start.low, start.high
-            )
-
-        return computed
-
-    def _counted(
-        self, step: Step, inside: Body, test: Body, slot: int, outer: int, of_body: int
-    ) -> Callable[[], Interval | None]:
-        """Bound a value that a `while` carries, exactly for `while i < n` with known bounds."""
-
-        def computed() -> Interval | None:
-            start = self.of(outer)
-            if start is None or len(inside.outputs) <= slot:
-                return None
-            added = self._added(self._flow.inputs_of(inside)[of_body + slot], inside.outputs[slot])
-            if added == 0:
-                return start.some()
-            times = self._times(step, test, slot, start.one, added)
-            if times is None or start.one is None or added is None:
-                return None
-            return Interval.of_affine(start.one, {step.path: (added, times)})
-
-        return computed
+        if len(tests) != 1 or len(step.bodies) != 2:
+            return None
+        is_test = body is tests[0]
+        own, first = (of_condition, 0) if is_test else (of_body, of_condition)
+        if index < own:
+            return self._sometimes(step.operands[first + index])
+        slot = index - own
+        start = self.of(step.operands[of_condition + of_body + slot])
+        if is_test or start is None or len(body.outputs) <= slot:
+            return None
+        added = self._added(self._flow.inputs_of(body)[index], body.outputs[slot])
+        if added == 0:
+            return start.some()
+        times = self._times(step, tests[0], slot, start.one, added)
+        if times is None or start.one is None or added is None:
+            return None
+        return Interval.of_affine(start.one, {step.path: (added, times)})
 
     def _times(
         self, step: Step, test: Body, slot: int, start: int | None, added: int | None
@@ -295,11 +220,11 @@ class Intervals:
             if step is None:
                 return None
             if step.primitive in ("convert_element_type", "copy"):
-                if self.value(output).dtype != self.value(step.operands[0]).dtype:
+                if self._flow.value(output).dtype != self._flow.value(step.operands[0]).dtype:
                     return None
                 output = step.operands[0]
             elif step.primitive in ("add", "sub") and len(step.operands) == 2:
-                operands = [self._flow.values[self._flow.of(operand)] for operand in step.operands]
+                operands = [self._flow.value(operand) for operand in step.operands]
                 if operands[1].origin == LITERAL:
                     amount, output = _literal(operands[1]), step.operands[0]
                 elif operands[0].origin == LITERAL and step.primitive == "add":

@@ -8,6 +8,7 @@ of their axes and in loop counters (`jnp.arange(n) * 2 + i`) keep that, so that 
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -80,6 +81,14 @@ class Interval:
             return self.integers[0], self.integers[-1]
         return self.ends
 
+    @property
+    def line(self) -> tuple[int, int] | None:
+        """The first element and the difference of elements, where that varies with axis 0 alone."""
+        if self.affine is None or not set(self.affine[1]) <= {0}:
+            return None
+        base, terms = self.affine
+        return base, terms[0][0] if 0 in terms else 0
+
     def some(self) -> Interval:
         """Return what is known of any selection of the elements."""
         if self.one is not None:
@@ -108,23 +117,22 @@ def negative(interval: Interval) -> Interval:
     if interval.affine is not None:
         base, terms = interval.affine
         affine = -base, {axis: (-by, count) for axis, (by, count) in terms.items()}
-    integers = (
-        None if interval.integers is None else tuple(-integer for integer in interval.integers)
-    )
+    listed = interval.integers
+    integers = None if listed is None else tuple(map(operator.neg, listed))
     return Interval(
         -interval.most, -interval.least, -interval.high, -interval.low, affine, integers
     )
 
 
-def summed(a: Interval, b: Interval, add: Callable[[int, int], int]) -> Interval:
-    """Return the interval of sums of elements that meet; `add` adds two of them."""
+def summed(a: Interval, b: Interval) -> Interval:
+    """Return the interval of sums of elements that meet."""
+    integers = paired(a, b, operator.add)
     if a.affine is not None and b.affine is not None:
         terms = dict(a.affine[1])
         for axis, (by, count) in b.affine[1].items():
             terms[axis] = (terms.get(axis, (0, count))[0] + by, count)
-        exact = Interval.of_affine(a.affine[0] + b.affine[0], terms)
-        return replace(exact, integers=paired(a, b, add))
-    if (integers := paired(a, b, add)) is not None:
+        return replace(Interval.of_affine(a.affine[0] + b.affine[0], terms), integers=integers)
+    if integers is not None:
         return Interval.listed(integers)
     sums = Interval(
         a.least + b.least,
@@ -132,7 +140,7 @@ def summed(a: Interval, b: Interval, add: Callable[[int, int], int]) -> Interval
         min(a.low + b.most, b.low + a.most),
         max(a.high + b.least, b.high + a.least),
     )
-    return with_ends(sums, a, b, add)
+    return with_ends(sums, a, b, operator.add)
 
 
 def with_ends(

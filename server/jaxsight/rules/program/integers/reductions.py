@@ -6,63 +6,41 @@ Each function follows what https://docs.jax.dev/en/latest/jax.lax.html says of i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import operator
+from collections.abc import Callable
+from itertools import accumulate
 
-from jaxsight.rules.program.integers.intervals import Axis, Interval, varies
-from jaxsight.rules.program.integers.known_intervals import (
-    KnownIntervals,
-    TransferFunction,
-    is_full,
-    pair_of,
-    row_of,
-)
+from jaxsight.rules.program.integers.applied import Applied, transfers
+from jaxsight.rules.program.integers.intervals import Axis, Interval, negative, varies
 from jaxsight.rules.program.steps import elements, numbers, parameter
-from jaxsight.wire.program import Step
 
 
-def _argument(intervals: KnownIntervals, step: Step) -> Interval | None:
-    axes = numbers(step, "axes")
-    shape = intervals.value(step.operands[0]).shape
-    return Interval.between(0, max(shape[axes[0]] - 1, 0)) if axes and shape else None
-
-
-def _reduce_max(intervals: KnownIntervals, step: Step) -> Interval | None:
-    operand = intervals.of(step.operands[0])
-    if operand is None or 0 in intervals.value(step.operands[0]).shape:
+@transfers("reduce_max")
+def _reduce_max(applied: Applied, operand: Interval) -> Interval | None:
+    if 0 in applied.before.shape:
         return None
-    if is_full(intervals, step) and not varies(operand):
-        greatest = operand.high if operand.high == operand.most else None
-        if greatest is not None:
-            return Interval.listed([greatest])
+    if applied.is_full and not varies(operand) and operand.high == operand.most:
+        return Interval.listed([operand.most])
     return Interval(operand.least, operand.most, operand.most, operand.high)
 
 
-def _reduce_min(intervals: KnownIntervals, step: Step) -> Interval | None:
-    operand = intervals.of(step.operands[0])
-    if operand is None or 0 in intervals.value(step.operands[0]).shape:
-        return None
-    if is_full(intervals, step) and not varies(operand) and operand.low == operand.least:
-        return Interval.listed([operand.least])
-    return Interval(operand.least, operand.most, operand.low, operand.least)
+@transfers("reduce_min")
+def _reduce_min(applied: Applied, operand: Interval) -> Interval | None:
+    greatest = _reduce_max(applied, negative(operand))
+    return negative(greatest) if greatest is not None else None
 
 
-def _reduce_sum(intervals: KnownIntervals, step: Step) -> Interval | None:
-    operand = intervals.of(step.operands[0])
-    value, sums = intervals.value(step.operands[0]), intervals.value(step.results[0])
-    if operand is None or not elements(sums):
-        return None
-    count = elements(value) // elements(sums)
+@transfers("reduce_sum")
+def _reduce_sum(applied: Applied, operand: Interval) -> Interval | None:
+    sums = elements(applied.after)
+    count = elements(applied.before) // sums if sums else 0
     if not count:
         return None
-    if (
-        operand.integers is not None
-        and len(operand.integers) == elements(value)
-        and count == elements(value)
-    ):
+    if sums == 1 and operand.integers is not None and applied.is_listed(operand):
         return Interval.listed([sum(operand.integers)])
     if operand.affine is not None:
         base, terms = operand.affine
-        axes = numbers(step, "axes")
+        axes = numbers(applied.step, "axes")
         total, other_terms = base * count, dict[Axis, tuple[int, int]]()
         for axis, (by, size) in terms.items():
             if axis in axes:
@@ -71,91 +49,64 @@ def _reduce_sum(intervals: KnownIntervals, step: Step) -> Interval | None:
                 after = axis - sum(gone < axis for gone in axes) if isinstance(axis, int) else axis
                 other_terms[after] = by * count, size
         return Interval.of_affine(total, other_terms)
-    is_one = elements(sums) == 1
-    return Interval(
-        operand.least * count,
-        operand.most * count,
-        operand.low + operand.most * (count - 1) if is_one else operand.most * count,
-        operand.high + operand.least * (count - 1) if is_one else operand.least * count,
-    )
+    least, most = operand.least * count, operand.most * count
+    if sums != 1:
+        return Interval.between(least, most)
+    others = count - 1
+    low, high = operand.low + operand.most * others, operand.high + operand.least * others
+    return Interval(least, most, low, high)
 
 
-def _reduce_prod(intervals: KnownIntervals, step: Step) -> Interval | None:
-    row = row_of(intervals, step.operands[0])
-    if row is None or not is_full(intervals, step):
-        return None
-    return Interval.listed([math.prod(row)])
+@transfers("reduce_prod")
+def _reduce_prod(applied: Applied, operand: Interval) -> Interval | None:
+    row = applied.row_of(applied.step.operands[0])
+    return Interval.listed([math.prod(row)]) if row is not None and applied.is_full else None
 
 
-def _cumulative(function: Callable[[int, int], int]) -> TransferFunction:
-    def rule(intervals: KnownIntervals, step: Step) -> Interval | None:
-        interval, shape = intervals.of(step.operands[0]), intervals.value(step.operands[0]).shape
-        if interval is None or not shape:
+def _cumulative(primitive: str, function: Callable[[int, int], int]) -> None:
+    """Register a primitive that applies a function to ever more elements."""
+
+    @transfers(primitive)
+    def transfer(applied: Applied, operand: Interval) -> Interval | None:
+        shape = applied.before.shape
+        row = applied.row_of(applied.step.operands[0])
+        if row:
+            ordered = row[::-1] if parameter(applied.step, "reverse") else row
+            return Interval.listed(accumulate(ordered, function))
+        if primitive != "cumsum" or not shape:
             return None
-        row = row_of(intervals, step.operands[0])
-        if row is not None:
-            ordered = list(reversed(row)) if parameter(step, "reverse") else list(row)
-            total, results = None, []
-            for integer in ordered:
-                total = integer if total is None else function(total, integer)
-                results.append(total)
-            return Interval.listed(results)
-        if step.primitive != "cumsum":
-            return None
-        axis = numbers(step, "axis")
+        axis = numbers(applied.step, "axis")
         length = shape[axis[0]] if axis else 0
-        ends = (interval.least * length, interval.most * length, interval.least, interval.most)
-        last = interval.least * length
-        if interval.affine is not None and set(interval.affine[1]) <= {0} and len(shape) == 1:
-            base, terms = interval.affine
-            by = terms[0][0] if 0 in terms else 0
+        ends = (operand.least * length, operand.most * length, operand.least, operand.most)
+        if operand.line is not None and len(shape) == 1:
+            base, by = operand.line
             last = base * length + by * (length * (length - 1) // 2)
             return Interval(min(ends), max(ends), min(max(ends), last), max(min(ends), last))
-        return Interval(min(ends), max(ends), max(ends), max(min(ends), last))
-
-    return rule
+        return Interval(min(ends), max(ends), max(ends), max(min(ends), ends[0]))
 
 
-def _dot(intervals: KnownIntervals, step: Step) -> Interval | None:
-    pair = pair_of(intervals, step)
-    if pair is None or not elements(intervals.value(step.results[0])):
+_cumulative("cumsum", operator.add)
+_cumulative("cumprod", operator.mul)
+_cumulative("cummax", max)
+_cumulative("cummin", min)
+
+
+@transfers("dot_general")
+def _dot(applied: Applied, a: Interval, b: Interval) -> Interval | None:
+    if not elements(applied.after):
         return None
-    contracted = parameter(step, "dimension_numbers")
-    match contracted:
+    match parameter(applied.step, "dimension_numbers"):
         case (((*axes,), _), _):
-            shape = intervals.value(step.operands[0]).shape
+            shape = applied.before.shape
             count = math.prod(shape[axis] for axis in axes if isinstance(axis, int))
         case _:
             return None
-    row, column = (_affine_row(intervals, number) for number in step.operands)
-    if row is not None and column is not None:
-        (a, b), (c, d) = row, column
+    are_vectors = all(len(applied.flow.value(n).shape) == 1 for n in applied.step.operands)
+    if are_vectors and a.line is not None and b.line is not None:
+        (first, by), (other_first, other_by) = a.line, b.line
         total = count * (count - 1) // 2
         squares = total * (2 * count - 1) // 3
-        return Interval.listed([a * c * count + (a * d + b * c) * total + b * d * squares])
-    corners = [x * y for x in (pair[0].least, pair[0].most) for y in (pair[1].least, pair[1].most)]
+        mixed = (first * other_by + by * other_first) * total
+        return Interval.listed([first * other_first * count + mixed + by * other_by * squares])
+    corners = [x * y for x in (a.least, a.most) for y in (b.least, b.most)]
     return Interval.between(count * min(corners), count * max(corners))
-
-
-def _affine_row(intervals: KnownIntervals, number: int) -> tuple[int, int] | None:
-    """Return the first element of an affine vector, and the difference of its elements."""
-    interval = intervals.of(number)
-    if interval is None or interval.affine is None or len(intervals.value(number).shape) != 1:
-        return None
-    base, terms = interval.affine
-    return (base, terms[0][0] if 0 in terms else 0) if set(terms) <= {0} else None
-
-
-REDUCTIONS: Mapping[str, TransferFunction] = {
-    "argmax": _argument,
-    "argmin": _argument,
-    "cummax": _cumulative(max),
-    "cummin": _cumulative(min),
-    "cumprod": _cumulative(lambda total, integer: total * integer),
-    "cumsum": _cumulative(lambda total, integer: total + integer),
-    "dot_general": _dot,
-    "reduce_max": _reduce_max,
-    "reduce_min": _reduce_min,
-    "reduce_prod": _reduce_prod,
-    "reduce_sum": _reduce_sum,
-}

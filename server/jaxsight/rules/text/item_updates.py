@@ -17,21 +17,6 @@ _METHODS = {
     ast.Div: "divide",
     ast.Pow: "power",
 }
-_SYMBOLS = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-    ast.Pow: "**",
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.BitAnd: "&",
-    ast.BitOr: "|",
-    ast.BitXor: "^",
-    ast.LShift: "<<",
-    ast.RShift: ">>",
-    ast.MatMult: "@",
-}
 _CONDITIONS = frozenset(
     {
         "isnan", "isinf", "isfinite", "isclose", "isin", "logical_and", "logical_or", "logical_not",
@@ -39,6 +24,8 @@ _CONDITIONS = frozenset(
     }
 )  # fmt: skip
 """Functions that return a mask."""
+_UPDATES = frozenset({*_METHODS.values(), "set", "mul", "min", "max", "apply"})
+"""The methods of `.at[…]` that return an updated array."""
 _SIMPLE = (
     ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant, ast.List, ast.ListComp,
 )  # fmt: skip
@@ -185,8 +172,10 @@ def is_mask(index: ast.expr) -> bool:
 
 
 def _operation(op: ast.operator, value: ast.expr, write: Write) -> str:
+    """Return an operator with its second operand: `// 2`."""
     operand = write(value) if isinstance(value, _SIMPLE) else f"({write(value)})"
-    return f"{_SYMBOLS[type(op)]} {operand}"
+    symbol = ast.unparse(ast.BinOp(ast.Name("x"), op, ast.Name("y")))[1:-1].strip()
+    return f"{symbol} {operand}"
 
 
 def _all_set(pairs: list[tuple[ast.expr, ast.expr]], write: Write, merged: bool) -> str | None:
@@ -219,7 +208,7 @@ def discarded(statement: ast.stmt) -> ast.Call | None:
                     value=ast.Subscript(value=ast.Attribute(attr="at")), attr=attribute
                 )
             ) as call
-        ) if attribute in UPDATES:
+        ) if attribute in _UPDATES:
             return call
         case _:
             return None
@@ -236,11 +225,3 @@ def updated_array(call: ast.Call) -> ast.expr:
                 node = array
             case _:
                 return node
-
-
-UPDATES = frozenset(
-    {
-        "set", "add", "subtract", "multiply", "mul", "divide", "power", "min", "max", "apply",
-    }
-)  # fmt: skip
-"""The methods of `.at[…]` that return an updated array."""

@@ -1,0 +1,164 @@
+"""Generate a captured array where it is used, or pass it as an argument."""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from collections.abc import Iterable, Iterator
+
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.syntax import FunctionNode
+from jaxsight.rules.program.constants import CapturedArray
+from jaxsight.source.text import Edit, Position, Range
+
+_TYPE = re.compile(r"\w+\[[\d,]*\]")
+"""Types that example inputs can be written with."""
+_NUMPY = re.compile(
+    r"numpy\.(arange|zeros|empty|empty_like|ones|full|linspace|logspace|geomspace|eye|identity|tri|tril|triu|"
+    r"meshgrid|indices|zeros_like|ones_like|full_like|sin|cos|tan|exp|log|sqrt|abs|tanh|square|"
+    r"power|where|outer|repeat|tile|stack|concatenate|hstack|vstack|reshape|broadcast_to|"
+    r"float32|float16|int32|int16|int8|uint32|uint8|pi|newaxis|hanning|hamming|blackman|diag|"
+    r"roll|flip|array|asarray|fft\.fftfreq|fft\.rfftfreq)"
+)
+"""Functions and constants that `jax.numpy` has under the same name, with the same meaning."""
+_TITLE = 60
+"""Characters of a title."""
+
+
+def generated_or_passed(context: FixContext) -> Iterator[Candidate]:
+    """Yield `jnp` instead of `np`, then an equal expression of `jnp`, then an argument."""
+    array = context.finding.data
+    if not isinstance(array, CapturedArray):
+        return
+    yield from by_jnp(context)
+    yield from _generated(context, array.equal_to)
+    yield from to_argument(context, array.type)
+
+
+def by_jnp(context: FixContext) -> Iterator[Candidate]:
+    """Replace NumPy's functions by those of `jax.numpy`.
+
+    Both in the expression and in the assignments of the local names that it reads.
+    """
+    if not context.jnp:
+        return
+    if edits := jnp_for_numpy(context, _with_assignments(context)):
+        yield Candidate(f"Compute it with `{context.jnp}` instead of `{context.np}`", edits)
+
+
+def jnp_for_numpy(context: FixContext, trees: Iterable[ast.AST]) -> tuple[Edit, ...]:
+    """Return what makes the calls of NumPy in some syntax those of `jax.numpy`."""
+    edits: dict[Range, Edit] = {}
+    for node in (node for tree in trees for node in ast.walk(tree)):
+        if isinstance(node, ast.Attribute) and _NUMPY.fullmatch(context.called(node)):
+            root: ast.expr = node
+            while isinstance(root, ast.Attribute):
+                root = root.value
+            edits[context.range(root)] = context.replace(root, context.jnp)
+    return tuple(edits.values())
+
+
+def _with_assignments(context: FixContext) -> list[ast.AST]:
+    """Return the largest node in the range, and the assignments that it depends on."""
+    nodes: list[ast.AST] = list(context.nodes[:1])
+    function = context.function(nodes[0]) if nodes else None
+    if function is None:
+        return nodes
+    assignments = [node for node in ast.walk(function) if isinstance(node, ast.Assign)]
+    for node in nodes:  # grows
+        names = {node.id for node in ast.walk(node) if isinstance(node, ast.Name)}
+        for assignment in assignments:
+            targets = {
+                node.id
+                for target in assignment.targets
+                for node in ast.walk(target)
+                if isinstance(node, ast.Name)
+            }
+            if targets & names and assignment not in nodes:
+                nodes.append(assignment)
+    return nodes
+
+
+def _generated(context: FixContext, equal_to: str) -> Iterator[Candidate]:
+    """Replace the array's name by an expression of `jnp` with the same values."""
+    if not equal_to.startswith("jnp.") or not context.jnp:
+        return
+    source = re.sub(r"\bjnp\.", f"{context.jnp}.", equal_to)
+    for name in globals_in(context):
+        title = f"Generate `{name.id}` with `"
+        shown = textwrap.shorten(source, max(_TITLE - len(title) - 1, 20), placeholder="…")
+        edit = context.replace(name, context.bracketed(name, source))
+        yield Candidate(f"{title}{shown}`", (edit,))
+
+
+def globals_in(context: FixContext) -> list[ast.Name]:
+    """Return the names in the finding's range that the module binds by an assignment."""
+    names = []
+    for name in context.find(ast.Name):
+        assert isinstance(name, ast.Name)
+        if (
+            isinstance(name.ctx, ast.Load)
+            and not _is_local(context, name)
+            and _assigned(context, name)
+        ):
+            names.append(name)
+    return names
+
+
+def _is_local(context: FixContext, name: ast.Name) -> bool:
+    for function in context.around(name):
+        if isinstance(function, FunctionNode):
+            bound = {arg.arg for arg in ast.walk(function.args) if isinstance(arg, ast.arg)}
+            bound |= {
+                node.id
+                for node in ast.walk(function)
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+            }
+            if name.id in bound:
+                return True
+    return False
+
+
+def _assigned(context: FixContext, name: ast.Name) -> bool:
+    return any(
+        re.match(rf"{name.id}\s*(:[^=]*)?=[^=]", chunk.text, re.MULTILINE)
+        for chunk in context.module.chunks
+    )
+
+
+def to_argument(context: FixContext, type: str) -> Iterator[Candidate]:
+    """Pass a captured array of a type as an argument, with an example input of that type."""
+    function = context.subject
+    if function is None or function.args.defaults or function.args.vararg:
+        return
+    if not _TYPE.fullmatch(type):
+        return
+    places = [range_ for _, range_ in context.view.example_places]
+    if not places:
+        return
+    last = max(places).shifted(context.chunk.first_line)
+    line = context.module.line(last.end.line)
+    indent = line[: len(line) - len(line.lstrip())]
+    parameters = [*function.args.posonlyargs, *function.args.args]
+    for name in globals_in(context):
+        if context.function(name) is not function or not parameters:
+            continue
+        argument = name.id.lower() if name.id.lower() not in context.names else name.id
+        uses = [
+            node
+            for node in ast.walk(function)
+            if isinstance(node, ast.Name) and node.id == name.id and isinstance(node.ctx, ast.Load)
+        ]
+        end = context.range(parameters[-1]).end
+        below = Position(last.end.line + 1, 0)
+        text = type.replace(",", ", ")
+        yield Candidate(
+            f"Make `{name.id}` an argument",
+            (
+                Edit(Range(end, end), f", {argument}"),
+                Edit(Range(below, below), f"{indent}{argument}: {text}\n"),
+                *(context.replace(use, argument) for use in uses if argument != name.id),
+            ),
+            safe=False,
+        )

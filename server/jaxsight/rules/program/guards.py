@@ -1,0 +1,64 @@
+"""Whether an equation is one to report: the user wrote it, and did not take care of it already."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator, Sequence
+
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.text.expressions import name_of, parsed
+from jaxsight.wire.primitives import COMPARISONS, ELEMENTWISE, MOVES
+from jaxsight.wire.program import Step
+
+_RULES = ("custom_jvp", "custom_vjp", "defjvp", "defvjp")
+_NEAR = (ELEMENTWISE | MOVES | {"reduce_sum"}) - COMPARISONS - {"select_n"}
+_DECIDES = MOVES | {"and", "or", "not", "clamp", "min", "max", "reduce_and", "reduce_or"}
+
+
+def has_rule(view: ProgramView, step: Step) -> bool:
+    """Whether the function around an equation has a derivative rule of its own, or is one.
+
+    Such functions are trusted: who writes a rule knows where it is used.
+    """
+    return step.path in view.flow.ruled or any(
+        rule in ast.unparse(decorator)
+        for node in view.around(step.path)
+        if isinstance(node, ast.FunctionDef)
+        for decorator in node.decorator_list
+        for rule in _RULES
+    )
+
+
+def is_written(
+    text: str, calls: Collection[str], operators: Sequence[type[ast.operator]] = ()
+) -> bool:
+    """Whether an expression is itself a call of one of these functions, or one of the operators.
+
+    Other expressions contain it, or are a library's.
+    """
+    match parsed(text):
+        case ast.Call() as call:
+            return name_of(call) in calls
+        case ast.BinOp(op=operator) | ast.AugAssign(op=operator):
+            return isinstance(operator, tuple(operators))
+        case _:
+            return False
+
+
+def is_in_branch(flow: Flow, step: Step) -> bool:
+    """Whether an equation is in a branch that a comparison chooses: it may be guarded."""
+    around = flow.parent.get(step.path)
+    while around is not None and around.primitive != "cond":
+        around = flow.parent.get(around.path)
+    return around is not None and any(
+        maker.primitive in COMPARISONS
+        for maker in flow.backwards(around.operands[0], _DECIDES, most=20)
+    )
+
+
+def selections(flow: Flow, step: Step, most: int = 50) -> Iterator[Step]:
+    """Yield the selections that have a result, or what is computed of it nearby, as a case."""
+    for read, user in flow.forwards(step.results[0], _NEAR, most):
+        if user.primitive == "select_n" and read != flow.of(user.operands[0]):
+            yield user

@@ -1,0 +1,73 @@
+"""An equation of known integers, as the functions see it that say what primitives make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.integers.intervals import LISTED, Interval
+from jaxsight.rules.program.steps import elements
+from jaxsight.wire.program import Step, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """An equation, and what is known of the values of its program."""
+
+    step: Step
+    flow: Flow
+    of: Callable[[int], Interval | None]
+    """Returns the interval of a value; `None` of one that is no integer."""
+
+    @property
+    def before(self) -> Value:
+        """The first operand."""
+        return self.flow.value(self.step.operands[0])
+
+    @property
+    def after(self) -> Value:
+        """The result."""
+        return self.flow.value(self.step.results[0])
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a reduction is over all axes."""
+        return self.after.shape == ()
+
+    def is_listed(self, interval: Interval) -> bool:
+        """Whether all elements of the first operand are known, one for each place."""
+        return interval.integers is not None and len(interval.integers) == elements(self.before)
+
+    def row_of(self, number: int) -> Sequence[int] | None:
+        """Return the elements of a small array with one axis."""
+        interval, shape = self.of(number), self.flow.value(number).shape
+        if interval is None or len(shape) != 1 or shape[0] > 4 * LISTED:
+            return None
+        if not shape[0]:
+            return ()
+        if interval.integers is not None:
+            alike = len(interval.integers) != shape[0]
+            return interval.integers * shape[0] if alike else interval.integers
+        if (line := interval.line) is None:
+            return None
+        base, by = line
+        return [base + by * index for index in range(shape[0])]
+
+
+Transfer = Callable[..., Interval | None]
+"""Returns the interval of an equation's result of those of its operands; `None` where nothing is
+known.
+"""
+TRANSFERS: dict[str, Transfer] = {}
+"""By primitive."""
+
+
+def transfers(*primitives: str) -> Callable[[Transfer], Transfer]:
+    """Register what primitives make of the intervals of their operands, which are all known."""
+
+    def register(transfer: Transfer) -> Transfer:
+        TRANSFERS.update(dict.fromkeys(primitives, transfer))
+        return transfer
+
+    return register
