@@ -209,7 +209,7 @@ MEMORY: Kind[int] = _scalar(
 )
 
 
-CODE_LENGTH = len("JX401")
+CODE_LENGTH = len("JX000")
 
 
 def _read_codes(value: object, complain: Complain) -> tuple[str, ...] | None:

@@ -20,12 +20,12 @@ from jaxsight.rules.program.matrices import (
     multiplies,
     product,
     readers,
-    scalar,
     unmoved,
     written,
 )
 from jaxsight.rules.program.steps import elements, numbers
 from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.program.walks import literal
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import called
 from jaxsight.rules.violation import Violation
@@ -318,7 +318,7 @@ def _diagonal_of(view: ProgramView, step: Step) -> Violation | None:
         if len(shape) < 2 or min(shape[-2:]) < LEAST or len(read.contracted[0]) != 1:
             continue
         if step.primitive == "select_n" and not (
-            is_mask(flow, step.operands[0]) and scalar(flow, step.operands[1]) == 0
+            is_mask(flow, step.operands[0]) and literal(flow, step.operands[1]) == 0
         ):
             continue
         used = readers(flow, maker.results[0], MOVES | _CASTS) or []

@@ -24,7 +24,7 @@ from jaxsight.rules.jx307_integer_overflow.integers import (
 )
 from jaxsight.rules.jx307_integer_overflow.intent import is_meant
 from jaxsight.rules.jx307_integer_overflow.literals import literal_too_large
-from jaxsight.rules.jx307_integer_overflow.recurrences import overflows
+from jaxsight.rules.jx307_integer_overflow.recurrences import first_overflow
 from jaxsight.rules.program.integers.inference import Intervals
 from jaxsight.rules.program.integers.intervals import limits
 from jaxsight.rules.program.view import ProgramView
@@ -180,20 +180,21 @@ def _of_equation(integers: Integers, step: Step) -> Violation | None:
 
 def _of_loop(integers: Integers, loop: Step) -> Violation | None:
     """Return what overflows in what a loop carries: a factorial, Fibonacci numbers."""
-    for overflow in overflows(integers.intervals, integers.flow, loop):
-        step = overflow.step
-        node = parsed(integers.view.quote(step.path))
-        if node is None or step.primitive not in _meant(node) or is_meant(integers, step):
-            return None
-        dtype = integers.dtype(step)
-        return Violation(
-            f"{integers.quoted(step)} overflows {dtype} in iteration {overflow.iteration}: "
-            f"it reaches {figure(overflow.value)}",
-            step.path,
-            help=wider_help(dtype),
-            notes=(holds_note(dtype),),
-        )
-    return None
+    overflow = first_overflow(integers.intervals, integers.flow, loop)
+    if overflow is None:
+        return None
+    step = overflow.step
+    node = parsed(integers.view.quote(step.path))
+    if node is None or step.primitive not in _meant(node) or is_meant(integers, step):
+        return None
+    dtype = integers.dtype(step)
+    return Violation(
+        f"{integers.quoted(step)} overflows {dtype} in iteration {overflow.iteration}: "
+        f"it reaches {figure(overflow.value)}",
+        step.path,
+        help=wider_help(dtype),
+        notes=(holds_note(dtype),),
+    )
 
 
 def _meant(node: Expression) -> frozenset[str]:

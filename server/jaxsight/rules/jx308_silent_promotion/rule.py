@@ -22,7 +22,7 @@ from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import cut, quoted
 from jaxsight.text.units import size
 from jaxsight.wire.primitives import CUMULATIVE, ELEMENTWISE, MOVES, PICKS, REDUCTIONS
-from jaxsight.wire.program import CONSTANT, LITERAL, Step, Value
+from jaxsight.wire.program import CONSTANT, LITERAL, Step
 
 RULE = Rule(
     "JX308",
@@ -126,7 +126,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
 def _violation(flow: Flow, join: _Join, origin: _Origin, text: str) -> Violation:
     narrow, wide = flow.value(join.narrow), flow.value(join.wide)
     promoted = flow.value(join.step.results[0])
-    before = elements(promoted) * _bytes(narrow)
+    before = elements(promoted) * (4 if narrow.dtype == "float32" else 2)
     first, second = _written(text, join)
     type_ = cut(wide.text, 24)
     name = quoted(second, most=36) if second else f"{_A[origin]} of type {type_}"
@@ -177,11 +177,6 @@ _A = {
     _Origin.UPCAST: "an operand",
     _Origin.PROMOTED: "an operand",
 }
-
-
-def _bytes(value: Value) -> int:
-    """Return the size of an element in bytes."""
-    return 4 if value.dtype == "float32" else 2
 
 
 def _join(flow: Flow, step: Step) -> _Join | None:

@@ -127,6 +127,10 @@ _OF_BOOL = (
 """By the call that needs a bool: how JAX does it."""
 
 
+_FLAG = re.compile(r"(?:not )?\w+|\w+ [!=]= \d+")
+"""Conditions that test a flag or a mode: a name, or a name compared with an integer."""
+
+
 def _of_bool(text: str, line: str, scalar: bool) -> _Advice:
     """Return how to branch, compare or sort without a Python bool."""
     keyword = re.match(r"\w*", line)
@@ -139,13 +143,8 @@ def _of_bool(text: str, line: str, scalar: bool) -> _Advice:
     return _Advice(
         _IN_PYTHON,
         f"select with {cond}, and combine conditions with `&`, `|` and `~`",
-        may_be_static=_flag(text),
+        may_be_static=_FLAG.fullmatch(text) is not None,
     )
-
-
-def _flag(text: str) -> bool:
-    """Whether a condition tests a flag or a mode: a name, or a name compared with an integer."""
-    return re.fullmatch(r"(?:not )?\w+|\w+ [!=]= \d+", text) is not None
 
 
 _SIZED = (

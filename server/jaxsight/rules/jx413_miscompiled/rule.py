@@ -133,10 +133,12 @@ def _is_reduced_product(view: ProgramView, step: Step) -> bool:
     if {"max", "min"} <= {flow.steps[path].primitive for path in fused - {step.path}}:
         return False  # XLA makes one operation of the two, which is right.
     same = _written(view, products[0].results[0])
-    equal = [
-        candidate for candidate in _products(view) if _written(view, candidate.results[0]) == same
-    ]
-    if {candidate.path for candidate in equal} != {product.path for product in products}:
+    equal = {
+        step.path
+        for step in flow.steps.values()
+        if step.primitive == "dot_general" and _written(view, step.results[0]) == same
+    }
+    if equal != {product.path for product in products}:
         return False
     live = flow.returned
     return not between & live and not any(
@@ -144,10 +146,6 @@ def _is_reduced_product(view: ProgramView, step: Step) -> bool:
         for value in between
         for user in flow.used_by(value)
     )
-
-
-def _products(view: ProgramView) -> Iterator[Step]:
-    return (step for step in view.flow.steps.values() if step.primitive == "dot_general")
 
 
 def _written(view: ProgramView, number: int, depth: int = 6) -> object:

@@ -9,6 +9,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from jaxsight.rules.jx414_impure_call.printing import debug_print
 from jaxsight.rules.rule import Rule
@@ -38,20 +39,27 @@ _LOGS = frozenset(
     {"debug", "info", "warning", "warn", "error", "critical", "exception", "log", "fatal"}
 )
 _LOGGERS = re.compile(r"_*(log|logger|logging)", re.IGNORECASE)
-_CLOCKS = re.compile(
-    r"time\.(time|perf_counter|monotonic|process_time|thread_time|clock_gettime)(_ns)?|"
-    r"time\.(localtime|gmtime|ctime|strftime|asctime)|timeit\.default_timer|"
-    r"datetime\.(datetime\.)?(now|utcnow|today)|datetime\.date\.today"
-)
-_DRAWS = re.compile(
-    r"numpy\.random\.(?!default_rng|RandomState|Generator|SeedSequence|seed|get_state|set_state|"
-    r"PCG64|Philox|MT19937|SFC64|BitGenerator|mtrand|bit_generator)[a-z]\w*|"
-    r"random\.(random|uniform|randint|randrange|choice|choices|sample|shuffle|gauss|"
-    r"normalvariate|betavariate|expovariate|gammavariate|lognormvariate|triangular|getrandbits|"
-    r"randbytes|vonmisesvariate|paretovariate|weibullvariate|binomialvariate)|"
-    r"secrets\.\w+|os\.urandom"
-)
-_IDS = re.compile(r"uuid\.uuid[14]")
+Kind = Literal["print", "text", "log", "random", "id", "clock", "sleep", "input", "write"]
+_CALLS: dict[Kind, re.Pattern[str]] = {
+    "random": re.compile(
+        r"numpy\.random\.(?!default_rng|RandomState|Generator|SeedSequence|seed|get_state|"
+        r"set_state|PCG64|Philox|MT19937|SFC64|BitGenerator|mtrand|bit_generator)[a-z]\w*|"
+        r"random\.(random|uniform|randint|randrange|choice|choices|sample|shuffle|gauss|"
+        r"normalvariate|betavariate|expovariate|gammavariate|lognormvariate|triangular|"
+        r"getrandbits|randbytes|vonmisesvariate|paretovariate|weibullvariate|binomialvariate)|"
+        r"secrets\.\w+|os\.urandom"
+    ),
+    "id": re.compile(r"uuid\.uuid[14]"),
+    "clock": re.compile(
+        r"time\.(time|perf_counter|monotonic|process_time|thread_time|clock_gettime)(_ns)?|"
+        r"time\.(localtime|gmtime|ctime|strftime|asctime)|timeit\.default_timer|"
+        r"datetime\.(datetime\.)?(now|utcnow|today)|datetime\.date\.today"
+    ),
+    "sleep": re.compile(r"time\.sleep"),
+    "input": re.compile(r"input"),
+    "write": re.compile(r"(io\.)?open"),
+}
+"""By kind the functions, with the names that they are imported from."""
 _GENERATORS = re.compile(r"numpy\.random\.(default_rng|RandomState)|random\.(Random|SystemRandom)")
 _GENERATOR = re.compile(
     r"_*((np|numpy|py|host|global)_?)?(rng|random_state|generator)\d*", re.IGNORECASE
@@ -76,8 +84,7 @@ _ABOUT_TRACING = re.compile(r"trac|compil|\bjit", re.IGNORECASE)
 class Impure:
     """A call that has effects, or depends on more than its arguments."""
 
-    kind: str
-    """`print`, `text`, `log`, `random`, `id`, `clock`, `sleep`, `input` or `write`."""
+    kind: Kind
     call: str
     name: str = ""
     """An argument that may be traced."""
@@ -110,43 +117,24 @@ def look(scope: Scope, node: ast.AST) -> Iterator[Event]:
         return
     full, text = scope.full(node.func), written(node)
     arguments = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg != "file")]
-    if full in _PRINTS:
-        yield from _printed(scope, node, arguments, text)
-    elif _is_log(scope, node, full):
+    prints, logs = full in _PRINTS, _is_log(node, full)
+    if prints or logs:
         traced = [argument for argument in arguments if scope.sources(argument)]
-        if traced and not _is_about_tracing(arguments):
+        if _is_about_tracing(arguments):
+            return
+        if traced:
             sources = frozenset(source for argument in traced for source in scope.sources(argument))
-            yield Event(node, sources, Impure("log", text, _name(scope, traced)))
-    elif (
-        _DRAWS.fullmatch(full)
-        or _is_draw(scope, node.func)
-        or (_GENERATORS.fullmatch(full) and not arguments)
-    ):
+            instead = (debug_print(node, written, "jax.debug.print") or "") if prints else ""
+            impure = Impure("print" if prints else "log", text, _name(scope, traced), instead)
+            yield Event(node, sources, impure)
+        elif prints and all(isinstance(argument, ast.Constant) for argument in arguments):
+            yield Event(node, NOTHING, Impure("text", text))
+    elif _is_draw(scope, node.func) or (_GENERATORS.fullmatch(full) and not arguments):
         yield Event(node, NOTHING, Impure("random", text))
-    elif _IDS.fullmatch(full):
-        yield Event(node, NOTHING, Impure("id", text))
-    elif _CLOCKS.fullmatch(full):
-        yield Event(node, NOTHING, Impure("clock", text))
-    elif full == "time.sleep":
-        yield Event(node, NOTHING, Impure("sleep", text))
-    elif full == "input":
-        yield Event(node, NOTHING, Impure("input", text))
-    elif full in ("open", "io.open") and _writes(node):
-        yield Event(node, NOTHING, Impure("write", text))
-
-
-def _printed(
-    scope: Scope, node: ast.Call, arguments: Sequence[ast.expr], text: str
-) -> Iterator[Event]:
-    if _is_about_tracing(arguments):
-        return
-    traced = [argument for argument in arguments if scope.sources(argument)]
-    if traced:
-        sources = frozenset(source for argument in traced for source in scope.sources(argument))
-        instead = debug_print(node, written, "jax.debug.print") or ""
-        yield Event(node, sources, Impure("print", text, _name(scope, traced), instead))
-    elif all(isinstance(argument, ast.Constant) for argument in arguments):
-        yield Event(node, NOTHING, Impure("text", text))
+    elif (kind := next((k for k, names in _CALLS.items() if names.fullmatch(full)), None)) and (
+        kind != "write" or _writes(node)
+    ):
+        yield Event(node, NOTHING, Impure(kind, text))
 
 
 def _name(scope: Scope, nodes: Sequence[ast.expr]) -> str:
@@ -165,7 +153,7 @@ def _is_about_tracing(arguments: Sequence[ast.expr]) -> bool:
     )
 
 
-def _is_log(scope: Scope, call: ast.Call, full: str) -> bool:
+def _is_log(call: ast.Call, full: str) -> bool:
     """Whether a call is `logging.info(…)`, or that of a logger."""
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in _LOGS:
         return False
@@ -207,25 +195,78 @@ def _writes(call: ast.Call) -> bool:
 
 def _worded(impure: Impure, event: Event, function: TracedFunction) -> NodeViolation | None:
     """Return the violation, in words that fit the transformation."""
-    words = _of_output(impure, function) or _of_value(impure, function)
+    staged, batched = STAGED in function.kinds, BATCHED in function.kinds
+    how = "staged" if staged else "batched" if batched else "other"
+    words = _WORDS.get((impure.kind, how)) or _WORDS.get((impure.kind, ""))
     if words is None:
         return None
-    message, help = words
     by = _traced_by(function)
     notes: tuple[str, ...] = (by,)
-    if impure.kind == "random" and STAGED in function.kinds:
-        notes = ("each later call of the compiled function uses the same numbers", by)
-    elif impure.kind == "random" and BATCHED not in function.kinds:
-        notes = ("once jitted, each call uses the same numbers", by)
-    severity = "information" if impure.kind == "text" else ""
+    if impure.kind == "random" and (staged or not batched):
+        each = "each later call of the compiled function" if staged else "once jitted, each call"
+        notes = (f"{each} uses the same numbers", by)
+    message, help = words
     return NodeViolation(
         event.at,
         f"{quoted(impure.call)} {message}",
-        help=help,
+        help=help.format(_instead(impure)),
         notes=notes,
         data=impure,
-        severity=severity,
+        severity="information" if impure.kind == "text" else "",
     )
+
+
+_WITH_A_KEY = "pass a key as an argument and draw with `jax.random`"
+_WORDS: dict[tuple[Kind, str], tuple[str, str]] = {
+    ("print", "staged"): (
+        "prints a tracer once, while tracing",
+        "print values when the function runs: `{}`",
+    ),
+    ("print", ""): ("prints a tracer instead of its value", "print the value: `{}`"),
+    ("text", "staged"): (
+        "runs once, while tracing",
+        "print each time that the function runs with `jax.debug.print`",
+    ),
+    ("log", "staged"): ("logs a tracer once, while tracing", "log values from a callback: `{}`"),
+    ("log", ""): ("logs a tracer", "log values from a callback: `{}`"),
+    ("write", "staged"): (
+        "writes once, while tracing",
+        "write from a callback: `jax.experimental.io_callback`, or what is returned",
+    ),
+    ("random", "staged"): ("draws once, while tracing", _WITH_A_KEY),
+    ("random", "batched"): (
+        "draws once for the whole batch",
+        "map over keys and draw with `jax.random`",
+    ),
+    ("random", ""): ("makes a function impure that JAX traces", _WITH_A_KEY),
+    ("clock", "staged"): (
+        "reads the clock once, while tracing",
+        "measure outside of the function, after `jax.block_until_ready(result)`",
+    ),
+    ("id", "staged"): (
+        "is called once, while tracing",
+        "call it outside of the function, and pass the result as an argument",
+    ),
+    ("sleep", "staged"): ("runs once, while tracing", "wait outside of the function"),
+    ("input", ""): (
+        "asks while tracing",
+        "ask outside of the function, and pass the answer as an argument",
+    ),
+}
+"""By kind and by how the function is transformed (in any way, if that is empty): what the call
+does, and the help.
+"""
+
+
+def _instead(impure: Impure) -> str:
+    """Return the call that prints or logs when the function runs."""
+    name = impure.name
+    if impure.kind == "log":
+        callback = f"jax.debug.callback(lambda {name}: {impure.call}, {name})"
+        return callback if len(callback) <= _HELP else f"jax.debug.callback(log, {name})"
+    if impure.instead and len(impure.instead) <= _HELP:
+        return impure.instead
+    return f'jax.debug.print("{{{name}}}", {name}={name})'
 
 
 def _traced_by(function: TracedFunction) -> str:
@@ -236,77 +277,3 @@ def _traced_by(function: TracedFunction) -> str:
     if caller:
         return f"`{function.by}` traces `{caller}`, which calls {name}"
     return f"`{function.by}` traces {name}"
-
-
-def _of_output(impure: Impure, function: TracedFunction) -> tuple[str, str] | None:
-    """Return the message after the call, and the help, for what is printed, logged or written."""
-    staged, name = STAGED in function.kinds, impure.name
-    match impure.kind:
-        case "print":
-            debug = impure.instead
-            if not debug or len(debug) > _HELP:
-                debug = f'jax.debug.print("{{{name}}}", {name}={name})'
-            if staged:
-                return (
-                    "prints a tracer once, while tracing",
-                    f"print values when the function runs: `{debug}`",
-                )
-            return "prints a tracer instead of its value", f"print the value: `{debug}`"
-        case "text" if staged:
-            return (
-                "runs once, while tracing",
-                "print each time that the function runs with `jax.debug.print`",
-            )
-        case "log":
-            callback = f"jax.debug.callback(lambda {name}: {impure.call}, {name})"
-            if len(callback) > _HELP:
-                callback = f"jax.debug.callback(log, {name})"
-            once = " once, while tracing" if staged else ""
-            return f"logs a tracer{once}", f"log values from a callback: `{callback}`"
-        case "write" if staged:
-            return (
-                "writes once, while tracing",
-                "write from a callback: `jax.experimental.io_callback`, or what is returned",
-            )
-        case _:
-            return None
-
-
-def _of_value(impure: Impure, function: TracedFunction) -> tuple[str, str] | None:
-    """Return the message after the call, and the help, for values that differ from call to call."""
-    staged = STAGED in function.kinds
-    match impure.kind:
-        case "random" if staged:
-            return (
-                "draws once, while tracing",
-                "pass a key as an argument and draw with `jax.random`",
-            )
-        case "random" if BATCHED in function.kinds:
-            return (
-                "draws once for the whole batch",
-                "map over keys and draw with `jax.random`",
-            )
-        case "random":
-            return (
-                "makes a function impure that JAX traces",
-                "pass a key as an argument and draw with `jax.random`",
-            )
-        case "clock" if staged:
-            return (
-                "reads the clock once, while tracing",
-                "measure outside of the function, after `jax.block_until_ready(result)`",
-            )
-        case "id" if staged:
-            return (
-                "is called once, while tracing",
-                "call it outside of the function, and pass the result as an argument",
-            )
-        case "sleep" if staged:
-            return "runs once, while tracing", "wait outside of the function"
-        case "input":
-            return (
-                "asks while tracing",
-                "ask outside of the function, and pass the answer as an argument",
-            )
-        case _:
-            return None

@@ -86,7 +86,7 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
             f"{quoted(expression)} cannot change a JAX array in place",
             "assign the updated copy: `x = x.at[idx].set(y)`, or `.add`, `.multiply`…",
         )
-    if _fills(failure):
+    if is_a(failure, "AttributeError") and _NO_FILL.search(message):
         return _violation(
             f"{quoted(expression)} cannot change a JAX array in place",
             "assign a new array: `x = jnp.full_like(x, value)`",
@@ -160,10 +160,6 @@ def _again(expression: str, argument: str) -> str:
     if match is None:
         return f"`x = f(x, {argument})`"
     return f"`{cut(f'{match[2]} = {match[1]}({match[2]}{match[3] or str()}, {argument})', _HELP)}`"
-
-
-def _fills(failure: Failure) -> bool:
-    return is_a(failure, "AttributeError") and _NO_FILL.search(failure.message) is not None
 
 
 def _stores(failure: Failure) -> bool:
@@ -270,7 +266,7 @@ def _references(tree: ast.Module) -> set[str]:
     for node in ast.walk(tree):
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=function)):
-                if _last(function) in _REFERENCES:
+                if dotted(function).rpartition(".")[2] in _REFERENCES:
                     names.add(name)
             case ast.arg(arg=name, annotation=ast.expr() as annotation):
                 if _REFERENCES & set(re.findall(r"\w+", ast.unparse(annotation))):
@@ -278,7 +274,3 @@ def _references(tree: ast.Module) -> set[str]:
             case _:
                 pass
     return names
-
-
-def _last(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")

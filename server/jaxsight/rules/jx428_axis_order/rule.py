@@ -48,7 +48,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
         for kernel in view.compiled.graph.kernels
         if kernel.collective is not None and kernel.collective.axes
     ]
-    crossing = [kernel for kernel in kernels if _crosses(_groups(kernel), host)]
+    crossing = [k for k in kernels if k.collective and _crosses(k.collective.groups, host)]
     before = sum(map(_bytes, crossing))
     orders = list(itertools.permutations(axes))
     order = min(orders, key=lambda each: sum(map(_bytes, _outside(kernels, each, host))))
@@ -82,10 +82,6 @@ def _names(kernel: Kernel) -> tuple[str, ...]:
 def _bytes(kernel: Kernel) -> int:
     """Return what a collective moves in one run of the program."""
     return kernel.collective.bytes * kernel.runs if kernel.collective is not None else 0
-
-
-def _groups(kernel: Kernel) -> Iterable[tuple[int, ...]]:
-    return kernel.collective.groups if kernel.collective is not None else ()
 
 
 def _crosses(groups: Iterable[tuple[int, ...]], host: int) -> bool:

@@ -50,6 +50,16 @@ class Flow:
         )
         return frozenset({*self.outputs, *inner})
 
+    @cached_property
+    def body_inputs(self) -> dict[int, tuple[Step, Body, int]]:
+        """The inputs of bodies: the equation, its body, and the input's position."""
+        return {
+            number: (step, body, index)
+            for step in self.steps.values()
+            for body in step.bodies
+            for index, number in enumerate(self.inputs_of(body))
+        }
+
     def forward_steps(self, *primitives: str) -> Iterator[Step]:
         """Yield the steps of the forward pass, of some primitives or of all.
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.steps import elements, numbers, parameter
 from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.program.walks import literal
 from jaxsight.rules.text.expressions import called, name_of, parsed
 from jaxsight.wire.primitives import COPIES, RESHAPES
 from jaxsight.wire.program import CONSTANT, LITERAL, Step
@@ -166,22 +167,6 @@ def only_of_constants(flow: Flow, number: int) -> bool:
     )
 
 
-def scalar(flow: Flow, number: int) -> float | None:
-    """Return the number that all elements of a value are, where it is written in the program."""
-    for _ in range(_DEEPEST):
-        value = flow.value(number)
-        if value.origin == LITERAL:
-            try:
-                return float(ast.literal_eval(value.said))
-            except (ValueError, SyntaxError, TypeError):
-                return None
-        step = flow.made_by(number)
-        if step is None or step.primitive not in COPIES | {"broadcast_in_dim", "reshape"}:
-            return None
-        number = step.operands[0]
-    return None
-
-
 def counts_along(flow: Flow, number: int) -> int | None:
     """Return the axis along which each element is its index; `None` where there is none."""
     step = flow.made_by(number)
@@ -190,7 +175,7 @@ def counts_along(flow: Flow, number: int) -> int | None:
     match step.primitive:
         case "iota":
             return next(iter(numbers(step, "dimension")), None)
-        case "add" if 0 in (scalar(flow, operand) for operand in step.operands):
+        case "add" if 0 in (literal(flow, operand) for operand in step.operands):
             counted = (counts_along(flow, operand) for operand in step.operands)
             return next((axis for axis in counted if axis is not None), None)
         case primitive if primitive in COPIES:
@@ -254,11 +239,11 @@ def is_diagonal(flow: Flow, number: int, most: int = 10) -> bool:
         return False
     match step.primitive:
         case "select_n" if len(step.operands) == 3:
-            return is_mask(flow, step.operands[0]) and scalar(flow, step.operands[1]) == 0
+            return is_mask(flow, step.operands[0]) and literal(flow, step.operands[1]) == 0
         case "mul":
             return any(is_diagonal(flow, operand, most - 1) for operand in step.operands)
         case "div":
-            divisor = scalar(flow, step.operands[1])
+            divisor = literal(flow, step.operands[1])
             return divisor not in (None, 0) and is_diagonal(flow, step.operands[0], most - 1)
         case primitive if primitive == "neg" or primitive in COPIES:
             return is_diagonal(flow, step.operands[0], most - 1)
