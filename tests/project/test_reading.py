@@ -38,7 +38,7 @@ ALLOWED = {
     "timeline.py": "appends to the file that the benchmark names",
     "trust/store.py": "writes the decisions of the user, under a lock",
     "cli/output/file_writing.py": "writes the file that the user named",
-    "sourcerizer/source.py": "writes the file that the user named",
+    "sourcerizer/written.py": "writes the file that the user named",
     "repro/capturing/case.py": "the folder of a case, which this command made",
     "repro/capturing/host_calls.py": "the same",
     "repro/capturing/run.py": "the same",

@@ -5,18 +5,18 @@ The text is compared with the program as a whole, and run beside the original if
 
 from __future__ import annotations
 
+import gc
 import logging
 import textwrap
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from jaxsight.interpreters.compat.staging import opened, stage
 from jaxsight.interpreters.same.difference import Difference
-from jaxsight.sourcerizer.calls.signature import Call
-from jaxsight.sourcerizer.calls.traced import TracedCall
+from jaxsight.sourcerizer.calls.signature import Call, TracedCall
 from jaxsight.sourcerizer.errors import NotTheSame, TooLong, Unsourceable, Unwritable
 from jaxsight.sourcerizer.folding.repeats import repeats_of
-from jaxsight.sourcerizer.gc_pause import nothing_collected
 from jaxsight.sourcerizer.main_function import write_once
 from jaxsight.sourcerizer.options import Options
 from jaxsight.sourcerizer.primal import equations_of
@@ -68,7 +68,7 @@ def write_and_prove(
         if chosen.folds and not chosen.share and not shares:
             continue
         try:
-            with nothing_collected():
+            with _nothing_collected():
                 written = _shortest(call, traced_call, chosen, original, name)
                 same = _same_call(written, call, traced_call.jaxpr)
         except Unwritable as error:
@@ -169,3 +169,19 @@ def _ran(
         )
     except Differs as error:
         return error
+
+
+@contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """Disable the cyclic garbage collector inside the block.
+
+    For work that keeps nearly all the objects it creates: each collection traverses all of them,
+    and the program from which they are made, which for a large program takes longer than the work.
+    """
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()

@@ -11,9 +11,9 @@ from jaxsight.interpreters.compat.jaxpr_types import Var
 from jaxsight.interpreters.compat.staging import Program, opened
 from jaxsight.interpreters.same.liveness import read_by_live
 from jaxsight.sourcerizer.calls import static_guards
-from jaxsight.sourcerizer.calls.jitted_function import Jitted, jitted
+from jaxsight.sourcerizer.calls.jitted_function import jitted
 from jaxsight.sourcerizer.calls.signature import Call as SignatureCall
-from jaxsight.sourcerizer.calls.traced import TracedCall
+from jaxsight.sourcerizer.calls.signature import TracedCall
 from jaxsight.sourcerizer.module_text import module_lines
 from jaxsight.sourcerizer.passes import name_clashes, placeholders
 from jaxsight.sourcerizer.passes.gathering import gathered
@@ -72,11 +72,8 @@ def write_once(
         body_name = writer.names.fresh(f"{name}_body")
         body = name_clashes.apart(main, body_name, new_names)
         writer.functions.statements.append(body)
-    return _written(writer, name, _decorated(main, decorated)), writer
-
-
-def _decorated(main: Function, decorated: Jitted | None) -> list[Statement]:
-    return [main] if decorated is None else decorated.decorated(main)
+    statements: list[Statement] = [main] if decorated is None else decorated.decorated(main)
+    return _written(writer, name, statements), writer
 
 
 def _written(writer: Writer, name: str, main: list[Statement]) -> Written:

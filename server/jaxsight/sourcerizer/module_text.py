@@ -14,16 +14,8 @@ from jaxsight.sourcerizer.passes.inlining import inlined
 from jaxsight.sourcerizer.passes.source_comments import with_sources
 from jaxsight.sourcerizer.text.exprs import Atom, Index
 from jaxsight.sourcerizer.text.imports import IMPORTS
-from jaxsight.sourcerizer.text.name_uses import modules_read
-from jaxsight.sourcerizer.text.statements import (
-    Assign,
-    Line,
-    Raw,
-    Statement,
-    With,
-    lines,
-    roots,
-)
+from jaxsight.sourcerizer.text.statements import Assign, Line, Raw, Statement, With, lines, roots
+from jaxsight.sourcerizer.text.walks import modules_read
 from jaxsight.sourcerizer.values import constants as arrays
 from jaxsight.sourcerizer.values import scalars
 from jaxsight.sourcerizer.writing.writer import Writer

@@ -23,7 +23,7 @@ from jax._src import callback, debugging
 
 from jaxsight.sourcerizer.compat import callbacks
 from jaxsight.sourcerizer.text.names import identifier
-from jaxsight.sourcerizer.values.host_functions import HostFunction
+from jaxsight.sourcerizer.writing.passed_values import HostFunction
 
 Calling = Callable[[str], AbstractContextManager[Callable[[object], None]]]
 """Returns the context of a call of the function of a name; it yields who takes the results."""

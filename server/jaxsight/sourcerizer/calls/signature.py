@@ -15,22 +15,14 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.tree_util import (
-    DictKey,
-    GetAttrKey,
-    SequenceKey,
-)
+from jax.tree_util import DictKey, GetAttrKey, SequenceKey
 
+from jaxsight.interpreters.compat.staging import abstract, is_ref, stage
 from jaxsight.sourcerizer.compat import functions
 from jaxsight.sourcerizer.errors import Unwritable
-from jaxsight.sourcerizer.text.exprs import (
-    Atom,
-    Attribute,
-    Expr,
-    Index,
-    call,
-    is_identifier,
-)
+from jaxsight.sourcerizer.proof.running import is_number_type
+from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Expr, Index, call, is_identifier
+from jaxsight.sourcerizer.text.layout import flat
 from jaxsight.sourcerizer.text.names import identifier, of_path
 from jaxsight.sourcerizer.values import spelling
 
@@ -276,3 +268,24 @@ def name_of(function: Callable[..., object]) -> str:
     if is_identifier(str(name)) and str(name).strip("_"):
         return str(name)
     return identifier(str(name), "function") if name != "<lambda>" else "function"
+
+
+@dataclass(frozen=True, slots=True)
+class TracedCall:
+    """The program of a call, the tree of its results, and which of them are Python numbers.
+
+    `structure` is a `PyTreeDef`.
+    """
+
+    jaxpr: Any
+    structure: object
+    numbers: tuple[bool, ...]
+
+
+def trace(call: Call) -> TracedCall:
+    values = [argument.value for argument in call.arguments]
+    if any(map(is_ref, values)):
+        jax.make_jaxpr(call.flat)(*values)  # raises if a ref is passed twice
+    names = [flat(argument.expr) for argument in call.arguments]
+    staged = stage(call.flat, list(map(abstract, values)), call.function, names)
+    return TracedCall(staged.program, staged.tree, tuple(map(is_number_type, staged.types)))

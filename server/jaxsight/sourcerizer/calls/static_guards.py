@@ -47,7 +47,7 @@ def checks(fixed: Sequence[Fixed]) -> Checks:
         expected = _expression(argument.value)
         test = _test(name, argument.value, expected)
         if test is None:
-            test = _by_type(name, argument.value)
+            test = f"type({name}).__name__ != {flat(scalars.text(type(argument.value).__name__))}"
             explained.append(
                 (name, f"is built in: the program is valid for {_shown(argument.value)} only")
             )
@@ -104,10 +104,6 @@ def _tells_all(value: object, shown: str) -> bool:
     """Return whether equal texts probably mean equal values: without addresses or ellipses."""
     own = getattr(type(value), "__repr__", None) != object.__repr__
     return own and len(shown) <= _LONGEST and not re.search(r" at 0x|\.\.\.|\n", shown)
-
-
-def _by_type(name: str, value: object) -> str:
-    return f"type({name}).__name__ != {flat(scalars.text(type(value).__name__))}"
 
 
 def _shown(value: object) -> str:

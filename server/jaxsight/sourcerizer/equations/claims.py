@@ -15,7 +15,7 @@ from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation
 from jaxsight.interpreters.compat.staging import is_literal, opened
 from jaxsight.interpreters.same.tokens import value_token
 from jaxsight.sourcerizer.equations.idioms import program_key
-from jaxsight.sourcerizer.equations.view import View
+from jaxsight.sourcerizer.equations.registry import View
 from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.proof.prover import Claim
 from jaxsight.sourcerizer.text.exprs import Expr, Slot, call

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import jax
 from jax import lax
 
-from jaxsight.sourcerizer.equations.view import View
+from jaxsight.sourcerizer.equations.registry import View
 from jaxsight.sourcerizer.text.exprs import Expr, Item, Keyword, call, is_identifier
 from jaxsight.sourcerizer.values import public_names, spelling
 

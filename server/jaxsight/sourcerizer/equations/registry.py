@@ -9,13 +9,33 @@ returns the call; `ABSORBS` says which equations before such an equation are par
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from jaxsight.interpreters.base import Rules
+from jaxsight.interpreters.compat.jaxpr_types import Aval, Params, Primitive
 from jaxsight.sourcerizer.equations.idioms import Idioms
-from jaxsight.sourcerizer.equations.view import View
 from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.text.exprs import Expr
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """An equation whose operands are slots, or literals in one of their spellings."""
+
+    primitive: Primitive
+    params: Params
+    operands: tuple[Expr, ...]
+    inputs: tuple[Aval, ...]
+    """Abstract values of the operands."""
+    outputs: tuple[Aval, ...]
+    literals: tuple[object, ...]
+    """For each operand, its value if it is a literal, else None."""
+
+    @property
+    def name(self) -> str:
+        return str(self.primitive.name)
+
 
 Spelling = Callable[[View], Iterator[Expr]]
 """A rule for one equation: yields candidate expressions, the best one first.

@@ -18,13 +18,7 @@ from jaxsight.sourcerizer.folding.families import (
     nest,
     replaced,
 )
-from jaxsight.sourcerizer.folding.steps import (
-    SHORTEST_CALL,
-    Item,
-    Step,
-    present,
-    size_of,
-)
+from jaxsight.sourcerizer.folding.steps import SHORTEST_CALL, Item, Step, present, size_of
 from jaxsight.sourcerizer.folding.tokens import EquationNumbers
 from jaxsight.sourcerizer.text.names import identifier
 

@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from jaxsight.interpreters.compat.staging import (
-    is_literal,
-    new_variable,
-)
-from jaxsight.sourcerizer.folding.families import (
-    Placed,
-    run_read,
-)
+from jaxsight.interpreters.compat.staging import is_literal, new_variable
+from jaxsight.sourcerizer.folding.families import Placed, run_read
 from jaxsight.sourcerizer.folding.steps import (
     NOTHING,
     Family,

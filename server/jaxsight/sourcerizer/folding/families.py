@@ -205,7 +205,7 @@ def replaced(
 
 def _step(family: Family, number: int) -> Step:
     run = family.runs[number]
-    captured = _captured(family)
+    captured = set(captures(family))
     invars = [row[number] for index, row in enumerate(family.inputs) if index not in captured]
     outvars = [family.variable(number, position) for position in family.outputs]
     for which in range(len(family.returned)):
@@ -222,11 +222,6 @@ def _step(family: Family, number: int) -> Step:
         results = len(family.outputs) - family.handed_on
         step.bases = ("ct",) * family.handed_on + ("grad",) * results
     return step
-
-
-def _captured(family: Family) -> set[int]:
-    """Return the inputs of a nested family that the containing helper's variables provide."""
-    return set(captures(family))
 
 
 def captures(family: Family) -> dict[int, Any]:

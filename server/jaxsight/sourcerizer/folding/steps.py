@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from jaxsight.interpreters.compat.jaxpr_types import Equation
-from jaxsight.interpreters.compat.staging import (
-    is_literal,
-)
+from jaxsight.interpreters.compat.staging import is_literal
 
 SHORTEST_CALL = 6
 """The minimum number of equations of a helper function."""

@@ -7,12 +7,7 @@ from typing import Any
 
 from jaxsight.interpreters.compat import rule_identity
 from jaxsight.interpreters.compat.jaxpr_types import Equation, Params
-from jaxsight.interpreters.compat.staging import (
-    is_dropped,
-    is_jaxpr,
-    is_literal,
-    opened,
-)
+from jaxsight.interpreters.compat.staging import is_dropped, is_jaxpr, is_literal, opened
 from jaxsight.interpreters.same.tokens import value_token
 from jaxsight.sourcerizer.folding.steps import Operand, Step
 

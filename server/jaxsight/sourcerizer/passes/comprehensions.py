@@ -23,18 +23,8 @@ from jaxsight.sourcerizer.text.exprs import (
     with_parts,
 )
 from jaxsight.sourcerizer.text.layout import flat
-from jaxsight.sourcerizer.text.rewriting import (
-    value_name,
-)
-from jaxsight.sourcerizer.text.statements import (
-    Assign,
-    Effect,
-    For,
-    Return,
-    Statement,
-    With,
-    lines,
-)
+from jaxsight.sourcerizer.text.statements import Assign, Effect, For, Return, Statement, With, lines
+from jaxsight.sourcerizer.text.walks import value_name
 
 FEWEST_STATEMENTS = 3
 """The minimum number of consecutive statements in a comprehension."""

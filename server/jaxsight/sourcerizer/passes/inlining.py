@@ -13,8 +13,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeGuard
 
 from jaxsight.sourcerizer.passes.comprehensions import alike
-from jaxsight.sourcerizer.passes.together import returned, returned_whole, starred, with_rest
-from jaxsight.sourcerizer.passes.unread import unread
+from jaxsight.sourcerizer.passes.together import (
+    returned,
+    returned_whole,
+    starred,
+    unread,
+    with_rest,
+)
 from jaxsight.sourcerizer.text.exprs import (
     Atom,
     Attribute,
@@ -34,7 +39,6 @@ from jaxsight.sourcerizer.text.exprs import (
 )
 from jaxsight.sourcerizer.text.imports import IMPORTS
 from jaxsight.sourcerizer.text.layout import STEP, WIDTH, flat, precedence
-from jaxsight.sourcerizer.text.name_uses import names_assigned, names_read
 from jaxsight.sourcerizer.text.statements import (
     Assign,
     Effect,
@@ -44,8 +48,8 @@ from jaxsight.sourcerizer.text.statements import (
     Statement,
     With,
     lines,
-    replaced,
 )
+from jaxsight.sourcerizer.text.walks import contents, names_assigned, names_read, replaced
 
 MOST_STEPS = 5
 """The maximum number of operations and calls on one line."""
@@ -208,8 +212,6 @@ def _making_long(body: Sequence[Statement], indent: str, values: dict[str, Expr]
     """Yield the names whose values would break a statement over more lines."""
     for statement in body:
         match statement:
-            case Function(_, _, inside) | With(_, inside) | For(_, _, inside):
-                yield from _making_long(inside, indent + STEP, values)
             case Assign() | Effect() | Return():
                 read = {name for name in names_read([statement]) if name in values}
                 if read and _height(statement, indent) < _height(
@@ -217,7 +219,7 @@ def _making_long(body: Sequence[Statement], indent: str, values: dict[str, Expr]
                 ):
                     yield from read
             case _:
-                pass
+                yield from _making_long(contents(statement)[1], indent + STEP, values)
 
 
 def _reads_part(statement: Assign) -> bool:
@@ -345,11 +347,6 @@ def _does(expr: object) -> bool:
             return False
 
 
-def _method(expr: object) -> bool:
-    """Return whether an expression looks up an attribute, as `x.astype` in `x.astype(…)`."""
-    return isinstance(expr, Attribute)
-
-
 def _reached_first(expr: object, name: str) -> bool:
     """Return whether a name is read before anything is computed."""
     for part, called in _evaluated(expr, False):
@@ -364,7 +361,9 @@ def _evaluated(expr: object, called: bool) -> Iterator[tuple[Any, bool]]:
     """Yield expressions in the order of evaluation, and whether each is a method being called."""
     parts = parts_of(expr)
     for index, part in enumerate(parts):
-        yield from _evaluated(part, isinstance(expr, Call) and index == 0 and _method(part))
+        yield from _evaluated(
+            part, isinstance(expr, Call) and index == 0 and isinstance(part, Attribute)
+        )
     yield expr, called
 
 
@@ -421,10 +420,8 @@ def handled(body: Sequence[Statement]) -> set[str]:
                 names |= _handled(value, True)
             case Return(value):
                 names |= _handled(value, False)
-            case Function(_, _, inside) | With(_, inside) | For(_, _, inside):
-                names |= handled(inside)
             case _:
-                pass
+                names |= handled(contents(statement)[1])
     return names
 
 

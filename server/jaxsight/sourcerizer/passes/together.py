@@ -25,19 +25,16 @@ from jaxsight.sourcerizer.text.exprs import (
     with_parts,
 )
 from jaxsight.sourcerizer.text.layout import flat
-from jaxsight.sourcerizer.text.name_uses import names_assigned, names_read
 from jaxsight.sourcerizer.text.names import without_number
-from jaxsight.sourcerizer.text.rewriting import (
+from jaxsight.sourcerizer.text.statements import Assign, Function, Return, Statement
+from jaxsight.sourcerizer.text.walks import (
+    UNREAD,
     expressions,
+    names_assigned,
+    names_read,
     own_statements,
     rewritten,
     value_name,
-)
-from jaxsight.sourcerizer.text.statements import (
-    Assign,
-    Function,
-    Return,
-    Statement,
 )
 
 FEWEST = 2
@@ -101,7 +98,9 @@ def starred(body: Sequence[Statement], used: set[str], *, mostly: bool = False) 
             changed[id(statement)] = None
             runs[run[0]] = run, statement.value
             continue
-        if len(run) < _fewest(statement) or (mostly and 2 * len(run) < len(targets.items)):
+        if len(run) < (FEWEST_PARTS if isinstance(statement.value, Atom) else FEWEST) or (
+            mostly and 2 * len(run) < len(targets.items)
+        ):
             continue
         common = Atom(_fresh(_plural(run), used))
         if len(run) == len(targets.items):
@@ -115,7 +114,7 @@ def starred(body: Sequence[Statement], used: set[str], *, mostly: bool = False) 
         runs[run[0]] = run, common
     if not changed:
         return list(body)
-    return rewritten(body, changed, lambda expr: _passing(expr, runs))
+    return rewritten(body, lambda expr: _passing(expr, runs), changed=changed)
 
 
 def _together(body: Sequence[Statement], names: Iterable[str]) -> Callable[[str, str], bool]:
@@ -155,7 +154,7 @@ def with_rest(function: Function, used: set[str]) -> Function:
     run = names[-count:]
     common = _fresh(_plural(run), used)
     runs: dict[str, tuple[list[str], Expr]] = {run[0]: (run, Atom(common))}
-    body = rewritten(function.body, {}, lambda expr: _passing(expr, runs))
+    body = rewritten(function.body, lambda expr: _passing(expr, runs))
     return dataclasses.replace(function, parameters=(*names[:-count], f"*{common}"), body=body)
 
 
@@ -169,10 +168,6 @@ def _is_taking_apart(statement: Statement) -> bool:
         and not any(isinstance(part, Star) for part in statement.targets.items)
         and not (isinstance(statement.value, Atom) and statement.equations)
     )
-
-
-def _fewest(statement: Assign) -> int:
-    return FEWEST_PARTS if isinstance(statement.value, Atom) else FEWEST
 
 
 def _longest(names: Sequence[str], together: Callable[[str, str], bool]) -> list[str]:
@@ -285,3 +280,39 @@ def returned(body: Sequence[Statement], functions: Collection[str]) -> list[Stat
             return [*before, Return(value, equations)]
         case same:
             return same
+
+
+def unread(body: Sequence[Statement]) -> list[Statement]:
+    """Return the statements of a function without names for unread results: `first, *_ = f(x)`."""
+    counts = Counter(names_read(body))
+    changed: dict[int, Statement | None] = {}
+    for statement in own_statements(body):
+        if not isinstance(statement, Assign) or not isinstance(statement.targets, Sequence_):
+            continue
+        targets = _read_alone(statement.targets, counts)
+        if targets != statement.targets:
+            changed[id(statement)] = dataclasses.replace(statement, targets=targets)
+        if targets == Sequence_("(", (Star(UNREAD),)) and isinstance(statement.value, Atom):
+            changed[id(statement)] = None
+    return rewritten(body, changed=changed) if changed else list(body)
+
+
+def _read_alone(targets: Sequence_, counts: Counter[str]) -> Sequence_:
+    parts: list[Any] = []
+    for part in targets.items:
+        if isinstance(part, Sequence_):
+            inside = _read_alone(part, counts)
+            parts.append(UNREAD if all(map(_is_unread, inside.items)) else inside)
+        elif isinstance(part, Atom):
+            parts.append(part if counts[part.text] else UNREAD)
+        else:
+            parts.append(part)
+    last = max((i for i, part in enumerate(parts) if not _is_unread(part)), default=-1)
+    starred_before = any(isinstance(part, Star) for part in parts[: last + 1])
+    if len(parts) - last > 2 and not starred_before:
+        parts[last + 1 :] = [Star(UNREAD)]
+    return Sequence_(targets.bracket, tuple(parts))
+
+
+def _is_unread(target: object) -> bool:
+    return target in (UNREAD, Star(UNREAD))

@@ -296,7 +296,10 @@ def _agree(subject: str, wanted: Any, leaf: Any) -> None:
         if getattr(leaf, "dtype", None) != wanted.dtype:
             raise Differs(f"{subject} is not an array of keys")
         wanted, leaf = jax.random.key_data(wanted), jax.random.key_data(leaf)
-    first, second = np.asarray(wanted), np.asarray(leaf, None if _typed(leaf) else wanted.dtype)
+    first, second = (
+        np.asarray(wanted),
+        np.asarray(leaf, None if hasattr(leaf, "dtype") else wanted.dtype),
+    )
     if (first.dtype, first.shape) != (second.dtype, second.shape):
         raise Differs(
             f"{subject} is {second.dtype}{list(second.shape)}, not {first.dtype}{list(first.shape)}"
@@ -314,10 +317,6 @@ def _agree(subject: str, wanted: Any, leaf: Any) -> None:
         near = np.abs(a - b) <= _TOLERANCE[size] * scale
     if not (near | (a == b) | (np.isnan(a) & np.isnan(b))).all():
         raise Differs(f"{subject} has different values")
-
-
-def _typed(leaf: object) -> bool:
-    return hasattr(leaf, "dtype")
 
 
 def _short(error: BaseException) -> str:

@@ -201,23 +201,6 @@ def uses_python(expr: object) -> bool:
             return False
 
 
-def rebuilt(expr: Any, leaf: Callable[[Atom | Slot], Expr]) -> Any:
-    """Return `expr` with each atom and slot replaced by the result of `leaf`."""
-    kind = type(expr)  # the common kinds first
-    if kind is Atom or kind is Slot:
-        return leaf(expr)
-    if kind is Call:
-        function = rebuilt(expr.function, leaf)
-        return Call(function, tuple([rebuilt(argument, leaf) for argument in expr.items]))
-    if kind is Lambda:
-        return Lambda(expr.parameters, rebuilt(expr.body, leaf))
-    if kind is Once:
-        return Once(expr.base, rebuilt(expr.value, leaf))
-    if kind not in _PARTS:
-        raise TypeError(f"not an expression: {expr!r}")
-    return with_parts(expr, tuple([rebuilt(part, leaf) for part in _PARTS[kind](expr)]))
-
-
 _PARTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
     Keyword: lambda expr: (expr.value,),
     Star: lambda expr: (expr.value,),
@@ -238,25 +221,20 @@ def parts_of(expr: object) -> tuple[Any, ...]:
     return parts(expr) if parts is not None else ()
 
 
-def modules_in(expr: object) -> set[str]:
+def modules_in(expr: Any) -> set[str]:
     """Return the modules to import for the names in an expression."""
-    modules: set[str] = set()
-    _add_modules(expr, modules)
-    return modules
+    if type(expr) is Atom:
+        return {expr.module} if expr.module else set()
+    return set().union(*map(modules_in, _later(expr) or parts_of(expr)))
 
 
-def _add_modules(expr: Any, modules: set[str]) -> None:
-    kind = type(expr)
-    if kind is Atom:
-        if expr.module:
-            modules.add(expr.module)
-    elif kind is Lambda:
-        _add_modules(expr.body, modules)
-    elif kind is Once:
-        _add_modules(expr.value, modules)
-    else:
-        for part in parts_of(expr):
-            _add_modules(part, modules)
+def _later(expr: object) -> tuple[Any, ...]:
+    """Return the parts of an expression that are not evaluated where it is."""
+    match expr:
+        case Lambda(_, inside) | Once(_, inside):
+            return (inside,)
+        case _:
+            return ()
 
 
 def with_parts(expr: Any, parts: tuple[Any, ...]) -> Any:
@@ -280,6 +258,28 @@ def with_parts(expr: Any, parts: tuple[Any, ...]) -> Any:
             return expr
 
 
+def mapped(expr: Any, change: Callable[[Any], Any]) -> Any:
+    """Return `expr` with each of its parts changed; `expr` itself if no part changes."""
+    parts = _later(expr) or parts_of(expr)
+    changed = tuple([change(part) for part in parts])
+    if all(part is before for part, before in zip(changed, parts, strict=True)):
+        return expr
+    match expr:
+        case Lambda(parameters):
+            return Lambda(parameters, *changed)
+        case Once(base):
+            return Once(base, *changed)
+        case _:
+            return with_parts(expr, changed)
+
+
+def rebuilt(expr: Any, leaf: Callable[[Atom | Slot], Expr]) -> Any:
+    """Return `expr` with each atom and slot replaced by the result of `leaf`."""
+    if type(expr) is Atom or type(expr) is Slot:
+        return leaf(expr)
+    return mapped(expr, lambda part: rebuilt(part, leaf))
+
+
 def fill(expr: Any, slots: Sequence[Expr]) -> Any:
     """Return `expr` with each slot replaced."""
     kind = type(expr)  # the common kinds first: this runs for every equation
@@ -289,25 +289,12 @@ def fill(expr: Any, slots: Sequence[Expr]) -> Any:
         return expr
     if kind is Call and type(expr.function) is Atom:
         return Call(expr.function, tuple([fill(argument, slots) for argument in expr.items]))
-    if kind is Keyword:
-        return Keyword(expr.name, fill(expr.value, slots))
-    if kind is Binary:
-        return Binary(expr.operator, fill(expr.left, slots), fill(expr.right, slots))
-    return rebuilt(expr, lambda leaf: slots[leaf.index] if isinstance(leaf, Slot) else leaf)
+    return mapped(expr, lambda part: fill(part, slots))
 
 
 def without_once(expr: Any, named: Callable[[Once], Expr]) -> Any:
     """Return `expr` with each part that is written once replaced by its name."""
-    kind = type(expr)
-    if kind is Once:
-        return named(expr)
-    if kind is Lambda:
-        return Lambda(expr.parameters, without_once(expr.body, named))
-    parts = parts_of(expr)
-    replaced = [without_once(part, named) for part in parts]
-    if all(part is before for part, before in zip(replaced, parts, strict=True)):
-        return expr
-    return with_parts(expr, tuple(replaced))
+    return named(expr) if type(expr) is Once else mapped(expr, lambda e: without_once(e, named))
 
 
 def quoted(text: str) -> str:

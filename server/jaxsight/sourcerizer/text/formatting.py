@@ -79,7 +79,7 @@ def _statement(node: ast.stmt) -> Statement:
         case ast.Assign([target], value):
             return Assign(_target(target), expression(value))
         case ast.Expr(ast.Constant(str(text))):
-            return Raw(_docstring(text))
+            return Raw(f'"""{text}"""'.splitlines())
         case ast.Expr(value):
             return Effect(expression(value))
         case ast.Return(ast.expr() as value):
@@ -117,10 +117,6 @@ def _statement(node: ast.stmt) -> Statement:
 def _block(head: str, body: Sequence[ast.stmt]) -> list[str]:
     gap = [""] if isinstance(body[0], ast.FunctionDef) else []
     return [head, *gap, *(line.text for line in lines(statements(body), STEP))]
-
-
-def _docstring(text: str) -> list[str]:
-    return f'"""{text}"""'.splitlines()
 
 
 def _parameters(parameters: ast.arguments) -> tuple[str, ...]:

@@ -356,7 +356,9 @@ def _wrapped(value: Expr, indent: str, before: str) -> list[str]:
         return [line]
     if isinstance(value, (Binary, Unary)):
         match value:
-            case Binary(operator, left, (Call(_, (_, *_)) | Index()) as last) if _is_single(value):
+            case Binary(operator, left, (Call(_, (_, *_)) | Index()) as last) if (
+                precedence(value.left) > _PRECEDENCE[value.operator]
+            ):
                 head = f"{before}{_at(left, _PRECEDENCE[operator])} {operator} "
                 if len(f"{indent}{head}{_head(last)}") <= WIDTH:
                     return broken(last, indent, head, "")
@@ -373,11 +375,6 @@ def _wrapped(value: Expr, indent: str, before: str) -> list[str]:
         if len(f"{inner}{_head(value)}") <= WIDTH:
             return [f"{indent}{before}(", *broken(value, inner, "", ""), f"{indent})"]
     return broken(value, indent, before, "")
-
-
-def _is_single(value: Binary) -> bool:
-    """Return whether the left operand has no operator of the same precedence."""
-    return precedence(value.left) > _PRECEDENCE[value.operator]
 
 
 def _is_chain(value: Expr) -> bool:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from jaxsight.sourcerizer.text.exprs import Atom, Expr, Sequence_, Slot, rebuilt
+from jaxsight.sourcerizer.text.exprs import Expr, Sequence_
 from jaxsight.sourcerizer.text.layout import (
     STEP,
     WIDTH,
@@ -202,57 +202,6 @@ def _docstring(text: str, indent: str) -> list[str]:
         *(f"{indent}{line}".rstrip() for line in following),
         f'{indent}"""',
     ]
-
-
-def renamed(body: Sequence[Statement], old: str, new: str) -> list[Statement]:
-    """Return the statements with `old` replaced in all names.
-
-    It is also replaced at the start of a name (`old_jvp`, `old.defjvp`).
-    """
-
-    def text(defined: str) -> str:
-        return new + defined[len(old) :] if defined.startswith(old) else defined
-
-    def leaf(part: Atom | Slot) -> Expr:
-        return Atom(text(part.text), part.module) if isinstance(part, Atom) else part
-
-    return replaced(body, leaf, text)
-
-
-def replaced(
-    body: Sequence[Statement],
-    leaf: Callable[[Atom | Slot], Expr],
-    name: Callable[[str], str] = str,
-) -> list[Statement]:
-    """Return the statements with atoms replaced by the results of `leaf`.
-
-    The names that they define are replaced by the results of `name`.
-    """
-
-    def statement(old: Statement) -> Statement:
-        match old:
-            case Assign(targets, value):
-                if isinstance(targets, str):
-                    targets = name(targets)
-                return replace(old, targets=targets, value=rebuilt(value, leaf))
-            case Effect(value) | Return(value):
-                return replace(old, value=rebuilt(value, leaf))
-            case With(context, inside):
-                return With(context, [statement(part) for part in inside])
-            case For(target, values, inside):
-                inside = [statement(part) for part in inside]
-                return For(target, rebuilt(values, leaf), inside)
-            case Function():
-                return replace(
-                    old,
-                    name=name(old.name),
-                    body=[statement(part) for part in old.body],
-                    decorators=[rebuilt(decorator, leaf) for decorator in old.decorators],
-                )
-            case Remark() | Raw():
-                return old
-
-    return [statement(part) for part in body]
 
 
 def roots(text: str) -> set[str]:

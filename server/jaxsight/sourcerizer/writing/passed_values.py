@@ -13,7 +13,19 @@ from jaxsight.sourcerizer.equations.claims import equation_key
 from jaxsight.sourcerizer.equations.locations import place
 from jaxsight.sourcerizer.text.exprs import Atom, Expr
 from jaxsight.sourcerizer.text.names import ModuleNames
-from jaxsight.sourcerizer.values.host_functions import HostFunction
+
+
+class HostFunction:
+    """Takes the place of a callback's function; whoever writes the module defines `name` there."""
+
+    def __init__(self, name: str) -> None:
+        """Stand for a function that the module has under this name."""
+        self.name = name
+        self.__name__ = name
+
+    def __call__(self, *_: object, **__: object) -> object:
+        """Raise `NotImplementedError`."""
+        raise NotImplementedError(f"{self.name} is only written")
 
 
 @dataclass(slots=True)

@@ -8,8 +8,7 @@ from typing import Any
 from jaxsight.sourcerizer.equations.claims import VARIANTS
 from jaxsight.sourcerizer.equations.fallback import by_name, by_package, by_primitive
 from jaxsight.sourcerizer.equations.idioms import Window, candidates
-from jaxsight.sourcerizer.equations.registry import IDIOMS, LAX, PRETTY, Spelling
-from jaxsight.sourcerizer.equations.view import View
+from jaxsight.sourcerizer.equations.registry import IDIOMS, LAX, PRETTY, Spelling, View
 from jaxsight.sourcerizer.errors import Unsourceable, Unwritable
 from jaxsight.sourcerizer.options import Style
 from jaxsight.sourcerizer.proof import cache

@@ -57,8 +57,10 @@ from jaxsight.sourcerizer.values import scalars
 from jaxsight.sourcerizer.writing.contexts import contexts, put_under
 from jaxsight.sourcerizer.writing.results import (
     after_function,
+    argument_bases,
     nested_results,
     primitive_name,
+    sequence,
     shape_text,
     targets_pattern,
 )
@@ -117,6 +119,16 @@ class Scope(Variables):
         if not scope.captured:
             return Atom(fresh)
         return Lambda(named, call(fresh, *(Atom(text) for text in lifted)))
+
+    def whole_function(
+        self, name: str, program: Program, results: Callable[[list[Expr]], Expr] = sequence
+    ) -> Expr:
+        """Write an inner program as a function with a parameter for each of its inputs."""
+
+        def parameters(inner: Scope) -> tuple[str, ...]:
+            return tuple(inner.parameters(program.jaxpr.invars, argument_bases(program)))
+
+        return self.function(name, program, [], parameters, results)
 
     def program(self, program: Program) -> list[Expr]:
         """Write the equations of a program whose inputs are named; return its results."""

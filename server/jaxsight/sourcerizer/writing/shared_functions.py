@@ -13,7 +13,8 @@ from jaxsight.sourcerizer.folding.repeats import Listed
 from jaxsight.sourcerizer.text.exprs import Atom, Expr
 from jaxsight.sourcerizer.text.layout import flat
 from jaxsight.sourcerizer.text.names import STAND_IN, ModuleNames, identifier
-from jaxsight.sourcerizer.text.statements import Function, Statement, lines, renamed
+from jaxsight.sourcerizer.text.statements import Function, Statement, lines
+from jaxsight.sourcerizer.text.walks import renamed
 
 
 class SharedFunctions:

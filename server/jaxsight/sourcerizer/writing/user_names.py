@@ -71,7 +71,11 @@ def _certain(equations: Sequence[Equation], run: _Run, fits: Fits | None) -> int
             and fits(*run.place, equations[index].outvars[0].aval)
         ]
     else:
-        candidates = [index for index in run.members if _is_forward(equations[index])]
+        candidates = [
+            index
+            for index in run.members
+            if is_derivative(equations[index]) and not is_backward(equations[index])
+        ]
         candidates = candidates if len(run.members) == 1 else []
     if len(candidates) == 1 and len(equations[candidates[0]].outvars) == len(run.targets):
         return candidates[0]
@@ -126,7 +130,8 @@ class _Values:
         at = places(equation, _FRAMES)
         known = self._around.get(id(at))
         if known is None:
-            known = self._around[id(at)] = at, list(self._found(_frames(at)))
+            user = itertools.takewhile(lambda frame: not frame[0].startswith(JAXSIGHT), at)
+            known = self._around[id(at)] = at, list(self._found(tuple(user)))
         return known[1]
 
     def _found(
@@ -141,19 +146,9 @@ class _Values:
                 yield self._chains.setdefault(chain, _Chain(chain)), targets
 
 
-def _is_forward(equation: Any) -> bool:
-    """Return whether an equation of a derivative certainly computes a value of the original."""
-    return is_derivative(equation) and not is_backward(equation)
-
-
 def is_of_derivative(equations: Sequence[Equation]) -> bool:
     """Return whether a program was made by differentiating another."""
     return any(map(is_derivative, equations))
-
-
-def _frames(at: tuple[tuple[str, Place], ...]) -> tuple[tuple[str, Place], ...]:
-    """Return the user's frames, innermost first, up to jaxsight's own."""
-    return tuple(itertools.takewhile(lambda frame: not frame[0].startswith(JAXSIGHT), at))
 
 
 def _users(equations: Sequence[Equation]) -> dict[int, list[int]]:

@@ -16,15 +16,7 @@ from jaxsight.interpreters.compat.staging import Program, is_literal
 from jaxsight.sourcerizer.compat.meshes import has_mesh
 from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.folding.steps import NOTHING
-from jaxsight.sourcerizer.text.exprs import (
-    NONE,
-    Atom,
-    Expr,
-    Star,
-    call,
-    is_identifier,
-    tuple_,
-)
+from jaxsight.sourcerizer.text.exprs import NONE, Atom, Expr, Star, call, is_identifier, tuple_
 from jaxsight.sourcerizer.text.names import Names
 from jaxsight.sourcerizer.text.paths import Path
 from jaxsight.sourcerizer.text.statements import Assign, Statement
@@ -157,6 +149,18 @@ class Variables:
     def take_apart(self, names: Sequence[str], parameter: str) -> None:
         """Unpack a parameter into several names."""
         self.body.append(Assign(tuple_(map(Atom, names)), Atom(parameter)))
+
+    def grouped(self, variables: Sequence[Var], bases: Sequence[str], base: str) -> str:
+        """Return a parameter for several values, which the function unpacks.
+
+        Return the value's own name if there is one value.
+        """
+        if len(variables) == 1:
+            return self.parameters(variables, bases)[0]
+        name = self.names.fresh(base if variables else "_")
+        if variables:
+            self.take_apart(self.parameters(variables, bases), name)
+        return name
 
     def several(self, values: Sequence[Expr], base: str) -> list[Expr]:
         """Return values that are passed repeatedly; many become one starred tuple."""

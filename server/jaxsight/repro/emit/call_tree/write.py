@@ -28,9 +28,9 @@ from jaxsight.sourcerizer.errors import Unsourceable, Unwritable
 from jaxsight.sourcerizer.module_text import module_lines
 from jaxsight.sourcerizer.options import Options
 from jaxsight.sourcerizer.text.exprs import Atom
-from jaxsight.sourcerizer.text.name_uses import names_read
 from jaxsight.sourcerizer.text.names import identifier
 from jaxsight.sourcerizer.text.statements import Function, Return
+from jaxsight.sourcerizer.text.walks import names_read
 from jaxsight.sourcerizer.writing.scope import Scope
 from jaxsight.sourcerizer.writing.writer import Writer
 

@@ -8,14 +8,12 @@ versions no public function does, so the text defines one.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
 from typing import Any
 
 import jax
 
 from jaxsight.interpreters.compat.staging import Program, opened
-from jaxsight.sourcerizer.equations.registry import LAX, STRUCTURES
-from jaxsight.sourcerizer.equations.view import View
+from jaxsight.sourcerizer.equations.registry import STRUCTURES
 from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Expr, Star, call, dict_, list_, tuple_
 from jaxsight.sourcerizer.text.statements import Assign, Function, Return, Statement
@@ -29,11 +27,6 @@ _BY_JAXPR = (0, 11)
 """From this version on a closed call takes a jaxpr; before, it takes functions."""
 _BY_NAME = (0, 9)
 """From this version on these functions are a keyword argument."""
-
-
-@LAX("add_any")
-def add_any(view: View) -> Iterator[Expr]:
-    yield call("ad.add_jaxvals", *view.operands)
 
 
 @STRUCTURES("closed_call", "eval_jaxpr")
@@ -53,7 +46,7 @@ def closed_call(scope: Scope, equation: Any) -> Proved | None:
         results = inner.program(program)
         return [Function(name, tuple(parameters), [*inner.body, Return(list_(results))])]
 
-    traced = _is_traced_call(equation)
+    traced = _bound_by_traced_calls() is equation.primitive
     build_maker = functools.partial(_closed_call, traced=traced)
     maker = scope.writer.functions.helper(_CLOSED_CALL, build_maker)
     key = ("closed_call", id(equation.params["call_jaxpr"]))
@@ -69,11 +62,6 @@ def _given(scope: Scope, program: Program) -> Expr | None:
         return scope.read(program.jaxpr)
     except KeyError:
         return None
-
-
-def _is_traced_call(equation: Any) -> bool:
-    """Return whether calling a traced function binds the equation, as from JAX 0.12 on."""
-    return _bound_by_traced_calls() is equation.primitive
 
 
 @functools.cache

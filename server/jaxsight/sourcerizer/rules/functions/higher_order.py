@@ -28,13 +28,8 @@ def _reducer(scope: Scope, program: Program, count: int) -> Expr:
     variables = program.jaxpr.invars
 
     def parameters(inner: Scope) -> tuple[str, ...]:
-        names = inner.parameters(variables, ["x"] * count + ["y"] * count)
-        if count == 1:
-            return tuple(names)
-        xs, ys = inner.names.fresh("xs"), inner.names.fresh("ys")
-        inner.take_apart(names[:count], xs)
-        inner.take_apart(names[count:], ys)
-        return xs, ys
+        xs = inner.grouped(variables[:count], ["x"] * count, "xs")
+        return xs, inner.grouped(variables[count:], ["y"] * count, "ys")
 
     return scope.function("reducer", program, [], parameters, sequence)
 
@@ -242,12 +237,8 @@ def _of_vector(scope: Scope, name: str, program: Program, captured: Sequence[Jax
 
     def parameters(inner: Scope) -> tuple[str, ...]:
         unused = () if name == "matvec" else (inner.names.fresh("_"),)  # solvers take `matvec`
-        names = inner.parameters(variables, argument_bases(program)[len(captured) :])
-        if len(names) == 1:
-            return *unused, names[0]
-        parameter = inner.names.fresh("xs")
-        inner.take_apart(names, parameter)
-        return *unused, parameter
+        bases = argument_bases(program)[len(captured) :]
+        return *unused, inner.grouped(variables, bases, "xs")
 
     def results(values: list[Expr]) -> Expr:
         if len(values) == outputs:

@@ -16,7 +16,6 @@ from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, Star, call, list_
 from jaxsight.sourcerizer.text.statements import Function, Raw, Return, Statement
 from jaxsight.sourcerizer.values.spelling import value
-from jaxsight.sourcerizer.writing.results import argument_bases
 from jaxsight.sourcerizer.writing.scope import Scope
 
 _SCAN = "scan_as_is"
@@ -61,21 +60,12 @@ def branches_hand_on(branches: Sequence[Program]) -> bool:
     )
 
 
-def flat_function(scope: Scope, name: str, program: Program) -> Expr:
-    """Write a program as a function of all its inputs, which returns a list."""
-
-    def parameters(inner: Scope) -> tuple[str, ...]:
-        return tuple(inner.parameters(program.jaxpr.invars, argument_bases(program)))
-
-    return scope.function(name, program, [], parameters, list_)
-
-
 def bound_scan(scope: Scope, equation: Any, loop: control_flow.Scan) -> Proved:
     carried = loop.consts + loop.carry
     # The body's inputs are slices of the arrays that the loop scans over.
     binders = [*loop.body.jaxpr.invars[:carried], *equation.invars[carried:]]
     operands = scope.operands(equation.invars, binders)
-    body = flat_function(scope, "body", loop.body)
+    body = scope.whole_function("body", loop.body, list_)
     options: dict[str, Expr] = {"length": value(loop.length)}
     if loop.reverse:
         options["reverse"] = Atom("True")
@@ -98,7 +88,8 @@ def bound_while(scope: Scope, equation: Any, cond: Program, body: Program) -> Pr
     for_cond = scope.operands(equation.invars[:conds], cond.jaxpr.invars[:conds])
     for_body = scope.operands(equation.invars[conds:consts], body.jaxpr.invars[: consts - conds])
     written = [
-        flat_function(scope, name, program) for name, program in (("cond", cond), ("body", body))
+        scope.whole_function(name, program, list_)
+        for name, program in (("cond", cond), ("body", body))
     ]
     carried = scope.several(state, "state")
     jaxprs = [

@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxsight.interpreters.compat import control_flow
 from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
-from jaxsight.interpreters.compat.jaxpr_types import Equation, Var
+from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.staging import Program, is_literal, opened
 from jaxsight.sourcerizer.equations.registry import ABSORBS, STRUCTURES
 from jaxsight.sourcerizer.proof.prover import Proved
@@ -24,21 +24,6 @@ from jaxsight.sourcerizer.text.exprs import NONE, Atom, Expr, call, list_, tuple
 from jaxsight.sourcerizer.values.spelling import value
 from jaxsight.sourcerizer.writing.results import argument_bases, nested_results, sequence, slices_of
 from jaxsight.sourcerizer.writing.scope import Scope
-
-
-def grouped(scope: Scope, variables: Sequence[Var], bases: Sequence[str], base: str) -> str:
-    """Return a parameter for several values, which the function unpacks.
-
-    Return the value's own name if there is one value.
-    """
-    if not variables:
-        return scope.names.fresh("_")
-    if len(variables) == 1:
-        return scope.parameters(variables, bases)[0]
-    name = scope.names.fresh(base)
-    parts = scope.parameters(variables, bases)
-    scope.take_apart(parts, name)
-    return name
 
 
 def _optional(values: list[Expr]) -> Expr:
@@ -65,8 +50,8 @@ def scan(scope: Scope, equation: Equation) -> Proved:
 
     def parameters(inner: Scope) -> tuple[str, ...]:
         binders = loop.body.jaxpr.invars
-        carry = grouped(inner, binders[consts:carried], bases[consts:carried], "carry")
-        x = grouped(inner, binders[carried:], bases[carried:], "xs")
+        carry = inner.grouped(binders[consts:carried], bases[consts:carried], "carry")
+        x = inner.grouped(binders[carried:], bases[carried:], "xs")
         return carry, x
 
     def results(outputs: list[Expr]) -> Expr:
@@ -103,7 +88,7 @@ def while_(scope: Scope, equation: Equation) -> Proved:
         count = len(captured)
 
         def parameters(inner: Scope) -> tuple[str, ...]:
-            return (grouped(inner, program.jaxpr.invars[count:], bases[count:], "carry"),)
+            return (inner.grouped(program.jaxpr.invars[count:], bases[count:], "carry"),)
 
         def results(outputs: list[Expr]) -> Expr:
             return outputs[0] if single else sequence(outputs)
@@ -174,9 +159,7 @@ def cond(scope: Scope, group: object) -> Proved | None:
         if switched
         else ["if_false", "if_true"]
     )
-    branches = [
-        _branch(scope, name, program) for name, program in zip(names, programs, strict=True)
-    ]
+    branches = list(map(scope.whole_function, names, programs))
     operands = scope.operands(equation.invars[1:], programs[0].jaxpr.invars)
     results = nested_results(len(equation.outvars))
     chosen = chooser.invars[1 if switched else 0]
@@ -192,19 +175,10 @@ def _platforms(scope: Scope, equation: Any) -> Proved:
     branches: dict[str, Expr] = {}
     for platforms, program in zip(equation.params["branches_platforms"], programs, strict=True):
         names = platforms or ("default",)
-        function = _branch(scope, f"on_{names[0]}" if platforms else "on_others", program)
+        function = scope.whole_function(f"on_{names[0]}" if platforms else "on_others", program)
         branches |= dict.fromkeys(names, function)
     results = nested_results(len(equation.outvars))
     return Proved(call("lax.platform_dependent", *operands, **branches), results)
-
-
-def _branch(scope: Scope, name: str, program: Program) -> Expr:
-    bases = argument_bases(program)
-
-    def parameters(inner: Scope) -> tuple[str, ...]:
-        return tuple(inner.parameters(program.jaxpr.invars, bases))
-
-    return scope.function(name, program, [], parameters, sequence)
 
 
 def bound(scope: Scope, equation: Any) -> Proved:
@@ -213,7 +187,7 @@ def bound(scope: Scope, equation: Any) -> Proved:
     index = scope.operand(equation.invars[0])
     operands = scope.operands(equation.invars[1:], programs[0].jaxpr.invars)
     written = [
-        _branch(scope, f"branch_{number}", program) for number, program in enumerate(programs)
+        scope.whole_function(f"branch_{number}", program) for number, program in enumerate(programs)
     ]
     arguments = scope.several(operands, "operands")
     branches = [call(call("jax.make_jaxpr", branch), *arguments) for branch in written]

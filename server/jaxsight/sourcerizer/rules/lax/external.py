@@ -208,12 +208,8 @@ def custom_partitioning(scope: Scope, equation: Any) -> Proved:
             )
     if not params.get("decode_shardings", True):
         options["decode_shardings"] = Atom("False")
-    body = scope.function(
-        "whole",
-        program,
-        [],
-        lambda inner: tuple(inner.parameters(program.jaxpr.invars, argument_bases(program))),
-        lambda results: results[0] if single else tuple_(results),
+    body = scope.whole_function(
+        "whole", program, lambda results: results[0] if single else tuple_(results)
     )
     path = public_names.imported("jax.experimental.custom_partitioning", "custom_partitioning")
     name = scope.names.fresh("partitioned")

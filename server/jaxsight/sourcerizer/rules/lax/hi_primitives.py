@@ -18,8 +18,7 @@ from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
 from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation, Jaxpr
 from jaxsight.interpreters.compat.staging import Program, is_jaxpr, opened
 from jaxsight.interpreters.same.liveness import all_operands, live
-from jaxsight.sourcerizer.equations.registry import LAX, STRUCTURES
-from jaxsight.sourcerizer.equations.view import View
+from jaxsight.sourcerizer.equations.registry import LAX, STRUCTURES, View
 from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, Index, Lambda, call, tuple_
 from jaxsight.sourcerizer.text.statements import Function, Return
@@ -173,12 +172,7 @@ def _of_roots(
         if root is not None:
             first = (inner.names.fresh(function_name),)
             inner.write(root.function.jaxpr, Atom(*first))
-        names = inner.parameters(variables, bases)
-        if count == 1:
-            return *first, *names
-        parameter = inner.names.fresh("xs")
-        inner.take_apart(names, parameter)
-        return *first, parameter
+        return *first, inner.grouped(variables, bases, "xs")
 
     def results(values: list[Expr]) -> Expr:
         nested = root.results if root is not None and name == "solve" else nested_results(count)

@@ -10,15 +10,14 @@ import jax
 from jaxsight.interpreters.compat.staging import opened
 from jaxsight.sourcerizer.compat import meshes
 from jaxsight.sourcerizer.equations.idioms import Window
-from jaxsight.sourcerizer.equations.registry import IDIOMS, LAX, STRUCTURES
-from jaxsight.sourcerizer.equations.view import View
+from jaxsight.sourcerizer.equations.registry import IDIOMS, LAX, STRUCTURES, View
 from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Expr, call, tuple_
 from jaxsight.sourcerizer.text.statements import Assign
 from jaxsight.sourcerizer.values import scalars
 from jaxsight.sourcerizer.values.spelling import of_first_devices, value
-from jaxsight.sourcerizer.writing.results import argument_bases, nested_results, sequence
+from jaxsight.sourcerizer.writing.results import nested_results, sequence
 from jaxsight.sourcerizer.writing.scope import Scope
 
 
@@ -26,13 +25,8 @@ from jaxsight.sourcerizer.writing.scope import Scope
 def shard_map(scope: Scope, equation: Any) -> Proved:
     mapped_program = meshes.shard_map(equation.params)
     program = opened(mapped_program.body)
-    bases = argument_bases(program)
-
-    def parameters(inner: Scope) -> tuple[str, ...]:
-        return tuple(inner.parameters(program.jaxpr.invars, bases))
-
     with meshes.inside(mapped_program):
-        body = scope.function("shard", program, [], parameters, sequence)
+        body = scope.whole_function("shard", program)
     options: dict[str, Expr] = {}
     if isinstance(mapped_program.mesh, jax.sharding.Mesh):
         options["mesh"] = scope.once(value(mapped_program.mesh))
@@ -164,11 +158,6 @@ def all_to_all_of_whole_axis(window: Window) -> Iterator[Expr]:
 def ragged_all_to_all(view: View) -> Iterator[Expr]:
     for axes in _axes(view):
         yield call("lax.ragged_all_to_all", *view.operands, axis_name=axes, **_groups(view))
-
-
-@LAX("axis_index")
-def axis_index(view: View) -> Iterator[Expr]:
-    yield call("lax.axis_index", value(view.params["axis_name"]))
 
 
 @LAX("sharding_constraint")

@@ -8,8 +8,7 @@ from typing import Any
 import jax
 
 from jaxsight.sourcerizer.equations.idioms import Window
-from jaxsight.sourcerizer.equations.registry import IDIOMS, PRETTY
-from jaxsight.sourcerizer.equations.view import View
+from jaxsight.sourcerizer.equations.registry import IDIOMS, PRETTY, View
 from jaxsight.sourcerizer.text.exprs import Atom, Binary, Expr, call
 from jaxsight.sourcerizer.values import scalars, spelling
 from jaxsight.sourcerizer.values.spelling import value
@@ -108,7 +107,7 @@ def convolution(view: View) -> Iterator[Expr]:
         letters = "DHW"[-rank:] if rank <= 3 else ""
         named["dimension_numbers"] = value(
             tuple(
-                _lettered(spec, kind + letters)
+                "".join(name for _, name in sorted(zip(spec, kind + letters, strict=True)))
                 for spec, kind in zip(numbers, ("NC", "OI", "NC"), strict=True)
             )
         )
@@ -123,11 +122,6 @@ def convolution(view: View) -> Iterator[Expr]:
         if usual and not named and isinstance(padding, Atom):
             yield call("lax.conv", *view.operands, strides, padding)
         yield call("lax.conv_general_dilated", *view.operands, strides, padding, **named)
-
-
-def _lettered(spec: tuple[int, ...], names: str) -> str:
-    """Return positions as letters, such as `NHWC`."""
-    return "".join(name for _, name in sorted(zip(spec, names, strict=True)))
 
 
 @IDIOMS("dot_general transpose")

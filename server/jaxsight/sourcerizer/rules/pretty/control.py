@@ -18,7 +18,6 @@ from jaxsight.interpreters.compat.staging import Program, is_literal, opened
 from jaxsight.sourcerizer.equations.registry import PRETTY_STRUCTURES
 from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.rules.functions.unchanged_values import scan_hands_on, while_hands_on
-from jaxsight.sourcerizer.rules.lax.control import grouped
 from jaxsight.sourcerizer.text.exprs import Expr, call
 from jaxsight.sourcerizer.values.scalars import scalar
 from jaxsight.sourcerizer.writing.results import argument_bases, nested_results, sequence, slices_of
@@ -57,7 +56,7 @@ def _map(scope: Scope, equation: Equation, loop: Any) -> Proved | None:
         "body",
         loop.body,
         equation.invars[: loop.consts],
-        lambda inner: (grouped(inner, binders, bases, "xs"),),
+        lambda inner: (inner.grouped(binders, bases, "xs"),),
         sequence,
     )
     return Proved(call("lax.map", body, sequence(operands)), nested_results(count))
@@ -74,7 +73,9 @@ def while_(scope: Scope, equation: Equation) -> Proved | None:
     if params["cond_nconsts"] or len(cond.eqns) != 1 or len(cond.invars) < 3:
         return None
     (test,) = cond.eqns
-    if test.primitive.name != "lt" or not _same(test.invars, cond.invars[:2]):
+    if test.primitive.name != "lt" or not all(
+        a is b for a, b in zip(test.invars, cond.invars[:2], strict=True)
+    ):
         return None
     upper = body.jaxpr.invars[consts + 1]
     counted = _without_counter(body, consts)
@@ -121,7 +122,7 @@ def _fori(
 
     def parameters(inner: Scope) -> tuple[str, ...]:
         (index,) = inner.parameters(binders[consts : consts + 1], ["i"])
-        return index, grouped(inner, binders[consts + 1 :], names[consts + 1 :], "carry")
+        return index, inner.grouped(binders[consts + 1 :], names[consts + 1 :], "carry")
 
     written = scope.function("body", body, equation.invars[:consts], parameters, sequence)
     init = scope.operands(equation.invars[start:], binders[consts + 1 :])
@@ -177,10 +178,6 @@ def _reads(program: Program, var: Var) -> bool:
     jaxpr = program.jaxpr
     atoms = [*(atom for equation in jaxpr.eqns for atom in equation.invars)]
     return any(atom is var for atom in atoms)
-
-
-def _same(first: Sequence[object], second: Sequence[object]) -> bool:
-    return all(a is b for a, b in zip(first, second, strict=True))
 
 
 def _unused(scope: Scope, var: Var) -> bool:

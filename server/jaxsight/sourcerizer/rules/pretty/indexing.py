@@ -9,9 +9,8 @@ from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
 from jaxsight.interpreters.compat.staging import is_literal
 from jaxsight.sourcerizer.equations.fallback import keywords
 from jaxsight.sourcerizer.equations.idioms import Window
-from jaxsight.sourcerizer.equations.registry import IDIOMS, PRETTY
-from jaxsight.sourcerizer.equations.view import View
-from jaxsight.sourcerizer.rules.lax.indexing import flags
+from jaxsight.sourcerizer.equations.registry import IDIOMS, PRETTY, View
+from jaxsight.sourcerizer.rules.lax.operations import flags
 from jaxsight.sourcerizer.rules.pretty.shapes import bounds, whole_of
 from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Expr, Index, Once, call, tuple_
 from jaxsight.sourcerizer.values.public_names import imported

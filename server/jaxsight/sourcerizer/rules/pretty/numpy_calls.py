@@ -20,8 +20,7 @@ import numpy as np
 from jaxsight.interpreters.compat.jaxpr_types import Equation, Literal
 from jaxsight.interpreters.compat.staging import is_jaxpr, is_literal, opened
 from jaxsight.sourcerizer.equations.idioms import Window
-from jaxsight.sourcerizer.equations.registry import IDIOMS, PRETTY
-from jaxsight.sourcerizer.equations.view import View
+from jaxsight.sourcerizer.equations.registry import IDIOMS, PRETTY, View
 from jaxsight.sourcerizer.text.exprs import Atom, Binary, Expr, Item, Keyword, call
 from jaxsight.sourcerizer.values import scalars
 from jaxsight.sourcerizer.values.spelling import value

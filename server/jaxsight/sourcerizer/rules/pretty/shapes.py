@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 import jax.numpy as jnp
 
 from jaxsight.sourcerizer.equations.idioms import Window
-from jaxsight.sourcerizer.equations.registry import IDIOMS, PRETTY
-from jaxsight.sourcerizer.equations.view import View
+from jaxsight.sourcerizer.equations.registry import IDIOMS, PRETTY, View
 from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Expr, Index, call, list_
 from jaxsight.sourcerizer.values import scalars
 from jaxsight.sourcerizer.values.spelling import value
@@ -185,14 +184,6 @@ def rev(view: View) -> Iterator[Expr]:
     yield Index(view.operands[0], whole(texts))
 
 
-@PRETTY("stack")
-def stack(view: View) -> Iterator[Expr]:
-    for key in ("axis", "dimension"):
-        axis = view.params.get(key)
-        named = {"axis": value(axis)} if axis else {}
-        yield call("jnp.stack", list_(view.operands), **named)
-
-
 @IDIOMS("jit|pjit* concatenate")
 def joined(window: Window) -> Iterator[Expr]:
     """Yield `jnp.hstack` and `jnp.vstack`, which first adjust the rank of each array."""
@@ -213,11 +204,6 @@ def repeated(window: Window) -> Iterator[Expr]:
     for axis, (old, new) in enumerate(zip(before.shape, after.shape, strict=True)):
         if old and new != old and new % old == 0:
             yield call("jnp.repeat", x, value(new // old), axis=value(axis))
-
-
-@PRETTY("tile")
-def tile(view: View) -> Iterator[Expr]:
-    yield call("jnp.tile", *view.operands, value(tuple(view.params["reps"])))
 
 
 @PRETTY("split")
@@ -261,13 +247,6 @@ def triangular(window: Window) -> Iterator[Expr]:
     if kind == Atom("jnp.float32"):
         yield call(function, *sides, **shift)
     yield call(function, *sides, **shift, dtype=kind)
-
-
-@PRETTY("concatenate")
-def concatenate(view: View) -> Iterator[Expr]:
-    dimension = view.params["dimension"]
-    options = {"axis": value(dimension)} if dimension else {}
-    yield call("jnp.concatenate", list_(view.operands), **options)
 
 
 @PRETTY("iota")

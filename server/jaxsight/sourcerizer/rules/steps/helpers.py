@@ -20,24 +20,11 @@ from jaxsight.sourcerizer.folding.families import captures
 from jaxsight.sourcerizer.folding.repeats import Repeat
 from jaxsight.sourcerizer.folding.steps import Family, Returned
 from jaxsight.sourcerizer.proof.prover import Proved
-from jaxsight.sourcerizer.text.exprs import (
-    Atom,
-    Expr,
-    call,
-    is_identifier,
-)
+from jaxsight.sourcerizer.text.exprs import Atom, Expr, call, is_identifier
 from jaxsight.sourcerizer.text.layout import flat
 from jaxsight.sourcerizer.text.names import without_number
-from jaxsight.sourcerizer.text.paths import (
-    Path,
-    Step,
-    shared_end,
-)
-from jaxsight.sourcerizer.text.statements import (
-    Function,
-    Return,
-    Statement,
-)
+from jaxsight.sourcerizer.text.paths import Path, Step, shared_end
+from jaxsight.sourcerizer.text.statements import Function, Return, Statement
 from jaxsight.sourcerizer.writing.results import nested_results, sequence
 from jaxsight.sourcerizer.writing.scope import Scope
 
@@ -186,7 +173,8 @@ def _with_optional(family: Family, run: Sequence[Any]) -> list[Any]:
 def _body(inner: Scope, family: Family, run: Sequence[Any]) -> list[Statement]:
     """Return the statements of a helper, including the helpers that it returns."""
     outputs = [run[position].outvars[output] for position, output in family.outputs]
-    needed = [var for nested in family.returned for var in _reads(nested)]
+    read = (var for nested in family.returned for var in captures(nested).values())
+    needed = [var for var in read if not is_literal(var)]
     inner.equations(_with_optional(family, run), [*outputs, *needed], named=False)
     results = [inner.operand(var) for var in outputs]
     for nested in family.returned:
@@ -204,10 +192,6 @@ def _body(inner: Scope, family: Family, run: Sequence[Any]) -> list[Statement]:
         inner.body.append(Function(own, tuple(parameters), statements))
         results.append(Atom(own))
     return [*inner.body, Return(sequence(results))]
-
-
-def _reads(nested: Family) -> list[Any]:
-    return [var for var in captures(nested).values() if not is_literal(var)]
 
 
 def _base_of(var: Any) -> str:

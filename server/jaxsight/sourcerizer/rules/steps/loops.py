@@ -18,33 +18,12 @@ from jaxsight.sourcerizer.folding import steps
 from jaxsight.sourcerizer.folding.steps import Loop, Returned
 from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.rules.steps.helpers import FEWEST_PARTS
-from jaxsight.sourcerizer.text.exprs import (
-    Atom,
-    Expr,
-    Sequence_,
-    Star,
-    call,
-    is_identifier,
-    tuple_,
-)
+from jaxsight.sourcerizer.text.exprs import Atom, Expr, Sequence_, Star, call, is_identifier, tuple_
 from jaxsight.sourcerizer.text.layout import flat
 from jaxsight.sourcerizer.text.names import without_number
-from jaxsight.sourcerizer.text.paths import (
-    Path,
-    Walk,
-    element_name,
-    iterated,
-    numbered,
-    walk,
-)
-from jaxsight.sourcerizer.text.statements import (
-    Assign,
-    Effect,
-    For,
-    Raw,
-    Statement,
-    replaced,
-)
+from jaxsight.sourcerizer.text.paths import Path, Walk, element_name, iterated, numbered, walk
+from jaxsight.sourcerizer.text.statements import Assign, Effect, For, Raw, Statement
+from jaxsight.sourcerizer.text.walks import replaced
 from jaxsight.sourcerizer.writing.results import sequence
 from jaxsight.sourcerizer.writing.scope import WRITTEN, Scope
 

@@ -1,4 +1,4 @@
-"""Pretty style: reductions with NumPy's conversions around them, and functions of reductions."""
+"""Pretty style: operators, NumPy's names for single equations, and functions of reductions."""
 
 from __future__ import annotations
 
@@ -6,11 +6,53 @@ from collections.abc import Iterator
 from typing import Any
 
 from jaxsight.sourcerizer.equations.idioms import Window
-from jaxsight.sourcerizer.equations.registry import IDIOMS, PRETTY
-from jaxsight.sourcerizer.equations.view import View
-from jaxsight.sourcerizer.rules.pretty.elementwise import OPERATORS
-from jaxsight.sourcerizer.text.exprs import Atom, Binary, Expr, call
+from jaxsight.sourcerizer.equations.registry import IDIOMS, PRETTY, View
+from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Binary, Expr, call
+from jaxsight.sourcerizer.values import scalars
 from jaxsight.sourcerizer.values.spelling import value
+
+OPERATORS = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "rem": "%", "pow": "**",
+    "and": "&", "or": "|", "xor": "^", "shift_left": "<<",
+    "shift_right_arithmetic": ">>", "shift_right_logical": ">>",
+    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+}  # fmt: skip
+
+_NUMPY = {
+    "abs": "abs", "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh",
+    "atan": "arctan", "atan2": "arctan2", "atanh": "arctanh", "cbrt": "cbrt", "ceil": "ceil",
+    "clamp": "clip", "conj": "conj", "cos": "cos", "cosh": "cosh", "exp": "exp", "exp2": "exp2",
+    "expm1": "expm1", "floor": "floor", "imag": "imag", "is_finite": "isfinite", "log": "log",
+    "log1p": "log1p", "max": "maximum", "min": "minimum", "nextafter": "nextafter",
+    "population_count": "bitwise_count", "pow": "power", "real": "real", "round": "round",
+    "sign": "sign", "sin": "sin", "sinh": "sinh", "sqrt": "sqrt", "square": "square",
+    "tan": "tan", "tanh": "tanh", "and": "logical_and", "or": "logical_or", "not": "logical_not",
+}  # fmt: skip
+
+
+@PRETTY(*{*OPERATORS, *_NUMPY} - {"clamp", "square", "not"})
+def operator(view: View) -> Iterator[Expr]:
+    if all(literal is not None for literal in view.literals):
+        return  # Python would compute it
+    if (symbol := OPERATORS.get(view.name)) and len(view.operands) == 2:
+        yield Binary(symbol, *view.operands)
+    if (name := _NUMPY.get(view.name)) is not None:
+        yield call(f"jnp.{name}", *view.operands)
+
+
+@IDIOMS("ne")
+def is_nan(window: Window) -> Iterator[Expr]:
+    """Yield `jnp.isnan` for a value that is compared with itself."""
+    if len(window.inputs) == 1 and window.equations[0].invars[0] is window.equations[0].invars[1]:
+        yield call("jnp.isnan", window.expr(window.inputs[0]))
+
+
+@PRETTY("convert_element_type")
+def convert(view: View) -> Iterator[Expr]:
+    (x,) = view.operands
+    if view.literals[0] is None:
+        yield call(Attribute(x, "astype"), scalars.dtype(view.params["new_dtype"]))
+
 
 REDUCTIONS = {
     "reduce_sum": "sum", "reduce_max": "max", "reduce_min": "min", "reduce_prod": "prod",
@@ -34,15 +76,6 @@ def reduction(view: View) -> Iterator[Expr]:
         return
     yield call(f"jnp.{REDUCTIONS[view.name]}", x, **over)
     yield call(f"jnp.{REDUCTIONS[view.name]}", x, axis=value(view.params["axes"][0]))
-
-
-_CUMULATIVE = {"cumsum": "jnp.cumsum", "cumprod": "jnp.cumprod"}
-
-
-@PRETTY(*_CUMULATIVE)
-def cumulative(view: View) -> Iterator[Expr]:
-    if not view.params["reverse"]:
-        yield call(_CUMULATIVE[view.name], *view.operands, axis=value(view.params["axis"]))
 
 
 _KEPT: dict[str, Expr] = {"keepdims": Atom("True")}

@@ -1,0 +1,316 @@
+"""Operations on arrays whose public functions take other arguments than the primitive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxsight.interpreters.compat import dtypes
+from jaxsight.interpreters.compat.staging import opened
+from jaxsight.sourcerizer.equations.fallback import by_name, keywords
+from jaxsight.sourcerizer.equations.idioms import Window
+from jaxsight.sourcerizer.equations.registry import IDIOMS, LAX, STRUCTURES, View
+from jaxsight.sourcerizer.proof.prover import Proved
+from jaxsight.sourcerizer.text.exprs import (
+    Atom,
+    Attribute,
+    Expr,
+    call,
+    is_identifier,
+    list_,
+    tuple_,
+)
+from jaxsight.sourcerizer.values import public_names, scalars, spelling
+from jaxsight.sourcerizer.values.spelling import placements, value
+from jaxsight.sourcerizer.writing.contexts import metadata
+from jaxsight.sourcerizer.writing.results import nested_results
+from jaxsight.sourcerizer.writing.scope import Scope
+
+
+@LAX("iota")
+def iota(view: View) -> Iterator[Expr]:
+    dtype, shape = scalars.dtype(view.params["dtype"]), view.params["shape"]
+    if len(shape) == 1 and not view.operands:
+        yield call("lax.iota", dtype, value(shape[0]))
+    sharding = keywords(view, "sharding") if view.params.get("sharding") is not None else {}
+    named = {"out_sharding": sharding["sharding"]} if sharding else {}
+    yield call(
+        "lax.broadcasted_iota", dtype, value(shape), value(view.params["dimension"]), **named
+    )
+
+
+@LAX("broadcast_in_dim")
+def broadcast_in_dim(view: View) -> Iterator[Expr]:
+    x, *dynamic_sizes = view.operands
+    shape, dimensions = view.params["shape"], view.params["broadcast_dimensions"]
+    if dynamic_sizes:
+        return
+    (output,) = view.outputs
+    if view.literals[0] is not None and not dimensions:
+        yield call("lax.full", value(shape), x, scalars.dtype(output.dtype))
+    yield call("lax.broadcast_in_dim", x, value(shape), value(dimensions))
+    if not dimensions:
+        yield call("jnp.full", value(shape), x)
+        yield call("jnp.full", value(shape), x, scalars.dtype(output.dtype))
+    for placed in placements(view.params.get("sharding")):
+        if not dimensions:
+            dtype = scalars.dtype(output.dtype)
+            yield call("lax.full", value(shape), x, dtype, sharding=placed)
+        yield call("lax.broadcast_in_dim", x, value(shape), value(dimensions), out_sharding=placed)
+
+
+@LAX("reshape")
+def reshape(view: View) -> Iterator[Expr]:
+    if len(view.operands) == 1:
+        sizes = value(view.params["new_sizes"])
+        yield call("lax.reshape", *view.operands, sizes)
+        yield call("lax.reshape", *view.operands, sizes, **keywords(view, "dimensions"))
+        for placed in placements(view.params.get("sharding")):
+            options = {"out_sharding": placed}
+            if view.params.get("dimensions") is not None:
+                options = {**keywords(view, "dimensions"), **options}
+            yield call("lax.reshape", *view.operands, sizes, **options)
+
+
+@LAX("device_put")
+def device_put(view: View) -> Iterator[Expr]:
+    operands = view.operands[0] if len(view.operands) == 1 else list_(view.operands)
+    devices = view.params.get("devices", ())
+    if all(device is None for device in devices):
+        yield call("jax.device_put", operands)
+        yield call("jax.device_put", operands, may_alias=Atom("False"))
+        yield call("jax.device_put", operands, may_alias=Atom("True"))
+    elif len(set(devices)) == 1:
+        yield call("jax.device_put", operands, value(devices[0]))
+    else:
+        yield call("jax.device_put", operands, list_(value(device) for device in devices))
+
+
+_PYTHON_TYPES = {"f": "float", "i": "int", "c": "complex", "b": "bool"}
+
+
+@LAX("convert_element_type")
+def convert(view: View) -> Iterator[Expr]:
+    (x,) = view.operands
+    new = view.params["new_dtype"]
+    if view.params.get("weak_type") and (python := _PYTHON_TYPES.get(scalars.kind(new))):
+        yield call("lax.convert_element_type", x, Atom(python))
+    yield call("lax.convert_element_type", x, scalars.dtype(new))
+    if view.params.get("sharding") is not None:  # left by transposition
+        sharding = Attribute(call("jax.typeof", x), "sharding")
+        yield call(Attribute(x, "astype"), scalars.dtype(new), device=sharding)
+        yield call("jnp.asarray", x, scalars.dtype(new), device=sharding)
+
+
+@LAX("xla_metadata_value")
+def metadata_of_a_value(view: View) -> Iterator[Expr]:
+    yield metadata([*view.operands], dict(view.params["xla_metadata_kvs"]))
+
+
+_FLAGS = ("indices_are_sorted", "unique_indices")
+
+
+def flags(view: View) -> dict[str, Expr]:
+    """Return the promises about a gather's or scatter's indices, as keyword arguments."""
+    return {name: Atom("True") for name in _FLAGS if view.params.get(name)}
+
+
+@LAX("gather")
+def gather(view: View) -> Iterator[Expr]:
+    named = keywords(view, "dimension_numbers", "slice_sizes")
+    named |= flags(view) | keywords(view, "mode")
+    if view.params.get("fill_value") is not None:
+        named |= keywords(view, "fill_value")
+    yield call("lax.gather", *view.operands, **named)
+
+
+@LAX("scatter", "scatter-add", "scatter-sub", "scatter-mul", "scatter-min", "scatter-max")
+def scatter(view: View) -> Iterator[Expr]:
+    named = keywords(view, "dimension_numbers") | flags(view) | keywords(view, "mode")
+    yield call(f"lax.{view.name.replace('-', '_')}", *view.operands, **named)
+
+
+@LAX("sort")
+def sort(view: View) -> Iterator[Expr]:
+    operand = view.operands[0] if len(view.operands) == 1 else tuple_(view.operands)
+    named = keywords(view, "dimension")
+    if not view.params["is_stable"]:
+        named |= keywords(view, "is_stable")
+    if view.params["num_keys"] != 1:
+        named |= keywords(view, "num_keys")
+    yield call("lax.sort", operand, **named)
+    yield call("lax.sort", tuple_(view.operands), **named)
+
+
+@LAX("approx_top_k")
+def approx_top_k(view: View) -> Iterator[Expr]:
+    named = keywords(
+        view, "reduction_dimension", "recall_target",
+        "reduction_input_size_override", "aggregate_to_topk",
+    )  # fmt: skip
+    function = "lax.approx_max_k" if view.params["is_max_k"] else "lax.approx_min_k"
+    yield call(function, *view.operands, value(view.params["k"]), **named)
+
+
+_MONOIDS = {
+    "reduce_window_sum": "lax.add",
+    "reduce_window_max": "lax.max",
+    "reduce_window_min": "lax.min",
+}
+
+
+def _identity(view: View) -> Iterator[Expr]:
+    dtype = view.inputs[0].dtype
+    sum_ = view.name == "reduce_window_sum"
+    low = view.name == "reduce_window_max"
+    if dtype == np.bool_:
+        yield Atom("False" if sum_ or low else "True")
+    elif dtypes.is_subtype(dtype, np.integer):
+        info: Any = getattr(jax.numpy, "iinfo")(dtype)  # noqa: B009 - it has no types
+        yield scalars.typed(np.asarray(0 if sum_ else info.min if low else info.max, dtype))
+    else:
+        bound = 0.0 if sum_ else -np.inf if low else np.inf
+        yield scalars.number(bound)
+        yield scalars.typed(np.asarray(bound).astype(dtype))
+
+
+@LAX(*_MONOIDS)
+def reduce_window(view: View) -> Iterator[Expr]:
+    (x,) = view.operands
+    named = keywords(view, "window_dimensions", "window_strides", "padding")
+    for name in ("base_dilation", "window_dilation"):
+        if any(step != 1 for step in view.params.get(name) or ()):
+            named |= keywords(view, name)
+    for identity in _identity(view):
+        yield call("lax.reduce_window", x, identity, Atom(_MONOIDS[view.name]), **named)
+
+
+_AS_IT_IS = {"symmetrize_input": Atom("False")}
+
+
+_TRIANGLE = "iota add? iota ge broadcast_in_dim select_n"
+"""The equations that extract the lower triangle, which public functions add to the primitive."""
+
+
+@IDIOMS(
+    f"cholesky {_TRIANGLE}",
+    f"transpose add div cholesky {_TRIANGLE}",
+    f"real? transpose imag? neg? complex? add div cholesky {_TRIANGLE}",
+    plain=True,
+)
+def lower_cholesky(window: Window) -> Iterator[Expr]:
+    first = window.equations[0]
+    operand = window.expr(first.invars[0])
+    options = _AS_IT_IS if first.primitive.name == "cholesky" else {}
+    yield call("lax.linalg.cholesky", operand, **options)
+
+
+@LAX("jit", "pjit")
+def jitted_by_jax(view: View) -> Iterator[Expr]:
+    """Yield the call of a public function that is jitted itself.
+
+    A function of `lax` holds the one equation of its name, after conversions. `geqrf` has no public
+    function but `jnp.linalg.qr(mode="raw")`.
+    """
+    if view.params["name"] == "qr":
+        yield call("jnp.linalg.qr", *view.operands, mode=Atom('"raw"'))
+    equations = opened(view.params["jaxpr"]).jaxpr.eqns
+    if not equations or equations[-1].primitive.name != view.params["name"]:
+        return
+    *before, inside = equations
+    if all(equation.primitive.name == "convert_element_type" for equation in before):
+        yield from by_name(replace(view, primitive=inside.primitive, params=inside.params))
+
+
+@LAX("eigh")
+def eigh(view: View) -> Iterator[Expr]:
+    named = keywords(view, "lower", "sort_eigenvalues", "subset_by_index", "implementation")
+    shown = {name: option for name, option in named.items() if option != Atom("None")}
+    yield call("lax.linalg.eigh", *view.operands, **shown, **_AS_IT_IS)
+    reduced = {name: option for name, option in shown.items() if name != "implementation"}
+    yield call("lax.linalg.eigh", *view.operands, **reduced, **_AS_IT_IS)
+
+
+def _impl(view: View) -> dict[str, Expr]:
+    return {"impl": scalars.text(dtypes.key_impl(view.outputs[0].dtype))}
+
+
+@LAX("random_seed")
+def seed(view: View) -> Iterator[Expr]:
+    yield call("jax.random.key", *view.operands, **_impl(view))
+
+
+@LAX("random_wrap")
+def wrap(view: View) -> Iterator[Expr]:
+    yield call("jax.random.wrap_key_data", *view.operands, **_impl(view))
+
+
+_COUNTED = "iota_2x32_shape threefry2x32"
+_JOINED = ("xor convert_element_type?", "convert_element_type* shift_left or")
+_BITS_OF_A_BYTE = 8
+
+
+@IDIOMS(
+    *(f"unstack {_COUNTED} {joined}" for joined in _JOINED),  # from JAX 0.12 on
+    *(f"slice squeeze slice squeeze {_COUNTED} {joined}" for joined in _JOINED),
+    plain=True,
+)
+def threefry_bits(window: Window) -> Iterator[Expr]:
+    """Yield the bits of a raw key, whose counters (`iota_2x32_shape`) have no public function."""
+    key = window.expr(window.equations[0].invars[0])
+    shape = value(window.find("iota_2x32_shape").params["shape"])
+    drawn = public_names.imported("jax.extend.random", "threefry_prng_impl.random_bits")
+    joined = window.equations[-1].primitive.name == "or"
+    width = 64 if joined else window.output.aval.dtype.itemsize * _BITS_OF_A_BYTE
+    yield call(drawn, key, value(width), shape)
+
+
+@LAX("polynomial")
+def polynomial(view: View) -> Iterator[Expr]:
+    x, *coefficients = view.operands
+    unroll = view.params.get("unroll")
+    options = {} if unroll is None else {"unroll": spelling.value(unroll)}
+    yield call("lax.polynomial", x, tuple_(coefficients), **options)
+
+
+@LAX("layout_constraint")
+def layout_constraint(view: View) -> Iterator[Expr]:
+    function = public_names.imported("jax.experimental.layout", "with_layout_constraint")
+    yield call(function, *view.operands, spelling.layout(view.params["layout"]))
+
+
+@LAX("precv")
+def precv(view: View) -> Iterator[Expr]:
+    axes, shape = view.params["axis_name"], spelling.struct(view.params["out_shape"])
+    for axis in (axes[0], axes) if len(axes) == 1 else (axes,):
+        arguments = shape, spelling.value(axis), spelling.value(view.params["perm"])
+        yield call("lax.precv", *view.operands, *arguments)
+
+
+@STRUCTURES("xla_metadata_call")
+def metadata_of_a_call(scope: Scope, equation: Any) -> Proved | None:
+    params = equation.params
+    metadata = dict(params["xla_metadata"])
+    if params.get("ad_metadata", "same") != "same" or not all(map(is_identifier, metadata)):
+        return None
+    program = opened(params["jaxpr"])
+    function = scope.whole_function("annotated", program)
+    name = public_names.imported("jax.experimental.xla_metadata", "xla_metadata_call")
+    named = {key: spelling.value(part) for key, part in metadata.items()}
+    operands = scope.operands(equation.invars, program.jaxpr.invars)
+    return Proved(
+        call(call(name, function, **named), *operands), nested_results(len(equation.outvars))
+    )
+
+
+@STRUCTURES("inspect_sharding")
+def inspect_sharding(scope: Scope, equation: Any) -> Proved:
+    callback = scope.writer.passed.placeholder(
+        equation.params["callback"], "told", "runs on the host"
+    )
+    operands = [scope.operand(atom) for atom in equation.invars]
+    return Proved(call("jax.debug.inspect_array_sharding", *operands, callback=callback), ())
