@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import cached_property
 
 from jaxsight.rules.text.expressions import dotted
@@ -76,6 +77,13 @@ class ModuleNames:
     def lax(self) -> str:
         """The name of `jax.lax` here; without one, `jax.lax`, which `jax_import` imports."""
         return self.imports.get("jax.lax", f"{self.imports.get('jax', 'jax')}.lax")
+
+    def spelled(self, code: str) -> str:
+        """Return code with this module's names of `jax`, `jnp`, `jax.nn` and `jax.lax`."""
+        jax = self.imports.get("jax", "jax")
+        names = {"jnp": self.jnp or "jax.numpy", "jax.lax": self.lax, "jax": jax}
+        names["jax.nn"] = self.imports.get("jax.nn", f"{jax}.nn")
+        return re.sub(r"\b(jnp|jax\.nn|jax\.lax|jax)(?=\.)", lambda name: names[name[0]], code)
 
     @property
     def partial(self) -> str:

@@ -1,27 +1,323 @@
-"""Which expressions are unstable, and what to write in their place."""
+"""The unstable forms: how each is written, what to write instead, and where it goes wrong.
+
+A form is a pattern of `rules/patterns`, in which a capital letter stands for exponentials, perhaps
+with weights or masked: `log(sum(X))` is `log(sum(exp(x)))`. The first form of an expression counts.
+"""
 
 from __future__ import annotations
 
-from jaxsight.rules.jx417_unstable_form.differences import Difference
-from jaxsight.rules.jx417_unstable_form.logarithms import Logarithm
-from jaxsight.rules.jx417_unstable_form.look import FLOATS, Form
-from jaxsight.rules.jx417_unstable_form.quotients import Quotient
-from jaxsight.rules.program.bounds import KnownValues
-from jaxsight.rules.program.view import ProgramView
-from jaxsight.wire.program import Step
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from jaxsight.rules.jx417_unstable_form.look import DENSITIES, Look
+
+_FEW = 4
+"""Products of fewer factors are not reported."""
 
 
-def of(view: ProgramView, step: Step, facts: KnownValues) -> Form | None:
-    """Return the unstable form that an equation completes, if any."""
-    floats = FLOATS.get(view.flow.value(step.results[0]).dtype)
-    if floats is None:
-        return None
-    match step.primitive:
-        case "log" | "log2":
-            return Logarithm(view, facts, step, floats).logarithm()
-        case "log1p":
-            return Logarithm(view, facts, step, floats).log1p()
-        case "sub" | "add":
-            return Difference(view, facts, step, floats).difference()
-        case _:
-            return Quotient(view, facts, step, floats).quotient()
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What is wrong with a form, in templates for the limits of its type."""
+
+    message: str
+    note: str = ""
+    may_occur: Callable[[Look], bool] = lambda look: True
+    under: str = ""
+    """The message where exponentials underflow and do not overflow."""
+    zero: str = ""
+    """What is 0 then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One unstable form of an expression."""
+
+    patterns: tuple[str, ...]
+    instead: str
+    """The template of the stable form, which the fix writes; or a help, which has backticks."""
+    trouble: Trouble
+    more: Callable[[Look], str] = lambda look: ""
+    """What to add to the help."""
+    weights: bool = False
+    """Whether a note says how `logsumexp` takes weights."""
+    severity: str = ""
+    covers: bool = True
+    """Whether forms inside of this one are not reported too."""
+    differs: bool = False
+    """Whether the fix may change values: where those are NaN or round, the new ones are right."""
+
+
+def _wild(over: str, under: str = "", zero: str = "") -> Trouble:
+    """Return what is wrong where exponentials overflow, and where all underflow if `under` says."""
+    return Trouble(
+        f"{over} {{inf}}",
+        "in {float}, `exp(x)` is inf for `x` above {inf}",
+        lambda look: look.is_wild(underflow=bool(under)),
+        f"{under} {{zero}}",
+        zero,
+    )
+
+
+def _rounded(form: str, function: str, when: Callable[[Look], bool]) -> Trouble:
+    """Return what is wrong where a function is 1 for small numbers."""
+    return Trouble(
+        f"`{form}` loses digits for small `|x|`, and is 0 below {{half}}",
+        f"in {{float}}, `{function}` is 1 for `x` below {{half}}",
+        when,
+    )
+
+
+def _underflow(function: str) -> Trouble:
+    return Trouble(f"logarithm of `{function}` is -inf where that underflows to 0")
+
+
+def _is_small(look: Look) -> bool:
+    return look.may_be_small() and not look.is_only_compared()
+
+
+def _above_one(form: str) -> Trouble:
+    return Trouble(
+        f"`{form}` is -inf for `x` above {{one}}",
+        "in {float}, `sigmoid(x)` is 1 there",
+        lambda look: look.bounds()[1] >= look.limits.saturated - 1,
+    )
+
+
+def _cancels(form: str, where: str, note: str = "") -> Trouble:
+    signed = frozenset({"max", "clamp", "abs"})  # for those who cancel on purpose
+    return Trouble(
+        f"`{form}` cancels where {where}", note, lambda look: not look.is_read_by(signed)
+    )
+
+
+_EXCEEDS, _BELOW = "where an exponent exceeds", "where all exponents are below"
+_SUM = f"log-sum-exp overflows {_EXCEEDS}", f"log-sum-exp is -inf {_BELOW}", "the sum"
+_LOG_SUM, _LOG_SUM_WITH_1 = _wild(*_SUM), _wild(_SUM[0])
+_LOG_CUMSUM = _wild(f"cumulative {_SUM[0]}", f"cumulative {_SUM[1]}", "the sum")
+_SHARE = _wild(
+    f"logarithm of a share of exponentials is NaN {_EXCEEDS}",
+    "logarithm of a share of exponentials is not finite where an exponent is below",
+    "the share",
+)
+_SOFTMAX, _QUOTIENT, _SHARE_OF_2, _OF_2 = (
+    _wild(f"{form} is NaN {_EXCEEDS}", f"{form} is NaN {_BELOW}", "the denominator")
+    for form in (
+        "softmax without max subtraction",
+        "quotient of exponentials",
+        "`exp(a) / (exp(a) + exp(b))`",
+        "`exp(a) / exp(b)`",
+    )
+)
+_LOG_SOFTMAX = Trouble(
+    "logarithm of a softmax is -inf where a probability underflows to 0",
+    "in {float}, `exp(x)` is 0 for `x` below {zero}: a probability is 0 where a logit is far below "
+    "the maximum",
+)
+_LOST = "in {float}, numbers below {half} are lost beside 1"
+
+FORMS = (
+    Form(
+        ("log(sigmoid(x))",),
+        "jax.nn.log_sigmoid({x})",
+        Trouble(
+            "`log(sigmoid(x))` is -inf for `x` below -{inf}",
+            "in {float}, `sigmoid(x)` is 0 there",
+            lambda look: look.bounds()[0] <= -look.limits.greatest,
+        ),
+    ),
+    Form(("log(softmax(*logits))",), "jax.nn.log_softmax({logits})", _LOG_SOFTMAX, Look.elements),
+    Form(
+        ("log(A / sum(B))", "log(pick(A) / sum(B))", "log(sum(A) / sum(B))"),
+        "subtract logarithms: `a - jax.nn.logsumexp(b)` for `log(exp(a) / sum(exp(b)))`",
+        _SHARE,
+    ),
+    Form(
+        ("log(1 / (1 + X))",),
+        "use `jax.nn.log_sigmoid(x)`",
+        replace(
+            _LOG_SUM_WITH_1,
+            message="logarithm of a sigmoid is -inf where the sigmoid underflows to 0",
+        ),
+    ),
+    Form(("log(1 - sigmoid(x))",), "jax.nn.log_sigmoid({-x})", _above_one("log(1 - sigmoid(x))")),
+    Form(("log1p(-sigmoid(x))",), "jax.nn.log_sigmoid({-x})", _above_one("log1p(-sigmoid(x))")),
+    Form(
+        ("log(1 - tanh(x) ** 2)",),
+        "use `2 * (jnp.log(2.0) - x - jax.nn.softplus(-2 * x))`",
+        Trouble(
+            "`log(1 - tanh(x)**2)` is -inf for `x` above {tanh}",
+            "in {float}, `tanh(x)` is 1 above {tanh}",
+        ),
+    ),
+    *(
+        Form((f"log({name}(*x))",), f"{{{name}}}{logarithm}({{x}})", _underflow(name))
+        for name, logarithm in DENSITIES.items()
+    ),
+    Form(("log(1 - cdf(*x))",), "{cdf}logsf({x})", _underflow("1 - cdf")),
+    Form(("log(sum(X))",), "jax.nn.logsumexp({x}{axes})", _LOG_SUM, Look.factor, weights=True),
+    Form(("log(cumsum(X))",), "use `jax.lax.cumlogsumexp({x})`", _LOG_CUMSUM, Look.factor),
+    Form(
+        ("log(dot(X, w))", "log(dot(w, X))"),
+        "use `jax.nn.logsumexp` over the contracted axis of `{x} + log(weights)`",
+        _LOG_SUM,
+        Look.factor,
+    ),
+    Form(
+        ("log(cosh(x))",),
+        "use `jnp.logaddexp({x}, {-x}) - jnp.log(2.0)`",
+        Trouble(
+            "`log(cosh(x))` overflows for `x` above {cosh}",
+            "in {float}, `cosh(x)` is inf above {cosh} and below -{cosh}",
+            lambda look: (
+                max(map(abs, look.bounds())) >= look.limits.cosh and not look.is_selected()
+            ),
+        ),
+    ),
+    Form(
+        ("log(exp(x) - 1)",),
+        "use `{(x)} + jnp.log(-jnp.expm1({-x}))`",
+        _wild("`log(exp(x) - 1)` overflows for `x` above"),
+    ),
+    Form(
+        ("log(1 - exp(x))",),
+        "jnp.log(-jnp.expm1({x}))",
+        Trouble(
+            "`log(1 - exp(x))` loses digits for small `x`",
+            "in {float}, `1 - exp(x)` is 0 for `x` above -{half}",
+            lambda look: look.may_be_small() and not look.is_selected(),
+        ),
+    ),
+    Form(
+        ("log(1 + X)",),
+        "jax.nn.softplus({x})",
+        _wild("`log(1 + exp(x))` overflows for `x` above"),
+    ),
+    Form(
+        ("log1p(exp(x))",),
+        "jax.nn.softplus({x})",
+        _wild("`log1p(exp(x))` overflows for `x` above"),
+    ),
+    Form(("log(A + B)",), "jnp.logaddexp({a}, {b})", _LOG_SUM, Look.factor),
+    Form(
+        ("log(1 + A + B + ...)",),
+        "use `jax.nn.logsumexp(x)`",
+        _LOG_SUM_WITH_1,
+        Look.factor,
+        weights=True,
+    ),
+    Form(
+        ("log(A + B + C + ...)",),
+        "use `jax.nn.logsumexp(x)`",
+        _LOG_SUM,
+        Look.factor,
+        weights=True,
+    ),
+    Form(
+        ("log(1 + sum(X))", "log1p(sum(X))"),
+        "use `jnp.logaddexp(0.0, jax.nn.logsumexp({x}))`",
+        _LOG_SUM_WITH_1,
+        Look.factor,
+    ),
+    Form(
+        ("log(sum(softmax(*logits) * mask))",),
+        "use `jnp.sum(one_hot * jax.nn.log_softmax({logits}), axis=-1)`",
+        replace(_LOG_SOFTMAX, may_occur=lambda look: look.is_mask("mask")),
+    ),
+    *(
+        Form(
+            (f"log({product}(*x))",),
+            f"use `jnp.{total}(jnp.log({{x}}))`",
+            Trouble(
+                "product of {factors:,} factors overflows or underflows before its logarithm",
+                "{factors:,} factors of 0.1 are 1e-{factors}; {float} is 0 below {least}",
+                lambda look: look.factors >= _FEW and not look.is_whole(),
+            ),
+        )
+        for product, total in (("prod", "sum"), ("cumprod", "cumsum"))
+    ),
+    Form(
+        ("log(det(*a))",),
+        "jnp.linalg.slogdet({a})[1]",
+        Trouble(
+            "determinant overflows or underflows before its logarithm",
+            "a determinant grows or shrinks exponentially with the size of the matrix",
+        ),
+        differs=True,
+    ),
+    Form(
+        ("log(1 + x)",),
+        "jnp.log1p({x}){base}",
+        _rounded("{log}(1 + x)", "1 + x", Look.is_near_1),
+        covers=False,
+    ),
+    Form(
+        ("log(1 - x)",),
+        "jnp.log1p({-x}){base}",
+        _rounded("{log}(1 - x)", "1 - x", lambda look: look.is_near_1() and not look.is_share()),
+        covers=False,
+    ),
+    Form(
+        ("exp(x) - 1", "exp(x) + -1"),
+        "jnp.expm1({x})",
+        _rounded("exp(x) - 1", "exp(x)", _is_small),
+    ),
+    Form(("1 - exp(x)",), "-jnp.expm1({x})", _rounded("1 - exp(x)", "exp(x)", _is_small)),
+    Form(
+        ("1 - erf(x)",),
+        "{erf}erfc({x})",
+        Trouble(
+            "`1 - erf(x)` loses digits as `x` grows, and is 0 where `erf(x)` is 1",
+            _LOST,
+            lambda look: look.bounds()[1] >= 1,
+        ),
+    ),
+    Form(
+        ("1 - cos(x)",),
+        "use `2 * jnp.sin({(x)} / 2) ** 2`",
+        Trouble(
+            "`1 - cos(x)` loses digits for small `|x|`, and is 0 below {cos}",
+            "in {float}, `cos(x)` is 1 for `x` below {cos}",
+            _is_small,
+        ),
+        severity="information",
+    ),
+    Form(
+        ("1 - cdf(*x)",),
+        "use `{cdf}sf({x})`",
+        Trouble(
+            "`1 - cdf(x)` loses digits in the upper tail",
+            _LOST,
+            lambda look: look.module("cdf").endswith("norm."),
+        ),
+    ),
+    Form(
+        ("mean(x ** 2) - mean(x) ** 2",),
+        "jnp.var({x}{axes})",
+        _cancels(
+            "E[x²] - E[x]²",
+            "the mean is large compared with the spread",
+            "in {float}, it may even be negative, and its square root NaN",
+        ),
+    ),
+    Form(
+        ("mean(x * y) - mean(x) * mean(y)",),
+        "use `jnp.mean((x - x_mean) * (y - y_mean))`",
+        _cancels("E[xy] - E[x]E[y]", "the means are large compared with the spreads"),
+    ),
+    Form(("X / sum(X)",), "jax.nn.softmax({x}{axis})", _SOFTMAX, differs=True),
+    Form(("exp(a) / exp(b)",), "jnp.exp({a} - {(b)})", _OF_2, differs=True),
+    Form(("(X - Y) / (X + Y)",), "use `jnp.tanh({x})`", _QUOTIENT),
+    Form(
+        ("X / (1 + X)",),
+        "jax.nn.sigmoid({x})",
+        _wild(f"`exp(x) / (1 + exp(x))` is NaN {_EXCEEDS}"),
+        differs=True,
+    ),
+    Form(("A / (A + B)",), "use `jax.nn.sigmoid({a} - {(b)})`", _SHARE_OF_2),
+    Form(("A / (A + B + C + ...)",), "use `jax.nn.softmax`", _SOFTMAX),
+    Form(
+        ("A / (1 + A + B + ...)",),
+        "use `jax.nn.softmax`",
+        _wild(f"softmax without max subtraction is NaN {_EXCEEDS}"),
+    ),
+)

@@ -1,38 +1,28 @@
-"""What the forms share: how equations are looked at, and the words on their limits."""
+"""An occurrence of a form in a program, and what is asked about it."""
 
 from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.program.bounds import KnownValues
-from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.guards import selections
-from jaxsight.rules.program.steps import captured
+from jaxsight.rules.patterns.programs import Occurrence, ProgramPatterns, Words
+from jaxsight.rules.patterns.written import called_by, texts_of
+from jaxsight.rules.program.bounds import Bounds, KnownValues
+from jaxsight.rules.program.guards import is_written, selections
+from jaxsight.rules.program.steps import captured, elements, parameter
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.program.walks import alike, maker_of, stripped
-from jaxsight.rules.text.expressions import arguments, name_of, parsed
+from jaxsight.rules.program.walks import maker_of, stripped
+from jaxsight.rules.text.expressions import arguments, called, name_of, parsed_call
 from jaxsight.rules.wording import short
 from jaxsight.wire.primitives import COMPARISONS, MOVES, PICKS
 from jaxsight.wire.program import Step
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
-    """An unstable expression, in the words of a finding."""
-
-    message: str
-    help: str
-    notes: tuple[str, ...] = ()
-    parts: tuple[str, ...] = ()
-    """Paths of the equations that it is made of, which are not to be reported by themselves."""
-    severity: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Float:
+class Limits:
     """The limits of a floating-point type."""
 
     name: str
@@ -48,242 +38,294 @@ class Float:
         """Above this number a sigmoid is 1."""
         return -math.log(self.half)
 
+    @property
+    def cosh(self) -> float:
+        """Above this number `cosh` overflows."""
+        return self.greatest + math.log(2)
 
-FLOATS = {
-    "float16": Float("float16", 11.09, -17.32, 2.0**-11),
-    "bfloat16": Float("bfloat16", 88.72, -92.88, 2.0**-8),
-    "float32": Float("float32", 88.72, -103.97, 2.0**-24),
-    "float64": Float("float64", 709.78, -745.13, 2.0**-53),
+    def texts(self) -> dict[str, str]:
+        """Return the limits for a template."""
+        return {
+            "float": self.name,
+            "inf": f"{self.greatest:.1f}",
+            "zero": f"{self.least:.1f}",
+            "least": f"{math.exp(self.least):.0e}",
+            "half": f"{self.half:.0e}",
+            "one": f"{self.saturated:.1f}",
+            "tanh": f"{self.saturated / 2 + math.log(2):.2g}",
+            "cosh": f"{self.cosh:.1f}",
+            "cos": f"{math.sqrt(2 * self.half):.0e}",
+        }
+
+
+LIMITS = {
+    limits.name: limits
+    for limits in (
+        Limits("float16", 11.09, -17.32, 2.0**-11),
+        Limits("bfloat16", 88.72, -92.88, 2.0**-8),
+        Limits("float32", 88.72, -103.97, 2.0**-24),
+        Limits("float64", 709.78, -745.13, 2.0**-53),
+    )
 }
 """From `finfo` of NumPy and `ml_dtypes`: the logarithms of `max` and of half `smallest_subnormal`,
 and half of `eps`.
 """
-
 DENSITIES = {
     "cdf": "logcdf", "sf": "logsf", "pdf": "logpdf", "pmf": "logpmf", "ndtr": "log_ndtr",
     "prob": "log_prob", "survival_function": "log_survival_function",
 }  # fmt: skip
 """By the name of a function that of its logarithm."""
 
+_NEAR = 1e-5
+"""A function is called inaccurate near 0 where its argument may be as small as this."""
+_JOINS = MOVES | {"and", "or", "not"}
+_LOCAL = MOVES | {
+    "neg", "abs", "add", "sub", "mul", "div", "square", "integer_pow", "select_n", "max", "min",
+    "clamp",
+}  # fmt: skip
 _EXTREMES = frozenset(
     {"reduce_max", "reduce_min", "max", "min", "cummax", "cummin", "argmax", "argmin", "sort",
      "top_k", "approx_top_k", "pmax", "reduce_window_max", "cumlogsumexp"}
 )  # fmt: skip
 """What is subtracted before `exp` where a maximum is."""
-_JOINED_BY = MOVES | {"and", "or", "not"}
-_NEAR = 1e-5
-"""A function is called inaccurate near 0 where its argument may be as small as this."""
-_LOCAL = MOVES | {
-    "neg", "abs", "add", "sub", "mul", "div", "square", "integer_pow", "select_n", "max", "min",
-    "clamp",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One equation of the user's that is looked at."""
+    """An occurrence of a form, with what is known of the program."""
 
     view: ProgramView
     known: KnownValues
-    step: Step
-    floats: Float
+    limits: Limits
+    patterns: ProgramPatterns
+    found: Occurrence
 
     @property
-    def flow(self) -> Flow:
-        return self.view.flow
+    def step(self) -> Step:
+        """The equation that completes the form."""
+        return self.found.steps[0]
 
-    def _may_overflow(self, exp: Step) -> bool:
-        return self.known.bounds(exp.operands[0])[1] > self.floats.greatest
+    @property
+    def exps(self) -> list[Step]:
+        """The exponentials of the form, those that its capital letters stand for too."""
+        held = [number for hole, number in self.found.values.items() if hole.isupper()]
+        exps = [exp for number in held for exp in exponentials(self.known, number)]
+        return exps + [step for step in self.found.steps[1:] if step.primitive == "exp"]
 
-    def _softmax(self, step: Step) -> list[Step]:
-        """Return the exponentials of a quotient that is a softmax: numbers by their own sum."""
-        flow = self.flow
-        if step.primitive != "div":
-            return []
-        above = stripped(flow, step.operands[0])
-        total = maker_of(flow, step.operands[1])
-        if total is None or total.primitive != "reduce_sum":
-            return []
-        summed = stripped(flow, total.operands[0])
-        if not alike(flow, above, summed):
-            return []
-        return list(self._exps(above))
+    @property
+    def overflows(self) -> bool:
+        """Whether an exponential may be infinite."""
+        limits = (self.known.bounds(exp.operands[0]) for exp in self.exps)
+        return any(high > self.limits.greatest for _, high in limits)
 
-    def _is_softmax(self, number: int) -> bool:
-        step = maker_of(self.flow, number, PICKS)
-        return step is not None and bool(self._softmax(step))
+    @property
+    def factors(self) -> int:
+        """How many factors the product of the form has."""
+        product, flow = self.found.steps[1], self.view.flow
+        operand, axis = flow.value(product.operands[0]), parameter(product, "axis")
+        if isinstance(axis, int):
+            return operand.shape[axis]
+        return elements(operand) // max(1, elements(flow.value(product.results[0])))
 
-    def _scaled(self, number: int) -> int:
-        """Return what a value is a multiple of by literals: means are sums."""
-        step = maker_of(self.flow, number, PICKS)
-        if step is not None and step.primitive in ("div", "mul"):
-            for index, factor_index in ((0, 1), (1, 0))[: 1 if step.primitive == "div" else 2]:
-                if self.known.literal(step.operands[factor_index]) is not None:
-                    return self._scaled(step.operands[index])
-        return stripped(self.flow, number, PICKS)
+    def bounds(self) -> Bounds:
+        """Return the bounds of `x`."""
+        return self.known.bounds(self.found.values["x"])
 
-    def _terms(self, step: Step) -> list[int]:
-        """Return what a sum that is written with `+` is of."""
-        if step.primitive != "add":
-            return []
-        terms: list[int] = []
-        for number in step.operands:
-            inner = maker_of(self.flow, number)
-            terms += (inner is not None and self._terms(inner)) or [number]
-        return terms
+    def is_whole(self) -> bool:
+        """Whether `x` has whole numbers."""
+        return self.known.is_whole(self.found.values["x"])
 
-    def _exps(self, number: int, depth: int = 4) -> Iterator[Step]:
-        """Yield the exponentials in a product with weights, or in a selection with zeros."""
-        flow = self.flow
-        step = maker_of(flow, number)
-        if step is None or not depth:
-            return
-        match step.primitive:
-            case "exp" if self.known.varies(step.operands[0]):
-                yield step
-            case "mul":
-                for operand in step.operands:
-                    yield from self._exps(operand, depth - 1)
-            case "div":
-                yield from self._exps(step.operands[0], depth - 1)
-            case "select_n":
-                cases = step.operands[1:]
-                if any(self.known.literal(case) == 0 for case in cases):
-                    for operand in cases:
-                        yield from self._exps(operand, depth - 1)
-            case "concatenate":
-                for operand in step.operands:
-                    yield from self._exps(operand, depth - 1)
+    def may_be_small(self) -> bool:
+        """Whether `x` may be near 0, and nothing else is selected there."""
+        low, high = self.bounds()
+        varies = self.known.varies(self.found.values["x"]) and not self.is_whole()
+        return varies and low < _NEAR and high > -_NEAR and not self.is_selected(exact=True)
 
-    def _is_tame(self, exps: Sequence[Step], underflow: bool = True) -> bool:
-        """Whether exponentials neither overflow, nor all underflow, or a maximum is subtracted."""
-        if any(self._is_shifted(exp.operands[0]) for exp in exps):
-            return True
-        if not any(self.known.varies(exp.operands[0]) for exp in exps):
-            return True
-        limits = [self.known.bounds(exp.operands[0]) for exp in exps]
-        over = any(high > self.floats.greatest for _, high in limits)
-        under = all(low < self.floats.least for low, _ in limits)
-        return not over and not (underflow and under)
-
-    def _is_shifted(self, number: int, depth: int = 6) -> bool:
-        """Whether something like a maximum is subtracted from an exponent."""
-        flow = self.flow
-        step = maker_of(flow, number, PICKS)
-        if step is None or not depth:
+    def is_wild(self, *, underflow: bool) -> bool:
+        """Whether exponentials overflow or all underflow, and no maximum is subtracted."""
+        exponents = [exp.operands[0] for exp in self.exps]
+        if any(_is_shifted(self.known, exponent) for exponent in exponents):
             return False
-        match step.primitive:
-            case "sub":
-                subtracted = step.operands[1]
-                source = stripped(flow, subtracted)
-                loop = flow.parent.get(step.path)
-                carried = flow.made_by(source) is None and loop is not None
-                if carried and flow.values[source].origin == "input":
-                    return not _is_captured(loop, source)
-                if any(
-                    step.primitive in _EXTREMES for step in flow.backwards(subtracted, _any, 60)
-                ):
-                    return True
-                return self._is_shifted(step.operands[0], depth - 1)
-            case "neg" | "mul" | "div" | "add" | "select_n":
-                return any(self._is_shifted(operand, depth - 1) for operand in step.operands)
-            case _:
-                return False
+        lows = (self.known.bounds(exponent)[0] for exponent in exponents)
+        wild = self.overflows or (underflow and all(low < self.limits.least for low in lows))
+        return wild and not self.is_selected()
 
-    def _is_selected(self, parts: Sequence[Step], exact: bool = False) -> bool:
+    def is_selected(self, *, exact: bool = False) -> bool:
         """Whether a `where` that compares the same values selects another form.
 
         Args:
             exact: whether only comparisons with other numbers than 0 count.
         """
-        flow = self.flow
+        flow = self.view.flow
+        held = [number for hole, number in self.found.values.items() if hole.islower()]
         about: set[int] = set()
-        for part in parts:
-            for operand in part.operands:
-                about |= flow.sources(operand, _LOCAL, 60) or set()
+        for number in [*held, *(exp.operands[0] for exp in self.exps)]:
+            about |= flow.sources(number, _LOCAL, 60) or set()
         about = {source for source in about if self.known.varies(source)}
-        for select in selections(flow, self.step):
-            for comparison in flow.backwards(select.operands[0], _JOINED_BY, 20):
-                if comparison.primitive not in COMPARISONS:
-                    continue
-                if exact and 0 in map(self.known.literal, comparison.operands):
-                    continue
-                for side in comparison.operands:
-                    if (flow.sources(side, _LOCAL, 60) or set()) & about:
-                        return True
-        return False
-
-    def _is_only_compared(self) -> bool:
-        """Whether nothing but comparisons reads the result, or its absolute value."""
-        through = frozenset({"abs", "neg"}) | MOVES
-        number = self.flow.of(self.step.results[0])
-        if number in self.flow.outputs:
-            return False
-        users = [
-            user for _, user in self.flow.forwards(number, through) if user.primitive not in through
-        ]
-        return bool(users) and all(user.primitive in COMPARISONS for user in users)
-
-    def _is_clipped(self, number: int) -> bool:
-        step = maker_of(self.flow, number)
-        return step is not None and step.primitive in ("clamp", "min", "max")
-
-    def _may_be_small(self, number: int) -> bool:
-        """Whether a value is not a whole number, and may be near 0."""
-        if not self.known.varies(number) or self.known.is_whole(number):
-            return False
-        low, high = self.known.bounds(number)
-        return low < _NEAR and high > -_NEAR
-
-    def _is_operator(self, step: Step) -> bool:
-        """Whether the user wrote an equation as an operator, or as a call of its function."""
-        node = parsed(self.view.quote(step.path))
-        if isinstance(node, ast.Call):
-            return name_of(node) in ("add", "subtract", "multiply")
-        return isinstance(node, ast.BinOp | ast.AugAssign | ast.UnaryOp)
-
-    def _side(self, step: Step, number: int) -> str:
-        """Return the text of the operand of a `+` or `-` that is not a literal."""
-        node = parsed(self.view.quote(step.path))
-        if not isinstance(node, ast.BinOp):
-            return ""
-        sides = [side for side in (node.left, node.right) if not isinstance(side, ast.Constant)]
-        return short(ast.unparse(sides[0])) if len(sides) == 1 else ""
-
-    def _argument(self, step: Step, names: tuple[str, ...]) -> str:
-        """Return the text of the first argument of the user's call of one of some functions."""
-        node = parsed(self.view.quote(step.path))
-        if not isinstance(node, ast.Call) or not node.args:
-            return ""
-        name = name_of(node)
-        if names == ("exp",) and name in DENSITIES:
-            logarithm = ast.unparse(node.func).removesuffix(name) + DENSITIES[name]
-            return short(f"{logarithm}({arguments(node)})")
-        if name not in names:
-            return ""
-        if "prod" in names or "softmax" in names:
-            return short(arguments(node))
-        return short(ast.unparse(node.args[0]))
-
-    def _overflow(self) -> str:
-        return f"in {self.floats.name}, `exp(x)` is inf for `x` above {self.floats.greatest:.1f}"
-
-    def _underflow(self, subject: str, where: str = "") -> str:
-        least = f"in {self.floats.name}, `exp(x)` is 0 for `x` below {self.floats.least:.1f}"
-        return (
-            f"{least}: {subject} is 0 where {where}" if where else f"{least}, so {subject} may be 0"
+        return any(
+            (flow.sources(side, _LOCAL, 60) or set()) & about
+            for select in selections(flow, self.step)
+            for comparison in flow.backwards(select.operands[0], _JOINS, 20)
+            if comparison.primitive in COMPARISONS
+            if not (exact and 0 in map(self.known.literal, comparison.operands))
+            for side in comparison.operands
         )
 
-    def _cancels(self, form: str) -> str:
-        return f"in {self.floats.name}, {form}"
+    def is_read_by(self, primitives: frozenset[str]) -> bool:
+        """Whether one of some primitives reads the result."""
+        read = self.view.flow.forwards(self.step.results[0], MOVES)
+        return any(user.primitive in primitives for _, user in read)
+
+    def is_only_compared(self) -> bool:
+        """Whether only comparisons read the result, or its absolute value."""
+        flow, through = self.view.flow, MOVES | {"abs", "neg"}
+        users = {user.primitive for _, user in flow.forwards(self.step.results[0], through)}
+        is_returned = flow.of(self.step.results[0]) in flow.outputs
+        return not is_returned and bool(users - through) and users - through <= COMPARISONS
+
+    def is_near_1(self) -> bool:
+        """Whether a logarithm is of the user's own `1 + x` with a small `x`, and no softplus."""
+        flow, total = self.view.flow, self.found.steps[1]
+        x = maker_of(flow, self.found.values["x"])
+        if x is not None and x.primitive == "exp" and self.known.bounds(x.operands[0])[1] > 0:
+            return False
+        is_own = is_written(self.view.quote(total.path), ("add", "subtract"), (ast.Add, ast.Sub))
+        return is_own and maker_of(flow, self.step.operands[0]) is total and self.may_be_small()
+
+    def is_share(self) -> bool:
+        """Whether `x` is a probability of a softmax, or is kept from 1."""
+        x = self.found.values["x"]
+        clipped, picked = (maker_of(self.view.flow, x, also) for also in (frozenset(), PICKS))
+        return (clipped is not None and clipped.primitive in ("clamp", "min", "max")) or (
+            picked is not None and self.patterns.at(picked, "E / sum(E)") is not None
+        )
+
+    def is_mask(self, hole: str) -> bool:
+        """Whether a hole stands for what was truth values."""
+        flow = self.view.flow
+        return flow.values[stripped(flow, self.found.values[hole])].dtype == "bool"
+
+    def is_weighted(self) -> bool:
+        """Whether the exponentials are multiplied by something that is not a number."""
+        held = [number for hole, number in self.found.values.items() if hole.isupper()]
+        return any(
+            maker.primitive == "mul" and all(self.known.literal(n) is None for n in maker.operands)
+            for number in held
+            if (maker := maker_of(self.view.flow, number)) is not None
+        )
+
+    def elements(self) -> str:
+        """Return what to add to a help where a logarithm is of some elements."""
+        inside = maker_of(self.view.flow, self.step.operands[0])
+        return "" if inside is self.found.steps[1] else ", and take its elements"
+
+    def factor(self) -> str:
+        """Return what to add to a help where a logarithm is of a multiple."""
+        inside = maker_of(self.view.flow, self.step.operands[0], PICKS)
+        is_multiple = inside is not None and inside.primitive in ("div", "mul")
+        return ", and add the logarithm of the factor" if is_multiple else ""
+
+    def module(self, name: str) -> str:
+        """Return what stands before the name of a function that the user calls, as `norm.`."""
+        steps = [step for part, step in self.found.around.values() if called_by(part) == name]
+        call = parsed_call(self.view.quote(steps[0].path)) if steps else None
+        if call is None or name_of(call) != name:
+            return "jax.scipy.special."
+        return ast.unparse(call.func).removesuffix(name)
+
+    def filled(self, template: str) -> str:
+        """Return a template with what the user wrote, or with its holes if any is unknown."""
+        wanted = set(re.findall(r"\{[-(]?(\w+)", template))
+        held = [hole for hole in self.found.values if hole.lower() in wanted]
+        texts = {hole.lower(): short(self._text(hole)) for hole in held}
+        texts = texts_of(texts if all(texts.values()) else {hole: hole for hole in texts})
+        log = called(self.view.quote(self.step.path)) or self.step.primitive
+        base = {"log2": " / jnp.log(2.0)", "log10": " / jnp.log(10.0)"}.get(log, "")
+        texts |= {"log": log, "base": base, "axes": "", "axis": "", **self.limits.texts()}
+        texts |= {name: self.module(name) for name in wanted & {"erf", *DENSITIES}}
+        if "factors" in wanted:
+            return template.format_map({**texts, "factors": self.factors})
+        return template.format_map(texts)
+
+    def _text(self, hole: str) -> str:
+        """Return what the user wrote for a hole; for a capital letter, the exponent."""
+        part, step = self.found.around[hole]
+        if hole.isupper():
+            exps = list(exponentials(self.known, self.found.values[hole]))
+            if len(exps) != 1:
+                return ""
+            step = exps[0]
+        elif called_by(part) != "exp":
+            return self.found.text(self.view, hole)
+        call = parsed_call(self.view.quote(step.path))
+        if call is None or not call.args:
+            return ""
+        name = name_of(call)
+        if name in DENSITIES:
+            function = ast.unparse(call.func).removesuffix(name)
+            return f"{function}{DENSITIES[name]}({arguments(call)})"
+        return ast.unparse(call.args[0]) if name == "exp" else ""
 
 
-def _any(step: Step) -> bool:
-    return True
+def words_of(known: KnownValues) -> Words:
+    """Return what names and capital letters mean in the patterns of the forms."""
+
+    def measured(number: int) -> int:
+        """Return what a value is a part or a multiple of: means are sums."""
+        parts = PICKS | {"abs"}
+        step = maker_of(known.flow, number, parts)
+        if step is not None and step.primitive in ("div", "mul"):
+            first, second = step.operands
+            if known.literal(second) is not None:
+                return measured(first)
+            if known.literal(first) is not None and step.primitive == "mul":
+                return measured(second)
+        return stripped(known.flow, number, parts)
+
+    return Words(
+        {"softmax": ("E / sum(E)",), "mean": ("sum(_) / N", "sum(_) * N")},
+        lambda number: any(exponentials(known, number)),
+        {"log": measured},
+    )
 
 
-def _is_captured(loop: Step | None, number: int) -> bool:
-    """Whether an input of a loop's body is one that no iteration changes."""
-    if loop is None or loop.primitive != "scan" or not loop.bodies:
+def exponentials(known: KnownValues, number: int, depth: int = 4) -> Iterator[Step]:
+    """Yield the exponentials in a product with weights, or in a selection with zeros."""
+    step = maker_of(known.flow, number)
+    if step is None or not depth:
+        return
+    match step.primitive:
+        case "exp" if known.varies(step.operands[0]):
+            yield step
+        case "mul" | "div" | "concatenate" | "select_n":
+            parts = step.operands[:1] if step.primitive == "div" else step.operands
+            if step.primitive == "select_n":
+                parts = step.operands[1:]
+                if 0 not in map(known.literal, parts):
+                    return
+            for part in parts:
+                yield from exponentials(known, part, depth - 1)
+
+
+def _is_shifted(known: KnownValues, number: int, depth: int = 6) -> bool:
+    """Whether something like a maximum is subtracted from an exponent."""
+    flow = known.flow
+    step = maker_of(flow, number, PICKS)
+    if step is None or not depth:
         return False
-    return number in loop.bodies[0].inputs[: len(captured(loop))]
+    match step.primitive:
+        case "sub":
+            source, loop = stripped(flow, step.operands[1]), flow.parent.get(step.path)
+            is_input = flow.made_by(source) is None and flow.values[source].origin == "input"
+            if loop is not None and is_input:
+                # A loop may carry the maximum so far; what no iteration changes is none.
+                is_scan = loop.primitive == "scan" and bool(loop.bodies)
+                return not is_scan or source not in loop.bodies[0].inputs[: len(captured(loop))]
+            above = flow.backwards(step.operands[1], lambda _: True, 60)
+            if any(maker.primitive in _EXTREMES for maker in above):
+                return True
+            return _is_shifted(known, step.operands[0], depth - 1)
+        case "neg" | "mul" | "div" | "add" | "select_n":
+            return any(_is_shifted(known, operand, depth - 1) for operand in step.operands)
+        case _:
+            return False

@@ -26,6 +26,12 @@ def parsed(text: str) -> Expression | None:
     return node if isinstance(node, ast.expr | ast.AugAssign) else None
 
 
+def parsed_call(text: str) -> ast.Call | None:
+    """Return the call that a text is."""
+    node = parsed(text)
+    return node if isinstance(node, ast.Call) else None
+
+
 def dotted(node: ast.AST) -> str:
     """Return `jax.lax.scan` for such an expression, else an empty string."""
     parts: list[str] = []

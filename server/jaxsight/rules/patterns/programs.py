@@ -1,0 +1,219 @@
+"""Find patterns in a traced program: which values and equations they are."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from jaxsight.rules.patterns.written import (
+    expanded,
+    hole_of,
+    in_any_order,
+    number_of,
+    operands_of,
+    pattern,
+)
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.steps import parameter
+from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.program.walks import alike, literal, maker_of, stripped
+from jaxsight.rules.text.expressions import arguments, called, name_of, parsed
+from jaxsight.wire.primitives import PICKS
+from jaxsight.wire.program import Step
+
+PRIMITIVES: Mapping[str, frozenset[str]] = {
+    "cos": frozenset({"cos"}),
+    "cosh": frozenset({"cosh"}),
+    "cumprod": frozenset({"cumprod"}),
+    "cumsum": frozenset({"cumsum"}),
+    "dot": frozenset({"dot_general"}),
+    "erf": frozenset({"erf"}),
+    "exp": frozenset({"exp"}),
+    "log": frozenset({"log", "log2"}),
+    "log1p": frozenset({"log1p"}),
+    "pick": PICKS,
+    "prod": frozenset({"reduce_prod"}),
+    "sigmoid": frozenset({"logistic"}),
+    "sum": frozenset({"reduce_sum"}),
+    "tanh": frozenset({"tanh"}),
+}
+"""The primitives that a pattern calls by a name. Any other name is that of a function of the user's
+call.
+"""
+_OPERATORS: Mapping[type[ast.AST], str] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "div",
+}
+_SYNONYMS: Mapping[str, tuple[str, ...]] = {"sigmoid": ("sigmoid", "logistic", "expit")}
+"""The functions that users call, where not of the same name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What the names in a rule's patterns mean, besides those of primitives."""
+
+    macros: Mapping[str, tuple[str, ...]]
+    """By name of a call the patterns that it abbreviates, in which `_` is its argument."""
+    admits: Callable[[int], bool]
+    """Whether a value is one that a capital letter stands for; `N` stands for any literal."""
+    inside: Mapping[str, Callable[[int], int]]
+    """By name of a call what is looked at in place of its operand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """A pattern in a program."""
+
+    values: Mapping[str, int] = field(default_factory=dict)
+    """By hole the value that it stands for."""
+    around: Mapping[str, tuple[ast.expr, Step]] = field(default_factory=dict)
+    """By hole the part of the pattern that it is an operand of, and that part's equation."""
+    steps: tuple[Step, ...] = ()
+    """The equations of the pattern; the first one completes it."""
+
+    def through(self, step: Step) -> Occurrence:
+        return replace(self, steps=(*self.steps, step))
+
+    def bound(self, hole: str, value: int, part: ast.expr, step: Step) -> Occurrence:
+        values, around = {**self.values, hole: value}, {**self.around, hole: (part, step)}
+        return replace(self, values=values, around=around)
+
+    def text(self, view: ProgramView, hole: str) -> str:
+        """Return what the user wrote for a hole, where it is an argument or beside a number."""
+        part, step = self.around[hole]
+        match part, parsed(view.quote(step.path)):
+            case ast.Call(func=ast.Name(id=name), args=[held]), ast.Call(args=[first, *_]) as call:
+                if name_of(call) in _SYNONYMS.get(name, (name,)):
+                    return arguments(call) if isinstance(held, ast.Starred) else ast.unparse(first)
+            case ast.BinOp(), ast.BinOp(left=left, right=right):
+                sides = [side for side in (left, right) if not isinstance(side, ast.Constant)]
+                return ast.unparse(sides[0]) if len(sides) == 1 else ""
+        return ""
+
+
+class ProgramPatterns:
+    """The patterns of a rule in one program."""
+
+    def __init__(self, view: ProgramView, words: Words) -> None:
+        self._view = view
+        self._flow = view.flow
+        self._words = words
+
+    def at(self, step: Step, text: str) -> Occurrence | None:
+        """Return the occurrence of a pattern that an equation completes."""
+        return next(self._parts(pattern(text), step.results[0], Occurrence()), None)
+
+    def _parts(self, part: ast.expr, number: int, found: Occurrence) -> Iterator[Occurrence]:
+        """Yield the ways in which a value is what a part of a pattern says."""
+        step = maker_of(self._flow, number)
+        if (value := number_of(part)) is not None:
+            if literal(self._flow, number) == value:
+                yield found
+        elif step is not None and isinstance(part, ast.Call):
+            yield from self._calls(part, number, step, found)
+        elif step is not None:
+            yield from self._operations(part, number, step, found.through(step))
+
+    def _calls(
+        self, part: ast.Call, number: int, step: Step, found: Occurrence
+    ) -> Iterator[Occurrence]:
+        assert isinstance(part.func, ast.Name)
+        name, first = part.func.id, part.args[0]
+        if name in self._words.macros:
+            for text in self._words.macros[name]:
+                for longer in self._parts(expanded(text, first), number, found):
+                    yield self._filling(part, number, step, longer)
+        elif name not in PRIMITIVES:
+            is_own = not found.steps or found.steps[0].span != step.span
+            if is_own and called(self._view.quote(step.path)) == name:
+                yield self._filling(part, number, step, found.through(step))
+        elif step.primitive in PRIMITIVES[name]:
+            inside = self._words.inside.get(name, self._flow.of)
+            operands = [inside(operand) for operand in step.operands[: len(part.args)]]
+            yield from self._in_order(part, step, part.args, operands, found.through(step))
+
+    def _operations(
+        self, part: ast.expr, number: int, step: Step, found: Occurrence
+    ) -> Iterator[Occurrence]:
+        flow = self._flow
+        match part:
+            case ast.BinOp(left=base, op=ast.Pow()):
+                factors = factors_of(flow, step)
+                if factors is not None and alike(flow, *factors):
+                    yield from self._in_order(part, step, [base], factors[:1], found)
+            case ast.BinOp(op=ast.Add() | ast.Mult() as op) if (
+                step.primitive == _OPERATORS[type(op)]
+            ):
+                several = [step.operands, *([terms_of(flow, number)] * isinstance(op, ast.Add))]
+                match = functools.partial(self._operand, part, step)
+                for operands in dict.fromkeys(several):
+                    yield from in_any_order(operands_of(part, type(op)), operands, found, match)
+            case ast.BinOp(left=left, op=op, right=right) if step.primitive == _OPERATORS[type(op)]:
+                yield from self._in_order(part, step, [left, right], step.operands, found)
+            case ast.UnaryOp(operand=operand) if step.primitive == "neg":
+                yield from self._in_order(part, step, [operand], step.operands, found)
+
+    def _in_order(
+        self,
+        part: ast.expr,
+        step: Step,
+        nodes: Sequence[ast.expr],
+        operands: Sequence[int],
+        found: Occurrence,
+    ) -> Iterator[Occurrence]:
+        node, *others = nodes
+        for longer in self._operand(part, step, node, operands[0], found):
+            if others:
+                yield from self._in_order(part, step, others, operands[1:], longer)
+            else:
+                yield longer
+
+    def _operand(
+        self, part: ast.expr, step: Step, node: ast.expr, number: int, found: Occurrence
+    ) -> Iterator[Occurrence]:
+        """Yield the ways in which an operand is what a part of a pattern has in its place."""
+        hole = hole_of(node)
+        if not hole:
+            yield from self._parts(node, number, found)
+        elif hole == "N":
+            if literal(self._flow, number) is not None:
+                yield found
+        elif hole in found.values:
+            values = (stripped(self._flow, value) for value in (found.values[hole], number))
+            if alike(self._flow, *values):
+                yield found
+        elif hole.islower() or self._words.admits(number):
+            yield found.bound(hole, number, part, step)
+
+    def _filling(self, part: ast.Call, number: int, step: Step, found: Occurrence) -> Occurrence:
+        """Return an occurrence in which the arguments of a call that is no primitive are known."""
+        for argument in part.args:
+            hole = hole_of(argument)
+            if hole and hole not in found.values:
+                found = found.bound(hole, number, part, step)
+        return found
+
+
+def terms_of(flow: Flow, number: int) -> tuple[int, ...]:
+    """Return what a value is the sum of, by `+`, without zeros; itself where it is no sum."""
+    step = maker_of(flow, number)
+    if step is None or step.primitive != "add":
+        return () if literal(flow, number) == 0 else (number,)
+    return tuple(term for operand in step.operands for term in terms_of(flow, operand))
+
+
+def factors_of(flow: Flow, step: Step) -> tuple[int, ...] | None:
+    """Return the two factors of a product, which are one value where it is written as a square."""
+    match step.primitive:
+        case "square":
+            return step.operands * 2
+        case "integer_pow" if parameter(step, "y") == 2:
+            return step.operands * 2
+        case "mul":
+            return step.operands
+        case _:
+            return None

@@ -1,0 +1,169 @@
+"""Find patterns in the text of a module, and write templates with the names of the module."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from jaxsight.rules.fixing.context import FixContext
+from jaxsight.rules.fixing.syntax import same
+from jaxsight.rules.patterns.written import (
+    expanded,
+    hole_of,
+    in_any_order,
+    number_of,
+    operands_of,
+    pattern,
+)
+
+FUNCTIONS: Mapping[str, str] = {
+    "det": r"jax\.numpy\.linalg\.det",
+    "erf": r"jax\.(scipy\.special|lax)\.erf",
+    "sigmoid": r"jax\.(nn\.sigmoid|scipy\.special\.expit|lax\.logistic)",
+    "softmax": r"jax\.nn\.softmax",
+    **{name: rf"jax\.scipy\.stats\.\w+\.{name}" for name in ("cdf", "pdf", "pmf", "sf")},
+}
+"""By name that a pattern calls the functions, where they are not of `jax.numpy` and `jax.lax`."""
+_REDUCTIONS = frozenset({"sum", "mean"})
+"""Those that methods compute too."""
+_AXES = frozenset({"axis", "keepdims"})
+
+Found = Mapping[str, ast.expr | str]
+"""By hole the expression that it stands for. `axes` has the arguments of reductions as text, and
+the name of each other function the text before that name: `jnp.`, `jax.scipy.special.`.
+"""
+
+
+class SyntaxPatterns:
+    """Patterns in the text of a module."""
+
+    def __init__(self, context: FixContext, capital: str = "_") -> None:
+        """Take the pattern of what a capital letter stands for, in which `_` is its hole."""
+        self._context = context
+        self._capital = capital
+
+    def at(self, node: ast.expr, text: str) -> Found | None:
+        """Return what the holes of a pattern stand for in an expression."""
+        return next(self._match(pattern(text), node, {}), None)
+
+    def filled(self, template: str, found: Found) -> str:
+        """Return a template with the names of the module and the texts of an occurrence.
+
+        `{x}` is an expression, `{-x}` its negative, and `{(x)}` is an operand.
+        """
+        context, texts = self._context, {"axes": ""}
+        for name, node in found.items():
+            if isinstance(node, str):
+                texts[name] = node
+                continue
+            texts[name], texts[f"({name})"] = context.text(node), context.operand(node)
+            match node:
+                case ast.UnaryOp(op=ast.USub(), operand=operand):
+                    texts[f"-{name}"] = context.text(operand)
+                case _:
+                    texts[f"-{name}"] = f"-{context.operand(node)}"
+        return context.spelled(template).format_map(texts)
+
+    def _match(self, part: ast.expr, node: ast.expr, found: Found) -> Iterator[Found]:
+        if (value := number_of(part)) is not None:
+            if number_of(node) == value:
+                yield found
+            return
+        match part, node:
+            case ast.Name(id=hole), _ if hole.isupper():
+                yield from self._match(expanded(self._capital, pattern(hole.lower())), node, found)
+            case ast.Name(id=hole), _:
+                bound = found.get(hole)
+                if bound is None or (isinstance(bound, ast.expr) and same(bound, node)):
+                    yield {**found, hole: node}
+            case ast.Call(func=ast.Name(id=name), args=args), ast.Call():
+                yield from self._call(name, args, node, found)
+            case ast.BinOp(left=base, op=ast.Pow()), _:
+                if (operand := self._root_of(node)) is not None:
+                    yield from self._match(base, operand, found)
+            case ast.BinOp(op=op), ast.BinOp(left=left, op=operator, right=right):
+                if type(op) is not type(operator):
+                    return
+                parts, whole = [part.left, part.right], [left, right]
+                if isinstance(op, ast.Add | ast.Mult):
+                    parts = operands_of(part, type(op))
+                    yield from in_any_order(parts, whole, found, self._match)
+                else:
+                    yield from self._in_order(parts, whole, found)
+            case ast.UnaryOp(operand=inner), ast.UnaryOp(op=ast.USub(), operand=operand):
+                yield from self._match(inner, operand, found)
+
+    def _in_order(
+        self, parts: Sequence[ast.expr], nodes: Sequence[ast.expr], found: Found
+    ) -> Iterator[Found]:
+        if len(parts) != len(nodes):
+            return
+        for longer in self._match(parts[0], nodes[0], found):
+            if parts[1:]:
+                yield from self._in_order(parts[1:], nodes[1:], longer)
+            else:
+                yield longer
+
+    def _call(
+        self, name: str, parts: Sequence[ast.expr], node: ast.Call, found: Found
+    ) -> Iterator[Found]:
+        """Yield the ways in which a call is one of a function of a name."""
+        context = self._context
+        function = context.called(node.func)
+        if name in _REDUCTIONS:
+            reduced = self._reduced(node, name)
+            if reduced is not None and found.get("axes", reduced[1]) == reduced[1]:
+                yield from self._match(parts[0], reduced[0], {**found, "axes": reduced[1]})
+            return
+        if not re.fullmatch(FUNCTIONS.get(name, rf"jax\.(numpy|lax)\.{name}"), function):
+            return
+        before = f"{function.rpartition('.')[0]}."
+        if isinstance(node.func, ast.Attribute):
+            before = f"{context.text(node.func.value)}."
+        found = {**found, name: before}
+        if isinstance(parts[0], ast.Starred):
+            yield {**found, hole_of(parts[0]): self._arguments(node)}
+        elif not node.keywords:
+            yield from self._in_order(parts, node.args, found)
+
+    def _arguments(self, call: ast.Call) -> str:
+        text = self._context.text
+        named = [f"{key.arg}={text(key.value)}" for key in call.keywords if key.arg]
+        return ", ".join([*map(text, call.args), *named])
+
+    def _reduced(self, call: ast.Call, name: str) -> tuple[ast.expr, str] | None:
+        """Return what a function or method reduces, and its other arguments as text."""
+        context = self._context
+        function = context.called(call.func)
+        match call:
+            case ast.Call(args=[operand, *others]) if function in (
+                f"jax.numpy.{name}",
+                f"jax.lax.{name}",
+            ):
+                pass
+            case ast.Call(func=ast.Attribute(value=operand, attr=attr), args=others) if (
+                attr == name and context.called(operand) not in ("jax.numpy", "numpy")
+            ):
+                pass
+            case _:
+                return None
+        if any(key.arg not in _AXES for key in call.keywords) or len(others) > 1:
+            return None
+        axes = [f"axis={context.text(argument)}" for argument in others]
+        axes += [f"{key.arg}={context.text(key.value)}" for key in call.keywords]
+        return operand, "".join(f", {text}" for text in axes)
+
+    def _root_of(self, node: ast.expr) -> ast.expr | None:
+        """Return what an expression is the square of."""
+        match node:
+            case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=2)):
+                return left
+            case ast.BinOp(left=left, op=ast.Mult(), right=right) if same(left, right):
+                return left
+            case ast.Call(func=function, args=[operand], keywords=[]) if self._context.called(
+                function
+            ) in ("jax.numpy.square", "jax.lax.square"):
+                return operand
+            case _:
+                return None
