@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 from jaxsight.examples.inlining import LONGEST, inlined
 from jaxsight.examples.jax_use import JaxUse
-from jaxsight.examples.notation.expressions import free_names
 from jaxsight.examples.sets import OutsideSet
 from jaxsight.source.analysis.syntax_trees import (
     DEFINITIONS,
@@ -27,15 +26,14 @@ from jaxsight.source.analysis.syntax_trees import (
     first_name,
     is_main_guard,
     last_name,
-    names_stored,
     own_nodes,
     statements_in,
-    targets_of,
 )
 from jaxsight.source.functions import Function
 from jaxsight.source.module import Module
 from jaxsight.source.statements import tree_of
 from jaxsight.text.inert import clause
+from jaxsight.text.names import bound_in, bound_in_scope, free_in
 
 _FUNCTIONS = 40
 """Maximum number of functions of a file that have example inputs from such calls."""
@@ -227,19 +225,13 @@ class _Statement:
                 self.values.update(_assigned(target, inlined(value, self.values)))
             case ast.For(target=target, iter=items):
                 self.values.update(_assigned(target, inlined(_first_of(items), self.values)))
-            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
-                names = [alias.asname or first_name(alias.name) for alias in aliases]
-                self.values |= dict.fromkeys(names)
             case _:
-                for target in targets_of(statement):
-                    self.values |= dict.fromkeys(names_stored(target))
+                self.values |= dict.fromkeys(bound_in_scope(statement, blocks=False))
 
     def _forget(self, blocks: Iterable[list[ast.stmt]]) -> None:
         """Forget what was assigned in blocks that may not have run, or have run several times."""
         for block in blocks:
-            for statement in statements_in(block):
-                for target in targets_of(statement):
-                    self.values |= dict.fromkeys(names_stored(target))
+            self.values |= dict.fromkeys(bound_in_scope(*block))
 
     def _read(self, call: ast.Call) -> None:
         text = ast.unparse(call)
@@ -299,7 +291,7 @@ def _assigned(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, a
                 part = ast.Subscript(value, ast.Constant(number), ast.Load())
                 yield from _assigned(item, None if starred else part)
         case _:
-            yield from dict.fromkeys(names_stored(target)).items()
+            yield from dict.fromkeys(bound_in(target)).items()
 
 
 def _called(call: ast.Call) -> tuple[str, list[ast.expr], str]:
@@ -440,7 +432,7 @@ class _Resolver:
         if _TRAINS.search(source):
             return None
         values: dict[str, ast.expr | None] = {}
-        for name in free_names(source):
+        for name in free_in(source):
             definers = self._bindings.definers.get(name, [])
             if not definers:
                 if hasattr(builtins, name) or self._bindings.stars:

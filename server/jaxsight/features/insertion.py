@@ -13,6 +13,7 @@ from jaxsight.source.analysis import syntax_digest
 from jaxsight.source.module import Module
 from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Edit, Position, Range, lines_of
+from jaxsight.text.names import bound_in, bound_in_scope
 
 INSERTED_STYLE = "pretty"
 """The style of inserted source: that of the document that the code lens opens."""
@@ -57,7 +58,7 @@ def insertion(module: Module, subject: Subject, text: str, name: str = "") -> tu
     _check_names(module, needed, tree)
     shared = _shared(module, body)
     body = [node for node in body if node not in shared]
-    names = list(dict.fromkeys(name for node in body for name in _bound(node)))
+    names = list(dict.fromkeys(name for node in body for name in bound_in_scope(node)))
     clashing = [name for name in names if name in module.bindings.definers or _is_builtin(name)]
     text = _renamed(text, tree, {name: _free(name, module, names) for name in clashing})
     edits = []
@@ -87,7 +88,7 @@ def _check_names(module: Module, needed: Iterable[_Import], tree: ast.Module) ->
         if import_.name in bindings.definers
         and bindings.origins.get(import_.name) != import_.origin
     }
-    bound = {name for node in ast.walk(tree) for name in _bound_here(node)}
+    bound = set(bound_in(tree))
     read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     clashing |= {name for name in read - bound if _is_builtin(name) and name in bindings.definers}
     if clashing:
@@ -106,7 +107,7 @@ def _shared(module: Module, body: Sequence[ast.stmt]) -> set[ast.stmt]:
     """Return the statements of a source that the file already has, with all that they read."""
     meanings = {chunk.meaning for chunk in module.chunks}
     definers = module.bindings.definers
-    bound = {node: set(_bound(node)) for node in body}
+    bound = {node: set(bound_in_scope(node)) for node in body}
     shared = {
         node
         for node in body
@@ -144,7 +145,7 @@ def _without_own_import(text: str, name: str) -> str:
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and ast.unparse(node.value) == path
     ]
-    bound = {name for node in ast.walk(tree) for name in _bound_here(node)}
+    bound = set(bound_in(tree))
     if clashing := sorted({node.attr for node in uses} & bound):
         words = ", ".join(clashing)
         raise NotSourcerized(
@@ -226,34 +227,6 @@ def _imports(node: ast.stmt) -> Iterator[_Import]:
                 line = ast.unparse(ast.ImportFrom(module, [alias], level))
                 origin = f"{'.' * level}{module or ''}.{alias.name}"
                 yield _Import(alias.asname or alias.name, origin, "", line)
-
-
-def _bound(tree: ast.AST) -> Iterator[str]:
-    """Yield the names that module-level statements bind."""
-    waiting = [tree]
-    while waiting:
-        node = waiting.pop()
-        yield from _bound_here(node)
-        if not isinstance(node, _SCOPES):
-            waiting.extend(ast.iter_child_nodes(node))
-
-
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
-
-
-def _bound_here(node: ast.AST) -> Iterator[str]:
-    """Yield the names that a node binds itself, without its children."""
-    match node:
-        case (
-            ast.FunctionDef(name=name)
-            | ast.AsyncFunctionDef(name=name)
-            | ast.ClassDef(name=name)
-            | ast.Name(id=name, ctx=ast.Store())
-            | ast.arg(arg=name)
-        ):
-            yield name
-        case ast.Import(names=names) | ast.ImportFrom(names=names):
-            yield from (alias.asname or alias.name.partition(".")[0] for alias in names)
 
 
 def _first_line(node: ast.stmt, lines: list[str]) -> int:

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 from jaxsight.examples.inlining import inlined
 from jaxsight.examples.notation.chunk_text import ChunkText
-from jaxsight.examples.notation.expressions import free_names
 from jaxsight.source.functions import Docstring, Function
 from jaxsight.source.limits import docstring_problem
 from jaxsight.source.text import Range
+from jaxsight.text.names import bound_in_scope, free_in
 
 _PROMPT = re.compile(r"[ \t]*>>> (?P<code>.*)")
 _CONTINUED = re.compile(r"[ \t]*\.\.\.(?: (?P<code>.*))?")
@@ -58,7 +58,7 @@ def calls_in(function: Function) -> tuple[Call, ...]:
                 continue
             alone = ast.Call(ast.Name(name, ast.Load()), whole.args, whole.keywords)
             source = ast.unparse(alone)
-            names = tuple(n for n in free_names(source) if n != name)
+            names = tuple(n for n in free_in(source) if n != name)
             calls.setdefault(source, Call(source, names, range))
         _remember(statement, values)
     return tuple(calls.values())
@@ -144,14 +144,7 @@ def _remember(statement: ast.stmt, values: dict[str, ast.expr | None]) -> None:
         case ast.Assign(targets=[ast.Name(id=name)], value=value):
             values[name] = inlined(value, values)
         case _:
-            for node in ast.walk(statement):
-                match node:
-                    case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-                        values[name] = None
-                    case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-                        values[name] = None
-                    case _:
-                        pass
+            values |= dict.fromkeys(bound_in_scope(statement))
 
 
 _PLAIN = frozenset({"functools", "itertools", "jax", "math", "numpy", "operator"})

@@ -6,40 +6,15 @@ They are a table, so that the server needs neither JAX nor NumPy to read one.
 from __future__ import annotations
 
 from jaxsight.examples.problems import nearest
+from jaxsight.text.names import words
 
-DTYPES = (
-    "float32",
-    "bfloat16",
-    "float16",
-    "float64",
-    "int32",
-    "int64",
-    "int16",
-    "int8",
-    "int4",
-    "int2",
-    "int1",
-    "uint32",
-    "uint64",
-    "uint16",
-    "uint8",
-    "uint4",
-    "uint2",
-    "uint1",
-    "bool",
-    "complex64",
-    "complex128",
-    "float8_e4m3fn",
-    "float8_e5m2",
-    "float8_e4m3",
-    "float8_e4m3b11fnuz",
-    "float8_e4m3fnuz",
-    "float8_e5m2fnuz",
-    "float8_e3m4",
-    "float8_e8m0fnu",
-    "float6_e2m3fn",
-    "float6_e3m2fn",
-    "float4_e2m1fn",
+DTYPES = words(
+    """
+    float32 bfloat16 float16 float64 int32 int64 int16 int8 int4 int2 int1 uint32 uint64 uint16
+    uint8 uint4 uint2 uint1 bool complex64 complex128 float8_e4m3fn float8_e5m2 float8_e4m3
+    float8_e4m3b11fnuz float8_e4m3fnuz float8_e5m2fnuz float8_e3m4 float8_e8m0fnu float6_e2m3fn
+    float6_e3m2fn float4_e2m1fn
+    """
 )
 """Every dtype that a JAX array can have, by NumPy's (or ml_dtypes') name; the usual ones first."""
 

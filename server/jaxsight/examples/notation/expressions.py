@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import symtable
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from jaxsight.examples.notation.chunk_text import ChunkText
@@ -17,6 +15,7 @@ from jaxsight.examples.problems import (
     quoted,
 )
 from jaxsight.source.text import Position, Range
+from jaxsight.text import names
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,7 @@ def read_expression(source: ChunkText, start: int, end: int, subject: str) -> Ex
         message, help = python_error(error, "Python expression")
         range = source.range(first, end)
         raise Malformed(problem(MALFORMED, range, message, help)) from error
-    return Expression(written, free_names(written), reader.range_from(first))
+    return Expression(written, names.free_in(written), reader.range_from(first))
 
 
 def _check_brackets(reader: TokenReader) -> None:
@@ -93,19 +92,3 @@ def _place(source: ChunkText, first: int, end: int, error: SyntaxError) -> Range
     if start is None or not first <= start < end:
         return source.range(first, end)
     return source.range(start, min(end, stop) if stop is not None and stop > start else start + 1)
-
-
-def free_names(expression: str) -> tuple[str, ...]:
-    """Return the names that an expression reads but does not bind, sorted."""
-    table = symtable.symtable(expression, "<example inputs>", "eval")
-    return tuple(sorted(set(_free(table))))
-
-
-def _free(table: symtable.SymbolTable) -> Iterator[str]:
-    top = table.get_type() == "module"
-    for symbol in table.get_symbols():
-        outside = not symbol.is_assigned() if top else symbol.is_global()
-        if symbol.is_referenced() and outside:
-            yield symbol.get_name()
-    for child in table.get_children():
-        yield from _free(child)

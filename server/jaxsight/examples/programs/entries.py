@@ -15,10 +15,10 @@ from jaxsight.source.analysis.syntax_trees import (
     dotted_name,
     first_name,
     is_main_guard,
-    names_loaded,
 )
 from jaxsight.source.limits import file_problem, statement_problem
 from jaxsight.source.statements import tree_of
+from jaxsight.text.names import read_in
 
 _CONFIGURES = ("jax.config", "config", "logging", "warnings", "sys.path", "print", "os.environ")
 _MAINS = frozenset({"main", "run", "cli", "run_main", "_main"})
@@ -71,7 +71,7 @@ def entries_in(text: str, wanted: frozenset[str] | None = None) -> Entries:
     others: list[str] = []
     for name, function, cls in _functions(body):
         last = function.name
-        reaches = not wanted.isdisjoint(_names(function if cls is None else cls) - {last})
+        reaches = not wanted.isdisjoint(set(read_in(function if cls is None else cls)) - {last})
         if last.startswith("test") and (cls is not None or last != "test" or reaches):
             needs = set(_required(function)) - {"self"}
             if not needs:
@@ -152,10 +152,6 @@ def _has_inner(function: ast.FunctionDef) -> bool:
     """Return whether a function defines others."""
     nodes = ast.walk(function)
     return any(isinstance(n, ast.FunctionDef) and n is not function for n in nodes)
-
-
-def _names(node: ast.AST) -> set[str]:
-    return set(names_loaded(node))
 
 
 def _acts(statement: ast.stmt, wanted: set[str] | frozenset[str]) -> bool:

@@ -8,9 +8,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from jaxsight.queries.traces.located_answer import View
-from jaxsight.source.analysis.syntax_trees import dotted_name, names_stored
+from jaxsight.source.analysis.syntax_trees import dotted_name
 from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Position, Range
+from jaxsight.text.names import bound_in
 
 _MODULE = "jax.random."
 _MAKE = frozenset({"PRNGKey", "split", "fold_in", "key_data", "clone"})
@@ -100,7 +101,7 @@ def _names(node: ast.AST, full_name: Callable[[str], str]) -> Iterator[str]:
         case ast.Assign(targets=targets, value=value) if makes_key(value, full_name):
             for target in targets:
                 yield dotted_name(target)
-                yield from names_stored(target)
+                yield from bound_in(target)
         case ast.Call(args=args, keywords=keywords):
             function = _function(node, full_name)
             if function and function not in _FROM_NUMBERS:

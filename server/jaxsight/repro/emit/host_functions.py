@@ -10,6 +10,7 @@ from jaxsight.repro.emit import raising
 from jaxsight.repro.emit.data import Data
 from jaxsight.repro.values import Value
 from jaxsight.text.inert import one_line
+from jaxsight.text.names import bound_in, read_in
 
 _PREFIX = "host_"
 
@@ -24,13 +25,9 @@ NOTE = (
 
 def names_in(source: str) -> list[str]:
     """Return the names of functions of the host that a module reads and does not define."""
-    nodes = list(ast.walk(ast.parse(source)))
-    names = [node for node in nodes if isinstance(node, ast.Name)]
-    bound = {node.id for node in names if isinstance(node.ctx, ast.Store)}
-    bound |= {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
-    bound |= {node.arg for node in nodes if isinstance(node, ast.arg)}
-    read = {node.id for node in names if node.id.startswith(_PREFIX)}
-    return sorted(read - bound)
+    tree = ast.parse(source)
+    read = {name for name in read_in(tree) if name.startswith(_PREFIX)}
+    return sorted(read.difference(bound_in(tree)))
 
 
 def definitions(

@@ -27,6 +27,7 @@ from jaxsight.repro.reducing.journal import Journal
 from jaxsight.repro.reducing.loading import Loaded, Unloadable
 from jaxsight.repro.reducing.statements import reduction as statements
 from jaxsight.repro.reducing.task import CannotReduce, NotReproduced, Reduced, Report, Task, fails
+from jaxsight.text.names import bound_in, read_in
 
 
 def run(arguments: Sequence[str], report: Report) -> int:
@@ -116,10 +117,5 @@ def _own(check: Check, loaded: Loaded, failure: Failure) -> Check:
     if failure.message.startswith("NaN in "):
         check = parsing.parse("nan")  # whose programs have finite arguments
     tree = ast.parse("\n".join(lines))
-    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
-    assigned = {node.id for node in names if isinstance(node.ctx, ast.Store)}
-    assigned |= {node.asname or node.name for node in ast.walk(tree) if isinstance(node, ast.alias)}
-    assigned |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-    assigned |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
-    known = {"main", "inputs", "jax", "jnp", "np", *dir(builtins), *assigned}
-    return replace(check, demonstration=lines) if {n.id for n in names} <= known else check
+    known = {"main", "inputs", "jax", "jnp", "np", *dir(builtins), *bound_in(tree)}
+    return replace(check, demonstration=lines) if known.issuperset(read_in(tree)) else check

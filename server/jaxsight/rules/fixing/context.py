@@ -14,11 +14,12 @@ from typing import Protocol
 
 from jaxsight.rules.finding import Finding
 from jaxsight.rules.fixing.module_names import ModuleNames
-from jaxsight.rules.fixing.syntax import FunctionNode, bound_names, free_names
+from jaxsight.rules.fixing.syntax import FunctionNode, free_names
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Edit, Position, Range
+from jaxsight.text.names import bound_in
 from jaxsight.wire.observations import Observation, Seen
 
 _AVAL = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[\d,]*)\]")
@@ -258,7 +259,7 @@ class FixContext(ModuleNames):
         around = [node for node in self.around(node) if isinstance(node, ast.stmt)]
         if not around or not isinstance(top := around[-1], FunctionNode | ast.ClassDef):
             return
-        if free_names(node) & bound_names([*self.around(node)]):
+        if not free_names(node).isdisjoint(bound_in(top)):
             return
         first = min([top.lineno, *(decorator.lineno for decorator in top.decorator_list)])
         start = Position(self.chunk.first_line + first - 1, 0)

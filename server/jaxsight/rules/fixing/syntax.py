@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Sequence
+
+from jaxsight.text.names import free_in
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -32,25 +33,6 @@ def same(first: ast.AST, second: ast.AST) -> bool:
     return ast.dump(first) == ast.dump(second)
 
 
-def free_names(node: ast.AST) -> set[str]:
-    """Return the names that an expression reads and does not bind."""
-    names = [node for node in ast.walk(node) if isinstance(node, ast.Name)]
-    bound = {node.arg for node in ast.walk(node) if isinstance(node, ast.arg)}
-    bound |= {name.id for name in names if isinstance(name.ctx, ast.Store)}
-    return {name.id for name in names} - bound - set(dir(builtins))
-
-
-def bound_names(scopes: Sequence[ast.AST]) -> set[str]:
-    """Return the names that functions and classes bind locally."""
-    names: set[str] = set()
-    for scope in scopes:
-        if not isinstance(scope, FunctionNode | ast.Lambda | ast.ClassDef):
-            continue
-        for node in ast.walk(scope):
-            if isinstance(node, ast.arg):
-                names.add(node.arg)
-            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                names.add(node.id)
-            elif isinstance(node, FunctionNode) and node is not scope:
-                names.add(node.name)
-    return names
+def free_names(node: ast.expr) -> set[str]:
+    """Return the names that an expression reads and does not bind, without builtins."""
+    return set(free_in(ast.unparse(node))) - set(dir(builtins))

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Proof, Remedy
 from jaxsight.source.text import Edit
+from jaxsight.text.names import bound_in, read_in
 
 _LOOPS = ("jax.lax.fori_loop", "jax.lax.scan", "jax.lax.while_loop")
 
@@ -24,17 +25,17 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     assignments = [
         (statement, names)
         for statement in function.body
-        if isinstance(statement, ast.Assign) and (names := _names(statement.targets))
+        if isinstance(statement, ast.Assign) and (names := set(bound_in(*statement.targets)))
     ]
     for body in _bodies(context, function):
         for deep in (False, True):
-            wanted = _read(body)
+            wanted = set(read_in(body))
             chosen: list[ast.Assign] = []
             for statement, names in reversed(assignments):
                 if names & wanted and statement.lineno < body.lineno:
                     chosen.insert(0, statement)
                     if deep:
-                        wanted |= _read(statement.value)
+                        wanted.update(read_in(statement.value))
             if chosen:
                 yield _moved(context, function, body, chosen)
 
@@ -66,11 +67,11 @@ def _moved(
     edits += [
         Edit(context.lines(assignment), "")
         for assignment in chosen
-        if not _names(assignment.targets) & read_elsewhere
+        if read_elsewhere.isdisjoint(bound_in(*assignment.targets))
         and context.begins_line(assignment)
         and context.ends_line(assignment)
     ]
-    names = ", ".join(sorted(set().union(*(_names(assignment.targets) for assignment in chosen))))
+    names = ", ".join(sorted({name for a in chosen for name in bound_in(*a.targets)}))
     return Candidate(f"Compute `{names}` inside the loop", tuple(edits))
 
 
@@ -86,20 +87,6 @@ def _bodies(context: FixContext, function: ast.AST) -> Iterator[ast.FunctionDef 
             body = named.get(argument.id) if isinstance(argument, ast.Name) else None
             if body is not None and context.begins_line(body.body[0]):
                 yield body
-
-
-def _names(targets: list[ast.expr]) -> set[str]:
-    return {
-        node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)
-    }
-
-
-def _read(node: ast.AST) -> set[str]:
-    return {
-        node.id
-        for node in ast.walk(node)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-    }
 
 
 REMEDY = Remedy(

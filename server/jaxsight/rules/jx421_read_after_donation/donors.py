@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from jaxsight.rules.jx421_read_after_donation.statement_facts import (
     FUNCTIONS,
     FunctionNode,
-    bound_names,
     facts_of,
     own,
     parameters_of,
 )
 from jaxsight.rules.text.expressions import dotted
 from jaxsight.rules.text.statements import Statement
+from jaxsight.text.names import bound_in_scope
 
 _JITS = frozenset({"jax.jit", "jit", "jax.pmap", "pmap", "pjit", "pjit.pjit"})
 """`nnx.jit` updates the objects that it is given, so they can be read afterwards."""
@@ -90,7 +90,7 @@ class Donors:
 
     def _bound(self, body: Sequence[ast.stmt], outer: dict[str, Donor]) -> dict[str, Donor]:
         """Return what a scope can call: what it binds once, and what the outer scopes bind."""
-        count = Counter(name for node in own(body) for name in bound_names(node))
+        count = Counter(bound_in_scope(*body))
         inherited = {name: donor for name, donor in outer.items() if not count[name]}
         donors = self._donors_in(body)
         return inherited | {name: donor for name, donor in donors.items() if count[name] == 1}

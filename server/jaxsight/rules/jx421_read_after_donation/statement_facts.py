@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jaxsight.rules.text.expressions import dotted
+from jaxsight.text.names import bound_in_scope
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
@@ -50,7 +51,7 @@ def facts_of(tree: ast.Module) -> StatementFacts:
             for node in ast.walk(tree)
             if isinstance(node, FUNCTIONS)
         ),
-        tuple(name for statement in own(tree.body) for name in bound_names(statement)),
+        tuple(bound_in_scope(*tree.body)),
         frozenset(dotted(call.func) for call in calls),
         frozenset(
             dotted(node.func)
@@ -92,20 +93,3 @@ def own(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
             elif isinstance(child, ast.ExceptHandler | ast.match_case):
                 inner += child.body
         waiting += reversed(inner)
-
-
-def bound_names(node: ast.stmt) -> Iterator[str]:
-    """Yield the names that a statement itself binds."""
-    match node:
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-            yield name
-            return
-        case ast.Import(names=names) | ast.ImportFrom(names=names):
-            for alias in names:
-                yield alias.asname or alias.name.partition(".")[0]
-            return
-    parts = [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)]
-    for part in parts:
-        for child in ast.walk(part):
-            if isinstance(child, ast.Name) and not isinstance(child.ctx, ast.Load):
-                yield child.id

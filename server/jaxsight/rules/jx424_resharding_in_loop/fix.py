@@ -9,7 +9,7 @@ from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.figures import LAUNCHED, MOVED, STORED
 from jaxsight.rules.fixing.meshes import constrained, meshes
 from jaxsight.rules.fixing.remedy import Proof, Remedy
-from jaxsight.rules.fixing.syntax import bound_names
+from jaxsight.text.names import bound_in
 
 _LOOPS = ("jax.lax.fori_loop", "jax.lax.scan", "jax.lax.while_loop")
 
@@ -19,13 +19,13 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     reads = {node.id for node in context.find(ast.Name) if isinstance(node, ast.Name)}
     for part in context.around(context.nodes[0]) if context.nodes else ():
         if isinstance(part, ast.Lambda | ast.FunctionDef):
-            reads -= bound_names([part])
+            reads.difference_update(bound_in(part))
         if not isinstance(part, ast.Call) or context.called(part.func) not in _LOOPS:
             continue
         statement, function = context.statement(part), context.function(part)
         if statement is None or function is None:
             return
-        for name in sorted(reads & bound_names([function])):
+        for name in sorted(reads.intersection(bound_in(function))):
             for mesh in meshes(context):
                 line = f"{name} = {constrained(context, name, mesh, '')}"
                 edits = (context.before(statement, line), *context.jax_import())

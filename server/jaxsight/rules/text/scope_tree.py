@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from jaxsight.rules.text.bindings import BINDING, bind
 from jaxsight.rules.text.scopes import FunctionNode, Node, Scope
+from jaxsight.text.names import bound_by, parameters_of
 
 
 def scopes_of(tree: ast.Module, imports: Mapping[str, str]) -> list[Scope]:
@@ -43,13 +44,7 @@ def _enter(node: ast.AST, scope: Scope, prefix: str, owner: str, scopes: list[Sc
 def _function(
     node: FunctionNode, scope: Scope, prefix: str, owner: str, scopes: list[Scope]
 ) -> None:
-    args = node.args
-    parameters = [*args.posonlyargs, *args.args, *args.kwonlyargs]
-    names = tuple(
-        parameter.arg
-        for parameter in (*parameters, args.vararg, args.kwarg)
-        if parameter is not None
-    )
+    args, names = node.args, tuple(parameters_of(node.args))
     own = f"<lambda {node.lineno}:{node.col_offset}>" if isinstance(node, ast.Lambda) else node.name
     name = f"{prefix}{own}"
     inner = Scope(name, node, scope, owner, names, scope.imports)
@@ -73,18 +68,14 @@ def _function(
 
 def _names(node: ast.AST, scope: Scope) -> None:
     match node:
-        case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-            scope.bound.add(name)
         case ast.Global(names=names):
             scope.declared.update(dict.fromkeys(names, "global"))
         case ast.Nonlocal(names=names):
             scope.declared.update(dict.fromkeys(names, "nonlocal"))
-        case ast.ExceptHandler(name=str(name)):
-            scope.bound.add(name)
-        case ast.Import(names=names) | ast.ImportFrom(names=names) if scope.node is not None:
+        case ast.alias():
             pass  # what a function imports has its full name too
         case _:
-            pass
+            scope.bound.update(bound_by(node))
 
 
 def _own_nodes(scope: Scope, tree: ast.Module) -> Iterator[Node]:

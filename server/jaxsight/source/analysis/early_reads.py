@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from jaxsight.source.analysis.syntax_trees import blocks_of, captured, first_name, names_stored
+from jaxsight.source.analysis.syntax_trees import blocks_of
+from jaxsight.text.names import bound_by, bound_in, bound_in_scope
 
 
 def read_before_bound(body: Sequence[ast.stmt], names: AbstractSet[str]) -> set[str]:
@@ -83,7 +84,7 @@ class _Visitor:
         for handler in statement.handlers:
             if handler.type is not None:
                 self.read(handler.type, bound)
-            self.block(handler.body, bound)
+            self.block(handler.body, bound.union(bound_by(handler)))
         self.block(statement.orelse, after)
         return self.block(statement.finalbody, bound)
 
@@ -93,7 +94,7 @@ class _Visitor:
         self.read(statement.subject, bound)
         for case in statement.cases:
             self.read(case.pattern, bound)
-            inside = bound | captured(case.pattern)
+            inside = bound.union(bound_in(case.pattern))
             if case.guard is not None:
                 self.read(case.guard, inside)
             self.block(case.body, inside)
@@ -108,7 +109,7 @@ class _Visitor:
     visit_AsyncFunctionDef = visit_ClassDef = visit_FunctionDef
 
     def visit_Import(self, statement: ast.Import | ast.ImportFrom, _bound: set[str]) -> set[str]:
-        return {alias.asname or first_name(alias.name) for alias in statement.names}
+        return set(bound_in_scope(statement))
 
     visit_ImportFrom = visit_Import
 
@@ -124,7 +125,7 @@ class _Visitor:
         names: set[str] = set()
         for target in targets:
             self.read(target, bound)
-            names.update(names_stored(target))
+            names.update(bound_in(target))
         return names
 
     def read(self, node: ast.AST, bound: set[str]) -> None:

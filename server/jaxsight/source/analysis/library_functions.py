@@ -6,110 +6,45 @@ A function that is not listed may do anything. Add a name only if it is certain.
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 
-PLAIN_PACKAGES = frozenset(
-    {
-        *sys.stdlib_module_names,
-        *(
-            "jax",
-            "jaxlib",
-            "numpy",
-            "scipy",
-            "ml_dtypes",
-            "jaxtyping",
-            "beartype",
-            "typing_extensions",
-        ),
-        *("flax", "optax", "equinox", "einops", "chex", "haiku", "diffrax", "lineax", "optimistix"),
-        *("matplotlib", "tqdm", "absl", "rich", "requests", "httpx", "wandb", "mlflow"),
-    }
-) - {"antigravity", "this"}
+from jaxsight.text.names import words
+
+PLAIN_PACKAGES = {
+    *sys.stdlib_module_names,
+    *words(
+        """
+        jax jaxlib numpy scipy ml_dtypes jaxtyping beartype typing_extensions flax optax equinox
+        einops chex haiku diffrax lineax optimistix matplotlib tqdm absl rich requests httpx wandb mlflow
+        """
+    ),
+} - {"antigravity", "this"}
 """Packages whose import has no side effects that other code sees.
 
 They are imported nevertheless, because code before and after the import may affect them.
 """
 
 BUILTINS = frozenset(
-    [
-        "abs",
-        "all",
-        "any",
-        "ascii",
-        "bin",
-        "bool",
-        "bytearray",
-        "bytes",
-        "callable",
-        "chr",
-        "complex",
-        "dict",
-        "divmod",
-        "enumerate",
-        "filter",
-        "float",
-        "format",
-        "frozenset",
-        "hash",
-        "hex",
-        "id",
-        "int",
-        "isinstance",
-        "issubclass",
-        "len",
-        "list",
-        "map",
-        "max",
-        "min",
-        "object",
-        "oct",
-        "ord",
-        "pow",
-        "print",
-        "range",
-        "repr",
-        "reversed",
-        "round",
-        "set",
-        "slice",
-        "sorted",
-        "staticmethod",
-        "classmethod",
-        "property",
-        "str",
-        "sum",
-        "tuple",
-        "type",
-        "zip",
-        "ArithmeticError",
-        "AssertionError",
-        "AttributeError",
-        "Exception",
-        "ImportError",
-        "IndexError",
-        "KeyError",
-        "NotImplementedError",
-        "RuntimeError",
-        "StopIteration",
-        "TypeError",
-        "ValueError",
-        "ZeroDivisionError",
-    ]
+    words(
+        """
+        abs all any ascii bin bool bytearray bytes callable chr complex dict divmod enumerate filter
+        float format frozenset hash hex id int isinstance issubclass len list map max min object oct
+        ord pow print range repr reversed round set slice sorted staticmethod classmethod property
+        str sum tuple type zip ArithmeticError AssertionError AttributeError Exception ImportError
+        IndexError KeyError NotImplementedError RuntimeError StopIteration TypeError ValueError
+        ZeroDivisionError
+        """
+    )
 )
 """Builtins without side effects, except those of functions that they are passed."""
 
-_PURE = (
-    *(
-        "jax.numpy.",
-        "jax.lax.",
-        "jax.nn.",
-        "jax.random.",
-        "jax.scipy.",
-        "jax.image.",
-        "jax.dtypes.",
-    ),
-    *("jax.tree.", "jax.ops.", "jax.tree_util.tree_", "math.", "cmath.", "numpy.linalg."),
-    *("numpy.fft.", "scipy.special.", "typing.", "collections.abc.", "fractions.", "numbers."),
-    *("jax.sharding.PartitionSpec", "jax.sharding.AbstractMesh", "jax.typing.", "jaxtyping."),
+_PURE = words(
+    """
+    jax.numpy. jax.lax. jax.nn. jax.random. jax.scipy. jax.image. jax.dtypes. jax.tree. jax.ops.
+    jax.tree_util.tree_ math. cmath. numpy.linalg. numpy.fft. scipy.special. typing.
+    collections.abc. fractions. numbers. jax.sharding.PartitionSpec jax.sharding.AbstractMesh
+    jax.typing. jaxtyping.
+    """
 )
 _PURE_NAMES = frozenset(
     f"{module}.{name}"
@@ -161,101 +96,40 @@ _PURE_NAMES = frozenset(
     }.items()
     for name in names.split()
 )
-_IMPURE = (
-    *("jax.numpy.save", "jax.numpy.load", "jax.numpy.put", "jax.numpy.printoptions"),
-    *("jax.numpy.set_printoptions", "jax.random.set", "typing.TYPE_CHECKING"),
-    *(
-        "jax.numpy.place",
-        "jax.numpy.copyto",
-        "jax.numpy.fill_diagonal",
-        "jax.tree_util.tree_register",
-    ),
+_IMPURE = words(
+    """
+    jax.numpy.save jax.numpy.load jax.numpy.put jax.numpy.printoptions
+    jax.numpy.set_printoptions jax.random.set typing.TYPE_CHECKING jax.numpy.place
+    jax.numpy.copyto jax.numpy.fill_diagonal jax.tree_util.tree_register
+    """
 )
 
 _WRAPPERS = frozenset(
-    {
-        *(
-            [
-                "jit",
-                "vmap",
-                "pmap",
-                "pjit",
-                "grad",
-                "value_and_grad",
-                "jacfwd",
-                "jacrev",
-                "jacobian",
-                "hessian",
-                "checkpoint",
-                "remat",
-            ]
-        ),
-        *(
-            [
-                "custom_vjp",
-                "custom_jvp",
-                "custom_gradient",
-                "named_call",
-                "closure_convert",
-                "shard_map",
-            ]
-        ),
-        *(
-            [
-                "partial",
-                "wraps",
-                "lru_cache",
-                "cache",
-                "cached_property",
-                "total_ordering",
-                "singledispatch",
-            ]
-        ),
-        *(
-            [
-                "singledispatchmethod",
-                "dataclass",
-                "runtime_checkable",
-                "final",
-                "overload",
-                "override",
-            ]
-        ),
-        *(["abstractmethod", "property", "staticmethod", "classmethod"]),
-        *(
-            [
-                "filter_jit",
-                "filter_grad",
-                "filter_value_and_grad",
-                "filter_vmap",
-                "filter_pmap",
-                "filter_jvp",
-            ]
-        ),
-        *(
-            [
-                "filter_vjp",
-                "filter_checkpoint",
-                "filter_custom_vjp",
-                "filter_custom_jvp",
-                "compact",
-                "nowrap",
-            ]
-        ),
-        *(["register_pytree_node_class", "register_pytree_with_keys_class", "register_dataclass"]),
-        *(["register_static", "transform", "transform_with_state", "scan"]),
-        *(["jaxtyped", "beartype", "contextmanager", "split_rngs"]),
-    }
+    words(
+        """
+        jit vmap pmap pjit grad value_and_grad jacfwd jacrev jacobian hessian checkpoint remat
+        custom_vjp custom_jvp custom_gradient named_call closure_convert shard_map partial wraps
+        lru_cache cache cached_property total_ordering singledispatch singledispatchmethod dataclass
+        runtime_checkable final overload override abstractmethod property staticmethod classmethod
+        filter_jit filter_grad filter_value_and_grad filter_vmap filter_pmap filter_jvp filter_vjp
+        filter_checkpoint filter_custom_vjp filter_custom_jvp compact nowrap
+        register_pytree_node_class register_pytree_with_keys_class register_dataclass
+        register_static transform transform_with_state scan jaxtyped beartype contextmanager
+        split_rngs
+        """
+    )
 )
 """Names of functions in the packages below that wrap their arguments without calling them.
 
 The wrapped function is called only when the result is.
 """
 _WRAPPING_PACKAGES = frozenset(
-    {
-        *("jax", "functools", "dataclasses", "typing", "typing_extensions", "abc", "contextlib"),
-        *("equinox", "flax", "haiku", "jaxtyping", "beartype"),
-    }
+    words(
+        """
+        jax functools dataclasses typing typing_extensions abc contextlib equinox flax haiku
+        jaxtyping beartype
+        """
+    )
 )
 _WRAPPERS_HERE = frozenset({"property", "staticmethod", "classmethod"})
 
@@ -265,22 +139,14 @@ _JITS = frozenset({"jit", "pmap", "pjit", "filter_jit", "filter_pmap", "value_an
 _JITS |= {"filter_value_and_grad", "filter_grad", "shard_map"}
 
 BASES = frozenset(
-    {
-        *(
-            "object",
-            "Exception",
-            "ValueError",
-            "RuntimeError",
-            "TypeError",
-            "dict",
-            "list",
-            "tuple",
-        ),
-        *("typing.NamedTuple", "typing.Protocol", "typing.Generic", "typing.TypedDict", "abc.ABC"),
-        *("enum.Enum", "enum.IntEnum", "enum.Flag", "enum.IntFlag", "enum.StrEnum"),
-        *("equinox.Module", "flax.linen.Module", "flax.nnx.Module", "flax.nnx.Object"),
-        *("flax.nnx.Param", "flax.nnx.Variable", "flax.struct.PyTreeNode", "haiku.Module"),
-    }
+    words(
+        """
+        object Exception ValueError RuntimeError TypeError dict list tuple typing.NamedTuple
+        typing.Protocol typing.Generic typing.TypedDict abc.ABC enum.Enum enum.IntEnum enum.Flag
+        enum.IntFlag enum.StrEnum equinox.Module flax.linen.Module flax.nnx.Module flax.nnx.Object
+        flax.nnx.Param flax.nnx.Variable flax.struct.PyTreeNode haiku.Module
+        """
+    )
 )
 """Classes without hooks for derived classes, except for what JAX must know."""
 
@@ -289,73 +155,58 @@ RULES = frozenset(
 )
 """Methods that give a custom function its rules, and have no other effect."""
 
-_PROCESSES = "starts a process"
 FILES = "writes files"
 PLOTS = "draws plots"
-_NETWORK = "uses the network"
-_WORK_PREFIXES = {
-    "subprocess.": _PROCESSES,
-    "multiprocessing.": _PROCESSES,
-    "shutil.": FILES,
-    "urllib.": _NETWORK,
-    "requests.": _NETWORK,
-    "httpx.": _NETWORK,
-    "http.": _NETWORK,
-    "socket.": _NETWORK,
-    "ftplib.": _NETWORK,
-    "smtplib.": _NETWORK,
-    "wandb.": _NETWORK,
-    "mlflow.": _NETWORK,
-    "huggingface_hub.": _NETWORK,
-    "jax.distributed.": _NETWORK,
-    "jax.profiler.": FILES,
-    **dict.fromkeys(
-        (
-            *("matplotlib.", "seaborn.", "plotly.", "bokeh.", "altair.", "IPython.display."),
-            *("mediapy.", "treescope.", "graphviz."),
-        ),
-        PLOTS,
-    ),
-    **dict.fromkeys(
-        (
-            *("datasets.load_dataset", "tensorflow_datasets.load", "tensorflow_datasets.builder"),
-            *("torchvision.datasets.", "keras.datasets.", "tensorflow.keras.datasets."),
-            *("sklearn.datasets.fetch_", "kagglehub.", "gdown."),
-        ),
-        "loads data",
-    ),
-    "unittest.": "runs tests",
-    "pytest.": "runs tests",
-    "doctest.": "runs tests",
-}
 _NOT_WORK = ("unittest.mock", "pytest.mark", "pytest.fixture", "urllib.parse", "matplotlib.use")
-_WORK = {
-    **dict.fromkeys(("os.system", "os.popen", "os.fork", "os.kill", "os.startfile"), _PROCESSES),
-    **{
-        f"os.{name}": FILES
-        for name in (
-            *("chmod", "link", "makedirs", "mkdir", "mkfifo", "remove", "removedirs", "rename"),
-            *("replace", "rmdir", "symlink", "truncate", "unlink", "utime", "write"),
-        )
-    },
-    **dict.fromkeys(
-        (
-            *("numpy.save", "numpy.savez", "numpy.savez_compressed", "numpy.savetxt"),
-            *("jax.numpy.save", "jax.numpy.savez", "pickle.dump", "json.dump"),
-        ),
-        FILES,
+
+
+def _by_name(reasons: Mapping[str, str]) -> dict[str, str]:
+    return {name: reason for reason, names in reasons.items() for name in names.split()}
+
+
+_WORK_PREFIXES = _by_name(
+    {
+        "starts a process": "subprocess. multiprocessing.",
+        FILES: "shutil. jax.profiler.",
+        "uses the network": """
+            urllib. requests. httpx. http. socket. ftplib. smtplib. wandb. mlflow. huggingface_hub.
+            jax.distributed.
+        """,
+        PLOTS: """
+            matplotlib. seaborn. plotly. bokeh. altair. IPython.display. mediapy. treescope.
+            graphviz.
+        """,
+        "loads data": """
+            datasets.load_dataset tensorflow_datasets.load tensorflow_datasets.builder
+            torchvision.datasets. keras.datasets. tensorflow.keras.datasets.
+            sklearn.datasets.fetch_ kagglehub. gdown.
+        """,
+        "runs tests": "unittest. pytest. doctest.",
+    }
+)
+_WORK = _by_name(
+    {
+        "starts a process": "os.system os.popen os.fork os.kill os.startfile",
+        FILES: """
+            os.chmod os.link os.makedirs os.mkdir os.mkfifo os.remove os.removedirs os.rename
+            os.replace os.rmdir os.symlink os.truncate os.unlink os.utime os.write
+            numpy.save numpy.savez numpy.savez_compressed numpy.savetxt
+            jax.numpy.save jax.numpy.savez pickle.dump json.dump
+        """,
+        "waits": "time.sleep",
+        "ends the process": "os._exit os.abort",
+        "runs the program": """
+            absl.app.run fire.Fire tyro.cli typer.run hydra.main uvicorn.run
+        """,
+    }
+)
+_WORK_METHODS = dict.fromkeys(
+    (
+        *("write_text", "write_bytes", "unlink", "rmdir", "touch", "mkdir"),
+        *("savefig", "save_checkpoint"),
     ),
-    "time.sleep": "waits",
-    **dict.fromkeys(("os._exit", "os.abort"), "ends the process"),
-    **dict.fromkeys(
-        ("absl.app.run", "fire.Fire", "tyro.cli", "typer.run", "hydra.main", "uvicorn.run"),
-        "runs the program",
-    ),
-}
-_WORK_METHODS = {
-    **dict.fromkeys(("write_text", "write_bytes", "unlink", "rmdir", "touch", "mkdir"), FILES),
-    **dict.fromkeys(("savefig", "save_checkpoint"), FILES),
-}
+    FILES,
+)
 WRITES = frozenset({"open().write", "open().writelines"})
 """Methods of files that the code opens itself."""
 _PROGRESS = frozenset({"tqdm", "trange", "notebook_tqdm"})

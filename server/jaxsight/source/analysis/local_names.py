@@ -7,14 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from jaxsight.source.analysis.syntax_trees import (
-    DEFINITIONS,
     dotted_name,
     first_name,
-    names_stored,
     statements_in,
-    targets_of,
 )
 from jaxsight.source.analysis.value_methods import CONTAINERS
+from jaxsight.text.names import bound_in_scope, parameters_of
 
 RESULT = "()"
 """What follows a function's name in that of its result: `plt.subplots().plot`."""
@@ -53,10 +51,7 @@ class LocalNames:
 
 def local_names_of(function: FunctionLike) -> LocalNames:
     """Return the local names of a function, without those of the functions around it."""
-    arguments = function.args
-    parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-    parameters += [p for p in (arguments.vararg, arguments.kwarg) if p is not None]
-    names = {parameter.arg for parameter in parameters}
+    names = set(parameters_of(function.args))
     if isinstance(function, ast.Lambda):
         return LocalNames(all=set(names), parameters=names)
     outer: set[str] = set()
@@ -102,36 +97,16 @@ def _maker(statement: ast.stmt) -> str:
 def _bindings(statement: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
     """Yield the names that a statement binds, without its blocks, and each value if it is known."""
     match statement:
-        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-            yield statement.name, None
-        case ast.Import(names=imported) | ast.ImportFrom(names=imported):
-            for alias in imported:
-                yield alias.asname or alias.name.partition(".")[0], None
-        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+        case (
+            ast.Assign(targets=[ast.Name(id=name)], value=ast.expr() as value)
+            | ast.AnnAssign(target=ast.Name(id=name), value=value)
+        ):
             yield name, value
-        case ast.AnnAssign(target=ast.Name(id=name), value=value):
-            yield name, value
+            others = bound_in_scope(value) if value is not None else ()
         case _:
-            for target in targets_of(statement):
-                for name in names_stored(target):
-                    yield name, None
-    for node in _own_expressions(statement):
-        if isinstance(node, ast.NamedExpr):
-            yield node.target.id, None
-
-
-def _own_expressions(statement: ast.stmt) -> Iterator[ast.AST]:
-    """Yield the nodes of a statement's own expressions, without definitions and lambda bodies."""
-    if isinstance(statement, DEFINITIONS):
-        return
-    stack: list[ast.AST] = [
-        child for child in ast.iter_child_nodes(statement) if not isinstance(child, ast.stmt)
-    ]
-    while stack:
-        node = stack.pop()
-        yield node
-        if not isinstance(node, ast.Lambda):
-            stack.extend(n for n in ast.iter_child_nodes(node) if not isinstance(n, ast.stmt))
+            others = bound_in_scope(statement, blocks=False)
+    for other in others:
+        yield other, None
 
 
 def _is_new_container(value: ast.expr | None) -> bool:

@@ -20,14 +20,13 @@ from jaxsight.source.analysis.syntax_trees import (
     DEFINITIONS,
     annotations_of,
     blocks_of,
-    captured,
     first_name,
     is_main_guard,
     is_text,
-    names_loaded,
     own_nodes,
 )
 from jaxsight.source.definitions import Static, static_of_jit
+from jaxsight.text.names import bound_in, read_in
 
 _MARK = re.compile(r"#[ \t]*jaxsight:[ \t]*(always|never)\b")
 _INTROSPECTS = re.compile(
@@ -269,7 +268,7 @@ class _Visitor:
 
     def visit_Match(self, statement: ast.Match, *, sure: bool) -> None:
         for case in statement.cases:
-            for name in sorted(captured(case.pattern)):
+            for name in sorted(set(bound_in(case.pattern))):
                 self.bind(name, sure=False)
             self.block(case.body, sure=False)
 
@@ -282,14 +281,8 @@ class _Visitor:
 
     def target(self, target: ast.expr, *, sure: bool) -> None:
         """Bind the names of an assignment's target."""
-        match target:
-            case ast.Name(id=name):
-                self.bind(name, sure=sure)
-            case ast.Tuple(elts=parts) | ast.List(elts=parts):
-                for part in parts:
-                    self.target(part, sure=sure)
-            case ast.Starred(value=value):
-                self.target(value, sure=sure)
+        for name in bound_in(target):
+            self.bind(name, sure=sure)
 
     def assigned(self, targets: Sequence[ast.expr], value: ast.expr) -> None:
         match targets, value:
@@ -326,7 +319,7 @@ class _Visitor:
                 tree = ast.parse(annotation, mode="eval")
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return  # not an annotation, such as the dimensions of a jaxtyping array
-        for name in names_loaded(tree.body):
+        for name in read_in(tree.body):
             self.mentions[name] = None
 
     def walruses(self, statement: ast.stmt, *, sure: bool) -> None:

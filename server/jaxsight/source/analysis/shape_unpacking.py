@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jaxsight.source.functions import Function
+from jaxsight.text.names import bound_in_scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,21 +42,13 @@ def named_dimensions(tree: ast.Module, function: Function) -> tuple[NamedDimensi
     for statement in definition.body:
         if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
             found += _of_assignment(statement.targets[0], statement.value, parameters)
-        parameters -= _bound(statement)
+        parameters.difference_update(bound_in_scope(statement))
     names = [dimension.name for dimension in found]
     return tuple(
         dimension
         for dimension in found
         if names.count(dimension.name) == 1 and not dimension.name.startswith("_")
     )
-
-
-def _bound(statement: ast.stmt) -> set[str]:
-    return {
-        node.id
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del)
-    }
 
 
 def _of_assignment(

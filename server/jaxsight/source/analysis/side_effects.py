@@ -32,7 +32,6 @@ from jaxsight.source.analysis.syntax_trees import (
     dotted_name,
     first_name,
     is_main_guard,
-    names_stored,
     statements_in,
     targets_of,
 )
@@ -42,6 +41,7 @@ from jaxsight.source.analysis.value_methods import (
     VALUE_ATTRIBUTES,
     VALUE_METHODS,
 )
+from jaxsight.text.names import bound_in
 
 _SCOPES = frozenset({"named_scope", "ensure_compile_time_eval"})
 """Context managers of JAX that change nothing which other code sees."""
@@ -157,7 +157,7 @@ class _Visitor:
     def block(self, body: Iterable[ast.stmt]) -> None:
         """Visit statements; those without a method have unknown effects."""
         for statement in body:
-            self.targets = {name for t in targets_of(statement) for name in names_stored(t)}
+            self.targets = {name for t in targets_of(statement) for name in bound_in(t)}
             method = getattr(self, f"visit_{type(statement).__name__}", self.unsupported)
             method(statement)
 
@@ -202,7 +202,7 @@ class _Visitor:
             self.visit(keyword.value)
         visitor = _Visitor(self.record)
         visitor.locals.all = {
-            *(n for s in statement.body for t in targets_of(s) for n in names_stored(t)),
+            *(n for s in statement.body for t in targets_of(s) for n in bound_in(t)),
             *(s.name for s in statement.body if isinstance(s, DEFINITIONS)),
         }
         visitor.block(statement.body)
@@ -412,7 +412,7 @@ class _Visitor:
     def visit_ListComp(self, node: _Comprehension) -> None:
         visitor = _Visitor(self.record)
         visitor.inside = self.inside
-        bound = {name for g in node.generators for name in names_stored(g.target)}
+        bound = {name for g in node.generators for name in bound_in(g.target)}
         visitor.locals = replace(
             self.locals,
             all=self.locals.all | bound,

@@ -6,6 +6,9 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from jaxsight.source.analysis.expressions import root_name
+from jaxsight.text.names import bound_in, bound_in_scope, parameters_of, read_in
+
 _DEEPEST = 100
 """Nesting depth of the statements whose facts are collected."""
 
@@ -48,8 +51,7 @@ def facts_of(statement: ast.stmt, depth: int = 0) -> StatementFacts:
     if depth > _DEEPEST:
         raise RecursionError
     parts = _parts(statement)
-    names, attributes = _names_read(parts)
-    bound = _bound(parts)
+    bound = set(bound_in_scope(*parts)).union(_changed(parts))
     blocks = tuple(
         tuple(facts_of(inner, depth + 1) for inner in block) for block in _blocks_of(statement)
     )
@@ -62,7 +64,11 @@ def facts_of(statement: ast.stmt, depth: int = 0) -> StatementFacts:
             | ast.AsyncFunctionDef(name=name, args=arguments)
         ):
             bound.add(name)
-            scope, function, parameters = f"{name}.<locals>.", name, _parameters(arguments)
+            scope, function, parameters = (
+                f"{name}.<locals>.",
+                name,
+                frozenset(parameters_of(arguments)),
+            )
             own = parameters.union(
                 *(inner.bound for _, inner in with_inner(blocks[0], "", into=False))
             )
@@ -76,8 +82,13 @@ def facts_of(statement: ast.stmt, depth: int = 0) -> StatementFacts:
         _head(statement),
         frozenset(bound),
         frozenset(_replaced(statement)),
-        frozenset(names),
-        frozenset(attributes),
+        frozenset(read_in(*parts)),
+        frozenset(
+            node.attr
+            for part in parts
+            for node in ast.walk(part)
+            if isinstance(node, ast.Attribute)
+        ),
         blocks,
         scope,
         function,
@@ -157,66 +168,24 @@ def _parts(statement: ast.stmt) -> list[ast.expr | ast.pattern | ast.stmt]:
             return [statement]
 
 
-def _bound(parts: Iterable[ast.AST]) -> set[str]:
-    """Return the names that are bound, or whose values are changed in place."""
-    names: set[str] = set()
+def _changed(parts: Iterable[ast.AST]) -> Iterator[str]:
+    """Yield the names whose values are changed in place: `x` for `x.a[0] = …`."""
     for part in parts:
         for node in ast.walk(part):
             match node:
-                case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-                    names.add(name)
                 case (
                     ast.Subscript(ctx=ast.Store() | ast.Del())
                     | ast.Attribute(ctx=ast.Store() | ast.Del())
                 ):
-                    names.update(_root(node))
-                case ast.alias(name=name, asname=asname):
-                    names.add(asname or name.partition(".")[0])
-                case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-                    names.add(name)
-    return names
+                    if root := root_name(node):
+                        yield root
 
 
-def _root(node: ast.expr) -> Iterator[str]:
-    while isinstance(node, ast.Subscript | ast.Attribute):
-        node = node.value
-    if isinstance(node, ast.Name):
-        yield node.id
-
-
-def _names_read(parts: Iterable[ast.AST]) -> tuple[set[str], set[str]]:
-    """Return the names that are read, and the names of attributes."""
-    names: set[str] = set()
-    attributes: set[str] = set()
-    for part in parts:
-        for node in ast.walk(part):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-                names.add(node.id)
-            elif isinstance(node, ast.Attribute):
-                attributes.add(node.attr)
-            elif isinstance(node, ast.AugAssign):
-                names.update(_root(node.target))
-    return names, attributes
-
-
-def _replaced(statement: ast.stmt) -> set[str]:
-    """Return the names that a simple statement gives new values, regardless of the earlier ones."""
-    if isinstance(statement, ast.Assign):
-        targets: list[ast.expr] = statement.targets
-    elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
-        targets = [statement.target]
-    else:
-        return set()
-    return {
-        node.id
-        for target in targets
-        if not isinstance(target, ast.Subscript | ast.Attribute)
-        for node in ast.walk(target)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
-
-
-def _parameters(arguments: ast.arguments) -> frozenset[str]:
-    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-    every += [arg for arg in (arguments.vararg, arguments.kwarg) if arg is not None]
-    return frozenset(arg.arg for arg in every)
+def _replaced(statement: ast.stmt) -> Iterator[str]:
+    """Yield the names that a simple statement gives new values, regardless of the earlier ones."""
+    match statement:
+        case ast.Assign(targets=targets):
+            for target in targets:
+                yield from bound_in(target)
+        case ast.AnnAssign(target=target, value=ast.expr()):
+            yield from bound_in(target)

@@ -83,20 +83,6 @@ def last_name(node: ast.expr) -> str:
     return ""
 
 
-def names_loaded(node: ast.AST) -> Iterator[str]:
-    for inner in ast.walk(node):
-        match inner:
-            case ast.Name(id=name, ctx=ast.Load()):
-                yield name
-
-
-def names_stored(node: ast.expr) -> Iterator[str]:
-    for inner in ast.walk(node):
-        match inner:
-            case ast.Name(id=name, ctx=ast.Store()):
-                yield name
-
-
 def annotations_of(statement: ast.stmt) -> Iterator[ast.expr]:
     match statement:
         case (
@@ -144,15 +130,3 @@ def is_text(statement: ast.stmt) -> bool:
         case ast.Expr(value=ast.Constant(value=str())):
             return True
     return False
-
-
-def captured(pattern: ast.pattern) -> set[str]:
-    """Return the names that a pattern of `match` binds."""
-    names: set[str] = set()
-    for node in ast.walk(pattern):
-        match node:
-            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-                names.add(name)
-            case ast.MatchMapping(rest=str(name)):
-                names.add(name)
-    return names

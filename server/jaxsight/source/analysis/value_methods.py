@@ -2,70 +2,18 @@
 
 from __future__ import annotations
 
+from jaxsight.text.names import words
+
 VALUE_METHODS = frozenset(
-    [
-        "all",
-        "any",
-        "argmax",
-        "argmin",
-        "argsort",
-        "astype",
-        "block_until_ready",
-        "clip",
-        "conj",
-        "conjugate",
-        "copy",
-        "cumprod",
-        "cumsum",
-        "diagonal",
-        "dot",
-        "flatten",
-        "imag",
-        "item",
-        "max",
-        "mean",
-        "min",
-        "nonzero",
-        "prod",
-        "ravel",
-        "real",
-        "repeat",
-        "reshape",
-        "round",
-        "searchsorted",
-        "squeeze",
-        "std",
-        "sum",
-        "swapaxes",
-        "take",
-        "tolist",
-        "trace",
-        "transpose",
-        "var",
-        "view",
-        "count",
-        "encode",
-        "endswith",
-        "format",
-        "index",
-        "isdigit",
-        "join",
-        "lower",
-        "lstrip",
-        "removeprefix",
-        "removesuffix",
-        "replace",
-        "rstrip",
-        "split",
-        "splitlines",
-        "startswith",
-        "strip",
-        "title",
-        "upper",
-        "items",
-        "keys",
-        "values",
-    ]
+    words(
+        """
+        all any argmax argmin argsort astype block_until_ready clip conj conjugate copy cumprod
+        cumsum diagonal dot flatten imag item max mean min nonzero prod ravel real repeat reshape
+        round searchsorted squeeze std sum swapaxes take tolist trace transpose var view count
+        encode endswith format index isdigit join lower lstrip removeprefix removesuffix replace
+        rstrip split splitlines startswith strip title upper items keys values
+        """
+    )
 )
 """Methods of arrays, strings and dictionaries without side effects.
 
@@ -83,25 +31,12 @@ ARRAY_UPDATES = frozenset(
 """Methods such as `x.at[i].set(y)`, which return a new array."""
 
 CONTAINER_METHODS = frozenset(
-    [
-        "add",
-        "append",
-        "appendleft",
-        "clear",
-        "difference_update",
-        "discard",
-        "extend",
-        "get",
-        "insert",
-        "pop",
-        "popitem",
-        "popleft",
-        "remove",
-        "reverse",
-        "setdefault",
-        "sort",
-        "update",
-    ]
+    words(
+        """
+        add append appendleft clear difference_update discard extend get insert pop popitem popleft
+        remove reverse setdefault sort update
+        """
+    )
 )
 """Methods that a function may call on a container that it created itself."""
 

@@ -15,10 +15,9 @@ from jaxsight.repro.reducing.statements.texts import (
     functions,
     is_filled,
     is_text,
-    loaded,
     own,
-    stored,
 )
+from jaxsight.text.names import bound_in_scope, read_in
 
 
 def focus(text: Text, analysis: Analysis) -> Iterator[Text | None]:
@@ -77,11 +76,12 @@ def _narrow(tree: ast.Module, analysis: Analysis, first: int, line: int, depth: 
         return False
     kept = {position}
     for _ in range(depth):
-        read = set().union(*(loaded(function.body[index]) for index in kept))
+        read = set(read_in(*(function.body[index] for index in kept)))
         for index in range(max(kept), -1, -1):
-            if index not in kept and stored(function.body[index]) & read:
+            assigned = set(bound_in_scope(function.body[index]))
+            if index not in kept and assigned & read:
                 kept.add(index)
-                read -= stored(function.body[index])
+                read -= assigned
     missing = _missing(function, kept, analysis)
     if missing is None:
         return False
@@ -92,13 +92,13 @@ def _narrow(tree: ast.Module, analysis: Analysis, first: int, line: int, depth: 
 def _missing(function: Function, kept: set[int], analysis: Analysis) -> list[ast.stmt] | None:
     """Return assignments of what kept statements read and others assign; None if unknown."""
     removed = [node for index, node in enumerate(function.body) if index not in kept]
-    assigned = set().union(*map(stored, removed)) if removed else set()
+    assigned = set(bound_in_scope(*removed))
     available: set[str] = set()
     needed: set[str] = set()
     for index in sorted(kept):
         node = function.body[index]
-        needed |= (loaded(node) & assigned) - available
-        available |= stored(node)
+        needed |= assigned.intersection(read_in(node)) - available
+        available.update(bound_in_scope(node))
     return filled(needed, function.lineno, analysis)
 
 
@@ -152,7 +152,7 @@ def _delete(tree: ast.Module, analysis: Analysis, place: int, start: int, end: i
     function = _around(tree, node)
     scope: ast.AST = function or tree
     first = function.lineno if function is not None else 0
-    assigned = set().union(*map(stored, removed))
+    assigned = set(bound_in_scope(*removed))
     inside = {id(each) for statement in removed for each in ast.walk(statement)}
     read = {
         each.id

@@ -140,25 +140,3 @@ def own(function: ast.AST) -> Iterator[ast.AST]:
         yield node
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
             pending += ast.iter_child_nodes(node)
-
-
-def stored(node: ast.AST) -> set[str]:
-    """Return the names that a statement assigns."""
-    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and _is_store(n)}
-    names |= {n.name for n in ast.walk(node) if isinstance(n, (*_DEFINITIONS,))}
-    aliases = (n for n in ast.walk(node) if isinstance(n, ast.alias))
-    return names | {(n.asname or n.name).partition(".")[0] for n in aliases}
-
-
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-
-
-def _is_store(name: ast.Name) -> bool:
-    return isinstance(name.ctx, (ast.Store, ast.Del))
-
-
-def loaded(node: ast.AST) -> set[str]:
-    """Return the names that a statement reads; those that it updates are among them."""
-    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not _is_store(n)}
-    updates = (n.target for n in ast.walk(node) if isinstance(n, ast.AugAssign))
-    return names | {target.id for target in updates if isinstance(target, ast.Name)}
