@@ -10,17 +10,19 @@ from functools import cached_property
 from jaxsight.examples.proposals import classes, names
 from jaxsight.examples.proposals.annotated import is_optional, kind_in
 from jaxsight.examples.proposals.interpreting.evidence import Evidence
-from jaxsight.examples.proposals.interpreting.uses import words
 from jaxsight.examples.proposals.kinds import Kind, What
 from jaxsight.examples.proposals.proposal import Guess
 from jaxsight.examples.proposals.prose import Described
 from jaxsight.examples.proposals.sources import Names
+from jaxsight.text.names import words
 
-_PLAIN = words(
-    """
-    get pop setdefault items keys values append extend insert index count format split join
-    startswith endswith tolist addressable_shards block_until_ready get_value replace to
-    """
+_PLAIN = frozenset(
+    words(
+        """
+        get pop setdefault items keys values append extend insert index count format split join
+        startswith endswith tolist addressable_shards block_until_ready get_value replace to
+        """
+    )
 )
 """Methods that dicts, lists, strings and arrays have."""
 

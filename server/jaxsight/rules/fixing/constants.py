@@ -11,6 +11,7 @@ from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.syntax import FunctionNode
 from jaxsight.rules.program.constants import CapturedArray
 from jaxsight.source.text import Edit, Position, Range
+from jaxsight.text.names import bound_in
 
 _TYPE = re.compile(r"\w+\[[\d,]*\]")
 """Types that example inputs can be written with."""
@@ -107,17 +108,10 @@ def globals_in(context: FixContext) -> list[ast.Name]:
 
 
 def _is_local(context: FixContext, name: ast.Name) -> bool:
-    for function in context.around(name):
-        if isinstance(function, FunctionNode):
-            bound = {arg.arg for arg in ast.walk(function.args) if isinstance(arg, ast.arg)}
-            bound |= {
-                node.id
-                for node in ast.walk(function)
-                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-            }
-            if name.id in bound:
-                return True
-    return False
+    return any(
+        isinstance(function, FunctionNode) and name.id in bound_in(function)
+        for function in context.around(name)
+    )
 
 
 def _assigned(context: FixContext, name: ast.Name) -> bool:

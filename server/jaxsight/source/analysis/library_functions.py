@@ -15,7 +15,8 @@ PLAIN_PACKAGES = {
     *words(
         """
         jax jaxlib numpy scipy ml_dtypes jaxtyping beartype typing_extensions flax optax equinox
-        einops chex haiku diffrax lineax optimistix matplotlib tqdm absl rich requests httpx wandb mlflow
+        einops chex haiku diffrax lineax optimistix matplotlib tqdm absl rich requests httpx wandb
+        mlflow
         """
     ),
 } - {"antigravity", "this"}

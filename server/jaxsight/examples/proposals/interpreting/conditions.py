@@ -8,11 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from jaxsight.examples.proposals.interpreting import uses
 from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
-    Arguments,
     Const,
     Evidence,
     Items,
-    Keywords,
     Machine,
     Named,
     Param,
@@ -22,6 +20,7 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     Value,
 )
 from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
+from jaxsight.examples.proposals.interpreting.uses import LibraryCall
 
 
 def learn(
@@ -159,27 +158,27 @@ def instance(evidence: Evidence, classes: str) -> None:
         evidence.choices.append("True")
 
 
-def has_rank(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
+def has_rank(call: LibraryCall) -> Value:
     """`chex.assert_rank(x, 2)`, `chex.assert_rank([x, y], [2, 1])`."""
-    for value, wanted in _asserted(arguments):
+    for value, wanted in _asserted(call.arguments):
         shape = uses.as_array(value)
         if shape is not None and isinstance(wanted, Const) and isinstance(wanted.value, int):
             shape.set_rank(wanted.value)
     return UNKNOWN
 
 
-def has_shape(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
+def has_shape(call: LibraryCall) -> Value:
     """`chex.assert_shape(x, (None, 3))`."""
-    for value, wanted in _asserted(arguments):
+    for value, wanted in _asserted(call.arguments):
         shape = uses.as_array(value)
         if shape is not None and isinstance(wanted, Items | ShapeOf):
             shape.unify(uses.as_shape(wanted))
     return UNKNOWN
 
 
-def has_type(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
+def has_type(call: LibraryCall) -> Value:
     """`chex.assert_type([x, y], [float, int])`."""
-    for value, wanted in _asserted(arguments):
+    for value, wanted in _asserted(call.arguments):
         if isinstance(wanted, Named) and wanted.dotted == "int":
             uses.as_index(value)
     return UNKNOWN
@@ -198,8 +197,8 @@ def _asserted(arguments: Sequence[Value]) -> Iterator[tuple[Value, Value]]:
             yield value, wanted
 
 
-def equal_shapes(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    values = [v for a in arguments for v in (a.values if isinstance(a, Items) else (a,))]
+def equal_shapes(call: LibraryCall) -> Value:
+    values = [v for a in call.arguments for v in (a.values if isinstance(a, Items) else (a,))]
     shapes = [shape for value in values if (shape := uses.as_array(value)) is not None]
     for other in shapes[1:]:
         shapes[0].unify(other)

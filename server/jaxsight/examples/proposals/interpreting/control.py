@@ -7,36 +7,31 @@ from dataclasses import replace
 
 from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
-    Arguments,
     Arr,
     Closure,
     Const,
     Evidence,
     Items,
-    Keywords,
     Machine,
     Named,
     Param,
     Value,
 )
 from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
-from jaxsight.examples.proposals.interpreting.uses import as_array, as_integer
+from jaxsight.examples.proposals.interpreting.uses import LibraryCall, as_array, as_integer
 
 
-def vmap(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
+def vmap(call: LibraryCall) -> Value:
     """`vmap(f)`: `f` gets arrays with an axis less, where `in_axes` does not say otherwise."""
-    axes = keywords.get("in_axes", arguments[1] if len(arguments) > 1 else Const(0))
-    match arguments, axes:
-        case [Closure() as function, *_], (Const(0) | Items()) if not function.mapped:
+    axes = call.get(1, "in_axes", Const(0))
+    match call.get(0), axes:
+        case Closure() as function, (Const(0) | Items()) if not function.mapped:
             whole = axes.values if isinstance(axes, Items) else ()
             unmapped = (i for i, a in enumerate(whole) if isinstance(a, Const) and a.value is None)
             return replace(function, mapped=1, unmapped=frozenset(unmapped))
-        case [Closure() as function, *_], Const(0):
+        case Closure() as function, Const(0):
             return replace(function, mapped=function.mapped + 1)
-        case [Closure(), *_], _:
-            return UNKNOWN
-    match arguments:
-        case [Param(evidence), *_]:
+        case Param(evidence), _:
             evidence.called = evidence.called or ("x",)
     return UNKNOWN
 
@@ -80,32 +75,29 @@ def _lengthen(shape: Shape, item: Shape, batch: Dim) -> None:
     shape.dim(0).unify(batch)
 
 
-def same(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
+def same(call: LibraryCall) -> Value:
     """`jit(f)`, `grad(f)` and the like: calls demand of their arguments what `f` does."""
-    match arguments:
-        case [Closure() as function, *_]:
-            return function
-        case [Param(), *_]:
-            return arguments[0]
-    return UNKNOWN
+    function = call.get(0)
+    return function if isinstance(function, Closure | Param) else UNKNOWN
 
 
-def grad(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    if arguments and isinstance(arguments[0], Param):
-        arguments[0].evidence.differentiated = True
-        return Named("differentiated", arguments[0])
-    return same(machine, arguments, keywords)
+def grad(call: LibraryCall) -> Value:
+    match call.get(0):
+        case Param(evidence) as function:
+            evidence.differentiated = True
+            return Named("differentiated", function)
+    return same(call)
 
 
-def differentiable(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
+def differentiable(call: LibraryCall) -> Value:
     """Call the gradient of the first argument, a parameter; it takes what that takes."""
-    if arguments and isinstance(arguments[0], Param):
-        machine.apply(arguments[0], arguments[1:], keywords)
+    if isinstance(call.get(0), Param):
+        call.machine.apply(call.get(0), call.arguments[1:], call.keywords)
     return UNKNOWN
 
 
-def partial(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    match arguments:
+def partial(call: LibraryCall) -> Value:
+    match call.arguments:
         case [Closure() as function, *given]:
             return replace(function, bound=(*function.bound, *given))
         case [Named("jit" | "jax.jit"), *_]:
@@ -113,18 +105,18 @@ def partial(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value
     return UNKNOWN
 
 
-def scan(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    init = arguments[1] if len(arguments) > 1 else keywords.get("init", UNKNOWN)
-    items = arguments[2] if len(arguments) > 2 else keywords.get("xs", UNKNOWN)
-    as_integer(keywords.get("length"))
-    match arguments[0] if arguments else UNKNOWN:
+def scan(call: LibraryCall) -> Value:
+    init = call.get(1, "init")
+    items = call.get(2, "xs")
+    as_integer(call.keywords.get("length", UNKNOWN))
+    match call.get(0):
         case Param(evidence):
             evidence.scanned = True
             evidence.called = ("carry", "x")
             for value in (init, items):
                 as_array(value)
         case Closure() as function:
-            _scanned(machine, function, init, items)
+            _scanned(call.machine, function, init, items)
     return UNKNOWN
 
 
@@ -180,50 +172,53 @@ def same_types(machine: Machine, init: Value, carry: Value) -> None:
                 one.unify(two)
 
 
-def fori_loop(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    for value in arguments[:2]:
+def fori_loop(call: LibraryCall) -> Value:
+    for value in call.arguments[:2]:
         as_integer(value)
-    if len(arguments) > 3:
-        carry = machine.apply(arguments[2], [UNKNOWN, arguments[3]])
-        same_types(machine, arguments[3], carry)
-    return arguments[3] if len(arguments) > 3 else UNKNOWN
+    if len(call.arguments) > 3:
+        body, init = call.arguments[2:4]
+        same_types(call.machine, init, call.machine.apply(body, [UNKNOWN, init]))
+    return call.get(3)
 
 
-def while_loop(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    if len(arguments) > 2:
-        machine.apply(arguments[0], [arguments[2]])
-        same_types(machine, arguments[2], machine.apply(arguments[1], [arguments[2]]))
-        return arguments[2]
-    return UNKNOWN
+def while_loop(call: LibraryCall) -> Value:
+    if len(call.arguments) > 2:
+        condition, body, init = call.arguments[:3]
+        call.machine.apply(condition, [init])
+        same_types(call.machine, init, call.machine.apply(body, [init]))
+    return call.get(2)
 
 
-def cond(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    if len(arguments) < 3:
+def cond(call: LibraryCall) -> Value:
+    if len(call.arguments) < 3:
         return UNKNOWN
-    if isinstance(arguments[0], Param):
-        arguments[0].evidence.boolean = True
-        arguments[0].evidence.shape.set_rank(0)
-    results = [machine.apply(function, arguments[3:]) for function in arguments[1:3]]
-    return results[0]
+    predicate, *branches = call.arguments[:3]
+    if isinstance(predicate, Param):
+        predicate.evidence.boolean = True
+        predicate.evidence.shape.set_rank(0)
+    result, _ = (call.machine.apply(branch, call.arguments[3:]) for branch in branches)
+    return result
 
 
-def tree_map(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    for value in arguments[1:]:
+def tree_map(call: LibraryCall) -> Value:
+    for value in call.arguments[1:]:
         if isinstance(value, Param):
             value.evidence.tree = True
-    if arguments and isinstance(arguments[0], Param):
-        arguments[0].evidence.called = ("x",) * (len(arguments) - 1)
+    match call.get(0):
+        case Param(evidence):
+            evidence.called = ("x",) * (len(call.arguments) - 1)
     return UNKNOWN
 
 
-def tree_leaves(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    for value in arguments[:1]:
-        if isinstance(value, Param):
-            value.evidence.tree = True
+def tree_leaves(call: LibraryCall) -> Value:
+    match call.get(0):
+        case Param(evidence):
+            evidence.tree = True
     return UNKNOWN
 
 
-def differentiated(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    if arguments and isinstance(arguments[0], Param):
-        arguments[0].evidence.called = arguments[0].evidence.called or ("x",)
+def differentiated(call: LibraryCall) -> Value:
+    match call.get(0):
+        case Param(evidence):
+            evidence.called = evidence.called or ("x",)
     return UNKNOWN

@@ -83,7 +83,7 @@ class Param:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arr:
-    """An array; `sources` are the parameters that its elements come from unchanged in shape."""
+    """An array."""
 
     shape: Shape
     loose: bool = False
@@ -185,8 +185,6 @@ Value = (
     | Named
     | Unknown
 )
-Arguments = Sequence[Value]
-Keywords = Mapping[str, Value]
 UNKNOWN = Unknown()
 
 

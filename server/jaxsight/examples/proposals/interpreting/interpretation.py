@@ -46,17 +46,11 @@ _SHORT = 4
 _MOST = 6000
 """Expressions that are interpreted."""
 _VECTORIZED = re.compile(r"vectorize\b.*signature=['\"]([^'\"]+)['\"]")
-
-
 _NONE = ast.Constant(None)
 
 
 class _Enough(Exception):
     """The function is too long to be interpreted further."""
-
-
-def _are_names(targets: Sequence[ast.expr]) -> bool:
-    return all(isinstance(target, ast.Name) for target in targets)
 
 
 @dataclass(eq=False, slots=True)
@@ -229,7 +223,9 @@ class Interpreter:
                 if isinstance(value, Size) and not value.dim.find().name:
                     value.dim.find().name = name
             case ast.Tuple(elts=targets) | ast.List(elts=targets) if (
-                isinstance(value, Param) and _are_names(targets) and not value.evidence.array
+                isinstance(value, Param)
+                and all(isinstance(target, ast.Name) for target in targets)
+                and not value.evidence.array
             ):
                 parts = value.evidence.parts
                 if len(parts) != len(targets):
@@ -263,7 +259,9 @@ class Interpreter:
             case ast.Attribute(value=inner, attr=attr):
                 return self._attribute(self.value(inner, scope), attr)
             case ast.Subscript(value=inner, slice=index):
-                return indexed(self.value(inner, scope), self._index(index, scope))
+                parts = index.elts if isinstance(index, ast.Tuple) else [index]
+                whole = self.value(inner, scope)
+                return indexed(whole, [self._part(part, scope) for part in parts])
             case ast.Call():
                 return self._call(node, scope)
             case ast.BinOp(left=left, op=op, right=right):
@@ -324,12 +322,8 @@ class Interpreter:
                 return made
         return Named(self.aliases.get(name, name))
 
-    def _index(self, node: ast.expr, scope: dict[str, Value]) -> list[Value | slice]:
-        """Return the parts of a subscript; a slice has constant bounds or none."""
-        parts = node.elts if isinstance(node, ast.Tuple) else [node]
-        return [self._part(part, scope) for part in parts]
-
     def _part(self, part: ast.expr, scope: dict[str, Value]) -> Value | slice:
+        """Return a part of a subscript; a slice has constant bounds or none."""
         if not isinstance(part, ast.Slice):
             return self.value(part, scope)
         bounds: list[int | None] = []
@@ -462,7 +456,9 @@ class Interpreter:
                 return layers.applied(function, arguments)
             case Named():
                 made = layers.layer(function, arguments, keywords)
-                return made or operations.call(self, function, arguments, keywords)
+                return made or operations.result_of(
+                    function, uses.LibraryCall(self, arguments, keywords)
+                )
         return UNKNOWN
 
     def _inline(

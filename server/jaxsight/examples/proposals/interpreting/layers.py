@@ -7,13 +7,10 @@ from collections.abc import Mapping, Sequence
 from jaxsight.examples.proposals.interpreting import conditions
 from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
-    Arguments,
     Arr,
     Const,
     Items,
-    Keywords,
     Layer,
-    Machine,
     Named,
     Param,
     RankOf,
@@ -21,21 +18,25 @@ from jaxsight.examples.proposals.interpreting.evidence import (
 )
 from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
 from jaxsight.examples.proposals.interpreting.uses import (
+    LibraryCall,
     as_array,
     as_index,
     as_integer,
     as_shape,
-    words,
 )
+from jaxsight.text.names import words
 
 _SPATIAL = {"Conv1d": 1, "Conv2d": 2, "Conv3d": 3, "Conv1D": 1, "Conv2D": 2, "Conv3D": 3}
 _LIBRARIES = ("flax", "haiku", "equinox")
-_LAYERS = frozenset(_SPATIAL) | words(
-    """
-    Conv ConvTranspose Dense DenseGeneral Linear Embed Embedding BatchNorm LayerNorm RMSNorm
-    GroupNorm Dropout MultiHeadDotProductAttention
-    """
-)
+_LAYERS = {
+    *_SPATIAL,
+    *words(
+        """
+        Conv ConvTranspose Dense DenseGeneral Linear Embed Embedding BatchNorm LayerNorm RMSNorm
+        GroupNorm Dropout MultiHeadDotProductAttention
+        """
+    ),
+}
 
 
 def layer(
@@ -86,21 +87,21 @@ def applied(made: Layer, arguments: Sequence[Value]) -> Value:
     return Arr(shape.tied(0, {}, {}), loose=True)
 
 
-def resized(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    method = arguments[2] if len(arguments) > 2 else keywords.get("method")
+def resized(call: LibraryCall) -> Value:
+    method = call.get(2, "method")
     if isinstance(method, Param):
         method.evidence.choices.append("'linear'")
-    shape = as_shape(arguments[1] if len(arguments) > 1 else keywords.get("shape", UNKNOWN))
-    image = as_array(arguments[0]) if arguments else None
+    shape = as_shape(call.get(1, "shape"))
+    image = call.array(0)
     if image is not None and (rank := shape.find().rank) is not None:
         image.set_rank(rank)
     return Arr(shape)
 
 
-def convolved(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
+def convolved(call: LibraryCall) -> Value:
     """Return the result of `conv_general_dilated(lhs, rhs, strides, padding)`."""
-    numbers = keywords.get("dimension_numbers", arguments[6] if len(arguments) > 6 else UNKNOWN)
-    strides = arguments[2] if len(arguments) > 2 else keywords.get("window_strides", UNKNOWN)
+    numbers = call.get(6, "dimension_numbers")
+    strides = call.get(2, "window_strides")
     as_shape(strides)
     layouts = ["", ""]
     rank = None
@@ -109,7 +110,7 @@ def convolved(machine: Machine, arguments: Arguments, keywords: Keywords) -> Val
             layouts, rank = [one, two], len(one)
     if rank is None and isinstance(strides, Items):
         rank = len(strides.values) + 2
-    shapes = [as_array(value) for value in arguments[:2]]
+    shapes = [as_array(value) for value in call.arguments[:2]]
     for shape in shapes:
         if shape is not None and rank is not None:
             shape.set_rank(rank)
@@ -119,22 +120,21 @@ def convolved(machine: Machine, arguments: Arguments, keywords: Keywords) -> Val
         case [Shape() as image, Shape() as kernel]:
             channels = layouts[0].find("C") if layouts[0] else 1
             taken = layouts[1].find("I") if layouts[1] else 1
-            if "feature_group_count" not in keywords and min(channels, taken) >= 0:
+            if "feature_group_count" not in call.keywords and min(channels, taken) >= 0:
                 image.dim(channels).unify(kernel.dim(taken))
             return Arr(image.tied(0, {}, {}), loose=True)
     return Arr(Shape(), loose=True)
 
 
-def updated(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
+def updated(call: LibraryCall) -> Value:
     """Return the result of `dynamic_update_slice(operand, update, indices)`."""
-    indices = arguments[2] if len(arguments) > 2 else keywords.get("start_indices", UNKNOWN)
-    return _at_indices(arguments[:2], indices)
+    return _at_indices(call.arguments[:2], call.get(2, "start_indices"))
 
 
-def sliced(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
+def sliced(call: LibraryCall) -> Value:
     """Return the result of `dynamic_slice(operand, indices, sizes)`."""
-    _at_indices(arguments[:1], arguments[1] if len(arguments) > 1 else UNKNOWN)
-    return Arr(as_shape(arguments[2]) if len(arguments) > 2 else Shape(), loose=True)
+    _at_indices(call.arguments[:1], call.get(1))
+    return Arr(as_shape(call.get(2)), loose=True)
 
 
 def _at_indices(arrays: Sequence[Value], indices: Value) -> Value:
@@ -143,52 +143,52 @@ def _at_indices(arrays: Sequence[Value], indices: Value) -> Value:
         for shape in shapes:
             shape.set_rank(len(indices.values))
         for value in indices.values:
-            as_index(value)
-            if isinstance(value, Param):
-                value.evidence.shape.set_rank(0)
+            _scalar_index(value)
     return Arr(shapes[0]) if shapes else UNKNOWN
 
 
-def sliced_in_dim(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
+def _scalar_index(value: Value) -> None:
+    as_index(value)
+    if isinstance(value, Param):
+        value.evidence.shape.set_rank(0)
+
+
+def sliced_in_dim(call: LibraryCall) -> Value:
     """Return the result of `dynamic_slice_in_dim(operand, start, size, axis)` and the like."""
-    for value in arguments[1:2]:
-        as_index(value)
-        if isinstance(value, Param):
-            value.evidence.shape.set_rank(0)
-    as_integer(arguments[2] if len(arguments) > 2 else keywords.get("slice_size"))
-    shape = as_array(arguments[0]) if arguments else None
+    _scalar_index(call.get(1))
+    as_integer(call.get(2, "slice_size"))
+    shape = call.array(0)
     return Arr(shape.tied(0, {}, {}), loose=True) if shape is not None else UNKNOWN
 
 
-def vectors(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
+def vectors(call: LibraryCall) -> Value:
     """Return the result of `convolve`, `interp` and the like, whose operands are vectors."""
-    for value in arguments:
+    for value in call.arguments:
         if (shape := as_array(value)) is not None:
             shape.set_rank(1)
     return Arr(Shape.of([Dim()]))
 
 
-def windows(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
+def windows(call: LibraryCall) -> Value:
     """Return the result of `reduce_window(operand, init, function, shape, strides, padding)`."""
-    for value in arguments[:1]:
-        as_array(value)
-    match arguments[1:3]:
-        case [Param(evidence), *_]:
+    as_array(call.get(0))
+    match call.get(1):
+        case Param(evidence):
             evidence.choices.append("0.0")
-    match arguments[2:3]:
-        case [Param(evidence)]:
+    match call.get(2):
+        case Param(evidence):
             evidence.called = ("x", "y")
-    for value in arguments[3:5]:
+    for value in call.arguments[3:5]:
         as_shape(value)
     return Arr(Shape(), loose=True)
 
 
-def segments(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    ids = arguments[1] if len(arguments) > 1 else keywords.get("segment_ids", UNKNOWN)
-    count = arguments[2] if len(arguments) > 2 else keywords.get("num_segments")
+def segments(call: LibraryCall) -> Value:
+    ids = call.get(1, "segment_ids")
+    count = call.get(2, "num_segments")
     as_integer(count)
     as_index(ids)
-    shapes = [as_array(value) for value in (*arguments[:1], ids)]
+    shapes = [as_array(value) for value in (*call.arguments[:1], ids)]
     match shapes:
         case [Shape() as data, Shape() as labels]:
             labels.set_rank(1)
@@ -196,14 +196,13 @@ def segments(machine: Machine, arguments: Arguments, keywords: Keywords) -> Valu
     return Arr(Shape(), loose=True)
 
 
-def labelled(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
+def labelled(call: LibraryCall) -> Value:
     """Return a loss of logits and of integer labels, which have an axis less."""
-    for value in arguments[1:2]:
-        as_index(value)
-    match [as_array(value) for value in arguments[:2]]:
+    as_index(call.get(1))
+    match [call.array(0), call.array(1)]:
         case [None, Shape() as labels] if labels.find().likely is None:
             labels.find().likely = 1
         case [Shape() as logits, Shape() as labels]:
-            conditions.equal(machine, RankOf(logits), RankOf(labels, 1))
+            conditions.equal(call.machine, RankOf(logits), RankOf(labels, 1))
             return Arr(labels)
     return Arr(Shape(), loose=True)

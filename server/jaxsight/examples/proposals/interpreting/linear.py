@@ -7,18 +7,16 @@ from collections.abc import Sequence
 
 from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
-    Arguments,
     Arr,
     Const,
     Items,
-    Keywords,
     Machine,
     Named,
     Param,
     Value,
 )
 from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
-from jaxsight.examples.proposals.interpreting.uses import as_array
+from jaxsight.examples.proposals.interpreting.uses import LibraryCall, as_array
 
 _MATRIX = re.compile(r"[A-Z]|(?:.*_)?[wW]\d*|(?:.*_)?weights?")
 _CORE = re.compile(r"\(([^()]*)\)")
@@ -63,24 +61,22 @@ def _is_matrix(value: Value) -> bool:
     return isinstance(value, Param) and _MATRIX.fullmatch(value.evidence.name) is not None
 
 
-def matmul_call(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    return matmul(machine, *arguments[:2]) if len(arguments) > 1 else UNKNOWN
+def matmul_call(call: LibraryCall) -> Value:
+    return matmul(call.machine, *call.arguments[:2]) if len(call.arguments) > 1 else UNKNOWN
 
 
-def inner(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
+def inner(call: LibraryCall) -> Value:
     """`vdot`, `inner`: operands of the same shape."""
-    shapes = [shape for value in arguments[:2] if (shape := as_array(value)) is not None]
-    if len(shapes) == 2:
-        machine.links.append((shapes[0], shapes[1]))
+    call.linked()
     return Arr(Shape.of([]))
 
 
-def einsum(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    match arguments:
+def einsum(call: LibraryCall) -> Value:
+    match call.arguments:
         case [Const(str() as subscripts), *operands]:
             pass
         case _:
-            for value in arguments:
+            for value in call.arguments:
                 as_array(value)
             return Arr(Shape(), loose=True)
     inputs, arrow, output = subscripts.replace(" ", "").partition("->")
@@ -103,14 +99,14 @@ def einsum(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     for i, term in enumerate(terms[: len(operands) - 1]):
         one, two = as_array(operands[i]), as_array(operands[i + 1])
         if "..." in term and terms[i + 1] == term and one is not None and two is not None:
-            machine.links.append((one, two))
+            call.machine.links.append((one, two))
     if not arrow or "..." in output:
         return Arr(Shape(), loose=True)
     return Arr(Shape.of([letters[letter] for letter in output if letter in letters]))
 
 
-def square(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    shape = as_array(arguments[0]) if arguments else None
+def square(call: LibraryCall) -> Value:
+    shape = call.array(0)
     if shape is None:
         return UNKNOWN
     shape.at_least(2)
@@ -118,18 +114,17 @@ def square(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     return Arr(shape)
 
 
-def matrix(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    shape = as_array(arguments[0]) if arguments else None
+def matrix(call: LibraryCall) -> Value:
+    shape = call.array(0)
     if shape is not None:
         shape.at_least(2)
     return UNKNOWN
 
 
-def solve(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    first, *rest = arguments or [UNKNOWN]
+def solve(call: LibraryCall) -> Value:
+    first = call.get(0)
     first = first.values[0] if isinstance(first, Items) and first.values else first
-    shape = as_array(first)
-    other = as_array(rest[0]) if rest else None
+    shape, other = as_array(first), call.array(1)
     if shape is not None:
         shape.at_least(2)
         shape.dim(-1).unify(shape.dim(-2))
@@ -139,9 +134,9 @@ def solve(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     return Arr(other) if other is not None else UNKNOWN
 
 
-def dot_general(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    shapes = [shape for value in arguments[:2] if (shape := as_array(value)) is not None]
-    numbers = arguments[2] if len(arguments) > 2 else keywords.get("dimension_numbers", UNKNOWN)
+def dot_general(call: LibraryCall) -> Value:
+    shapes = call.arrays()
+    numbers = call.get(2, "dimension_numbers")
     if isinstance(numbers, Param):
         numbers.evidence.choices.append("(((1,), (0,)), ((), ()))")
         for shape in shapes:
@@ -151,17 +146,17 @@ def dot_general(machine: Machine, arguments: Arguments, keywords: Keywords) -> V
     return Arr(Shape(), loose=True)
 
 
-def vectorize(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
+def vectorize(call: LibraryCall) -> Value:
     """`jnp.vectorize(f, signature="(n,n),(n)->(n)")`: the last axes are those of the signature."""
-    match keywords.get("signature"):
+    match call.keywords.get("signature", UNKNOWN):
         case Const(str()) as signature:
             return Named("vectorized", signature)
     return UNKNOWN
 
 
-def vectorized(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
+def vectorized(call: LibraryCall) -> Value:
     """Call the result of `jnp.vectorize`; the first argument is the signature."""
-    match arguments:
+    match call.arguments:
         case [Const(str() as signature), *operands]:
             demand(operands, signature)
     return Arr(Shape(), loose=True)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from jaxsight.examples.proposals.interpreting import conditions, control, layers, linear
 from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
-    Arguments,
     Arr,
     Const,
     Evidence,
     Items,
-    Keywords,
-    Machine,
     Named,
     Param,
     RankOf,
@@ -26,6 +24,7 @@ from jaxsight.examples.proposals.interpreting.evidence import (
 from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
 from jaxsight.examples.proposals.interpreting.uses import (
     REDUCTIONS,
+    LibraryCall,
     arithmetic,
     as_array,
     as_index,
@@ -33,12 +32,10 @@ from jaxsight.examples.proposals.interpreting.uses import (
     as_shape,
     size_of,
     transposed,
-    words,
 )
+from jaxsight.text.names import words
 
-# Calls
-
-Operation = Callable[[Machine, Arguments, Keywords], Value]
+Operation = Callable[[LibraryCall], Value]
 
 _UNARY = words(
     """
@@ -63,48 +60,39 @@ _BINARY = words(
     subtract true_divide where xlog1py xlogy allclose
     """
 )
-_SQUARE = words(
-    """
-    cho_factor cholesky det eig eigh eigvals eigvalsh expm inv lu slogdet trace
-    """
-)
-_MATRICES = frozenset(["qr", "svd", "pinv", "matrix_rank"])
 
 
-def call(
-    machine: Machine, function: Named, arguments: Sequence[Value], keywords: Mapping[str, Value]
-) -> Value:
+def result_of(function: Named, call: LibraryCall) -> Value:
     """Return the value of a call of a library's function, or of a method of an array."""
     if function.bound is not None:
-        arguments = [function.bound, *arguments]
+        call = replace(call, arguments=[function.bound, *call.arguments])
     path = function.dotted.split(".")
     tail = path[-1]
-    if "random" in path[:-1] or "jrandom" in path[:-1] or "jr" in path[:-1]:
-        return _random(tail, arguments, keywords)
-    if function.dotted in ("isinstance", "callable", "hasattr", "getattr"):
-        match function.dotted, arguments:
-            case "getattr", [Param(evidence), Const(str() as name)]:
-                evidence.attributes.add(name)
-                return Param(evidence.members.setdefault(name, Evidence(name)))
-        return UNKNOWN
-    if function.dotted in ("map", "filter"):
-        return UNKNOWN
+    if not {"random", "jrandom", "jr"}.isdisjoint(path[:-1]):
+        return _random(tail, call)
+    match function.dotted, call.arguments:
+        case "getattr", [Param(evidence), Const(str() as name)]:
+            evidence.attributes.add(name)
+            return Param(evidence.members.setdefault(name, Evidence(name)))
+        case "isinstance" | "callable" | "hasattr" | "getattr" | "map" | "filter", _:
+            return UNKNOWN
     if tail == "update" and function.bound is None:
         return UNKNOWN
     if path[0] == "str" and function.bound is not None:
         return function.bound
-    operation = OPERATIONS.get(tail)
-    if operation is not None:
-        return operation(machine, arguments, keywords)
-    if (dtype := keywords.get("dtype")) is not None and isinstance(dtype, Param):
-        dtype.evidence.dtype = True
-    if tail in REDUCTIONS and (tail not in _BINARY or len(arguments) < 2 or "axis" in keywords):
-        return _reduced(arguments, keywords)
-    if tail in _BINARY:
-        return _broadcast(machine, arguments)
-    if tail in _UNARY:
-        return _elementwise(arguments, keywords)
-    return _other(path, arguments)
+    if (operation := OPERATIONS.get(tail)) is not None:
+        return operation(call)
+    match call.keywords.get("dtype"):
+        case Param(evidence):
+            evidence.dtype = True
+    is_binary = tail in _BINARY
+    if tail in REDUCTIONS and not (
+        is_binary and len(call.arguments) > 1 and "axis" not in call.keywords
+    ):
+        return _reduced(call)
+    if is_binary:
+        return _broadcast(call)
+    return _elementwise(call) if tail in _UNARY else _other(path, call.arguments)
 
 
 def _other(path: Sequence[str], arguments: Sequence[Value]) -> Value:
@@ -124,49 +112,48 @@ def _other(path: Sequence[str], arguments: Sequence[Value]) -> Value:
     return UNKNOWN
 
 
-def _random(tail: str, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
-    first = arguments[0] if arguments else keywords.get("key", UNKNOWN)
+def _random(tail: str, call: LibraryCall) -> Value:
+    key = call.get(0, "key")
     if tail in ("key", "PRNGKey"):
-        as_integer(first)
+        as_integer(key)
         return UNKNOWN
-    if isinstance(first, Param):
-        first.evidence.key = True
-    shape = keywords.get("shape")
+    if isinstance(key, Param):
+        key.evidence.key = True
+    shape = call.keywords.get("shape")
     if shape is None and tail in ("normal", "uniform", "truncated_normal", "gumbel", "exponential"):
-        shape = arguments[1] if len(arguments) > 1 else None
-    if tail == "bernoulli" and len(arguments) > 2:
-        shape = arguments[2]
+        shape = call.get(1) if len(call.arguments) > 1 else None
+    if tail == "bernoulli" and len(call.arguments) > 2:
+        shape = call.get(2)
     if tail == "split":
-        if len(arguments) > 1:
-            as_integer(arguments[1])
+        as_integer(call.get(1))
         return UNKNOWN
-    if tail in ("permutation", "categorical", "choice", "shuffle") and len(arguments) > 1:
-        as_array(arguments[1])
+    if tail in ("permutation", "categorical", "choice", "shuffle"):
+        as_array(call.get(1))
     return Arr(as_shape(shape)) if shape is not None else UNKNOWN
 
 
-def _elementwise(arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
-    if not arguments:
+def _elementwise(call: LibraryCall) -> Value:
+    if not call.arguments:
         return UNKNOWN
-    axis = keywords.get("axis")
+    axis, first = call.keywords.get("axis", UNKNOWN), call.get(0)
     _axis(axis)
-    match arguments[0]:
+    match first:
         case Items(values):
-            return Arr(Shape.of([Dim(), *[Dim() for _ in ()]]), loose=True) if values else UNKNOWN
+            return Arr(Shape.of([Dim()]), loose=True) if values else UNKNOWN
         case Const() | Size():
             return Arr(Shape.of([]))
         case Unknown():
             return Arr(Shape(), loose=True)
-        case first:
-            shape = as_array(first)
+    shape = as_array(first)
     if shape is None:
         return UNKNOWN
-    if isinstance(axis, Const) and isinstance(axis.value, int):
-        shape.dim(axis.value)
-    return Arr(shape, loose=isinstance(arguments[0], Arr) and arguments[0].loose)
+    for number in _integers(axis):
+        shape.dim(number)
+    return Arr(shape, loose=isinstance(first, Arr) and first.loose)
 
 
-def _axis(axis: Value | None) -> None:
+def _axis(axis: Value) -> None:
+    """Note that a value is an axis, or several."""
     match axis:
         case Param(evidence):
             evidence.static = evidence.axis = True
@@ -175,36 +162,34 @@ def _axis(axis: Value | None) -> None:
                 _axis(value)
 
 
-def _broadcast(machine: Machine, arguments: Sequence[Value]) -> Value:
+def _integers(*values: Value) -> list[int]:
+    """Return those of the values that are integers."""
+    return [v.value for v in values if isinstance(v, Const) and isinstance(v.value, int)]
+
+
+def _broadcast(call: LibraryCall) -> Value:
     result: Value = UNKNOWN
-    for i, value in enumerate(arguments):
+    for i, value in enumerate(call.arguments):
         if isinstance(value, Param):
             value.evidence.array += 1
-        result = value if i == 0 else arithmetic(machine, result, value)
-    if isinstance(result, Param):
-        return Arr(result.evidence.shape)
-    return result
+        result = value if i == 0 else arithmetic(call.machine, result, value)
+    return Arr(result.evidence.shape) if isinstance(result, Param) else result
 
 
-def _reduced(arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
-    shape = as_array(arguments[0]) if arguments else None
-    axis = keywords.get("axis", arguments[1] if len(arguments) > 1 else Const(None))
+def _reduced(call: LibraryCall) -> Value:
+    shape = call.array(0)
+    axis = call.get(1, "axis", Const(None))
     _axis(axis)
     if shape is None:
         return UNKNOWN
-    keeps = keywords.get("keepdims", Const(False))
-    match axis:
-        case Const(None):
-            kept = not (isinstance(keeps, Const) and not keeps.value)
-            return Arr(Shape(), loose=True) if kept else Arr(Shape.of([]))
-        case Const(int() as number):
-            axes = [number]
-        case Items(values) if all(
-            isinstance(v, Const) and isinstance(v.value, int) for v in values
-        ):
-            axes = [v.value for v in values if isinstance(v, Const) and isinstance(v.value, int)]
-        case _:
-            return Arr(Shape(), loose=True)
+    keeps = call.keywords.get("keepdims", Const(False))
+    loses = isinstance(keeps, Const) and not keeps.value
+    if isinstance(axis, Const) and axis.value is None:
+        return Arr(Shape.of([])) if loses else Arr(Shape(), loose=True)
+    reduced = axis.values if isinstance(axis, Items) else (axis,)
+    axes = _integers(*reduced)
+    if len(axes) < len(reduced):
+        return Arr(Shape(), loose=True)
     for number in axes:
         shape.dim(number)
     dims = shape.dims
@@ -212,23 +197,21 @@ def _reduced(arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value
         return Arr(Shape(), loose=True)
     if dims is None:
         return Arr(shape.tied(-len(axes), {}, {}), loose=True)
-    if keeps.value:
-        kept_axes = {number % len(dims) for number in axes} if dims else set()
-        return Arr(
-            Shape.of([Dim(is_one=True) if i in kept_axes else dim for i, dim in enumerate(dims)])
-        )
     removed = {number % len(dims) for number in axes} if dims else set()
+    if keeps.value:
+        kept = [Dim(is_one=True) if i in removed else dim for i, dim in enumerate(dims)]
+        return Arr(Shape.of(kept))
     return Arr(Shape.of([dim for i, dim in enumerate(dims) if i not in removed]))
 
 
-def _transpose(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    shape = as_array(arguments[0]) if arguments else None
+def _transpose(call: LibraryCall) -> Value:
+    shape = call.array(0)
     if shape is None:
         return UNKNOWN
-    axes: Sequence[Value] = arguments[1:]
+    axes: Sequence[Value] = call.arguments[1:]
     if len(axes) == 1 and isinstance(axes[0], Items):
         axes = axes[0].values
-    numbers = [a.value for a in axes if isinstance(a, Const) and isinstance(a.value, int)]
+    numbers = _integers(*axes)
     if not axes:
         return transposed(shape)
     if len(numbers) != len(axes) or sorted(numbers) != list(range(len(numbers))):
@@ -237,13 +220,13 @@ def _transpose(machine: Machine, arguments: Arguments, keywords: Keywords) -> Va
     return Arr(Shape.of([shape.dim(number) for number in numbers]))
 
 
-def _swapaxes(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    shape = as_array(arguments[0]) if arguments else None
+def _swapaxes(call: LibraryCall) -> Value:
+    shape = call.array(0)
     if shape is None:
         return UNKNOWN
-    for axis in arguments[1:3]:
+    for axis in call.arguments[1:3]:
         _axis(axis)
-    numbers = [a.value for a in arguments[1:3] if isinstance(a, Const) and isinstance(a.value, int)]
+    numbers = _integers(*call.arguments[1:3])
     for number in numbers:
         shape.dim(number)
     dims = shape.dims
@@ -255,103 +238,85 @@ def _swapaxes(machine: Machine, arguments: Arguments, keywords: Keywords) -> Val
     return Arr(Shape.of(dims))
 
 
-def _reshape(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    if not arguments:
+def _reshape(call: LibraryCall) -> Value:
+    if not call.arguments:
         return UNKNOWN
-    as_array(arguments[0])
-    sizes: Sequence[Value] = arguments[1:]
-    if len(sizes) == 1:
-        return (
-            Arr(as_shape(sizes[0])) if not isinstance(sizes[0], Const) else Arr(Shape.of([Dim()]))
-        )
+    as_array(call.arguments[0])
+    sizes: Sequence[Value] = call.arguments[1:]
+    match sizes:
+        case [Const()]:
+            return Arr(Shape.of([Dim()]))
+        case [size]:
+            return Arr(as_shape(size))
     return Arr(as_shape(Items(tuple(sizes)))) if sizes else Arr(Shape(), loose=True)
 
 
-def _concatenated(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    match arguments:
+def _concatenated(call: LibraryCall) -> Value:
+    match call.arguments:
         case [Items(values), *_]:
             shapes = [shape for value in values if (shape := as_array(value)) is not None]
             for one, two in pairwise(shapes):
-                machine.links.append((one, two))
+                call.machine.links.append((one, two))
         case [Param(evidence), *_]:
             evidence.sequence = max(evidence.sequence, 2)
-    _axis(keywords.get("axis", arguments[1] if len(arguments) > 1 else None))
+    _axis(call.get(1, "axis"))
     return Arr(Shape(), loose=True)
 
 
-def _created(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    shape = arguments[0] if arguments else keywords.get("shape", UNKNOWN)
-    for dtype in (keywords.get("dtype"), *arguments[1:2]):
-        if isinstance(dtype, Param):
-            dtype.evidence.dtype = True
-    return Arr(as_shape(shape))
+def _created(call: LibraryCall, *, is_full: bool = False) -> Value:
+    match call.get(2 if is_full else 1, "dtype"):
+        case Param(evidence):
+            evidence.dtype = True
+    return Arr(as_shape(call.get(0, "shape")))
 
 
-def _full(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    return _created(machine, [*arguments[:1], *arguments[2:3]], keywords)
+def _full(call: LibraryCall) -> Value:
+    return _created(call, is_full=True)
 
 
-def _eye(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    for value in arguments[:2]:
+def _eye(call: LibraryCall) -> Value:
+    for value in call.arguments[:2]:
         as_integer(value)
-    dim = size_of(arguments[0]) if arguments else Dim()
-    return Arr(Shape.of([dim, size_of(arguments[1]) if len(arguments) > 1 else dim]))
+    dim = size_of(call.get(0))
+    return Arr(Shape.of([dim, size_of(call.get(1)) if len(call.arguments) > 1 else dim]))
 
 
-def _range(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    for value in arguments:
+def _range(call: LibraryCall) -> Value:
+    for value in call.arguments:
         as_integer(value)
-    if len(arguments) == 1:
-        return Arr(Shape.of([size_of(arguments[0])]))
-    return Arr(Shape.of([Dim()]))
+    return Arr(Shape.of([size_of(call.get(0)) if len(call.arguments) == 1 else Dim()]))
 
 
-def _one_hot(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    if not arguments:
-        return UNKNOWN
-    as_index(arguments[0])
-    shape = as_array(arguments[0])
-    count = arguments[1] if len(arguments) > 1 else keywords.get("num_classes", UNKNOWN)
+def _one_hot(call: LibraryCall) -> Value:
+    """Return the result of `one_hot`: the indices' axes, and one more at the end."""
+    as_index(call.get(0))
+    count = call.get(1, "num_classes")
     as_integer(count)
+    shape = call.array(0)
     if shape is None:
         return UNKNOWN
-    return _Longer.of(shape, size_of(count))
+    last, dims = size_of(count), shape.dims
+    if dims is not None:
+        return Arr(Shape.of([*dims, last]))
+    if shape.find().likely is None:
+        shape.find().likely = 1
+    return Arr(Shape(front={0: shape.dim(0)}, back={0: last}, least=2, likely=2))
 
 
-class _Longer:
-    """A shape with one more axis at its end."""
-
-    @staticmethod
-    def of(shape: Shape, last: Dim) -> Arr:
-        """Return it; the rank of the shorter one is likely one less than that of an array."""
-        dims = shape.dims
-        if dims is not None:
-            return Arr(Shape.of([*dims, last]))
-        if shape.find().likely is None:
-            shape.find().likely = 1
-        front = {0: shape.dim(0)}
-        return Arr(Shape(front=front, back={0: last}, least=2, likely=2))
-
-
-def _along_axis(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    shapes = [shape for value in arguments[:2] if (shape := as_array(value)) is not None]
-    for value in arguments[1:2]:
-        as_index(value)
-    if len(shapes) == 2:
-        machine.links.append((shapes[0], shapes[1]))
+def _along_axis(call: LibraryCall) -> Value:
+    shapes = call.linked()
+    as_index(call.get(1))
     return Arr(shapes[1]) if len(shapes) == 2 else Arr(Shape(), loose=True)
 
 
-def _take(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    if arguments:
-        as_array(arguments[0])
-    for value in arguments[1:2]:
-        as_index(value)
+def _take(call: LibraryCall) -> Value:
+    as_array(call.get(0))
+    as_index(call.get(1))
     return Arr(Shape(), loose=True)
 
 
-def _length(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    match arguments:
+def _length(call: LibraryCall) -> Value:
+    match call.arguments:
         case [ShapeOf(shape, None, None)]:
             return RankOf(shape)
         case [Param(evidence)]:
@@ -363,103 +328,92 @@ def _length(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value
 
 
 def _held(name: str) -> Operation:
-    def hold(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-        return Named(name, Items(tuple(arguments)))
-
-    return hold
+    return lambda call: Named(name, Items(tuple(call.arguments)))
 
 
-def _shape(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    shape = as_array(arguments[0]) if arguments else None
+def _shape(call: LibraryCall) -> Value:
+    shape = call.array(0)
     return ShapeOf(shape) if shape is not None else UNKNOWN
 
 
-def _ndim(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    shape = as_array(arguments[0]) if arguments else None
+def _ndim(call: LibraryCall) -> Value:
+    shape = call.array(0)
     return RankOf(shape) if shape is not None else UNKNOWN
 
 
-def _update(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    shape = as_array(arguments[0]) if arguments else None
-    for value in arguments[1:]:
+def _update(call: LibraryCall) -> Value:
+    shape = call.array(0)
+    for value in call.arguments[1:]:
         as_array(value)
     return Arr(shape) if shape is not None else UNKNOWN
 
 
-def _dtype(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    for value in arguments[:1]:
-        if isinstance(value, Param) and not value.evidence.array:
-            value.evidence.dtype = True
+def _dtype(call: LibraryCall) -> Value:
+    match call.get(0):
+        case Param(evidence) if not evidence.array:
+            evidence.dtype = True
     return UNKNOWN
 
 
-def _flat(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
-    if arguments:
-        as_array(arguments[0])
+def _flat(call: LibraryCall) -> Value:
+    as_array(call.get(0))
     return Arr(Shape.of([Dim()]))
 
 
-OPERATIONS: dict[str, Operation] = {
-    **dict.fromkeys(
-        ("segment_sum", "segment_max", "segment_min", "segment_prod", "segment_mean"),
-        layers.segments,
-    ),
+_BY_NAMES: dict[str, Operation] = {
+    "segment_sum segment_max segment_min segment_prod segment_mean": layers.segments,
     "softmax_cross_entropy_with_integer_labels": layers.labelled,
-    **dict.fromkeys(("convolve", "correlate"), layers.vectors),
+    "convolve correlate": layers.vectors,
     "conv_general_dilated": layers.convolved,
     "dynamic_slice": layers.sliced,
     "dynamic_update_slice": layers.updated,
-    **dict.fromkeys(("dynamic_slice_in_dim", "dynamic_index_in_dim"), layers.sliced_in_dim),
-    **dict.fromkeys(("matmul", "dot"), linear.matmul_call),
-    **dict.fromkeys(("vdot", "inner"), linear.inner),
-    **dict.fromkeys(("zeros", "ones", "empty"), _created),
-    "full": _full,
-    **dict.fromkeys(("eye", "identity", "tri"), _eye),
-    **dict.fromkeys(("arange", "range"), _range),
-    **dict.fromkeys(("concatenate", "stack", "hstack", "vstack", "column_stack"), _concatenated),
-    **dict.fromkeys(("jit", "checkpoint", "remat", "jvp", "wraps"), control.same),
+    "dynamic_slice_in_dim dynamic_index_in_dim": layers.sliced_in_dim,
+    "reduce_window": layers.windows,
+    "resize": layers.resized,
+    "matmul dot": linear.matmul_call,
+    "vdot inner": linear.inner,
+    "dot_general": linear.dot_general,
+    "einsum": linear.einsum,
+    "solve cho_solve solve_triangular triangular_solve": linear.solve,
+    "cho_factor cholesky det eig eigh eigvals eigvalsh expm inv lu slogdet trace": linear.square,
+    "qr svd pinv matrix_rank": linear.matrix,
+    "vectorize": linear.vectorize,
+    "vectorized": linear.vectorized,
+    "jit checkpoint remat jvp wraps": control.same,
+    "grad value_and_grad": control.grad,
     "differentiated": control.differentiable,
-    **dict.fromkeys(("grad", "value_and_grad"), control.grad),
-    **dict.fromkeys(("vmap", "filter_vmap"), control.vmap),
-    **dict.fromkeys(
-        ("jacfwd", "jacrev", "jacobian", "hessian", "linearize", "vjp"), control.differentiated
-    ),
-    **dict.fromkeys(("tree_map", "map"), control.tree_map),
-    **dict.fromkeys(
-        ("tree_leaves", "tree_flatten", "ravel_pytree", "leaves", "flatten"), control.tree_leaves
-    ),
-    **dict.fromkeys(("solve", "cho_solve", "solve_triangular", "triangular_solve"), linear.solve),
-    **dict.fromkeys(("assert_equal_shape", "check_shapes_equal"), conditions.equal_shapes),
-    **dict.fromkeys(("finfo", "iinfo", "canonicalize_dtype"), _dtype),
-    **dict.fromkeys(_SQUARE, linear.square),
-    **dict.fromkeys(_MATRICES, linear.matrix),
+    "jacfwd jacrev jacobian hessian linearize vjp": control.differentiated,
+    "vmap filter_vmap": control.vmap,
+    "tree_map map": control.tree_map,
+    "tree_leaves tree_flatten ravel_pytree leaves flatten": control.tree_leaves,
+    "cond": control.cond,
+    "fori_loop": control.fori_loop,
+    "partial": control.partial,
+    "scan": control.scan,
+    "while_loop": control.while_loop,
+    "assert_equal_shape check_shapes_equal": conditions.equal_shapes,
     "assert_rank": conditions.has_rank,
     "assert_shape": conditions.has_shape,
     "assert_type": conditions.has_type,
-    "cond": control.cond,
-    "dot_general": linear.dot_general,
-    "einsum": linear.einsum,
+    "zeros ones empty": _created,
+    "full": _full,
+    "eye identity tri": _eye,
+    "arange range": _range,
+    "concatenate stack hstack vstack column_stack": _concatenated,
+    "finfo iinfo canonicalize_dtype": _dtype,
     "enumerate": _held("enumerate"),
-    "fori_loop": control.fori_loop,
+    "zip": _held("zip"),
     "len": _length,
-    "moveaxis": _swapaxes,
+    "moveaxis swapaxes": _swapaxes,
     "ndim": _ndim,
     "one_hot": _one_hot,
-    "partial": control.partial,
     "ravel": _flat,
     "reshape": _reshape,
-    "scan": control.scan,
     "shape": _shape,
-    "swapaxes": _swapaxes,
-    "reduce_window": layers.windows,
-    "resize": layers.resized,
     "take": _take,
     "take_along_axis": _along_axis,
     "transpose": _transpose,
     "update": _update,
-    "vectorize": linear.vectorize,
-    "vectorized": linear.vectorized,
-    "while_loop": control.while_loop,
-    "zip": _held("zip"),
 }
+OPERATIONS = {name: operation for names, operation in _BY_NAMES.items() for name in words(names)}
 """By the last name of a function, such as `jax.numpy.einsum`."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
@@ -22,25 +23,53 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     Value,
 )
 from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
+from jaxsight.text.names import words
 
-
-def words(text: str) -> frozenset[str]:
-    """Return the words of a text."""
-    return frozenset(text.split())
-
-
-REDUCTIONS = words(
-    """
-    all amax amin any argmax argmin average count_nonzero logsumexp max mean median min
-    nanmax nanmean nanmin nansum norm prod ptp std sum var reduce_max reduce_sum logmeanexp
-    """
+REDUCTIONS = frozenset(
+    words(
+        """
+        all amax amin any argmax argmin average count_nonzero logsumexp max mean median min
+        nanmax nanmean nanmin nansum norm prod ptp std sum var reduce_max reduce_sum logmeanexp
+        """
+    )
 )
-_METHODS = REDUCTIONS | words(
-    """
-    astype reshape transpose swapaxes ravel flatten squeeze dot conj clip cumsum round item
-    copy repeat take sort argsort
-    """
+_METHODS = REDUCTIONS.union(
+    words(
+        """
+        astype reshape transpose swapaxes ravel flatten squeeze dot conj clip cumsum round item
+        copy repeat take sort argsort
+        """
+    )
 )
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryCall:
+    """A call of a library's function, or of a method, whose object is the first argument."""
+
+    machine: Machine
+    arguments: Sequence[Value]
+    keywords: Mapping[str, Value]
+
+    def get(self, position: int, name: str = "", default: Value = UNKNOWN) -> Value:
+        """Return an argument that is passed by position, or by name."""
+        passed = self.arguments[position : position + 1]
+        return passed[0] if passed else self.keywords.get(name, default)
+
+    def array(self, position: int) -> Shape | None:
+        """Return the shape of an argument that is used as an array."""
+        return as_array(self.get(position))
+
+    def arrays(self) -> list[Shape]:
+        """Return the shapes of the first two arguments, as far as they are arrays."""
+        return [shape for i in range(2) if (shape := self.array(i)) is not None]
+
+    def linked(self) -> list[Shape]:
+        """Return them after noting that the first two arguments are broadcast with each other."""
+        shapes = self.arrays()
+        if len(shapes) == 2:
+            self.machine.links.append((shapes[0], shapes[1]))
+        return shapes
 
 
 def as_array(value: Value) -> Shape | None:
