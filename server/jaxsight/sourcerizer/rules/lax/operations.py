@@ -22,7 +22,6 @@ from jaxsight.sourcerizer.text.exprs import (
     call,
     is_identifier,
     list_,
-    tuple_,
 )
 from jaxsight.sourcerizer.values import public_names, scalars, spelling
 from jaxsight.sourcerizer.values.spelling import placements, value
@@ -111,51 +110,6 @@ def metadata_of_a_value(view: View) -> Iterator[Expr]:
     yield metadata([*view.operands], dict(view.params["xla_metadata_kvs"]))
 
 
-_FLAGS = ("indices_are_sorted", "unique_indices")
-
-
-def flags(view: View) -> dict[str, Expr]:
-    """Return the promises about a gather's or scatter's indices, as keyword arguments."""
-    return {name: Atom("True") for name in _FLAGS if view.params.get(name)}
-
-
-@LAX("gather")
-def gather(view: View) -> Iterator[Expr]:
-    named = keywords(view, "dimension_numbers", "slice_sizes")
-    named |= flags(view) | keywords(view, "mode")
-    if view.params.get("fill_value") is not None:
-        named |= keywords(view, "fill_value")
-    yield call("lax.gather", *view.operands, **named)
-
-
-@LAX("scatter", "scatter-add", "scatter-sub", "scatter-mul", "scatter-min", "scatter-max")
-def scatter(view: View) -> Iterator[Expr]:
-    named = keywords(view, "dimension_numbers") | flags(view) | keywords(view, "mode")
-    yield call(f"lax.{view.name.replace('-', '_')}", *view.operands, **named)
-
-
-@LAX("sort")
-def sort(view: View) -> Iterator[Expr]:
-    operand = view.operands[0] if len(view.operands) == 1 else tuple_(view.operands)
-    named = keywords(view, "dimension")
-    if not view.params["is_stable"]:
-        named |= keywords(view, "is_stable")
-    if view.params["num_keys"] != 1:
-        named |= keywords(view, "num_keys")
-    yield call("lax.sort", operand, **named)
-    yield call("lax.sort", tuple_(view.operands), **named)
-
-
-@LAX("approx_top_k")
-def approx_top_k(view: View) -> Iterator[Expr]:
-    named = keywords(
-        view, "reduction_dimension", "recall_target",
-        "reduction_input_size_override", "aggregate_to_topk",
-    )  # fmt: skip
-    function = "lax.approx_max_k" if view.params["is_max_k"] else "lax.approx_min_k"
-    yield call(function, *view.operands, value(view.params["k"]), **named)
-
-
 _MONOIDS = {
     "reduce_window_sum": "lax.add",
     "reduce_window_max": "lax.max",
@@ -226,29 +180,6 @@ def jitted_by_jax(view: View) -> Iterator[Expr]:
         yield from by_name(replace(view, primitive=inside.primitive, params=inside.params))
 
 
-@LAX("eigh")
-def eigh(view: View) -> Iterator[Expr]:
-    named = keywords(view, "lower", "sort_eigenvalues", "subset_by_index", "implementation")
-    shown = {name: option for name, option in named.items() if option != Atom("None")}
-    yield call("lax.linalg.eigh", *view.operands, **shown, **_AS_IT_IS)
-    reduced = {name: option for name, option in shown.items() if name != "implementation"}
-    yield call("lax.linalg.eigh", *view.operands, **reduced, **_AS_IT_IS)
-
-
-def _impl(view: View) -> dict[str, Expr]:
-    return {"impl": scalars.text(dtypes.key_impl(view.outputs[0].dtype))}
-
-
-@LAX("random_seed")
-def seed(view: View) -> Iterator[Expr]:
-    yield call("jax.random.key", *view.operands, **_impl(view))
-
-
-@LAX("random_wrap")
-def wrap(view: View) -> Iterator[Expr]:
-    yield call("jax.random.wrap_key_data", *view.operands, **_impl(view))
-
-
 _COUNTED = "iota_2x32_shape threefry2x32"
 _JOINED = ("xor convert_element_type?", "convert_element_type* shift_left or")
 _BITS_OF_A_BYTE = 8
@@ -269,26 +200,10 @@ def threefry_bits(window: Window) -> Iterator[Expr]:
     yield call(drawn, key, value(width), shape)
 
 
-@LAX("polynomial")
-def polynomial(view: View) -> Iterator[Expr]:
-    x, *coefficients = view.operands
-    unroll = view.params.get("unroll")
-    options = {} if unroll is None else {"unroll": spelling.value(unroll)}
-    yield call("lax.polynomial", x, tuple_(coefficients), **options)
-
-
 @LAX("layout_constraint")
 def layout_constraint(view: View) -> Iterator[Expr]:
     function = public_names.imported("jax.experimental.layout", "with_layout_constraint")
     yield call(function, *view.operands, spelling.layout(view.params["layout"]))
-
-
-@LAX("precv")
-def precv(view: View) -> Iterator[Expr]:
-    axes, shape = view.params["axis_name"], spelling.struct(view.params["out_shape"])
-    for axis in (axes[0], axes) if len(axes) == 1 else (axes,):
-        arguments = shape, spelling.value(axis), spelling.value(view.params["perm"])
-        yield call("lax.precv", *view.operands, *arguments)
 
 
 @STRUCTURES("xla_metadata_call")

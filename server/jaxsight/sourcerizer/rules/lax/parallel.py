@@ -15,7 +15,6 @@ from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Expr, call, tuple_
 from jaxsight.sourcerizer.text.statements import Assign
-from jaxsight.sourcerizer.values import scalars
 from jaxsight.sourcerizer.values.spelling import of_first_devices, value
 from jaxsight.sourcerizer.writing.results import nested_results, sequence
 from jaxsight.sourcerizer.writing.scope import Scope
@@ -42,102 +41,6 @@ def shard_map(scope: Scope, equation: Any) -> Proved:
     return Proved(call(mapped, *operands), nested_results(len(equation.outvars)))
 
 
-def _axes(view: View) -> Iterator[Expr]:
-    """Yield the axes of a collective: the name of one, or a tuple."""
-    axes = view.params.get("axes", view.params.get("axis_name"))
-    if isinstance(axes, tuple):
-        if len(axes) == 1:
-            yield value(axes[0])
-        yield value(axes)
-    else:
-        yield value(axes)
-
-
-def _groups(view: View) -> dict[str, Expr]:
-    groups = view.params.get("axis_index_groups")
-    return {} if groups is None else {"axis_index_groups": value([list(part) for part in groups])}
-
-
-_SUMS = {"psum": "psum", "psum_invariant": "psum", "pmax": "pmax", "pmin": "pmin"}
-
-
-@LAX(*_SUMS)
-def reduce_over_axes(view: View) -> Iterator[Expr]:
-    x = view.operands[0] if len(view.operands) == 1 else tuple_(view.operands)
-    for axes in _axes(view):
-        yield call(f"lax.{_SUMS[view.name]}", x, axes, **_groups(view))
-
-
-@LAX("pvary")
-def pvary(view: View) -> Iterator[Expr]:
-    for axes in _axes(view):
-        yield call("lax.pcast", *view.operands, axes, to=Atom('"varying"'))
-        yield call("lax.pvary", *view.operands, axes)
-
-
-@LAX("reduced_vary_cast", "vary_unreduced_cast", "preduced", "unreduced_psum")
-def cast_variance(view: View) -> Iterator[Expr]:
-    for axes in _axes(view):
-        for to in ("varying", "unreduced", "reduced"):
-            yield call("lax.pcast", *view.operands, axes, to=scalars.text(to))
-
-
-@LAX("ppermute")
-def ppermute(view: View) -> Iterator[Expr]:
-    for axes in _axes(view):
-        yield call("lax.ppermute", *view.operands, axes, value([*view.params["perm"]]))
-
-
-@LAX("pbroadcast")
-def pbroadcast(view: View) -> Iterator[Expr]:
-    for axes in _axes(view):
-        yield call("lax.pbroadcast", *view.operands, axes, value(view.params["source"]))
-
-
-def _flag(view: View, name: str) -> dict[str, Expr]:
-    return {name: Atom("True")} if view.params.get(name) else {}
-
-
-@LAX("all_gather", "all_gather_invariant", "all_gather_reduced")
-def all_gather(view: View) -> Iterator[Expr]:
-    where = view.params["all_gather_dimension"]
-    options = {**_groups(view), **({"axis": value(where)} if where else {}), **_flag(view, "tiled")}
-    for axes in _axes(view):
-        yield call("lax.all_gather", *view.operands, axes, **options)
-        for to in ("reduced", "invariant", "invarying"):
-            yield call("lax.all_gather", *view.operands, axes, **options, to=scalars.text(to))
-
-
-@LAX("reduce_scatter", "unreduced_reduce_scatter")
-def reduce_scatter(view: View) -> Iterator[Expr]:
-    where = view.params["scatter_dimension"]
-    options = {"scatter_dimension": value(where)} if where else {}
-    for axes in _axes(view):
-        yield call(
-            "lax.psum_scatter",
-            *view.operands,
-            axes,
-            **options,
-            **_groups(view),
-            **_flag(view, "tiled"),
-        )
-
-
-@LAX("all_to_all")
-def all_to_all(view: View) -> Iterator[Expr]:
-    split, joined = value(view.params["split_axis"]), value(view.params["concat_axis"])
-    for axes in _axes(view):
-        yield call(
-            "lax.all_to_all",
-            *view.operands,
-            axes,
-            split,
-            joined,
-            **_groups(view),
-            **_flag(view, "tiled"),
-        )
-
-
 @IDIOMS("broadcast_in_dim|reshape pvary? all_to_all squeeze", plain=True)
 def all_to_all_of_whole_axis(window: Window) -> Iterator[Expr]:
     """Yield an exchange that removes the axis which it divides and adds another."""
@@ -152,12 +55,6 @@ def all_to_all_of_whole_axis(window: Window) -> Iterator[Expr]:
     singles = [axes[0]] if isinstance(axes, tuple) and len(axes) == 1 else []
     for axis in (*singles, axes):
         yield call("lax.all_to_all", x, value(axis), *positions, **options)
-
-
-@LAX("ragged_all_to_all")
-def ragged_all_to_all(view: View) -> Iterator[Expr]:
-    for axes in _axes(view):
-        yield call("lax.ragged_all_to_all", *view.operands, axis_name=axes, **_groups(view))
 
 
 @LAX("sharding_constraint")

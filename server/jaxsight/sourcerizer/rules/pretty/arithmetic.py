@@ -7,8 +7,7 @@ from typing import Any
 
 from jaxsight.sourcerizer.equations.idioms import Window
 from jaxsight.sourcerizer.equations.registry import IDIOMS, PRETTY, View
-from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Binary, Expr, call
-from jaxsight.sourcerizer.values import scalars
+from jaxsight.sourcerizer.text.exprs import Atom, Binary, Expr, call
 from jaxsight.sourcerizer.values.spelling import value
 
 OPERATORS = {
@@ -45,13 +44,6 @@ def is_nan(window: Window) -> Iterator[Expr]:
     """Yield `jnp.isnan` for a value that is compared with itself."""
     if len(window.inputs) == 1 and window.equations[0].invars[0] is window.equations[0].invars[1]:
         yield call("jnp.isnan", window.expr(window.inputs[0]))
-
-
-@PRETTY("convert_element_type")
-def convert(view: View) -> Iterator[Expr]:
-    (x,) = view.operands
-    if view.literals[0] is None:
-        yield call(Attribute(x, "astype"), scalars.dtype(view.params["new_dtype"]))
 
 
 REDUCTIONS = {

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
+from jaxsight.interpreters.compat.jaxpr_types import Params
 from jaxsight.interpreters.compat.staging import is_literal
 from jaxsight.sourcerizer.equations.fallback import keywords
 from jaxsight.sourcerizer.equations.idioms import Window
 from jaxsight.sourcerizer.equations.registry import IDIOMS, PRETTY, View
-from jaxsight.sourcerizer.rules.lax.operations import flags
 from jaxsight.sourcerizer.rules.pretty.shapes import bounds, whole_of
 from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Expr, Index, Once, call, tuple_
 from jaxsight.sourcerizer.values.public_names import imported
@@ -110,11 +110,7 @@ def updated(window: Window) -> Iterator[Expr]:
     operand, where, update = equation.invars
     x = window.expr(operand)
     mode = _MODES.get(getattr(equation.params["mode"], "name", ""))
-    flags = {
-        name: Atom("True")
-        for name in ("indices_are_sorted", "unique_indices")
-        if equation.params[name]
-    }
+    flags = _flags(equation.params)
     sources = [
         window.origin(update, "broadcast_in_dim", "convert_element_type", "reshape"),
         window.origin(update, "broadcast_in_dim"),
@@ -130,6 +126,12 @@ def updated(window: Window) -> Iterator[Expr]:
                 yield call(at, y, mode=text("drop" if mode == "fill" else mode), **flags)
 
 
+def _flags(params: Params) -> dict[str, Expr]:
+    """Return the promises about a gather's or scatter's indices, as keyword arguments."""
+    names = ("indices_are_sorted", "unique_indices")
+    return {name: Atom("True") for name in names if params.get(name)}
+
+
 @PRETTY("gather")
 def gathered_alone(view: View) -> Iterator[Expr]:
     """Yield a gather whose indices are computed elsewhere, in compact form."""
@@ -137,7 +139,7 @@ def gathered_alone(view: View) -> Iterator[Expr]:
     if mode is None:
         return
     numbers, sizes = _numbers(view), value(view.params["slice_sizes"])
-    named = flags(view) | {"mode": text(mode)}
+    named = _flags(view.params) | {"mode": text(mode)}
     yield call("lax.gather", *view.operands, numbers, sizes, **named)
     yield call(
         "lax.gather", *view.operands, numbers, sizes, **named, **keywords(view, "fill_value")
@@ -150,7 +152,7 @@ def updated_alone(view: View) -> Iterator[Expr]:
     mode = _MODES.get(getattr(view.params["mode"], "name", ""))
     if mode is not None:
         path = f"lax.{view.name.replace('-', '_')}"
-        yield call(path, *view.operands, _numbers(view), **flags(view), mode=text(mode))
+        yield call(path, *view.operands, _numbers(view), **_flags(view.params), mode=text(mode))
 
 
 def _numbers(view: View) -> Expr:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 
 import jax.numpy as jnp
@@ -43,14 +42,6 @@ def reshape(view: View) -> Iterator[Expr]:
     if len(sizes) == 0:
         yield call("jnp.squeeze", x)
     yield call(Attribute(x, "reshape"), *(value(size) for size in sizes))
-
-
-@PRETTY("squeeze")
-def squeeze(view: View) -> Iterator[Expr]:
-    axes = tuple(view.params["dimensions"])
-    if all(size == 1 for size in view.inputs[0].shape):
-        yield call("jnp.squeeze", *view.operands)
-    yield call(Attribute(view.operands[0], "squeeze"), value(axes[0] if len(axes) == 1 else axes))
 
 
 @PRETTY("broadcast_in_dim")
@@ -204,16 +195,6 @@ def repeated(window: Window) -> Iterator[Expr]:
     for axis, (old, new) in enumerate(zip(before.shape, after.shape, strict=True)):
         if old and new != old and new % old == 0:
             yield call("jnp.repeat", x, value(new // old), axis=value(axis))
-
-
-@PRETTY("split")
-def split(view: View) -> Iterator[Expr]:
-    sizes, axis = view.params["sizes"], view.params["axis"]
-    named = {"axis": value(axis)} if axis else {}
-    if len(set(sizes)) == 1:
-        yield call("jnp.split", *view.operands, value(len(sizes)), **named)
-    ends = list(itertools.accumulate(sizes))[:-1]
-    yield call("jnp.split", *view.operands, value(ends), **named)
 
 
 @IDIOMS("broadcast_in_dim|reshape* concatenate")
