@@ -9,8 +9,9 @@ from collections.abc import Iterator
 import jax
 from jax import lax
 
+from jaxsight.interpreters.compat.jaxpr_types import Params
 from jaxsight.sourcerizer.equations.registry import View
-from jaxsight.sourcerizer.text.exprs import Expr, Item, Keyword, call, is_identifier
+from jaxsight.sourcerizer.text.exprs import Atom, Expr, Item, Keyword, call, is_identifier
 from jaxsight.sourcerizer.values import public_names, spelling
 
 _HOMES = (("lax", lax), ("lax.linalg", lax.linalg), ("jax", jax))
@@ -19,6 +20,16 @@ _HOMES = (("lax", lax), ("lax.linalg", lax.linalg), ("jax", jax))
 def keywords(view: View, *names: str) -> dict[str, Expr]:
     """Return those of the named parameters that the equation has, as keyword arguments."""
     return {name: spelling.value(view.params[name]) for name in names if name in view.params}
+
+
+def given(params: Params, *names: str) -> dict[str, Expr]:
+    """Return those of the named parameters that are not None, as keyword arguments."""
+    return {name: spelling.value(params[name]) for name in names if params.get(name) is not None}
+
+
+def flags(params: Params, *names: str) -> dict[str, Expr]:
+    """Return `name=True` for those of the named parameters that are true."""
+    return {name: Atom("True") for name in names if params.get(name)}
 
 
 @functools.cache

@@ -4,15 +4,17 @@ In a template, `operands` are the equation's operands: `first`, `second` and `th
 the first and `later` after the second. `inputs` and `result` are types, `literals` the values of
 operands that are literals. `mesh_axis` is the axis of a collective (tried as a name, then as a
 tuple), `groups` its groups of devices. Any other expression is evaluated with the equation's
-parameters, and its value is spelled; keywords that are `None` are left out.
+parameters, and its value is spelled; keywords that are `None`, or whose parameter the equation
+lacks, are left out.
 
-Rows of the same primitive are tried in order; one whose parameters an equation lacks (they differ
-between versions of JAX) is skipped, and so is `None`.
+Rows of the same primitive are tried in order; one with a positional parameter that the equation
+lacks (they differ between versions of JAX) is skipped, and so is `None`.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import itertools
 from collections import defaultdict
@@ -226,15 +228,21 @@ def _filled(node: ast.expr, names: Mapping[str, Any]) -> Expr | None:
         case ast.Call(ast.Attribute(ast.Name("first"), method), args):
             return call(Attribute(names["first"], method), *_parts(args, names))
         case ast.Call(function, args, keywords):
-            named = {str(part.arg): _part(part.value, names) for part in keywords}
-            shown = {name: part for name, part in named.items() if part != NONE}
-            return call(_path(function), *_parts(args, names), **shown)
+            return call(_path(function), *_parts(args, names), **_keywords(keywords, names))
         case ast.BinOp(left, ast.Pow(), right):
             return Binary("**", _part(left, names), _part(right, names))
         case ast.UnaryOp(operator, operand):
             return Unary("-" if isinstance(operator, ast.USub) else "~", _part(operand, names))
         case _:
             return _part(node, names)
+
+
+def _keywords(nodes: list[ast.keyword], names: Mapping[str, Any]) -> dict[str, Expr]:
+    named: dict[str, Expr] = {}
+    for node in nodes:
+        with contextlib.suppress(NameError):
+            named[str(node.arg)] = _part(node.value, names)
+    return {name: part for name, part in named.items() if part != NONE}
 
 
 def _parts(nodes: list[ast.expr], names: Mapping[str, Any]) -> Iterator[Expr]:
@@ -248,9 +256,9 @@ def _parts(nodes: list[ast.expr], names: Mapping[str, Any]) -> Iterator[Expr]:
 
 def _part(node: ast.expr, names: Mapping[str, Any]) -> Expr:
     match node:
-        case ast.List([ast.Starred()] as parts):
+        case ast.List([ast.Starred(ast.Name("operands"))] as parts):
             return list_(_parts(parts, names))
-        case ast.Tuple([ast.Starred()] as parts):
+        case ast.Tuple([ast.Starred(ast.Name("operands" | "others" | "later"))] as parts):
             return tuple_(_parts(parts, names))
         case ast.Name("first" | "second" | "third" as name):
             return names[name]  # type: ignore[no-any-return]

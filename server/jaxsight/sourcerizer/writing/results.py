@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from jaxsight.interpreters.compat import hi_primitives
@@ -10,6 +11,14 @@ from jaxsight.interpreters.compat.jaxpr_types import Aval
 from jaxsight.interpreters.compat.staging import Program
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, Sequence_, is_identifier, tuple_
 from jaxsight.sourcerizer.text.names import identifier, of_path, without_number
+
+
+def with_parts(program: Program, **parts: object) -> Program:
+    """Return a program with other `invars`, `eqns`, `outvars` … of its jaxpr."""
+    jaxpr = program.jaxpr
+    names = ("constvars", "invars", "eqns", "outvars", "debug_info")
+    own = {name: getattr(jaxpr, name, None) for name in names}
+    return Program(SimpleNamespace(**own | parts), program.consts)
 
 
 def sequence(results: list[Expr]) -> Expr:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import inspect
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -22,7 +21,12 @@ from jaxsight.sourcerizer.text.names import identifier
 from jaxsight.sourcerizer.text.statements import Assign, Function, Return, Statement
 from jaxsight.sourcerizer.values import public_names, spelling
 from jaxsight.sourcerizer.values.spelling import value
-from jaxsight.sourcerizer.writing.results import argument_bases, nested_results, sequence
+from jaxsight.sourcerizer.writing.results import (
+    argument_bases,
+    nested_results,
+    sequence,
+    with_parts,
+)
 from jaxsight.sourcerizer.writing.scope import Scope
 
 
@@ -143,10 +147,6 @@ def in_place(scope: Scope, program: Program, equation: Any) -> Proved:
             literals[id(inner.outvars[0])] = number
         else:
             inlined.append(inner.replace(invars=invars))
-    inside = SimpleNamespace(
-        constvars=program.jaxpr.constvars,
-        eqns=inlined,
-        outvars=with_literals(program.jaxpr.outvars),
-    )
-    results = scope.program(Program(inside, program.consts))
+    outvars = with_literals(program.jaxpr.outvars)
+    results = scope.program(with_parts(program, eqns=inlined, outvars=outvars))
     return Proved(sequence(results), nested_results(len(results)))

@@ -12,6 +12,7 @@ from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.staging import Program, evaluate, is_literal, opened, stage
 from jaxsight.interpreters.same.comparison import Comparison
+from jaxsight.sourcerizer.equations.fallback import flags
 from jaxsight.sourcerizer.equations.registry import ABSORBS, STRUCTURES
 from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.rules.functions.calls import closed_function
@@ -111,11 +112,7 @@ def scatter_apply(scope: Scope, group: object) -> Proved | None:
 
     applied_function = scope.function("applied", program, [], parameters, sequence)
     operand, indices, update = equation.invars
-    named = {
-        name: value(params[name])
-        for name in ("indices_are_sorted", "unique_indices")
-        if params[name]
-    }
+    named = flags(params, "indices_are_sorted", "unique_indices")
     expr = call(
         "lax.scatter_apply",
         scope.operand(operand),

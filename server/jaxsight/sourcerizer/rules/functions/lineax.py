@@ -10,7 +10,6 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -25,7 +24,7 @@ from jaxsight.sourcerizer.proof.prover import Claim, Proved
 from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Expr, Item, Keyword, Slot, call, tuple_
 from jaxsight.sourcerizer.values import public_names, spelling
 from jaxsight.sourcerizer.values.spelling import value
-from jaxsight.sourcerizer.writing.results import sequence
+from jaxsight.sourcerizer.writing.results import sequence, with_parts
 from jaxsight.sourcerizer.writing.scope import Scope
 
 _NAME = "linear_solve"
@@ -235,16 +234,13 @@ def _written(scope: Scope, solve: _Call, atoms: Sequence[JaxprAtom]) -> Expr | N
     if solve.function is None:
         return None
     jaxpr = solve.function.jaxpr
-    inside = SimpleNamespace(
-        constvars=[],
-        invars=[*jaxpr.constvars, *jaxpr.invars],
-        eqns=jaxpr.eqns,
-        outvars=jaxpr.outvars,
+    inside = with_parts(
+        Program(jaxpr, ()), constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars], debug_info=None
     )
     captured = [atoms[solve.places[id(var)]] for var in solve.function.consts]
     return scope.function(
         "matvec",
-        Program(inside, ()),
+        inside,
         captured,
         lambda inner: tuple(inner.parameters(jaxpr.invars, ["vector"])),
         sequence,

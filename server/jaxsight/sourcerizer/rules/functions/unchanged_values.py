@@ -60,19 +60,25 @@ def branches_hand_on(branches: Sequence[Program]) -> bool:
     )
 
 
-def bound_scan(scope: Scope, equation: Any, loop: control_flow.Scan) -> Proved:
-    carried = loop.consts + loop.carry
-    # The body's inputs are slices of the arrays that the loop scans over.
-    binders = [*loop.body.jaxpr.invars[:carried], *equation.invars[carried:]]
-    operands = scope.operands(equation.invars, binders)
-    body = scope.whole_function("body", loop.body, list_)
-    options: dict[str, Expr] = {"length": value(loop.length)}
+def scan_options(loop: control_flow.Scan) -> dict[str, Expr]:
+    """Return the options of `lax.scan`, except its length."""
+    options: dict[str, Expr] = {}
     if loop.reverse:
         options["reverse"] = Atom("True")
     if loop.unroll != 1:
         options["unroll"] = value(loop.unroll)
     if loop.split_transpose:
         options["_split_transpose"] = Atom("True")
+    return options
+
+
+def bound_scan(scope: Scope, equation: Any, loop: control_flow.Scan) -> Proved:
+    carried = loop.consts + loop.carry
+    # The body's inputs are slices of the arrays that the loop scans over.
+    binders = [*loop.body.jaxpr.invars[:carried], *equation.invars[carried:]]
+    operands = scope.operands(equation.invars, binders)
+    body = scope.whole_function("body", loop.body, list_)
+    options = {"length": value(loop.length)} | scan_options(loop)
     parts = (operands[: loop.consts], operands[loop.consts : carried], operands[carried:])
     helper = scope.writer.functions.helper(_SCAN, _scan_as_is)
     expr = call(helper, body, *map(list_, parts), **options)

@@ -18,9 +18,10 @@ from jaxsight.sourcerizer.rules.functions.unchanged_values import (
     bound_while,
     branches_hand_on,
     scan_hands_on,
+    scan_options,
     while_hands_on,
 )
-from jaxsight.sourcerizer.text.exprs import NONE, Atom, Expr, call, list_, tuple_
+from jaxsight.sourcerizer.text.exprs import NONE, Expr, call, list_, tuple_
 from jaxsight.sourcerizer.values.spelling import value
 from jaxsight.sourcerizer.writing.results import argument_bases, nested_results, sequence, slices_of
 from jaxsight.sourcerizer.writing.scope import Scope
@@ -58,15 +59,7 @@ def scan(scope: Scope, equation: Equation) -> Proved:
         return tuple_([_optional(outputs[: loop.carry]), _optional(outputs[loop.carry :])])
 
     body = scope.function("body", loop.body, equation.invars[:consts], parameters, results)
-    options: dict[str, Expr] = {}
-    if not xs:
-        options["length"] = value(loop.length)
-    if loop.reverse:
-        options["reverse"] = Atom("True")
-    if loop.unroll != 1:
-        options["unroll"] = value(loop.unroll)
-    if loop.split_transpose:
-        options["_split_transpose"] = Atom("True")
+    options = ({} if xs else {"length": value(loop.length)}) | scan_options(loop)
     arguments = [body, _optional(init)] + ([_optional(xs)] if xs else [])
     count = len(equation.outvars)
     nested = (_numbers(0, loop.carry), _numbers(loop.carry, count - loop.carry))

@@ -10,6 +10,7 @@ from typing import Any
 
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.sourcerizer.compat import callbacks
+from jaxsight.sourcerizer.equations.fallback import flags, given
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
 from jaxsight.sourcerizer.errors import Unsourceable, Unwritable
 from jaxsight.sourcerizer.proof.prover import Proved
@@ -67,17 +68,13 @@ def callback(scope: Scope, equation: Equation) -> Proved:
     called = callbacks.flat_callback(params["callback"])
     args, kwargs = _given(scope, *called.arguments(_leaves(scope, equation)))
     shapes = [spelling.struct(aval) for aval in params["result_avals"]]
-    options: dict[str, Expr] = {}
-    if params["sharding"] is not None:
-        options["sharding"] = value(params["sharding"])
+    options = given(params, "sharding")
     if equation.primitive.name == "pure_callback":
         path = "jax.pure_callback"
-        if params["vmap_method"] is not None:
-            options["vmap_method"] = value(params["vmap_method"])
+        options |= given(params, "vmap_method")
     else:
         path = "jax.experimental.io_callback"
-        if params["ordered"]:
-            options["ordered"] = Atom("True")
+        options |= flags(params, "ordered")
     clash = kwargs.keys() & {"sharding", "vmap_method", "ordered", "callback"}
     if clash:
         names = ", ".join(sorted(clash))
@@ -104,8 +101,7 @@ def debug_callback(scope: Scope, equation: Any) -> Proved:
     options: dict[str, Expr] = {}
     if callbacks.is_ordered(params["effect"]):
         options["ordered"] = Atom("True")
-    if params.get("partitioned"):
-        options["partitioned"] = Atom("True")
+    options |= flags(params, "partitioned")
     function = _function(scope, called.function)
     return Proved(call("jax.debug.callback", function, *args, **options, **kwargs), ())
 
@@ -116,10 +112,7 @@ def debug_print(scope: Scope, equation: Any) -> Proved:
     if params.get("logging_record") is not None:
         raise Unsourceable("debug_print", "it logs, for which there is no public option")
     args, kwargs = _given(scope, *callbacks.print_arguments(params, _leaves(scope, equation)))
-    options: dict[str, Expr] = {}
-    for key in ("ordered", "partitioned"):
-        if params.get(key):
-            options[key] = Atom("True")
+    options = flags(params, "ordered", "partitioned")
     if not params.get("has_placeholders", True) and (args or kwargs):
         options["skip_format_check"] = Atom("True")
     return Proved(

@@ -14,6 +14,7 @@ import numpy as np
 from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.staging import Program, opened
+from jaxsight.sourcerizer.equations.fallback import flags, given
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
 from jaxsight.sourcerizer.errors import Unsourceable
 from jaxsight.sourcerizer.proof.prover import Proved
@@ -30,11 +31,7 @@ from jaxsight.sourcerizer.writing.scope import Scope
 @STRUCTURES("ffi_call")
 def ffi_call(scope: Scope, equation: Any) -> Proved:
     params = equation.params
-    options: dict[str, Expr] = {}
-    if params["has_side_effect"]:
-        options["has_side_effect"] = Atom("True")
-    if params["vmap_method"] is not None:
-        options["vmap_method"] = value(params["vmap_method"])
+    options = flags(params, "has_side_effect") | given(params, "vmap_method")
     for key in ("input_layouts", "output_layouts"):
         layouts = params[key]
         if layouts is not None and any(not _usual(layout) for layout in layouts):
@@ -44,8 +41,7 @@ def ffi_call(scope: Scope, equation: Any) -> Proved:
         options["input_output_aliases"] = dict_((value(i), value(o)) for i, o in pairs)
     if params.get("custom_call_api_version", 4) != 4:
         options["custom_call_api_version"] = value(params["custom_call_api_version"])
-    if params.get("legacy_backend_config") is not None:
-        options["legacy_backend_config"] = value(params["legacy_backend_config"])
+    options |= given(params, "legacy_backend_config")
     results = [spelling.struct(aval) for aval in params["result_avals"]]
     maker = call(
         "jax.ffi.ffi_call", scalars.text(params["target_name"]), sequence(results), **options

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -25,7 +24,12 @@ from jaxsight.sourcerizer.text.statements import Function, Return
 from jaxsight.sourcerizer.values import spelling
 from jaxsight.sourcerizer.values.scalars import text
 from jaxsight.sourcerizer.values.spelling import value
-from jaxsight.sourcerizer.writing.results import argument_bases, nested_results, sequence
+from jaxsight.sourcerizer.writing.results import (
+    argument_bases,
+    nested_results,
+    sequence,
+    with_parts,
+)
 from jaxsight.sourcerizer.writing.scope import Scope
 
 
@@ -198,10 +202,7 @@ def _without_roots(program: Program, captured: int, count: int) -> Program:
     jaxpr = program.jaxpr
     needed = live(jaxpr.outvars, jaxpr.eqns, read_by)
     inputs = itertools.chain(jaxpr.invars[:captured], jaxpr.invars[captured + count :])
-    inside = SimpleNamespace(
-        constvars=jaxpr.constvars, invars=list(inputs), eqns=needed, outvars=jaxpr.outvars
-    )
-    return Program(inside, program.consts)
+    return with_parts(program, invars=list(inputs), eqns=needed, debug_info=None)
 
 
 def _linear_in(equation: Any) -> Sequence[object] | None:

@@ -15,14 +15,7 @@ from jaxsight.sourcerizer.equations.fallback import by_name, keywords
 from jaxsight.sourcerizer.equations.idioms import Window
 from jaxsight.sourcerizer.equations.registry import IDIOMS, LAX, STRUCTURES, View
 from jaxsight.sourcerizer.proof.prover import Proved
-from jaxsight.sourcerizer.text.exprs import (
-    Atom,
-    Attribute,
-    Expr,
-    call,
-    is_identifier,
-    list_,
-)
+from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Expr, call, is_identifier, list_
 from jaxsight.sourcerizer.values import public_names, scalars, spelling
 from jaxsight.sourcerizer.values.spelling import placements, value
 from jaxsight.sourcerizer.writing.contexts import metadata

@@ -9,6 +9,7 @@ from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.staging import is_dropped, is_literal, opened
 from jaxsight.sourcerizer.compat import refs
+from jaxsight.sourcerizer.equations.fallback import given
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
 from jaxsight.sourcerizer.errors import Unsourceable
 from jaxsight.sourcerizer.proof.prover import Proved
@@ -23,9 +24,7 @@ from jaxsight.sourcerizer.writing.scope import Scope
 @STRUCTURES("new_ref", "ref")
 def new_ref(scope: Scope, equation: Equation) -> Proved:
     params = equation.params
-    options = {
-        key: value(params[key]) for key in ("memory_space", "kind") if params.get(key) is not None
-    }
+    options = given(params, "memory_space", "kind")
     if params.get("pin"):
         raise Unsourceable("new_ref", "it is pinned, for which there is no public option")
     return Proved(call("jax.new_ref", scope.operand(equation.invars[0]), **options), 0)

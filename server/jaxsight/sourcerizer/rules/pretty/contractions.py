@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 
+from jaxsight.sourcerizer.equations.fallback import given
 from jaxsight.sourcerizer.equations.idioms import Window
 from jaxsight.sourcerizer.equations.registry import IDIOMS, PRETTY, View
 from jaxsight.sourcerizer.text.exprs import Atom, Binary, Expr, call
@@ -114,9 +115,7 @@ def convolution(view: View) -> Iterator[Expr]:
     for key in ("feature_group_count", "batch_group_count"):
         if params[key] != 1:
             named[key] = value(params[key])
-    for key in ("precision", "preferred_element_type"):
-        if params[key] is not None:
-            named[key] = value(params[key])
+    named |= given(params, "precision", "preferred_element_type")
     strides = value(params["window_strides"])
     for padding in (Atom('"SAME"'), Atom('"VALID"'), value(params["padding"])):
         if usual and not named and isinstance(padding, Atom):

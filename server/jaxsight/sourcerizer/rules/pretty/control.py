@@ -7,7 +7,6 @@ with the counter's equation first.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,13 @@ from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.rules.functions.unchanged_values import scan_hands_on, while_hands_on
 from jaxsight.sourcerizer.text.exprs import Expr, call
 from jaxsight.sourcerizer.values.scalars import scalar
-from jaxsight.sourcerizer.writing.results import argument_bases, nested_results, sequence, slices_of
+from jaxsight.sourcerizer.writing.results import (
+    argument_bases,
+    nested_results,
+    sequence,
+    slices_of,
+    with_parts,
+)
 from jaxsight.sourcerizer.writing.scope import Scope
 
 
@@ -87,15 +92,13 @@ def while_(scope: Scope, equation: Equation) -> Proved | None:
     bounds = [
         _bound(atom, atom.val) if is_literal(atom) else scope.read(atom) for atom in (first, last)
     ]
-    inside = SimpleNamespace(
+    bases = argument_bases(body)
+    body_program = with_parts(
+        counted,
         invars=[var for var in counted.jaxpr.invars if var is not upper],
-        constvars=counted.jaxpr.constvars,
-        eqns=counted.jaxpr.eqns,
         outvars=counted.jaxpr.outvars[1:],
         debug_info=None,
     )
-    bases = argument_bases(body)
-    body_program = Program(inside, counted.consts)
     return _fori(
         scope,
         equation,
@@ -162,22 +165,12 @@ def _without_counter(body: Program, consts: int) -> Program | None:
         or first.outvars[0] is not jaxpr.outvars[0]
     ):
         return None
-    inside = SimpleNamespace(
-        invars=jaxpr.invars,
-        constvars=jaxpr.constvars,
-        eqns=jaxpr.eqns[1:],
-        outvars=jaxpr.outvars[1:],
-        debug_info=getattr(jaxpr, "debug_info", None),
-    )
-    if _reads(Program(inside, ()), first.outvars[0]):
-        return None
-    return Program(inside, body.consts)
+    counted = with_parts(body, eqns=jaxpr.eqns[1:], outvars=jaxpr.outvars[1:])
+    return None if _reads(counted, first.outvars[0]) else counted
 
 
 def _reads(program: Program, var: Var) -> bool:
-    jaxpr = program.jaxpr
-    atoms = [*(atom for equation in jaxpr.eqns for atom in equation.invars)]
-    return any(atom is var for atom in atoms)
+    return any(atom is var for equation in program.jaxpr.eqns for atom in equation.invars)
 
 
 def _unused(scope: Scope, var: Var) -> bool:

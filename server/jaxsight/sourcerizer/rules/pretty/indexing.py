@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
-from jaxsight.interpreters.compat.jaxpr_types import Params
 from jaxsight.interpreters.compat.staging import is_literal
-from jaxsight.sourcerizer.equations.fallback import keywords
+from jaxsight.sourcerizer.equations.fallback import flags, keywords
 from jaxsight.sourcerizer.equations.idioms import Window
 from jaxsight.sourcerizer.equations.registry import IDIOMS, PRETTY, View
 from jaxsight.sourcerizer.rules.pretty.shapes import bounds, whole_of
@@ -21,6 +20,8 @@ _NORMALISED = "lt|add|select_n|convert_element_type|broadcast_in_dim|reshape|squ
 """The equations that convert the user's indices to those of a primitive."""
 
 _SHAPED = ("broadcast_in_dim", "reshape", "squeeze", "concatenate")
+
+_PROMISES = ("indices_are_sorted", "unique_indices")
 
 _MODES = {"CLIP": "clip", "FILL_OR_DROP": "fill", "PROMISE_IN_BOUNDS": "promise_in_bounds"}
 
@@ -110,7 +111,7 @@ def updated(window: Window) -> Iterator[Expr]:
     operand, where, update = equation.invars
     x = window.expr(operand)
     mode = _MODES.get(getattr(equation.params["mode"], "name", ""))
-    flags = _flags(equation.params)
+    promised = flags(equation.params, *_PROMISES)
     sources = [
         window.origin(update, "broadcast_in_dim", "convert_element_type", "reshape"),
         window.origin(update, "broadcast_in_dim"),
@@ -120,16 +121,10 @@ def updated(window: Window) -> Iterator[Expr]:
         for index in _places(window, equation, where):
             at = Attribute(Index(Attribute(x, "at"), index), method)
             yield call(at, y)
-            if flags:
-                yield call(at, y, **flags)
+            if promised:
+                yield call(at, y, **promised)
             if mode is not None:
-                yield call(at, y, mode=text("drop" if mode == "fill" else mode), **flags)
-
-
-def _flags(params: Params) -> dict[str, Expr]:
-    """Return the promises about a gather's or scatter's indices, as keyword arguments."""
-    names = ("indices_are_sorted", "unique_indices")
-    return {name: Atom("True") for name in names if params.get(name)}
+                yield call(at, y, mode=text("drop" if mode == "fill" else mode), **promised)
 
 
 @PRETTY("gather")
@@ -139,7 +134,7 @@ def gathered_alone(view: View) -> Iterator[Expr]:
     if mode is None:
         return
     numbers, sizes = _numbers(view), value(view.params["slice_sizes"])
-    named = _flags(view.params) | {"mode": text(mode)}
+    named = flags(view.params, *_PROMISES) | {"mode": text(mode)}
     yield call("lax.gather", *view.operands, numbers, sizes, **named)
     yield call(
         "lax.gather", *view.operands, numbers, sizes, **named, **keywords(view, "fill_value")
@@ -152,7 +147,9 @@ def updated_alone(view: View) -> Iterator[Expr]:
     mode = _MODES.get(getattr(view.params["mode"], "name", ""))
     if mode is not None:
         path = f"lax.{view.name.replace('-', '_')}"
-        yield call(path, *view.operands, _numbers(view), **_flags(view.params), mode=text(mode))
+        yield call(
+            path, *view.operands, _numbers(view), **flags(view.params, *_PROMISES), mode=text(mode)
+        )
 
 
 def _numbers(view: View) -> Expr:
@@ -204,9 +201,9 @@ def slice_at(view: View) -> Iterator[Expr]:
     if len(moving) == 1:
         (axis,) = moving
         along = [value(axis)] if axis else []
-        for flags in ({}, _AS_IT_IS):
+        for options in ({}, _AS_IT_IS):
             yield call(
-                "lax.dynamic_slice_in_dim", x, starts[axis], value(sizes[axis]), *along, **flags
+                "lax.dynamic_slice_in_dim", x, starts[axis], value(sizes[axis]), *along, **options
             )
 
 
@@ -217,9 +214,9 @@ def update_at(view: View) -> Iterator[Expr]:
     moving = [axis for axis, start in enumerate(starts) if start != Atom("0")]
     if len(moving) == 1:
         (axis,) = moving
-        for flags in ({}, _AS_IT_IS):
+        for options in ({}, _AS_IT_IS):
             yield call(
-                "lax.dynamic_update_slice_in_dim", x, update, starts[axis], value(axis), **flags
+                "lax.dynamic_update_slice_in_dim", x, update, starts[axis], value(axis), **options
             )
 
 
