@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from jaxsight.interpreters.compat.staging import opened, stage
 from jaxsight.interpreters.same.difference import Difference
-from jaxsight.sourcerizer.calls.signature import Call, TracedCall
+from jaxsight.sourcerizer.calls.signature import BoundCall, TracedCall
 from jaxsight.sourcerizer.errors import NotTheSame, TooLong, Unsourceable, Unwritable
 from jaxsight.sourcerizer.folding.repeats import repeats_of
 from jaxsight.sourcerizer.main_function import write_once
@@ -46,7 +46,7 @@ _LONGEST = 400
 
 
 def write_and_prove(
-    call: Call,
+    call: BoundCall,
     traced_call: TracedCall,
     options: Options,
     name: str,
@@ -63,7 +63,7 @@ def write_and_prove(
     most = max(equations * LONGEST_RULES, LEAST_REFUSED)
     original = Original(equations, most, name_of, fits)
     shares = True
-    why: Ran | Call | Difference | Exception | None = None
+    why: Ran | BoundCall | Difference | Exception | None = None
     for chosen in _attempts(options):
         if chosen.folds and not chosen.share and not shares:
             continue
@@ -85,7 +85,7 @@ def write_and_prove(
         why = _ran(written, same, call, traced_call) if options.run else same
         if isinstance(why, Ran):
             written = replace(written, ran=why)
-        if isinstance(why, (Ran, Call)):
+        if isinstance(why, (Ran, BoundCall)):
             return _of_length(written, equations)
         level = logging.INFO if chosen.folds else logging.WARNING
         _log.log(level, "the %s style of %s is not the same program: %s", chosen.style, name, why)
@@ -105,7 +105,7 @@ def _attempts(options: Options) -> Iterator[Options]:
 
 
 def _shortest(
-    call: Call, traced_call: TracedCall, options: Options, original: Original, name: str
+    call: BoundCall, traced_call: TracedCall, options: Options, original: Original, name: str
 ) -> Written:
     """Write a program; move repeated code into functions if that makes a long text shorter."""
     written, writer = write_once(call, traced_call, lambda: Writer(options, original), name)
@@ -137,7 +137,9 @@ def _of_length(written: Written, equations: int) -> Written:
     return written
 
 
-def _same_call(written: Written, call: Call, jaxpr: object) -> Call | Difference | Exception:
+def _same_call(
+    written: Written, call: BoundCall, jaxpr: object
+) -> BoundCall | Difference | Exception:
     """Return the call of a written module's function, if it is the same program.
 
     Otherwise return the difference, or the error that the module raises.
@@ -152,10 +154,13 @@ def _same_call(written: Written, call: Call, jaxpr: object) -> Call | Difference
 
 
 def _ran(
-    written: Written, same: Call | Difference | Exception, call: Call, traced_call: TracedCall
+    written: Written,
+    same: BoundCall | Difference | Exception,
+    call: BoundCall,
+    traced_call: TracedCall,
 ) -> Ran | Difference | Exception:
     """Run the text and the original, if they are the same program; return `Differs` as an error."""
-    if not isinstance(same, Call):
+    if not isinstance(same, BoundCall):
         return same
     values = [argument.value for argument in call.arguments]
     try:

@@ -12,8 +12,7 @@ from jaxsight.interpreters.compat.staging import Program, opened
 from jaxsight.interpreters.same.liveness import read_by_live
 from jaxsight.sourcerizer.calls import static_guards
 from jaxsight.sourcerizer.calls.jitted_function import jitted
-from jaxsight.sourcerizer.calls.signature import Call as SignatureCall
-from jaxsight.sourcerizer.calls.signature import TracedCall
+from jaxsight.sourcerizer.calls.signature import BoundCall, TracedCall
 from jaxsight.sourcerizer.module_text import module_lines
 from jaxsight.sourcerizer.passes import name_clashes, placeholders
 from jaxsight.sourcerizer.passes.gathering import gathered
@@ -29,7 +28,7 @@ from jaxsight.sourcerizer.written import Written
 
 
 def write_once(
-    called: SignatureCall,
+    called: BoundCall,
     traced_call: TracedCall,
     new_writer: Callable[[], Writer],
     name: str,
@@ -93,7 +92,7 @@ def _written(writer: Writer, name: str, main: list[Statement]) -> Written:
     )
 
 
-def _write_arguments(scope: Scope, called: SignatureCall, program: Program) -> None:
+def _write_arguments(scope: Scope, called: BoundCall, program: Program) -> None:
     """Write the assignments of traced arguments that are parts of parameters."""
     used = read_by_live(program.jaxpr.outvars, program.jaxpr.eqns)
     for argument, var in zip(called.arguments, program.jaxpr.invars, strict=True):
@@ -123,8 +122,8 @@ def _record_path(scope: Scope, var: Var, expr: Expr) -> None:
 def _main(
     writer: Writer,
     name: str,
-    called: SignatureCall,
-    inner: SignatureCall,
+    called: BoundCall,
+    inner: BoundCall,
     body: list[Statement],
     stored: Sequence[str],
 ) -> Function:
@@ -158,7 +157,7 @@ def _with_keywords(parameters: tuple[str, ...], added: Sequence[str]) -> tuple[s
     return (*plain, *star, *added, *double)
 
 
-def _converted(called: SignatureCall, body: list[Statement]) -> list[Statement]:
+def _converted(called: BoundCall, body: list[Statement]) -> list[Statement]:
     """Return assignments that convert arguments to JAX arrays, for parameters.
 
     Python and NumPy would compute with numbers and NumPy arrays in their own way. Parts of

@@ -14,7 +14,7 @@ import jax
 
 from jaxsight.interpreters.compat.staging import Program, opened
 from jaxsight.interpreters.same.liveness import live
-from jaxsight.sourcerizer.calls.signature import Call
+from jaxsight.sourcerizer.calls.signature import BoundCall
 from jaxsight.sourcerizer.compat import functions
 from jaxsight.sourcerizer.rules.functions.calls import decorated, jit_options
 from jaxsight.sourcerizer.text.exprs import Expr
@@ -33,7 +33,7 @@ class Jitted:
         return decorated(function, jax.jit, "jax.jit", self.options)
 
 
-def jitted(call: Call, program: Program) -> Jitted | None:
+def jitted(call: BoundCall, program: Program) -> Jitted | None:
     """Return the program and the options of a jitted function, or None.
 
     Return None if its program is not a single call, depends on shardings of arguments or results,

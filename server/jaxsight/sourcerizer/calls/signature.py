@@ -30,7 +30,7 @@ _ARRAYS = (jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct, bool, int, f
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class TracedArgument:
     """A traced leaf: the expression that reads it, a name for it, and its value."""
 
     expr: Expr
@@ -67,13 +67,13 @@ class _Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class BoundCall:
     """A call of the original function."""
 
     function: Callable[..., Any]
     parameters: tuple[str, ...]
     """The parameters as in a `def`, with defaults, `*` and `/`."""
-    arguments: tuple[Argument, ...]
+    arguments: tuple[TracedArgument, ...]
     fixed: tuple[Fixed, ...]
     bound: inspect.BoundArguments
     parts: Mapping[str, _Part]
@@ -137,7 +137,7 @@ def bind(
     args: tuple[object, ...],
     kwargs: Mapping[str, object],
     traced: Callable[[object], bool] = is_traced,
-) -> Call:
+) -> BoundCall:
     """Read a call whose `traced` leaves may vary.
 
     Raises:
@@ -155,7 +155,7 @@ def bind(
         )
     bound = signature.bind(*args, **kwargs)
     static = functions.told(function)
-    arguments: list[Argument] = []
+    arguments: list[TracedArgument] = []
     fixed: list[Fixed] = []
     parameters = list(signature.parameters.values())
     parts: dict[str, _Part] = {}
@@ -176,12 +176,12 @@ def bind(
             expr, called = _reader(name, value, path)
             if traced(leaf):
                 places.append(len(arguments))
-                arguments.append(Argument(expr, called, leaf))
+                arguments.append(TracedArgument(expr, called, leaf))
             else:
                 places.append(-1)
                 fixed.append(Fixed(expr, leaf, name))
         parts[name] = _Part([leaf for _, leaf in paths], tree, places)
-    return Call(function, _shown(parameters), tuple(arguments), tuple(fixed), bound, parts)
+    return BoundCall(function, _shown(parameters), tuple(arguments), tuple(fixed), bound, parts)
 
 
 def _shown(parameters: Sequence[inspect.Parameter]) -> tuple[str, ...]:
@@ -282,7 +282,7 @@ class TracedCall:
     numbers: tuple[bool, ...]
 
 
-def trace(call: Call) -> TracedCall:
+def trace(call: BoundCall) -> TracedCall:
     values = [argument.value for argument in call.arguments]
     if any(map(is_ref, values)):
         jax.make_jaxpr(call.flat)(*values)  # raises if a ref is passed twice

@@ -14,7 +14,7 @@ import jax
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class HostCall:
     """A host function and its arguments; `fixed` maps positions to leaves that are not arrays."""
 
     function: Any
@@ -36,12 +36,12 @@ def arguments(
     return tuple(args), dict(kwargs)
 
 
-def flat_callback(callback: Any) -> Called:
+def flat_callback(callback: Any) -> HostCall:
     """Return the function of a `pure_callback` or `io_callback`."""
-    return Called(callback.callback_func, callback.in_tree, {})
+    return HostCall(callback.callback_func, callback.in_tree, {})
 
 
-def debug_callback(callback: Any) -> Called | None:
+def debug_callback(callback: Any) -> HostCall | None:
     """Return the function of a `debug_callback`.
 
     Return None if it was not created by `jax.debug.callback`.
@@ -53,7 +53,7 @@ def debug_callback(callback: Any) -> Called | None:
         name: cell.cell_contents
         for name, cell in zip(code.co_freevars, callback.__closure__, strict=True)
     }
-    return Called(
+    return HostCall(
         variables["callback"], variables["in_tree"], dict(variables.get("static_args", {}))
     )
 

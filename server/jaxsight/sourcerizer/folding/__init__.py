@@ -1,6 +1,6 @@
 """Finds equal runs of equations: calls of the same function, and iterations of an unrolled loop.
 
-Each run is replaced with one `Step`, which looks like an equation, so runs of steps are found in
+Each run is replaced with one `FoldedStep`, which looks like an equation, so runs of steps are found in
 the same way. Nothing is written here and no equation moves, so the program stays the same whatever
 is found; `rules.steps` writes the steps.
 
@@ -10,6 +10,6 @@ is found; `rules.steps` writes the steps.
 * If the runs of one family read values of another one's runs, as the backward pass of a layer reads
   its forward pass, the former is written inside the latter, which returns it: it sees everything
   there, like the function that `jax.vjp` returns.
-* A `Loop` is a tandem repeat: consecutive runs of steps, each of which may read results of the
+* A `FoldedLoop` is a tandem repeat: consecutive runs of steps, each of which may read results of the
   previous one.
 """

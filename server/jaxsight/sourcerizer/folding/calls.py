@@ -18,7 +18,7 @@ from jaxsight.sourcerizer.folding.families import (
     nest,
     replaced,
 )
-from jaxsight.sourcerizer.folding.steps import SHORTEST_CALL, Item, Step, present, size_of
+from jaxsight.sourcerizer.folding.steps import SHORTEST_CALL, FoldedStep, Item, present, size_of
 from jaxsight.sourcerizer.folding.tokens import EquationNumbers
 from jaxsight.sourcerizer.text.names import identifier
 
@@ -55,7 +55,7 @@ def with_calls(
                 starts[id(equations[first])] = chains[id(equations[first])][: depths[first]]
         equations = replaced(equations, families, outputs)
         for equation in equations:
-            if isinstance(equation, Step) and id(equation) not in chains:
+            if isinstance(equation, FoldedStep) and id(equation) not in chains:
                 first_equation = present(equation.family.runs[equation.index])[0]
                 chains[id(equation)] = starts[id(first_equation)]
     return equations

@@ -9,10 +9,10 @@ from typing import Any
 from jaxsight.sourcerizer.folding.steps import (
     CALL,
     Family,
+    FoldedStep,
     Item,
     Place,
     Returned,
-    Step,
     flow_of,
     inputs_of,
     members_of,
@@ -203,7 +203,7 @@ def replaced(
     return done
 
 
-def _step(family: Family, number: int) -> Step:
+def _step(family: Family, number: int) -> FoldedStep:
     run = family.runs[number]
     captured = set(captures(family))
     invars = [row[number] for index, row in enumerate(family.inputs) if index not in captured]
@@ -217,7 +217,7 @@ def _step(family: Family, number: int) -> Step:
     members = [inner for equation in run for inner in members_of(equation)]
     effects = frozenset(effect for equation in run for effect in equation.effects)
     source = present(run)[0].source_info
-    step = Step(CALL, family, number, invars, outvars, members, effects, source)
+    step = FoldedStep(CALL, family, number, invars, outvars, members, effects, source)
     if family.inside is not None:
         results = len(family.outputs) - family.handed_on
         step.bases = ("ct",) * family.handed_on + ("grad",) * results

@@ -8,7 +8,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from jaxsight.interpreters.compat.staging import is_literal
-from jaxsight.sourcerizer.folding.steps import LOOP, Loop, Place, Step, members_of, readers_of
+from jaxsight.sourcerizer.folding.steps import (
+    LOOP,
+    FoldedLoop,
+    FoldedStep,
+    Place,
+    members_of,
+    readers_of,
+)
 from jaxsight.sourcerizer.folding.tokens import EquationNumbers, atom_key
 
 _Numbers: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
@@ -89,7 +96,7 @@ def _loop(
     period: int,
     count: int,
     readers: Mapping[int, list[object]],
-) -> tuple[int, Loop] | None:
+) -> tuple[int, FoldedLoop] | None:
     """Return a tandem repeat as a loop, with its start.
 
     Return None if an iteration reads values of other iterations than the previous one.
@@ -103,7 +110,9 @@ def _loop(
     collected, finals = _read_after(runs, sent, readers)
     if len(carried) > _MOST_CARRIED:
         return None
-    return first, Loop(runs, carried, [init for init, _ in carried], varying, collected, finals)
+    return first, FoldedLoop(
+        runs, carried, [init for init, _ in carried], varying, collected, finals
+    )
 
 
 _Carried = list[tuple[Any, Place]]
@@ -111,7 +120,7 @@ _Varying = list[tuple[Any, ...]]
 
 
 def _operands(runs: Sequence[Sequence[Any]]) -> tuple[_Carried, _Varying] | None:
-    """Return the operands that are carried, and those that vary, as `Loop` has them.
+    """Return the operands that are carried, and those that vary, as `FoldedLoop` has them.
 
     Return None if an iteration reads values of other iterations than the previous one.
     """
@@ -186,7 +195,7 @@ def _read_after(
     return collected, finals
 
 
-def _loop_step(loop: Loop) -> Step:
+def _loop_step(loop: FoldedLoop) -> FoldedStep:
     members = [inner for run in loop.runs for equation in run for inner in members_of(equation)]
     own = {id(var) for run in loop.runs for equation in run for var in equation.outvars}
     invars: dict[int, Any] = {
@@ -204,4 +213,4 @@ def _loop_step(loop: Loop) -> Step:
     unique = list({id(var): var for var in outvars}.values())
     effects = frozenset(effect for equation in members for effect in equation.effects)
     source = loop.runs[0][0].source_info
-    return Step(LOOP, loop, 0, list(invars.values()), unique, members, effects, source)
+    return FoldedStep(LOOP, loop, 0, list(invars.values()), unique, members, effects, source)

@@ -18,7 +18,7 @@ import numpy as np
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.locations import maker
 from jaxsight.interpreters.compat.staging import is_jaxpr, is_literal, opened
-from jaxsight.sourcerizer.folding.steps import Item, Operand, Place, Step, flow_of
+from jaxsight.sourcerizer.folding.steps import FoldedStep, Item, Operand, Place, flow_of
 from jaxsight.sourcerizer.folding.tokens import EquationNumbers
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, is_identifier
 from jaxsight.sourcerizer.text.names import identifier
@@ -157,7 +157,7 @@ def _is_within(program: Listed, positions: set[tuple[int, int]]) -> bool:
 
 def _weight(equation: Any) -> int:
     """Return the number of equations that are written for an item."""
-    if isinstance(equation, Step):
+    if isinstance(equation, FoldedStep):
         return 1
     name = equation.primitive.name
     if name in ("jit", "pjit", "custom_jvp_call", "custom_vjp_call"):
@@ -171,7 +171,7 @@ def _weight(equation: Any) -> int:
 
 def _token(equation: Item, numbers: EquationNumbers) -> int | None:
     """Return a number that is equal for equal equations, or None for those that are never moved."""
-    return None if isinstance(equation, Step) or equation.effects else numbers.of(equation)
+    return None if isinstance(equation, FoldedStep) or equation.effects else numbers.of(equation)
 
 
 def _best(
@@ -391,14 +391,14 @@ def _reads_so(repeat: Repeat, run: Sequence[Item], read: Callable[[Any], Expr | 
     )
 
 
-def _step(repeat: Repeat, run: Sequence[Any]) -> Step:
+def _step(repeat: Repeat, run: Sequence[Any]) -> FoldedStep:
     invars = [run[position].invars[slot] for position, slot in repeat.inputs]
     outvars = [run[position].outvars[output] for position, output in repeat.outputs]
     source = run[0].source_info
-    return Step(SHARED, repeat, 0, invars, outvars, list(run), frozenset(), source)
+    return FoldedStep(SHARED, repeat, 0, invars, outvars, list(run), frozenset(), source)
 
 
-def fixed_values(step: Step) -> Mapping[int, tuple[Operand, Expr]]:
+def fixed_values(step: FoldedStep) -> Mapping[int, tuple[Operand, Expr]]:
     """Return the global operands that the run reads, by the variable's id."""
     repeat: Repeat = step.family
     values = {}

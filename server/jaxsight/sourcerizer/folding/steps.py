@@ -89,7 +89,7 @@ class Missing:
 
 
 @dataclass(eq=False, slots=True)
-class Step:
+class FoldedStep:
     """Consecutive equations as one, with the interface of an equation that `Scope` uses."""
 
     kind: str
@@ -145,7 +145,7 @@ class Family:
 
 
 @dataclass(eq=False, slots=True)
-class Loop:
+class FoldedLoop:
     """A Python loop; each of its variables is a tuple with one value for each iteration."""
 
     runs: list[list[Any]]
@@ -161,9 +161,9 @@ class Loop:
     """The results that are read after the loop, of the last iteration only, and not carried."""
 
 
-def optional_sum(equation: Equation, nothing: int) -> Step:
+def optional_sum(equation: Equation, nothing: int) -> FoldedStep:
     """Return a step for a sum of which one operand, at position `nothing`, may be absent."""
-    return Step(
+    return FoldedStep(
         ADDED,
         equation,
         nothing,
@@ -184,7 +184,7 @@ def size_of(equations: Sequence[object]) -> int:
 def members_of(equation: object) -> list[Any]:
     if isinstance(equation, Missing):
         return []
-    return equation.members if isinstance(equation, Step) else [equation]
+    return equation.members if isinstance(equation, FoldedStep) else [equation]
 
 
 def present(run: Sequence[object]) -> list[Any]:

@@ -9,7 +9,7 @@ from jaxsight.interpreters.compat import rule_identity
 from jaxsight.interpreters.compat.jaxpr_types import Equation, Params
 from jaxsight.interpreters.compat.staging import is_dropped, is_jaxpr, is_literal, opened
 from jaxsight.interpreters.same.tokens import value_token
-from jaxsight.sourcerizer.folding.steps import Operand, Step
+from jaxsight.sourcerizer.folding.steps import FoldedStep, Operand
 
 
 class EquationNumbers:
@@ -37,7 +37,7 @@ class EquationNumbers:
 
         Literals must be equal too, if `exact`.
         """
-        if isinstance(equation, Step):
+        if isinstance(equation, FoldedStep):
             return self._number(("step", equation.kind, id(equation.family)))
         known = self._exact if exact else self._loose
         number = known.get(id(equation))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
-from jaxsight.sourcerizer.calls.signature import Argument, Call, Fixed
+from jaxsight.sourcerizer.calls.signature import BoundCall, Fixed, TracedArgument
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, Slot, call, rebuilt
 from jaxsight.sourcerizer.text.imports import IMPORTS
 from jaxsight.sourcerizer.text.statements import Function, Return
@@ -16,7 +16,7 @@ from jaxsight.sourcerizer.text.statements import Function, Return
 SHADOWING = frozenset(IMPORTS) | {"complex", "frozenset", "range", "repr", "slice", "tuple", "type"}
 """Names that the body of a function may use, so that a parameter would shadow them."""
 
-Read = TypeVar("Read", Argument, Fixed)
+Read = TypeVar("Read", TracedArgument, Fixed)
 
 
 def bare(parameters: tuple[str, ...]) -> tuple[str, ...]:
@@ -25,7 +25,7 @@ def bare(parameters: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in names if name not in ("", "/"))
 
 
-def renamed(inner: Call) -> tuple[Call, dict[str, str]]:
+def renamed(inner: BoundCall) -> tuple[BoundCall, dict[str, str]]:
     """Return the call with new names for shadowing parameters, and these by the old names."""
     names = bare(inner.parameters)
     new_names: dict[str, str] = {}

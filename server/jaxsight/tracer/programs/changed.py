@@ -19,7 +19,7 @@ from jaxsight.interpreters.compat.equations import bind, called, made_by
 from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation, Var
 from jaxsight.interpreters.compat.staging import Program, is_literal, new_variable, opened
 from jaxsight.sourcerizer.folding.loops import with_loops
-from jaxsight.sourcerizer.folding.steps import LOOP, Loop, Place, Step
+from jaxsight.sourcerizer.folding.steps import LOOP, FoldedLoop, FoldedStep, Place
 from jaxsight.sourcerizer.folding.tokens import EquationNumbers, atom_key
 from jaxsight.tracer.compat import jaxprs
 from jaxsight.wire.messages.requests import BARRIER, BEFORE, ROLLED, WITHOUT
@@ -135,19 +135,21 @@ def _made(atoms: Iterable[Atom], items: Sequence[Equation]) -> list[Atom]:
     return list({id(atom): atom for atom in atoms if id(atom) in made}.values())
 
 
-def _rolled(flat: _Flat) -> tuple[list[Any], Loop]:
+def _rolled(flat: _Flat) -> tuple[list[Any], FoldedLoop]:
     """Return the operations with the largest loop as one step."""
     if len(flat.operations) > _MOST_OPERATIONS:
         raise NoSuchChange(f"{len(flat.operations)} operations")
     steps = with_loops(list(flat.operations), flat.outputs, EquationNumbers())
-    loops = [step for step in steps if isinstance(step, Step) and step.kind == LOOP]
+    loops = [step for step in steps if isinstance(step, FoldedStep) and step.kind == LOOP]
     largest = max(loops, key=lambda step: len(step.members), default=None)
-    if largest is None or any(isinstance(item, Step) for item in largest.members):
+    if largest is None or any(isinstance(item, FoldedStep) for item in largest.members):
         raise NoSuchChange("no loop")
     items = [
         item
         for step in steps
-        for item in (step.members if isinstance(step, Step) and step is not largest else [step])
+        for item in (
+            step.members if isinstance(step, FoldedStep) and step is not largest else [step]
+        )
     ]
     return items, largest.family
 
@@ -166,7 +168,7 @@ def _stage(
         for var, value in (*flat.constants, *zip(inputs, values, strict=True)):
             environment.write(var, value)
         for item in items:
-            if isinstance(item, Step):
+            if isinstance(item, FoldedStep):
                 _run_loop(item.family, environment)
             else:
                 _run(item, environment, held=item is barrier)
@@ -203,7 +205,7 @@ def _run(
         environment.write(var, result)
 
 
-def _run_loop(loop: Loop, environment: Environment[object]) -> None:
+def _run_loop(loop: FoldedLoop, environment: Environment[object]) -> None:
     """Run the iterations of a loop as a `scan`."""
     first, last = loop.runs[0], loop.runs[-1]
     reads = list(_reads(loop))
@@ -239,7 +241,7 @@ _Read = Callable[[Sequence[object], Sequence[object]], object]
 """Returns an operand in an iteration, from the carried and the varying values."""
 
 
-def _reads(loop: Loop) -> Iterator[_Read | None]:
+def _reads(loop: FoldedLoop) -> Iterator[_Read | None]:
     """Yield how the operands of an iteration are read, in order; `None` is as in the first one."""
     first = loop.runs[0]
     varying = {tuple(map(atom_key, row)): index for index, row in enumerate(loop.varying)}

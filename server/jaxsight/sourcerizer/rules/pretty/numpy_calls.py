@@ -42,7 +42,7 @@ MOST = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class LibraryCall:
     """A call in a program."""
 
     name: str
@@ -79,13 +79,13 @@ def _all_equations(program: object, depth: int = 3) -> Iterator[Any]:
                 yield from _all_equations(parameter, depth - 1)
 
 
-def candidates(called: Called) -> Iterator[Expr]:
+def candidates(called: LibraryCall) -> Iterator[Expr]:
     """Yield public calls that may be this one, the shortest first."""
     for path, signature in _signatures(called.name):
         yield from itertools.islice(_calls(path, signature, called), MOST)
 
 
-def _calls(path: str, signature: inspect.Signature, called: Called) -> Iterator[Expr]:
+def _calls(path: str, signature: inspect.Signature, called: LibraryCall) -> Iterator[Expr]:
     parameters = {
         name: parameter
         for name, parameter in signature.parameters.items()
@@ -110,7 +110,7 @@ def _calls(path: str, signature: inspect.Signature, called: Called) -> Iterator[
 
 
 def _arguments(
-    called: Called, parameters: Mapping[str, inspect.Parameter]
+    called: LibraryCall, parameters: Mapping[str, inspect.Parameter]
 ) -> Iterator[dict[str, Expr]]:
     """Yield operands by parameter: by their names if the function has these, and in order."""
     named = dict(zip(called.names, called.operands, strict=False))
@@ -168,7 +168,7 @@ _UNNAMED = frozenset(
 """Optional arguments that people pass by position."""
 
 
-def _guesses(name: str, parameter: inspect.Parameter, called: Called) -> Iterator[Expr | None]:
+def _guesses(name: str, parameter: inspect.Parameter, called: LibraryCall) -> Iterator[Expr | None]:
     """Yield values for a parameter; None leaves it at its default."""
     required = parameter.default is inspect.Parameter.empty
     if not required:
@@ -197,7 +197,7 @@ def _guesses(name: str, parameter: inspect.Parameter, called: Called) -> Iterato
             yield from _USUAL.get(name, ())
 
 
-def _keepdims(parameter: inspect.Parameter, called: Called, rank: int) -> Iterator[Expr]:
+def _keepdims(parameter: inspect.Parameter, called: LibraryCall, rank: int) -> Iterator[Expr]:
     if parameter.default is True and called.inputs and rank < called.inputs[0].ndim:
         yield Atom("False")
     if called.inputs and rank == getattr(called.inputs[0], "ndim", -1):
@@ -236,7 +236,7 @@ _TYPED = frozenset({
 """Functions whose result has the dtype that they are given."""
 
 
-def _axes(called: Called) -> Iterator[Expr]:
+def _axes(called: LibraryCall) -> Iterator[Expr]:
     candidates_seen: dict[object, None] = {}
     rank = getattr(called.inputs[0], "ndim", 0) if called.inputs else 0
     for equation in called.equations:
@@ -256,7 +256,7 @@ def _axes(called: Called) -> Iterator[Expr]:
     yield from map(value, candidates_seen)
 
 
-def _shifts(called: Called) -> Iterator[Expr]:
+def _shifts(called: LibraryCall) -> Iterator[Expr]:
     """Yield the shifts that `roll` may have: it concatenates two slices."""
     for equation in called.equations:
         if equation.primitive.name == "slice":
@@ -324,7 +324,7 @@ def jitted(view: View) -> Iterator[Expr]:
     if name == "_pad" and len(view.inputs[0].shape) == len(view.outputs[0].shape):
         yield from _padded(view)
     yield from candidates(
-        Called(
+        LibraryCall(
             name,
             view.operands,
             _names(program),
@@ -342,7 +342,7 @@ def with_rules(view: View) -> Iterator[Expr]:
     info = getattr(opened(program).jaxpr, "debug_info", None)
     name = str(view.params.get("name") or getattr(info, "func_name", "") or "")
     yield from candidates(
-        Called(
+        LibraryCall(
             name.rpartition(".")[2].partition(" ")[0],
             view.operands,
             _names(program),
@@ -373,7 +373,7 @@ def prepared(window: Window) -> Iterator[Expr]:
         for atom in equation.invars
     ]
     yield from candidates(
-        Called(
+        LibraryCall(
             str(equation.params["name"]),
             [window.expr(atom) for atom in origins],
             _names(program),

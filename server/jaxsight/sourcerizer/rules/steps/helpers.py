@@ -42,7 +42,7 @@ class _Parameter:
 
 
 @STRUCTURES(steps.CALL)
-def helper_call(scope: Scope, step: steps.Step) -> Proved:
+def helper_call(scope: Scope, step: steps.FoldedStep) -> Proved:
     family: Family = step.family
     results = nested_results(len(step.outvars))
     if family.inside is not None:
@@ -151,7 +151,7 @@ def _helper(scope: Scope, family: Family, name: str, parameters: Sequence[_Param
 
 
 @STRUCTURES(steps.ADDED)
-def added(scope: Scope, step: steps.Step) -> Proved:
+def added(scope: Scope, step: steps.FoldedStep) -> Proved:
     """Write a sum in a helper that is called with `None` for an absent operand."""
     equation = step.family
     first, second = (flat(scope.operand(atom)) for atom in equation.invars)
@@ -199,7 +199,7 @@ def _base_of(var: Any) -> str:
 
 
 @STRUCTURES(repeats.SHARED)
-def shared_call(scope: Scope, step: steps.Step) -> Proved:
+def shared_call(scope: Scope, step: steps.FoldedStep) -> Proved:
     repeat: Repeat = step.family
     writer = scope.writer
     bases = [_named(scope, atom) for atom in step.invars]

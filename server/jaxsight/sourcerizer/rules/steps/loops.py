@@ -15,7 +15,7 @@ from jaxsight.interpreters.compat.staging import is_literal
 from jaxsight.sourcerizer.compat.sources import is_backward
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
 from jaxsight.sourcerizer.folding import steps
-from jaxsight.sourcerizer.folding.steps import Loop, Returned
+from jaxsight.sourcerizer.folding.steps import FoldedLoop, Returned
 from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.rules.steps.helpers import FEWEST_PARTS
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, Sequence_, Star, call, is_identifier, tuple_
@@ -29,8 +29,8 @@ from jaxsight.sourcerizer.writing.scope import WRITTEN, Scope
 
 
 @STRUCTURES(steps.LOOP)
-def loop(scope: Scope, step: steps.Step) -> Proved:
-    folded: Loop = step.family
+def loop(scope: Scope, step: steps.FoldedStep) -> Proved:
+    folded: FoldedLoop = step.family
     first, last = folded.runs[0], folded.runs[-1]
     outer = scope.body
     carried = [_start(scope, folded, init) for init, _ in folded.carried]
@@ -91,7 +91,7 @@ def _with_stand_ins(equation: Any, stand_ins: dict[int, object]) -> Any:
     return equation.replace(invars=[stand_ins.get(id(atom), atom) for atom in equation.invars])
 
 
-def _start(scope: Scope, folded: Loop, init: object) -> str:
+def _start(scope: Scope, folded: FoldedLoop, init: object) -> str:
     """Return the name of a carried value: that of its initial value, if nothing else reads it."""
     expr = scope.read(init)
     alone = scope.uses.get(id(init)) == 1 and not any(
@@ -109,7 +109,7 @@ def _start(scope: Scope, folded: Loop, init: object) -> str:
 
 
 def _loop_variables(
-    scope: Scope, folded: Loop
+    scope: Scope, folded: FoldedLoop
 ) -> tuple[str | Sequence_, Expr, list[tuple[tuple[Any, ...], Path]]]:
     """Return the loop's target and values, and the path that reads each varying value."""
     count = len(folded.runs)
@@ -189,7 +189,11 @@ def _row_name(scope: Scope, row: Sequence[object]) -> str:
 
 
 def _gather(
-    scope: Scope, body: list[Statement], outer: list[Statement], folded: Loop, values: list[Expr]
+    scope: Scope,
+    body: list[Statement],
+    outer: list[Statement],
+    folded: FoldedLoop,
+    values: list[Expr],
 ) -> list[str]:
     """Append the values that are read of all iterations to a list; return its name."""
     if not values:
