@@ -18,12 +18,10 @@ import numpy as np
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.locations import maker
 from jaxsight.interpreters.compat.staging import is_jaxpr, is_literal, opened
-from jaxsight.sourcerizer.folding.steps import FoldedStep, Item, Operand, Place, flow_of
+from jaxsight.sourcerizer.folding.steps import SHARED, FoldedStep, Item, Operand, Place, flow_of
 from jaxsight.sourcerizer.folding.tokens import EquationNumbers
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, is_identifier
 from jaxsight.sourcerizer.text.names import identifier
-
-SHARED = "call of a shared function"
 
 SHORTEST = 12
 """The minimum number of equations of a function."""

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.staging import is_literal
@@ -17,11 +17,17 @@ from jaxsight.interpreters.compat.staging import is_literal
 SHORTEST_CALL = 6
 """The minimum number of equations of a helper function."""
 
-CALL = "call of a helper"
+CALL: Final = "call of a helper"
+ADDED: Final = "sum of what may be nothing"
+LOOP: Final = "loop over helpers"
+SHARED: Final = "call of a shared function"
 
-ADDED = "sum of what may be nothing"
-
-LOOP = "loop over helpers"
+StepKind = Literal[
+    "call of a helper",
+    "sum of what may be nothing",
+    "loop over helpers",
+    "call of a shared function",
+]
 
 
 Place = tuple[int, int]
@@ -92,7 +98,7 @@ class Missing:
 class FoldedStep:
     """Consecutive equations as one, with the interface of an equation that `Scope` uses."""
 
-    kind: str
+    kind: StepKind
     family: Any
     index: int
     invars: list[Any]

@@ -198,7 +198,7 @@ def _base_of(var: Any) -> str:
     return "function" if isinstance(var, Returned) else "ct"
 
 
-@STRUCTURES(repeats.SHARED)
+@STRUCTURES(steps.SHARED)
 def shared_call(scope: Scope, step: steps.FoldedStep) -> Proved:
     repeat: Repeat = step.family
     writer = scope.writer
