@@ -10,9 +10,9 @@ from typing import Any
 
 from jaxsight.interpreters.compat.locations import Caller, callers
 from jaxsight.sourcerizer.compat.sources import is_backward
-from jaxsight.sourcerizer.folding.completion import complete
 from jaxsight.sourcerizer.folding.families import (
     Placed,
+    complete,
     divided_by_outputs,
     families_of,
     nest,

@@ -9,9 +9,9 @@ import numpy as np
 
 from jaxsight.sourcerizer.compat.sources import is_backward
 from jaxsight.sourcerizer.folding.calls import Chains, chains_of, with_calls
-from jaxsight.sourcerizer.folding.completion import complete
 from jaxsight.sourcerizer.folding.families import (
     Placed,
+    complete,
     divided_by_outputs,
     families_of,
     nest,

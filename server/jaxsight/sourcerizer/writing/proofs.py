@@ -2,19 +2,65 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
+from jaxsight.interpreters.compat.staging import is_jaxpr, trace_settings
 from jaxsight.sourcerizer.equations.claims import VARIANTS
 from jaxsight.sourcerizer.equations.fallback import by_name, by_package, by_primitive
 from jaxsight.sourcerizer.equations.idioms import Window, candidates
 from jaxsight.sourcerizer.equations.registry import IDIOMS, LAX, PRETTY, Spelling, View
 from jaxsight.sourcerizer.errors import Unsourceable, Unwritable
 from jaxsight.sourcerizer.options import Style
-from jaxsight.sourcerizer.proof import cache
 from jaxsight.sourcerizer.proof.prover import Claim, Proved, Prover
 from jaxsight.sourcerizer.text.exprs import Expr
 from jaxsight.sourcerizer.text.layout import flat
+
+_MOST_KEPT = 4096
+"""The maximum number of expressions kept for all texts; they are then cleared."""
+
+_ANYWHERE: dict[Hashable, Proved] = {}
+"""Proved expressions of equations of JAX's own primitives, for all texts of this process.
+
+Each text is compared as a whole in any case, so a stale entry would be detected there.
+"""
+
+_PLAIN = (type(None), bool, int, float, complex, str, np.dtype, np.generic, enum.Enum)
+
+
+def _key_anywhere(style: str, axes: Sequence[tuple[object, int]], key: Any) -> Hashable | None:
+    """Return the cache key of an expression, from its key in one text.
+
+    Return None if its parameters are not JAX's or Python's own, so that their `==` may ignore
+    differences.
+    """
+    if key is None:
+        return None
+    primitive, parameters = key[:2]
+    if not _is_of_jax(primitive) or not all(_is_plain(value) for _, value in parameters):
+        return None
+    return (
+        style,
+        tuple(axes),
+        key,
+        repr(parameters),
+        trace_settings(),
+    )  # 1, 1.0 and True are equal
+
+
+def _is_plain(value: Any) -> bool:
+    if type(value) in (tuple, list):
+        return all(map(_is_plain, value))
+    if isinstance(value, _PLAIN):
+        return True
+    return _is_of_jax(value) and not callable(value) and not is_jaxpr(value)
+
+
+def _is_of_jax(value: object) -> bool:
+    return type(value).__module__.partition(".")[0] in ("jax", "jaxlib")
 
 
 class Proofs:
@@ -30,7 +76,10 @@ class Proofs:
         """Return the best proved expression of an equation, or raise `Unsourceable`."""
         proved = self._first_proved(view_of, claim, self._sources())
         proved = Proved(proved.expr, proved.results, bound=".bind(" in flat(proved.expr))
-        cache.keep(self._key_anywhere(key), proved)
+        if (anywhere := _key_anywhere(self.style, self.prover.axes, key)) is not None:
+            if len(_ANYWHERE) >= _MOST_KEPT:
+                _ANYWHERE.clear()
+            _ANYWHERE[anywhere] = proved
         if key is not None:
             self._spelled[key] = proved
         return proved
@@ -41,7 +90,7 @@ class Proofs:
             return None
         proved: Proved | None = self._spelled.get(key)
         if proved is None:
-            proved = cache.proved(self._key_anywhere(key))
+            proved = _ANYWHERE.get(_key_anywhere(self.style, self.prover.axes, key))
             if proved is not None:
                 self._spelled[key] = proved
         return proved
@@ -70,9 +119,6 @@ class Proofs:
         if key is not None:
             self._idioms[key] = proved
         return proved
-
-    def _key_anywhere(self, key: object) -> Any:
-        return cache.key_of(self.style, self.prover.axes, key)
 
     def _sources(self) -> Iterator[Spelling]:
         if self.style == "pretty":

@@ -16,7 +16,7 @@ from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation, Var
 from jaxsight.interpreters.compat.staging import Program, is_literal, opened
 from jaxsight.sourcerizer.equations.registry import PRETTY_STRUCTURES
 from jaxsight.sourcerizer.proof.prover import Proved
-from jaxsight.sourcerizer.rules.functions.unchanged_values import scan_hands_on, while_hands_on
+from jaxsight.sourcerizer.rules.lax.control import scan_hands_on, while_hands_on
 from jaxsight.sourcerizer.text.exprs import Expr, call
 from jaxsight.sourcerizer.values.scalars import scalar
 from jaxsight.sourcerizer.writing.results import (
