@@ -22,8 +22,9 @@ from jaxsight.features.printed_programs.program import (
 )
 from jaxsight.features.printed_programs.read import read
 from jaxsight.features.printed_programs.tokens import tokens
+from jaxsight.interpreters.compat.inner import inner_jaxprs
 from jaxsight.interpreters.compat.jaxpr_types import Jaxpr
-from jaxsight.tracer.compat.jaxprs import inner, open_jaxpr
+from jaxsight.interpreters.compat.staging import open_jaxpr
 from jaxsight.tracer.programs.jaxpr_text import whole
 from tests.compiler import material
 from tests.sourcerizer.randomly import program as random_program
@@ -85,7 +86,7 @@ def check_jaxpr(jaxpr: Jaxpr, block: Block, path: str, program: Program) -> None
             if not isinstance(var, Literal)
         ]  # fmt: skip
         assert all(word in block.defined for word in named)
-        for part in inner(equation):
+        for part in inner_jaxprs(equation):
             place = f"{path}{index}/{part.name}"
             if place in program.by_path:
                 check_jaxpr(part.jaxpr, program.by_path[place], f"{place}/", program)

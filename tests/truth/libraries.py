@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jaxsight.interpreters.compat.inner import equation_count
 from tests.truth import oracle
 from tests.truth.measure import Judged, given, scratch, session, verdict
 from tests.truth.oracle import Request
@@ -364,10 +365,9 @@ def _example(parameter: inspect.Parameter, otherwise: tuple[str, Any]) -> tuple[
 
 
 def _equations(function: Any, arguments: list[tuple[str, str, dict[str, Any]]]) -> int:
-    from jaxsight.tracer.compat import jaxprs
 
     values = {name: oracle.value(spec, {}, {}) for name, _, spec in arguments}
-    return jaxprs.count(oracle.traced(function, values).jaxpr)
+    return equation_count(oracle.traced(function, values).jaxpr)
 
 
 def _limited(work: Callable[[], int]) -> int:

@@ -44,7 +44,7 @@ def contents(value: object) -> tuple[object, ...] | None:
 
 
 def _function(function: types.FunctionType) -> tuple[object, ...]:
-    cells = tuple(_cell_contents(cell) for cell in function.__closure__ or ())
+    cells = tuple(cell_contents(cell) for cell in function.__closure__ or ())
     return (
         Identity(function.__code__),
         Identity(function.__globals__),
@@ -55,11 +55,12 @@ def _function(function: types.FunctionType) -> tuple[object, ...]:
     )
 
 
-def _cell_contents(cell: types.CellType) -> object:
+def cell_contents(cell: types.CellType) -> object:
+    """Return what a variable of a closure holds; `NOTHING` if it is not set."""
     try:
         return cell.cell_contents
     except ValueError:
-        return _NOTHING
+        return NOTHING
 
 
 class Identity:
@@ -77,7 +78,7 @@ class Identity:
         return id(self.value)
 
 
-_NOTHING = Identity(None)
+NOTHING = Identity(None)
 """The contents of a cell, or of a slot, that is not set."""
 
 
@@ -91,7 +92,7 @@ def _attributes(value: object) -> tuple[object, ...] | None:
     attributes = dict(getattr(value, "__dict__", {}))
     if not slots and not attributes and not any(map(_is_equinox_module, cls.__mro__)):
         return None  # a sentinel, which is compared by identity
-    return (attributes, *(getattr(value, name, _NOTHING) for name in slots))
+    return (attributes, *(getattr(value, name, NOTHING) for name in slots))
 
 
 def _is_transparent(base: type) -> bool:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jaxsight.compiler import folding
+from jaxsight.interpreters.compat.staging import open_jaxpr
 from jaxsight.library import compiling, on_target
 from jaxsight.library.collectives import Collective, collectives, specs
 from jaxsight.library.compiling import CannotCompile
@@ -302,7 +303,7 @@ def kernels(fn: Callable[..., object], *, target: str | None = None) -> Callable
 def _kernels(
     fn: Callable[..., object], target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Kernels:
-    from jaxsight.tracer.compat import jaxprs, lowering
+    from jaxsight.tracer.compat import lowering
     from jaxsight.tracer.handlers import lower as lowered
     from jaxsight.tracer.programs import compiler_options as options
 
@@ -332,7 +333,7 @@ def _kernels(
     worst = max(traps, key=lambda fold: fold.seconds, default=None)
     notes = [folding.note(worst.primitive, worst.elements, worst.seconds)] if worst else []
     parameters = lowered.named(names, artifact.parameters)
-    results = tuple(lowered.results(len(jaxprs.open_jaxpr(traced.jaxpr).outvars)))
+    results = tuple(lowered.results(len(open_jaxpr(traced.jaxpr).outvars)))
     return Kernels(
         name,
         target.name,
@@ -367,17 +368,10 @@ def _memory(name: str, target: Target, request: Compile, answer: Compiled) -> Me
 
 
 def _sources(jaxpr: Any) -> Iterator[tuple[str, str]]:
+    from jaxsight.interpreters.compat.inner import walk
     from jaxsight.interpreters.compat.locations import locations
-    from jaxsight.tracer.compat import jaxprs
 
-    waiting = [(jaxprs.open_jaxpr(jaxpr), "")]
-    while waiting:
-        opened, prefix = waiting.pop(0)
-        for index, equation in enumerate(opened.eqns):
-            path = f"{prefix}{index}"
-            for at in locations(equation):
-                yield path, f"{Path(at.file).name}:{at.line}"
-                break
-            if equation.params:
-                inner = jaxprs.inner(equation)
-                waiting += [(part.jaxpr, f"{path}/{part.name}/") for part in inner]
+    for path, equation in walk(jaxpr):
+        for at in locations(equation):
+            yield path, f"{Path(at.file).name}:{at.line}"
+            break

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from jaxsight.interpreters.compat import avals, shardings
+from jaxsight.interpreters.compat import avals, dtypes, shardings
 from jaxsight.recording.notation import (
     DEEPEST,
     LONGEST,
     UnwritableError,
+    bracketed,
     is_array,
-    is_key,
     scalar,
 )
 from jaxsight.recording.reachable import Reachable
@@ -73,11 +73,8 @@ class Expressions:
                 for key, item in value.items()
             )
             return "{" + ", ".join(items) + "}"
-        if kind is list:
-            return f"[{', '.join(self.write(item, name, depth + 1) for item in value)}]"
-        if kind is tuple:
-            parts = [self.write(item, name, depth + 1) for item in value]
-            return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+        if kind in (list, tuple):
+            return bracketed(kind, [self.write(item, name, depth + 1) for item in value])
         if (own := self._names.name_of(value)) is not None:
             return own
         return self._object(value, depth)
@@ -93,20 +90,20 @@ class Expressions:
             return f"{self._class(kind)}.{value.name}"
         if (call := self._built(value, self._names)) is not None:
             return call
-        if _is_of(kind, _NNX, "State"):
+        if is_of(kind, _NNX, "State"):
             return f"{self._class(kind)}({self.write(_plain(value), '', depth + 1)})"
-        if _is_of(kind, _NNX, "Variable"):
+        if is_of(kind, _NNX, "Variable"):
             return f"{self._class(kind)}({self.write(value.raw_value, '', depth + 1)})"
         if isinstance(value, tuple) and hasattr(kind, "_fields"):
             fields = zip(kind._fields, value, strict=True)
             return self._call(kind, list(fields), depth)
         if dataclasses.is_dataclass(value):
             return self._call(kind, _fields(value), depth)
-        if _is_of(kind, _NNX, "Rngs"):
+        if is_of(kind, _NNX, "Rngs"):
             return f"{self._class(kind)}(0)"
         if isinstance(value, dict) and kind.__init__ is dict.__init__:
             return f"{self._class(kind)}({self.write(dict(value), '', depth + 1)})"
-        if _is_of(kind, "flax.core", "FrozenDict"):
+        if is_of(kind, "flax.core", "FrozenDict"):
             return f"{self._class(kind)}({self.write(value.unfreeze(), '', depth + 1)})"
         if kind is functools.partial:
             raise UnwritableError("a `partial` has no form as example input")
@@ -143,7 +140,7 @@ class Expressions:
         aval = avals.of(value)
         if shardings.given(value) is not None or shardings.traced(aval) is not None:
             raise UnwritableError("its arrays are divided over a mesh")
-        if is_key(aval):
+        if dtypes.is_key(aval):
             return self._key(aval)
         if avals.weak(aval) and aval.shape == ():
             return {"f": "0.0", "c": "0j"}.get(np.dtype(aval.dtype).kind, "0")
@@ -180,7 +177,7 @@ def _fields(value: Any) -> list[tuple[str, object]]:
         UnwritableError: its class makes it in another way.
     """
     kind = type(value)
-    is_linen = _is_of(kind, "flax.linen", "Module")
+    is_linen = is_of(kind, "flax.linen", "Module")
     made_by = getattr(kind.__init__, "__code__", None)
     if not is_linen and (made_by is None or made_by.co_filename != "<string>"):
         raise UnwritableError(f"`{kind.__qualname__}` has a constructor of its own")
@@ -203,7 +200,7 @@ def _fields(value: Any) -> list[tuple[str, object]]:
 def _plain(state: Any) -> dict[object, object]:
     """Return a state of NNX as dicts of variables."""
     items = ((key, state[key]) for key in state)
-    return {key: _plain(part) if _is_of(type(part), _NNX, "State") else part for key, part in items}
+    return {key: _plain(part) if is_of(type(part), _NNX, "State") else part for key, part in items}
 
 
 def is_bound(value: object) -> bool:
@@ -211,10 +208,10 @@ def is_bound(value: object) -> bool:
 
     As `self`, it is written without them: the tracer initializes it for the other arguments.
     """
-    return _is_of(type(value), "flax.linen", "Module") and vars(value).get("scope") is not None
+    return is_of(type(value), "flax.linen", "Module") and vars(value).get("scope") is not None
 
 
-def _is_of(kind: type, package: str, name: str) -> bool:
+def is_of(kind: type, package: str, name: str) -> bool:
     """Return whether a class is, or inherits from, one of a library that may not be installed."""
     return any(
         base.__name__ == name and base.__module__.startswith(package) for base in kind.__mro__

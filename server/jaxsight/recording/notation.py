@@ -11,13 +11,13 @@ No value of an array is written. Of Python's own values, those are that select w
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from jaxsight.interpreters.compat import avals, host_memory, shardings
+from jaxsight.interpreters.compat import avals, dtypes, host_memory, shardings
 from jaxsight.wire.meshes import EXPLICIT, MANUAL, Mesh, Spec
 
 LONGEST = 20_000
@@ -75,11 +75,6 @@ def is_array(value: object) -> bool:
     return isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in "OSUMmV"
 
 
-def is_key(aval: Any) -> bool:
-    """Return whether an abstract value is one of typed PRNG keys."""
-    return bool(jnp.issubdtype(aval.dtype, jax.dtypes.prng_key))
-
-
 def write(value: object, meshes: Meshes, name: str = "", depth: int = 0) -> str:
     """Return a value as one line of the notation.
 
@@ -106,10 +101,16 @@ def write(value: object, meshes: Meshes, name: str = "", depth: int = 0) -> str:
     if kind in (list, tuple):
         sequence: Any = value
         parts = [write(item, meshes, name, depth + 1) for item in sequence]
-        if kind is list:
-            return _short("[" + ", ".join(parts) + "]")
-        return _short("(" + ", ".join(parts) + (",)" if len(parts) == 1 else ")"))
+        return _short(bracketed(kind, parts))
     return scalar(value, name)
+
+
+def bracketed(kind: type, parts: Sequence[str]) -> str:
+    """Return a list or a tuple with these parts."""
+    inside = ", ".join(parts)
+    if kind is list:
+        return f"[{inside}]"
+    return f"({inside},)" if len(parts) == 1 else f"({inside})"
 
 
 def scalar(value: object, name: str = "") -> str:
@@ -151,8 +152,7 @@ def _key(key: object) -> str:
             raise UnwritableError("one of its keys is not stored")
         return repr(key)
     if type(key) is tuple:
-        parts = [_key(part) for part in key]
-        return "(" + ", ".join(parts) + (",)" if len(parts) == 1 else ")")
+        return bracketed(tuple, list(map(_key, key)))
     raise UnwritableError(f"a key of it is a `{type(key).__qualname__}`")
 
 
@@ -162,7 +162,7 @@ def _array(value: Any, meshes: Meshes) -> str:
         return f"{_dtype(dtype)}[{_sizes(value.shape, ())}]"
     aval = avals.of(value)
     spec = _spec(value, aval, meshes)
-    if is_key(aval):
+    if dtypes.is_key(aval):
         head, _, _ = avals.text(aval).partition("[")
         if head not in ("key<fry>", "key<rbg>", "key<urbg>"):
             raise UnwritableError(f"its keys are `{head}`")
@@ -198,13 +198,9 @@ def _sizes(shape: tuple[object, ...], spec: Spec) -> str:
     if not all(isinstance(size, int) for size in shape):
         raise UnwritableError("one of its sizes is no number")
     over = spec or ((),) * len(shape)
-    return ", ".join(f"{size}{_at(axes)}" for size, axes in zip(shape, over, strict=True))
-
-
-def _at(axes: tuple[str, ...]) -> str:
-    if not axes:
-        return ""
-    return f"@{axes[0]}" if len(axes) == 1 else f"@({','.join(axes)})"
+    return ", ".join(
+        f"{size}{shardings.over(axes)}" for size, axes in zip(shape, over, strict=True)
+    )
 
 
 def _short(text: str) -> str:

@@ -24,7 +24,7 @@ _MOST_TESTS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class StartedProgram:
     """What a command runs."""
 
     files: tuple[Path, ...] = ()
@@ -34,7 +34,7 @@ class Program:
     """The folder that its modules are imported from, if its files are in packages."""
 
 
-def program(command: Sequence[str], folder: Path) -> Program:
+def program(command: Sequence[str], folder: Path) -> StartedProgram:
     """Return what a command runs that is started in a folder."""
     words = list(command)
     name = os.path.basename(words[0])  # noqa: PTH119 - plain text
@@ -43,7 +43,7 @@ def program(command: Sequence[str], folder: Path) -> Program:
     if words[0].endswith(_ENDINGS):
         return _files([words[0]], folder)
     if not _PYTHON.fullmatch(name):
-        return Program()
+        return StartedProgram()
     rest = words[1:]
     while rest and rest[0].startswith("-") and rest[0] not in ("-m", "-c", "-"):
         if rest[0].startswith("-m"):
@@ -58,7 +58,7 @@ def program(command: Sequence[str], folder: Path) -> Program:
         case [script, *_] if not script.startswith("-"):
             return _files([script], folder)
         case _:
-            return Program()
+            return StartedProgram()
 
 
 def root_of(command: Sequence[str], folder: Path) -> Path:
@@ -96,15 +96,15 @@ def project_root(start: Path) -> Path:
     return start
 
 
-def _files(names: Sequence[str], folder: Path) -> Program:
-    return Program(tuple(filter(reading.is_file, (folder / name for name in names))))
+def _files(names: Sequence[str], folder: Path) -> StartedProgram:
+    return StartedProgram(tuple(filter(reading.is_file, (folder / name for name in names))))
 
 
-def _tests(arguments: Sequence[str], folder: Path) -> Program:
+def _tests(arguments: Sequence[str], folder: Path) -> StartedProgram:
     words = [word.partition("::")[0] for word in arguments if not word.startswith("-")]
     paths = [folder / word for word in words if reading.exists(folder / word)] or [folder]
     files = [file for path in paths for file in islice(_test_files(path), _MOST_TESTS)]
-    return Program(tuple(files), is_tests=True)
+    return StartedProgram(tuple(files), is_tests=True)
 
 
 def _test_files(path: Path) -> Iterator[Path]:
@@ -119,10 +119,10 @@ def _test_files(path: Path) -> Iterator[Path]:
         yield from (own / name for name in sorted(names) if name.endswith(".py") and is_test(name))
 
 
-def _module(name: str, folder: Path) -> Program:
+def _module(name: str, folder: Path) -> StartedProgram:
     """Return the file of a module that `python -m` runs."""
     path = folder.joinpath(*name.split("."))
     for file in (path.with_suffix(".py"), path / "__main__.py"):
         if reading.is_file(file):
-            return Program((file,), folder=folder)
-    return Program()
+            return StartedProgram((file,), folder=folder)
+    return StartedProgram()

@@ -97,14 +97,11 @@ def _functions(files: object) -> Functions:
         if inside.is_absolute() or ".." in inside.parts or len(file) > _LONGEST:
             continue
         for name, calls in names.items() if isinstance(names, dict) else ():
-            kept = [call for entry in calls if (call := _call(entry))] if _is_list(calls) else []
+            entries = calls if isinstance(calls, list) else []
+            kept = [call for entry in entries if (call := _call(entry))]
             if kept and len(name) <= _LONGEST:
                 functions[file, name] = tuple(kept[:SETS])
     return functions
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, list)
 
 
 def _call(entry: object) -> RecordedCall | None:

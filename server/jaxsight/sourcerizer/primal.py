@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from jaxsight.interpreters.compat.inner import inner_jaxprs, replaced
 from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation
 from jaxsight.interpreters.compat.staging import (
-    inner_jaxpr,
     is_dropped,
-    is_jaxpr,
     is_literal,
     new_variable,
+    open_jaxpr,
     opened,
     with_inner,
 )
@@ -36,15 +36,13 @@ def equations_of(jaxpr: object) -> int:
     count = 0
     for equation in opened(jaxpr).jaxpr.eqns:
         count += 1
-        for parameter in equation.params.values():
-            parts = parameter if isinstance(parameter, (tuple, list)) else (parameter,)
-            count += sum(equations_of(part) for part in parts if is_jaxpr(part))
+        count += sum(equations_of(part.value) for part in inner_jaxprs(equation))
     return count
 
 
 def _primal(jaxpr: object, cache: dict[int, tuple[object, object]]) -> object:
     if id(jaxpr) not in cache:
-        inside = inner_jaxpr(jaxpr)
+        inside = open_jaxpr(jaxpr)
         equations: list[Equation] = []
         values: dict[int, object] = {}
         _inline(inside.eqns, equations, values, cache, renamed=False)
@@ -81,17 +79,8 @@ def _inline(
         if renamed:
             results = [var if is_dropped(var) else new_variable(var.aval) for var in results]
             values.update(zip(map(id, equation.outvars), results, strict=True))
-        params = {name: _inside(value, cache) for name, value in equation.params.items()}
+        params = replaced(equation.params, lambda part: _primal(part.value, cache))
         equations.append(equation.replace(invars=operands, outvars=results, params=params))
-
-
-def _inside(value: object, cache: dict[int, tuple[object, object]]) -> Any:
-    if is_jaxpr(value):
-        return _primal(value, cache)
-    if isinstance(value, tuple) and any(is_jaxpr(part) for part in value):
-        parts = [_inside(part, cache) for part in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
-    return value
 
 
 def _read(atom: Atom, values: dict[int, object]) -> Any:

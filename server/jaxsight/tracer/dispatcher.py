@@ -39,7 +39,7 @@ from jaxsight.tracer.isolation import file_reads, refusals
 from jaxsight.tracer.isolation.baseline import Baseline
 from jaxsight.tracer.isolation.file_reads import Reads
 from jaxsight.tracer.isolation.irreversible_effects import IrreversibleEffects, Spoilt
-from jaxsight.tracer.job import Job, Module
+from jaxsight.tracer.job import ExecutedModule, Job
 from jaxsight.tracer.kept_traces import Traces
 from jaxsight.tracer.observation import scopes
 from jaxsight.tracer.observation.observation_table import Observed
@@ -312,7 +312,7 @@ class Tracer:
             scopes.forget()
             gc.collect()
 
-    def _prepared(self, slice: Trace, namespace: FileNamespace) -> Module:
+    def _prepared(self, slice: Trace, namespace: FileNamespace) -> ExecutedModule:
         """Execute the slice, from the beginning if a file that its statements read has changed."""
         earlier_reads = self._reads.setdefault(namespace, Reads())
         texts = self._imports.modules.texts
@@ -324,7 +324,7 @@ class Tracer:
         with file_reads.recording(earlier_reads):
             namespace.prepare(slice, self._imports)
         executed = replace(slice, chunks=namespace.chunks)
-        return Module(
+        return ExecutedModule(
             executed, namespace.names, namespace.recorder, self._evaluator, lambda: self._dry_runs
         )
 

@@ -38,7 +38,7 @@ def greet() -> Hello:
         )
     jax_version = getattr(jax, "__version__", "")
     jaxlib_version = getattr(jaxlib, "__version__", "")
-    if _numbers(jax_version) < OLDEST_JAX:
+    if tuple(int(part) for part in re.findall(r"\d+", jax_version)[:2]) < OLDEST_JAX:
         oldest = ".".join(map(str, OLDEST_JAX))
         return _greeting(
             jax_version,
@@ -73,7 +73,3 @@ def _greeting(jax: str = "", jaxlib: str = "", chosen: str = "", problem: str = 
 
 def _interpreter() -> str:
     return f"{sys.executable} (Python {platform.python_version()})"
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])

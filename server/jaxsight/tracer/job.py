@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from jaxsight.files.texts import Version
-from jaxsight.tracer.calls import linen_calls
 from jaxsight.tracer.calls.inputs import Evaluator, Inputs
+from jaxsight.tracer.calls.parameters import named
 from jaxsight.tracer.calls.user_function import UserFunction, as_called, find
 from jaxsight.tracer.compat import meshes
 from jaxsight.tracer.execution import device_demand
-from jaxsight.tracer.failures import UserError, refusal
+from jaxsight.tracer.failures import UserError, failure, refusal
 from jaxsight.tracer.isolation import refusals
 from jaxsight.tracer.kept_traces import Traces
 from jaxsight.tracer.observation.observation_table import Observed
@@ -23,13 +23,13 @@ from jaxsight.wire.messages.inputs import DryCall, EntryPoint
 from jaxsight.wire.messages.requests import Trace
 
 if TYPE_CHECKING:
-    from jaxsight.tracer.dry_runs.programs import DryRuns, Ran
+    from jaxsight.tracer.dry_runs.programs import DryRunResult, DryRuns
 
 Asked = TypeVar("Asked")
 
 
 @dataclass(frozen=True, slots=True)
-class Module:
+class ExecutedModule:
     """The slice of a module after its execution.
 
     `trace` has the chunks that were executed: they have other ids than those of the request if a
@@ -45,7 +45,7 @@ class Module:
     files: dict[str, Version] = field(default_factory=dict)
     """The files that dry runs for the request read, with their versions."""
 
-    def dry_run(self, entry: EntryPoint, patience: float) -> Ran:
+    def dry_run(self, entry: EntryPoint, patience: float) -> DryRunResult:
         """Return what a program calls the functions of the file with."""
         if self.dry_runs is None:
             raise refusal("inputs", "programs are not run dry here")
@@ -71,7 +71,7 @@ class Module:
         with self._inputs(function, known) as inputs:
             first = inputs.args[0] if inputs.args and function.owner is not None else None
             if linen.is_module(first):
-                yield linen_calls.applied(function, self.trace.function, inputs)
+                yield _applied(self.trace.function, inputs)
             else:
                 yield function, inputs
 
@@ -114,6 +114,22 @@ class Module:
             yield inputs
 
 
+def _applied(name: str, inputs: Inputs) -> tuple[UserFunction, Inputs]:
+    """Return the call of a Linen module's method, with the module's variables as first argument.
+
+    Raises:
+        UserError: the module cannot be initialized with these inputs; its stage is `trace`.
+    """
+    module, *args = inputs.args
+    method = name.rpartition(".")[2]
+    try:
+        call, arguments, kwargs = linen.applied(module, method, tuple(args), inputs.kwargs)
+    except Exception as error:
+        raise UserError(failure(error, "trace")) from error
+    applied = UserFunction(call, False, None)
+    return applied, Inputs(arguments, kwargs, named(applied, arguments, kwargs), inputs.warnings)
+
+
 @dataclass(frozen=True, slots=True)
 class Job(Generic[Asked]):
     """A request, with what its handler needs."""
@@ -122,14 +138,14 @@ class Job(Generic[Asked]):
     traces: Traces
     announce: Callable[[str, str], None] = lambda stage, detail: None
     """Tells the server which stage begins, with a detail for users."""
-    executed: Module | None = None
+    executed: ExecutedModule | None = None
 
     def begin(self, stage: str, detail: str = "") -> None:
         """Announce that a stage of the request begins."""
         self.announce(stage, detail)
 
     @property
-    def module(self) -> Module:
+    def module(self) -> ExecutedModule:
         """The executed slice of a request that has one."""
         assert self.executed is not None, f"{self.request} executes no module"
         return self.executed

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from jax.stages import Traced
 
+from jaxsight.lru import Recent
 from jaxsight.tracer.calls.state_updates import Outcome
 from jaxsight.tracer.compat import config, contexts, lowering, traces
 from jaxsight.tracer.failures import refusal
@@ -46,13 +46,11 @@ class Traces:
     """The traces of the process, by the `id` of their requests."""
 
     def __init__(self) -> None:
-        self._traces: OrderedDict[int, KeptTrace] = OrderedDict()
+        self._traces: Recent[int, KeptTrace] = Recent(_MOST_TRACES)
 
     def keep(self, id: int, trace: KeptTrace) -> None:
         """Keep a trace, and drop the one that was not used for the longest time."""
-        self._traces[id] = trace
-        if len(self._traces) > _MOST_TRACES:
-            self._traces.popitem(last=False)
+        self._traces.put(id, trace)
 
     def of(self, id: int) -> KeptTrace:
         """Return an earlier trace.
@@ -63,7 +61,6 @@ class Traces:
         trace = self._traces.get(id)
         if trace is None:
             raise refusal("find", f"trace {id} is no longer kept", type="LookupError")
-        self._traces.move_to_end(id)
         return trace
 
 

@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any
 
 from jaxsight.tracer.failures import clean, span_of
+from jaxsight.tracer.isolation.code_origins import outwards
 from jaxsight.wire.observations import Warned
 from jaxsight.wire.spans import Span
 
@@ -57,13 +58,12 @@ def collected_from_chunk(into: list[Warned]) -> Iterator[None]:
 
 def innermost_span(frame: FrameType | None) -> Span | None:
     """Return the current place of the innermost frame in a chunk, of a frame and its callers."""
-    while frame is not None:
-        code = frame.f_code
+    for each in outwards(frame):
+        code = each.f_code
         if "§" in code.co_filename:
-            position = list(code.co_positions())[frame.f_lasti // 2]
+            position = list(code.co_positions())[each.f_lasti // 2]
             line, end, column, end_column = (part or 0 for part in position)
             span = span_of(code.co_filename, line, column, end, end_column)
             if span is not None:
                 return span
-        frame = frame.f_back
     return None

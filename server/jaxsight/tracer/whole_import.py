@@ -225,7 +225,7 @@ def _program(request: Trace, module: ModuleType) -> Made | int:
     from jaxsight.tracer.execution.device_demand import MoreDevices
     from jaxsight.tracer.failures import UserError, failure
     from jaxsight.tracer.handlers.trace import trace
-    from jaxsight.tracer.job import Job, Module
+    from jaxsight.tracer.job import ExecutedModule, Job
     from jaxsight.tracer.kept_traces import Traces
     from jaxsight.tracer.observation.recorder import Recorder
     from jaxsight.tracer.programs.fingerprint import fingerprint
@@ -235,7 +235,7 @@ def _program(request: Trace, module: ModuleType) -> Made | int:
         # Whether it uses `pmap` is read off the statements, which an import does not have.
         whole = Chunk("", "", "".join(linecache.getlines(request.file)))
         request = replace(request, chunks=(whole,))
-        executed = Module(request, vars(module), Recorder(), Evaluator())
+        executed = ExecutedModule(request, vars(module), Recorder(), Evaluator())
         trace(Job(request, traces, executed=executed))
         return Made(fingerprint(traces.of(request.id).shown.jaxpr))
     except MoreDevices as need:

@@ -3,7 +3,7 @@
 As part of the protocol with a tracer, this uses only the standard library.
 Values are numbered across the whole program; a `Step` refers to its operands and results by these
 numbers.
-Paths of equations have the common form, e.g. `3/body/1` (`tracer.compat.jaxprs`).
+Paths of equations have the common form, e.g. `3/body/1` (`interpreters.compat.inner`).
 """
 
 from __future__ import annotations

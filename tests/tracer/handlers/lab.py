@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 from jaxsight.tracer.calls.inputs import Evaluator
 from jaxsight.tracer.failures import UserError
 from jaxsight.tracer.handlers.table import HANDLERS
-from jaxsight.tracer.job import Job, Module
+from jaxsight.tracer.job import ExecutedModule, Job
 from jaxsight.tracer.kept_traces import Traces
 from jaxsight.tracer.observation import call_entries
 from jaxsight.tracer.observation.instrumentation import NAME
@@ -94,7 +94,7 @@ class Lab:
     def ask(self, request: Request[R]) -> R:
         """The reply of the handler."""
         slice = request.executes
-        module = slice and Module(slice, self.namespace, self.recorder, self.evaluator)
+        module = slice and ExecutedModule(slice, self.namespace, self.recorder, self.evaluator)
         reply = HANDLERS[type(request)].answer(Job(request, self.traces, executed=module))
         assert isinstance(reply, request.reply)
         return cast("R", reply)

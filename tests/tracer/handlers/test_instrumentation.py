@@ -17,8 +17,9 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from jaxsight.interpreters.compat.inner import inner_jaxprs
 from jaxsight.interpreters.compat.locations import locations
-from jaxsight.tracer.compat import jaxprs
+from jaxsight.interpreters.compat.staging import open_jaxpr
 from jaxsight.tracer.observation import call_entries, instrumentation
 from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.wire.chunks import chunk_file
@@ -321,11 +322,11 @@ def ranges(jaxpr: Any) -> list[Any]:
     """Of each equation, those of inner jaxprs too: the frames in the chunk that made it, with exact
     columns.
     """
-    opened = jaxprs.open_jaxpr(jaxpr)
+    opened = open_jaxpr(jaxpr)
     out: list[Any] = []
     for equation in opened.eqns:
         out.append([frame for frame in locations(equation) if "§" in frame.file])
-        for part in jaxprs.inner(equation):
+        for part in inner_jaxprs(equation):
             out += ranges(part.jaxpr)
     return out
 

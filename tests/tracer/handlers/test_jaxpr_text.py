@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsight.tracer.compat import jaxprs
+from jaxsight.interpreters.compat.inner import equation_count
+from jaxsight.interpreters.compat.staging import open_jaxpr
 from jaxsight.tracer.observation import display
 from jaxsight.tracer.programs import jaxpr_text as shown
 from jaxsight.wire.chunks import CHUNK_FILE
@@ -122,7 +123,7 @@ def test_small_jaxprs_print_as_jax_does() -> None:
         return c, ys, jax.jit(lambda v: jnp.where(v > 0, v, 0.0))(ys)
 
     jaxpr = jax.make_jaxpr(f)(jax.ShapeDtypeStruct((5,), jnp.float32))
-    told = shown.folded(jaxpr, jaxprs.count(jaxpr))
+    told = shown.folded(jaxpr, equation_count(jaxpr))
     kept = [
         line
         for line in str(jaxpr).split("\n")
@@ -144,7 +145,7 @@ def test_long_jaxprs_are_folded_to_a_number_of_lines() -> None:
         return x
 
     jaxpr = jax.make_jaxpr(f)(jax.ShapeDtypeStruct((5,), jnp.float32))
-    told = shown.folded(jaxpr, jaxprs.count(jaxpr))
+    told = shown.folded(jaxpr, equation_count(jaxpr))
     assert told.folded
     assert len(told.text.split("\n")) <= FOLDED_LINES
     assert "jaxpr={ lambda … 3 equations }" in told.text
@@ -153,7 +154,7 @@ def test_long_jaxprs_are_folded_to_a_number_of_lines() -> None:
 
 def test_wide_jaxprs_elide_their_variables() -> None:
     jaxpr = jax.make_jaxpr(lambda *xs: [x + i for i, x in enumerate(xs)])(*[A] * 200)
-    told = shown.folded(jaxpr, jaxprs.count(jaxpr))
+    told = shown.folded(jaxpr, equation_count(jaxpr))
     assert len(told.text.split("\n")) <= FOLDED_LINES
     assert "… 194 more" in told.text
 
@@ -179,7 +180,7 @@ def test_folding_looks_at_no_more_equations_than_it_shows() -> None:
             x = x + 1
         return x
 
-    opened = jaxprs.open_jaxpr(jax.make_jaxpr(f)(jax.ShapeDtypeStruct((), jnp.float32)))
+    opened = open_jaxpr(jax.make_jaxpr(f)(jax.ShapeDtypeStruct((), jnp.float32)))
     equations = Counted(opened.eqns)
     parts = {name: getattr(opened, name) for name in ("constvars", "invars", "outvars")}
     shown.folded(types.SimpleNamespace(eqns=equations, **parts), 1000)

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxsight.tracer.compat import jaxprs
+from jaxsight.interpreters.compat.inner import equation_count
 from jaxsight.tracer.failures import UserError
 from jaxsight.wire.messages.inputs import Argument, ArraySpec, KeySpec, TreeSpec, ValueSpec
 from jaxsight.wire.messages.requests import Show
@@ -49,7 +49,7 @@ def test_the_jaxpr_is_that_of_make_jaxpr(source: str, arguments: tuple[str, ...]
         assert isinstance(given, ArraySpec)
         structs.append(jax.ShapeDtypeStruct(given.shape, np.dtype(given.dtype)))
     expected = jax.make_jaxpr(file.namespace["f"])(*structs)
-    assert traced.equations == jaxprs.count(expected)
+    assert traced.equations == equation_count(expected)
     assert jaxprs_equal(file.stored(traced.id).jaxpr, expected)
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from jaxsight.compiler.answer import answer
 from jaxsight.compiler.hlo import read
-from jaxsight.tracer.compat import jaxprs
+from jaxsight.interpreters.compat.inner import equation_count
 from jaxsight.wire.messages.compiling import Compile, Compiled
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.wire.messages.requests import Lower
@@ -386,4 +386,4 @@ def test_a_step_has_the_figures_of_the_library(step: Step) -> None:
     assert shown(traced, file) == expected(eval(step.compiled, file.namespace))
     again = file.trace(step.function, **step.arguments)
     assert again.jaxpr == traced.jaxpr
-    assert jaxprs.count(file.stored(again.id).jaxpr) == traced.equations
+    assert equation_count(file.stored(again.id).jaxpr) == traced.equations

@@ -12,9 +12,8 @@ import jax.numpy as jnp
 import pytest
 
 from jaxsight.tracer.calls.inputs import Inputs
-from jaxsight.tracer.calls.traceable_call import TraceableCall
 from jaxsight.tracer.calls.transforms import transformed
-from jaxsight.tracer.calls.user_function import UserFunction
+from jaxsight.tracer.calls.user_function import TraceableCall, UserFunction
 from jaxsight.tracer.failures import UserError
 
 

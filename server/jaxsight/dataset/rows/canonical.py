@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from jaxsight.interpreters.compat import avals
+from jaxsight.interpreters.compat.inner import walk
 from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation
 from jaxsight.interpreters.compat.staging import Program, is_jaxpr, is_literal, opened
 
@@ -131,19 +132,9 @@ class _Canonical:
 
 def _operations(program: Program) -> Iterator[str]:
     """Yield the primitive and the first result's dtype of each equation, at all levels."""
-    for equation in program.jaxpr.eqns:
+    for _, equation in walk(program):
         dtypes = [avals.text(variable.aval).partition("[")[0] for variable in equation.outvars]
         yield ":".join([equation.primitive.name, *dtypes[:1]])
-        for inner in inner_programs(equation):
-            yield from _operations(inner)
-
-
-def inner_programs(equation: Equation) -> Iterator[Program]:
-    """Yield the jaxprs among an equation's parameters."""
-    for value in equation.params.values():
-        for part in value if isinstance(value, tuple | list) else (value,):
-            if is_jaxpr(part):
-                yield opened(part)
 
 
 def _shingles(operations: Sequence[str]) -> Iterator[tuple[str, ...]]:

@@ -11,10 +11,12 @@ import jax
 
 from jaxsight.compiler.hlo import read
 from jaxsight.dataset.rows.directions import Direction
+from jaxsight.interpreters.compat.inner import inner_jaxprs
 from jaxsight.interpreters.compat.locations import places
+from jaxsight.interpreters.compat.staging import open_jaxpr
 from jaxsight.targets.roofline import estimate, total
 from jaxsight.targets.target import Target
-from jaxsight.tracer.compat import jaxprs, lowering
+from jaxsight.tracer.compat import lowering
 from jaxsight.tracer.handlers import lower
 from jaxsight.wire.kernel_graph import Graph, Kernel
 from jaxsight.wire.messages.compiling import Memory
@@ -156,7 +158,7 @@ def alignment(direction: Direction, file: str, text: str, hlo: str) -> list[dict
             instructions.setdefault("/".join(scopes).replace(".", "/"), []).append(name)
     lines = text.split("\n")
     rows: list[dict[str, Any]] = []
-    waiting = [(jaxprs.open_jaxpr(direction.traced.jaxpr), "")]
+    waiting = [(open_jaxpr(direction.traced.jaxpr), "")]
     while waiting:
         opened, prefix = waiting.pop(0)
         for index, equation in enumerate(opened.eqns):
@@ -176,7 +178,7 @@ def alignment(direction: Direction, file: str, text: str, hlo: str) -> list[dict
                 row |= _span(lines, place)
             rows.append(row)
             if equation.params:
-                inner = jaxprs.inner(equation)
+                inner = inner_jaxprs(equation)
                 waiting += [(part.jaxpr, f"{path}/{part.name}/") for part in inner]
     return rows
 

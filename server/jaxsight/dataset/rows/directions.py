@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax.stages import Traced
 
-from jaxsight.dataset.rows.canonical import inner_programs
+from jaxsight.interpreters.compat.inner import walk
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.staging import Program, opened
 
@@ -89,9 +89,4 @@ def primitives(program: Program) -> list[str]:
 
 def equations(program: Program) -> list[Equation]:
     """Return the equations of a program, each followed by those of its inner programs."""
-    every: list[Equation] = []
-    for equation in program.jaxpr.eqns:
-        every.append(equation)
-        for inner in inner_programs(equation):
-            every += equations(inner)
-    return every
+    return [equation for _, equation in walk(program)]

@@ -41,7 +41,7 @@ _TOKEN = re.compile(
 )
 _VALUE = re.compile(r"[^\s\]]+")
 _BODY = frozenset({"jaxpr", "body_jaxpr", "call_jaxpr"})
-"""Parameters whose jaxpr is the part `body` of a path, as in `tracer/compat/jaxprs.py`."""
+"""Parameters whose jaxpr is the part `body` of a path, as in `interpreters/compat/inner.py`."""
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 
 

@@ -17,7 +17,7 @@ from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
 from jaxsight.recording import running
 from jaxsight.recording.observing.functions import is_test
-from jaxsight.recording.program import Program
+from jaxsight.recording.program import StartedProgram
 from jaxsight.source.text import Position, Range
 from jaxsight.text import units
 from jaxsight.workers.environment import tracer_environment
@@ -160,7 +160,7 @@ def _wanted(path: str, root: str, program: Chosen) -> tuple[Key, ...]:
     top, own = Path(root), Path(path)
     files = [own]
     if is_test(own.name) or (own == program.file and not functions_of(top, files)):
-        files = files_reached(Program((program.file,), program.is_tests), top)
+        files = files_reached(StartedProgram((program.file,), program.is_tests), top)
     return functions_of(top, files)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from jaxsight.examples.jax_use import JaxUse
 from jaxsight.files import notebooks, reading
 from jaxsight.recording.observing.functions import ProjectFiles
-from jaxsight.recording.program import Program
+from jaxsight.recording.program import StartedProgram
 from jaxsight.source.functions import Function
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.text import normalized
@@ -47,7 +47,7 @@ def functions_of(root: Path, files: Iterable[Path]) -> tuple[Key, ...]:
     return tuple(keys)
 
 
-def files_reached(ran: Program, root: Path) -> list[Path]:
+def files_reached(ran: StartedProgram, root: Path) -> list[Path]:
     """Return the files whose functions a program is run for.
 
     For a script that is the script, or if none of its functions uses JAX, what it imports of the

@@ -25,7 +25,7 @@ _ZERO: type = getattr(_ad, "Zero")  # noqa: B009 - not in `__all__` of its modul
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class DerivativeRule:
     """The derivative rule of a custom derivative, as a program.
 
     `zeros` holds, for each result, whether it is a symbolic zero.
@@ -65,7 +65,7 @@ def jvp_inputs(params: Params) -> int:
     return sum(differentiable(params))
 
 
-def jvp_rule(params: Params, absent: Sequence[bool] | None = None) -> Rule:
+def jvp_rule(params: Params, absent: Sequence[bool] | None = None) -> DerivativeRule:
     """Return the rule of a `custom_jvp_call`, from primals and tangents to primals and tangents.
 
     Tangents that are symbolic zeros are neither inputs nor results.
@@ -80,7 +80,7 @@ def jvp_rule(params: Params, absent: Sequence[bool] | None = None) -> Rule:
     rule = params["jvp_jaxpr_fun"]
     with _refusals(), undisturbed(rule, always=False):
         jaxpr, consts, zeros = rule.call_wrapped(*flags)
-    return Rule(closed(jaxpr, consts), tuple(zeros))
+    return DerivativeRule(closed(jaxpr, consts), tuple(zeros))
 
 
 @contextlib.contextmanager
@@ -106,13 +106,16 @@ def absences(params: Params) -> list[tuple[bool, ...]] | None:
     may_be = differentiable(params)
     if not params["symbolic_zeros"]:
         return [(False,) * len(may_be)]
+    return _absent(may_be)
+
+
+def _absent(may_be: Sequence[bool]) -> list[tuple[bool, ...]] | None:
+    """Return the patterns of symbolic zeros of tangents, of which some are always zero."""
     patterns = _patterns(sum(may_be))
     if patterns is None:
         return None
     flags = map(iter, patterns)
-    return [
-        tuple(next(flag) if differentiated else True for differentiated in may_be) for flag in flags
-    ]
+    return [tuple(not may or next(flag) for may in may_be) for flag in flags]
 
 
 def _patterns(count: int) -> list[tuple[bool, ...]] | None:
@@ -136,14 +139,10 @@ def perturbations(
     results = len(opened(params["call_jaxpr"]).jaxpr.outvars)
     if not params["symbolic_zeros"]:
         return [(tuple(may_be), (False,) * results)]
-    unperturbed, absent = _patterns(sum(may_be)), _patterns(results)
+    unperturbed, absent = _absent(may_be), _patterns(results)
     if unperturbed is None or absent is None:
         return None
-    flags = map(iter, unperturbed)
-    perturbed = [
-        tuple(not next(flag) if differentiated else False for differentiated in may_be)
-        for flag in flags
-    ]
+    perturbed = [tuple(not is_zero for is_zero in pattern) for pattern in unperturbed]
     return list(itertools.product(perturbed, absent))
 
 

@@ -37,13 +37,7 @@ class Location:
 def locations(equation: Equation) -> Iterator[Location]:
     """Yield the locations of the user's frames that created an equation, innermost first."""
     for frame in source_info_util.user_frames(equation.source_info.traceback):
-        yield Location(
-            frame.file_name,
-            frame.start_line,
-            frame.start_column,
-            frame.end_line,
-            frame.end_column,
-        )
+        yield Location(frame.file_name, *_place(frame))
 
 
 Place = tuple[int, int, int, int]

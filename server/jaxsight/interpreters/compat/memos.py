@@ -19,6 +19,8 @@ from typing import Any
 
 from jax._src import linear_util as lu
 
+from jaxsight.interpreters.contents import cell_contents
+
 
 @dataclass(slots=True)
 class _Memory:
@@ -49,10 +51,7 @@ class _Memory:
 
     def _closure(self, function: object) -> None:
         for cell in getattr(function, "__closure__", None) or ():
-            try:
-                value = cell.cell_contents
-            except ValueError:
-                continue  # not set yet
+            value = cell_contents(cell)
             if isinstance(value, dict) and getattr(function, "__name__", "") == "memoized":
                 self.memos.append((value, dict(value)))
             else:

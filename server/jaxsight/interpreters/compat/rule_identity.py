@@ -17,7 +17,7 @@ from jax._src import linear_util as lu
 from jax._src import util
 
 from jaxsight.interpreters.compat.jaxpr_types import Params
-from jaxsight.interpreters.contents import Identity
+from jaxsight.interpreters.contents import Identity, cell_contents
 
 
 def is_wrapped_function(value: object) -> TypeGuard[lu.WrappedFun]:
@@ -120,10 +120,7 @@ _MEMO_DEPTH = 3
 
 def _wrapped_inside(function: object, depth: int = _MEMO_DEPTH) -> lu.WrappedFun | None:
     for cell in getattr(function, "__closure__", None) or ():
-        try:
-            value = cell.cell_contents
-        except ValueError:
-            continue  # not set yet
+        value = cell_contents(cell)
         if isinstance(value, lu.WrappedFun):
             return value
         if depth and (getattr(value, "__module__", None) or "").startswith("jax._src"):

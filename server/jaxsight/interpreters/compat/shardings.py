@@ -89,7 +89,9 @@ def with_placement(text: str, sharding: Sharding | None) -> str:
     if sharding is None or match is None:
         return text
     sizes = match[0][1:-1].split(",")
-    shown = (f"{size}{_at(axes)}" for size, axes in zip(sizes, sharding.spec, strict=False) if size)
+    shown = (
+        f"{size}{over(axes)}" for size, axes in zip(sizes, sharding.spec, strict=False) if size
+    )
     return f"{text[: match.start()]}[{','.join(shown)}]{text[match.end() :]}"
 
 
@@ -174,7 +176,8 @@ def _axes(entry: object) -> tuple[str, ...]:
     return tuple(map(str, entry)) if isinstance(entry, tuple) else (str(entry),)
 
 
-def _at(axes: tuple[str, ...]) -> str:
+def over(axes: tuple[str, ...]) -> str:
+    """Return what a size is followed by that is divided over axes: `@data`, `@(x,y)`."""
     if not axes:
         return ""
     return f"@{axes[0]}" if len(axes) == 1 else f"@({','.join(axes)})"

@@ -5,8 +5,8 @@ Applies to JAX 0.8 to 0.12.
 Private API used: `pe.trace_to_jaxpr_dynamic`, `lu.wrap_init`, `lu.DebugInfo`,
 `api_util.fun_sourceinfo`, `core.shaped_abstractify`, `core.eval_jaxpr`,
 `traceback_util.api_boundary`, `DynamicJaxprTracer.val`, `JaxprEqn.ctx.manager`, `core.Literal`,
-`core.DropVar`, `core.extend_axis_env_nd`, `config.trace_context`. From 0.11 on `ClosedJaxpr` is
-merged into `Jaxpr`, which then has `consts`; `Program` is either.
+`core.DropVar`, `core.trace_state_clean`, `core.extend_axis_env_nd`, `config.trace_context`. From
+0.11 on `ClosedJaxpr` is merged into `Jaxpr`, which then has `consts`; `Program` is either.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from jaxsight.interpreters.compat.jaxpr_types import (
     Var,
 )
 
-_CLOSED: type | None = getattr(core, "ClosedJaxpr", None)
-_MERGED = _CLOSED is None or _CLOSED is core.Jaxpr
+_CLOSED: type = getattr(core, "ClosedJaxpr", core.Jaxpr)
+_MERGED = _CLOSED is core.Jaxpr
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +59,14 @@ class Staged:
 
 
 def is_jaxpr(value: object) -> bool:
-    return isinstance(value, core.Jaxpr) or (_CLOSED is not None and isinstance(value, _CLOSED))
+    return isinstance(value, (core.Jaxpr, _CLOSED))
 
 
 def opened(value: object) -> Program:
     """Return the program of a jaxpr: an equation's parameter, or a result of `jax.make_jaxpr`."""
     if isinstance(value, Program):
         return value
-    return Program(_without_consts(value), tuple(getattr(value, "consts", ()) or ()))
-
-
-def _without_consts(value: object) -> Jaxpr:
-    """Return the jaxpr in a `ClosedJaxpr` up to JAX 0.10, and `value` itself otherwise."""
-    if _CLOSED is not None and not _MERGED and isinstance(value, _CLOSED):
-        value = getattr(value, "jaxpr")  # noqa: B009 - unknown to later versions
-    return cast(Jaxpr, value)
+    return Program(open_jaxpr(value), tuple(getattr(value, "consts", ()) or ()))
 
 
 def closed(jaxpr: Jaxpr, consts: Sequence[object]) -> Program:
@@ -87,16 +80,18 @@ def closed(jaxpr: Jaxpr, consts: Sequence[object]) -> Program:
     return Program(jaxpr, tuple(consts))
 
 
-def inner_jaxpr(value: object) -> Jaxpr:
-    """Return the jaxpr itself, without its constants."""
-    return value.jaxpr if isinstance(value, Program) else _without_consts(value)
+def open_jaxpr(value: object) -> Jaxpr:
+    """Return the `core.Jaxpr` itself, without its constants."""
+    if isinstance(value, Program) or (not _MERGED and isinstance(value, _CLOSED)):
+        value = getattr(value, "jaxpr")  # noqa: B009 - unknown to later versions
+    return cast(Jaxpr, value)
 
 
 def with_inner(value: object, jaxpr: Jaxpr) -> object:
     """Return a copy of `value` with another jaxpr in it."""
     if isinstance(value, Program):
         return Program(jaxpr, value.consts)
-    if _CLOSED is not None and not _MERGED and isinstance(value, _CLOSED):
+    if not _MERGED and isinstance(value, _CLOSED):
         return _CLOSED(jaxpr, getattr(value, "consts"))  # noqa: B009
     return jaxpr
 
@@ -190,6 +185,11 @@ def abstract(value: object) -> Aval:
     """
     aval: Aval = core.shaped_abstractify(value)  # type: ignore[no-untyped-call]
     return aval
+
+
+def is_tracing() -> bool:
+    """Return whether a transformation traces the code that calls this."""
+    return not core.trace_state_clean()
 
 
 def trace_settings() -> Hashable:

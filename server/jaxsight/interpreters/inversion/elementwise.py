@@ -62,63 +62,45 @@ def unary(*primitives: str) -> Callable[[Unary], Unary]:
     return register
 
 
-def _pairs() -> None:
-    functions: dict[str, Callable[[jax.Array], jax.Array]] = {
-        "acos": lax.cos,
-        "acosh": lax.cosh,
-        "asin": lax.sin,
-        "asinh": lax.sinh,
-        "atan": lax.tan,
-        "atanh": lax.tanh,
-        "cos": lax.acos,
-        "cosh": lax.acosh,
-        "erf": lax.erf_inv,
-        "erf_inv": lax.erf,
-        "exp": lax.log,
-        "exp2": jnp.log2,
-        "expm1": lax.log1p,
-        "log": lax.exp,
-        "log1p": lax.expm1,
-        "log2": lax.exp2,
-        "neg": lax.neg,
-        "not": lax.bitwise_not,
-        "sin": lax.asin,
-        "sinh": lax.asinh,
-        "sqrt": lax.square,
-        "square": lax.sqrt,
-        "tan": lax.atan,
-        "tanh": lax.atanh,
-    }
-    for name, function in functions.items():
-        unary(name)(lambda y, aval, function=function, **params: function(y))
+_INVERSES: dict[str, Callable[[jax.Array], jax.Array]] = {
+    "acos": lax.cos,
+    "acosh": lax.cosh,
+    "asin": lax.sin,
+    "asinh": lax.sinh,
+    "atan": lax.tan,
+    "atanh": lax.tanh,
+    "cbrt": lambda y: lax.integer_pow(y, 3),
+    "cos": lax.acos,
+    "cosh": lax.acosh,
+    "erf": lax.erf_inv,
+    "erf_inv": lax.erf,
+    "erfc": lambda y: lax.erf_inv(1 - y),
+    "exp": lax.log,
+    "exp2": jnp.log2,
+    "expm1": lax.log1p,
+    "log": lax.exp,
+    "log1p": lax.expm1,
+    "log2": lax.exp2,
+    "logistic": lambda y: lax.sub(lax.log(y), lax.log1p(lax.neg(y))),
+    "neg": lax.neg,
+    "not": lax.bitwise_not,
+    "rsqrt": lambda y: lax.integer_pow(y, -2),
+    "sin": lax.asin,
+    "sinh": lax.asinh,
+    "sqrt": lax.square,
+    "square": lax.sqrt,
+    "tan": lax.atan,
+    "tanh": lax.atanh,
+}
+for _name in ("copy", "copy_p", "name", "sharding_constraint", "stop_gradient", "reshard"):
+    _INVERSES[_name] = lambda y: y
+for _name, _inverse in _INVERSES.items():
+    unary(_name)(lambda y, aval, inverse=_inverse, **params: inverse(y))
 
 
-_pairs()
-
-
-@unary("copy", "copy_p", "name", "sharding_constraint", "stop_gradient", "reshard")
-def _same(y: jax.Array, aval: Aval, **params: object) -> jax.Array:
-    return y
-
-
-@unary("logistic")
-def _logit(y: jax.Array, aval: Aval, **params: object) -> jax.Array:
-    return lax.sub(lax.log(y), lax.log1p(lax.neg(y)))
-
-
-@unary("rsqrt")
-def _rsqrt(y: jax.Array, aval: Aval, **params: object) -> jax.Array:
-    return lax.integer_pow(y, -2)
-
-
-@unary("cbrt")
-def _cube(y: jax.Array, aval: Aval, **params: object) -> jax.Array:
-    return lax.integer_pow(y, 3)
-
-
-@unary("erfc")
-def _erfc(y: jax.Array, aval: Aval, **params: object) -> jax.Array:
-    return lax.erf_inv(1 - y)
+@unary("bitcast_convert_type")
+def _bitcast(y: jax.Array, aval: Aval, **params: object) -> jax.Array:
+    return lax.bitcast_convert_type(y, aval.dtype)
 
 
 @unary("conj")
@@ -215,13 +197,6 @@ def _range(dtype: DType) -> _Range:
         return _Range(digits, bounds.min < 0, False, 0, digits)
     limits = jnp.finfo(dtype)  # type: ignore[no-untyped-call]
     return _Range(limits.nmant + 1, True, True, int(limits.minexp), int(limits.maxexp))
-
-
-@inverses("bitcast_convert_type")
-def _bitcast(placed: Placed, network: Network) -> Solution | Blocked:
-    (argument,), (output,) = placed.inputs, placed.outputs
-    dtype = argument.aval.dtype
-    return Solution((output,), (argument,), lambda y: [lax.bitcast_convert_type(y, dtype)])
 
 
 @inverses("reduce_precision")

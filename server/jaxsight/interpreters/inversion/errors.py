@@ -30,7 +30,10 @@ class NotInvertible(ValueError):
         if culprit is not None:
             self.primitive = culprit.name
             self.equation, within = _users(culprit)
-            self.file, self.line = _source_line(self.equation)
+            for location in locations(self.equation):  # the user's innermost frame
+                if not location.file.startswith(_OURS):
+                    self.file, self.line = location.file, location.line
+                    break
             lines = [f"{function} cannot be inverted: {self.primitive}{within} {reason}"]
         if self.file:
             text = linecache.getline(self.file, self.line).strip()
@@ -48,11 +51,3 @@ def _users(culprit: Placed) -> tuple[Equation, str]:
             written, within = around, f" (in {function_name(program)})"
         around = around.within
     return written.equation, within
-
-
-def _source_line(equation: Equation) -> tuple[str, int]:
-    """Return the file and line of the user's innermost frame."""
-    for location in locations(equation):
-        if not location.file.startswith(_OURS):
-            return location.file, location.line
-    return "", 0

@@ -117,21 +117,26 @@ def _scan(placed: Placed, network: Network) -> Solution | Blocked:
     return _backwards(loop, around, network, forwards, followed, unknown_xs)
 
 
+def _solved(
+    loop: _Loop, around: _Around, network: Network, begun: list[int], ended: list[int]
+) -> Network:
+    """Return the body, with the carries `begun` known before each step and `ended` after it."""
+    scan = loop.scan
+    inputs = [
+        *around.consts,
+        *(scan.consts + index for index in begun),
+        *(scan.consts + scan.carry + index for index in around.xs),
+    ]
+    outputs = [*ended, *(scan.carry + index for index in around.ys)]
+    constants = index_values(network, loop.consts)
+    return network.solver.solved(scan.body, inputs, outputs, constants)
+
+
 def _follow(loop: _Loop, around: _Around, network: Network) -> tuple[Network, list[int]]:
     """Return the body with all values known at the start of each step, and the known carries."""
     followed = around.init
-    first_x = loop.scan.consts + loop.scan.carry
     while True:
-        body = network.solver.solved(
-            loop.scan.body,
-            [
-                *around.consts,
-                *(loop.scan.consts + index for index in followed),
-                *(first_x + index for index in around.xs),
-            ],
-            [loop.scan.carry + index for index in around.ys],
-            index_values(network, loop.consts),
-        )
+        body = _solved(loop, around, network, followed, [])
         staying = [index for index in followed if body.knows(loop.carry_out(body, index))]
         if staying == followed:
             return body, followed
@@ -185,16 +190,6 @@ def _needed(
         carried = sorted({*carried, *needed})
 
 
-def _slices(
-    loop: _Loop, around: _Around, body: Network, slices: tuple[Values, Values]
-) -> dict[Node, jax.Array]:
-    """Return the known slices of `xs` and `ys` in a step, by node."""
-    xs, ys = slices
-    return {loop.x(body, index): value for index, value in zip(around.xs, xs, strict=True)} | {
-        loop.y(body, index): value for index, value in zip(around.ys, ys, strict=True)
-    }
-
-
 def _backwards(
     loop: _Loop,
     around: _Around,
@@ -234,8 +229,12 @@ class _Pass:
 
     def known(self, consts: Values, slices: tuple[Values, Values]) -> dict[Node, jax.Array]:
         """Return the values that a step reads, except carries."""
-        shared = by_node(self.body.inputs, self.around.consts, consts)
-        return shared | _slices(self.loop, self.around, self.body, slices)
+        known = by_node(self.body.inputs, self.around.consts, consts)
+        for place, indices, values in zip(
+            (self.loop.x, self.loop.y), (self.around.xs, self.around.ys), slices, strict=True
+        ):
+            known |= {place(self.body, i): v for i, v in zip(indices, values, strict=True)}
+        return known
 
     def computed(self, values: dict[Node, jax.Array]) -> tuple[Values, Values]:
         """Return the carries after a step, and the other values that the plan computes."""
@@ -295,18 +294,8 @@ def _undo(
     """
     hopeful: Network | None = None
     undone = [index for index in around.final if index not in followed]
-    first_x = loop.scan.consts + loop.scan.carry
     while True:
-        body = network.solver.solved(
-            loop.scan.body,
-            [
-                *around.consts,
-                *(loop.scan.consts + index for index in followed),
-                *(first_x + index for index in around.xs),
-            ],
-            [*undone, *(loop.scan.carry + index for index in around.ys)],
-            index_values(network, loop.consts),
-        )
+        body = _solved(loop, around, network, followed, undone)
         hopeful = hopeful or body
         staying = [index for index in undone if body.knows(loop.carry_in(body, index))]
         if staying == undone:

@@ -126,17 +126,14 @@ class Plan:
             with made_by(step.placed.equation):
                 computed = step.compute(*map(read, step.reads))
             for node, value in zip(step.writes, computed, strict=True):
-                if node in step.fresh:
-                    _check(step, node, value)
-                    values.write(node, value)
+                if node not in step.fresh:
+                    continue
+                aval = avals.of(value)
+                if aval.shape != node.aval.shape or aval.dtype != node.aval.dtype:
+                    types = f"{avals.text(aval)} where {avals.text(node.aval)} was"
+                    raise TypeError(f"the rule for {step.placed.name} gave {types}")
+                values.write(node, value)
         return [read(node) for node in self.wanted]
-
-
-def _check(step: _Step, node: Node, value: object) -> None:
-    aval = avals.of(value)
-    if aval.shape != node.aval.shape or aval.dtype != node.aval.dtype:
-        types = f"{avals.text(aval)} where {avals.text(node.aval)} was"
-        raise TypeError(f"the rule for {step.placed.name} gave {types}")
 
 
 _Key: TypeAlias = tuple[int, frozenset[int], frozenset[int], frozenset[tuple[int, int]]]
@@ -337,8 +334,9 @@ class Network:
         if self.knows(*placed.inputs):
             del self._pending[placed]
             if not self.knows(*placed.outputs):
-                forwards = Solution(placed.inputs, placed.outputs, _forwards(placed))
-                self._take(placed, forwards)
+                equation = placed.equation
+                compute = _itself if placed.joins else lambda *values: bind(equation, values)
+                self._take(placed, Solution(placed.inputs, placed.outputs, compute))
             return
         if not self._any(placed.outputs):
             return
@@ -358,12 +356,6 @@ class Network:
         fresh = frozenset(node for node in solution.writes if not self.knows(node))
         self._steps.append(_Step(placed, solution.reads, solution.writes, fresh, solution.compute))
         self._learn(solution.writes)
-
-
-def _forwards(placed: Placed) -> Compute:
-    if placed.joins:
-        return _itself
-    return lambda *values: bind(placed.equation, values)
 
 
 def _itself(value: jax.Array) -> Sequence[jax.Array]:

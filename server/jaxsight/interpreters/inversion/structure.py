@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -84,7 +85,7 @@ def _each(placed: Placed, network: Network) -> Solution | Blocked:
 def _concatenate(placed: Placed, network: Network) -> Solution | Blocked:
     axis = placed.params["dimension"]
     ends = np.cumsum([node.aval.shape[axis] for node in placed.inputs])
-    return _parts(placed, network, lambda y: [
+    return Solution(placed.outputs, placed.inputs, lambda y: [
         lax.slice_in_dim(y, int(end) - node.aval.shape[axis], int(end), axis=axis)
         for node, end in zip(placed.inputs, ends, strict=True)
     ])  # fmt: skip
@@ -93,14 +94,9 @@ def _concatenate(placed: Placed, network: Network) -> Solution | Blocked:
 @inverses("stack")
 def _stack(placed: Placed, network: Network) -> Solution | Blocked:
     axis = placed.params["axis"]
-    return _parts(placed, network, lambda y: [
+    return Solution(placed.outputs, placed.inputs, lambda y: [
         lax.index_in_dim(y, index, axis, keepdims=False) for index in range(len(placed.inputs))
     ])  # fmt: skip
-
-
-def _parts(placed: Placed, network: Network, parts: Compute) -> Solution | Blocked:
-    """Solve an equation whose inputs are all parts of its result."""
-    return Solution(placed.outputs, placed.inputs, parts)
 
 
 @inverses("split")
@@ -139,11 +135,9 @@ def _pad(placed: Placed, network: Network) -> Solution | Blocked:
     return Solution((output,), (argument,), lambda y: [lax.slice(y, starts, limits, strides)])
 
 
-@inverses("cumsum")
-def _cumsum(placed: Placed, network: Network) -> Solution | Blocked:
-    return Solution(
-        placed.outputs, placed.inputs, lambda y: [lax.sub(y, _before(y, 0, **placed.params))]
-    )
+@unary("cumsum")
+def _cumsum(y: jax.Array, aval: Aval, **params: Any) -> jax.Array:
+    return lax.sub(y, _before(y, 0, **params))
 
 
 @inverses("cumprod")

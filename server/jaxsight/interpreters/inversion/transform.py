@@ -19,7 +19,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.interpreters.compat import avals
-from jaxsight.interpreters.compat.jaxpr_types import Aval
 from jaxsight.interpreters.compat.staging import Program, opened
 from jaxsight.interpreters.depth import room_for_nesting
 from jaxsight.interpreters.inversion import (
@@ -170,16 +169,12 @@ def _results_as_arguments(
 
     A function that permutes dimensions reaches its own argument types after a few calls.
     """
-    structs = [_struct(var.aval) for var in traced.program.jaxpr.outvars]
+    structs = [avals.struct(var.aval.shape, var.aval.dtype) for var in traced.program.jaxpr.outvars]
     results = jax.tree.unflatten(traced.outputs, structs)
     example = _arguments(function, (results,))
     if example is None or jax.tree.structure(tuple(example)) != traced.structure:
         return None
     return example
-
-
-def _struct(aval: Aval) -> jax.ShapeDtypeStruct:
-    return avals.struct(aval.shape, aval.dtype, False)
 
 
 def _trace(function: Callable[..., object], example: Sequence[object]) -> _Traced:
@@ -199,13 +194,11 @@ def _trace(function: Callable[..., object], example: Sequence[object]) -> _Trace
         return results
 
     closed = jax.make_jaxpr(arrays_alone)(*itertools.compress(leaves, are_arrays))
-    names = [_path(path) for path, _ in itertools.compress(flat, are_arrays)]
+    names = [
+        f"argument {path[0].idx}{jax.tree_util.keystr(path[1:])}"
+        for path, _ in itertools.compress(flat, are_arrays)
+    ]
     return _Traced(opened(closed), structure, leaves, are_arrays, names, trees[-1])
-
-
-def _path(path: tuple[Any, ...]) -> str:
-    """Return the name of a leaf of the arguments: `argument 0`, `argument 1['w']`."""
-    return f"argument {path[0].idx}{jax.tree_util.keystr(path[1:])}"
 
 
 def _is_array(leaf: object) -> bool:
@@ -278,7 +271,9 @@ def _solved(name: str, traced: _Traced) -> Network:
     network = Network(traced.program, (), outputs, Solver(inverses), {})
     for node, called in zip(network.inputs, traced.names, strict=True):
         if not network.knows(node):
-            raise _blame(name, network, called)
+            for placed, why in network.blocked():
+                raise NotInvertible(name, why.reason, why.culprit or placed)
+            raise NotInvertible(name, f"its results do not depend on {called}")
     return network
 
 
@@ -287,9 +282,3 @@ def _values(network: Network, results: Sequence[jax.Array]) -> list[jax.Array]:
     for node, value in zip(network.outputs, results, strict=True):
         known_values.setdefault(node, value)
     return network.plan(network.inputs)(known_values)
-
-
-def _blame(name: str, network: Network, argument: str) -> NotInvertible:
-    for placed, why in network.blocked():
-        return NotInvertible(name, why.reason, why.culprit or placed)
-    return NotInvertible(name, f"its results do not depend on {argument}")

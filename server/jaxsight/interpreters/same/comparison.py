@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from jaxsight.interpreters.compat import control_flow
-from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation, Var
+from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation, Params, Var
 from jaxsight.interpreters.compat.staging import Program, opened, variable
 from jaxsight.interpreters.depth import room_for_nesting
 from jaxsight.interpreters.same.derivatives import RuleComparison
-from jaxsight.interpreters.same.difference import Difference, Parted, require, step
+from jaxsight.interpreters.same.difference import Difference, Parted, require, require_same, step
 from jaxsight.interpreters.same.inlining import inlined
 from jaxsight.interpreters.same.liveness import all_operands, live, used_inside, used_operands
 from jaxsight.interpreters.same.parameters import ParameterComparison
@@ -40,6 +41,18 @@ def same_jaxpr(
     """
     with room_for_nesting():
         return Comparison(through_jits, orders).programs(opened(left), opened(right))
+
+
+@dataclass(frozen=True, slots=True)
+class _Application:
+    """An equation with the tokens of its operands."""
+
+    equation: Equation
+    operands: Sequence[Token]
+
+    @property
+    def params(self) -> Params:
+        return self.equation.params
 
 
 class Comparison:
@@ -111,7 +124,7 @@ class Comparison:
             self._same[key] = (lhs, rhs, self._rules.order)
 
     def _binders(self, lhs: Sequence[Var], rhs: Sequence[Var]) -> list[Token]:
-        require(len(lhs) == len(rhs), "number of inputs", len(lhs), len(rhs))
+        require_same("number of inputs", len(lhs), len(rhs))
         for index, (first, second) in enumerate(zip(lhs, rhs, strict=True)):
             _same_aval(f"input {index}", first.aval, second.aval)
         return [self.fresh() for _ in lhs]
@@ -136,8 +149,7 @@ class Comparison:
             with step(str(index)):
                 self._equations(equation, counterpart, lhs_tokens, rhs_tokens)
         _same_number(lhs_equations, rhs_equations)
-        counts = len(lhs.outputs), len(rhs.outputs)
-        require(counts[0] == counts[1], "number of results", *counts)
+        require_same("number of results", len(lhs.outputs), len(rhs.outputs))
         for index, (first, second) in enumerate(zip(lhs.outputs, rhs.outputs, strict=True)):
             _same_aval(f"result {index}", first.aval, second.aval)
             same = atom_token(first, lhs_tokens) == atom_token(second, rhs_tokens)
@@ -148,13 +160,10 @@ class Comparison:
     ) -> None:
         name = lhs.primitive.name
         require(lhs.primitive is rhs.primitive, "primitive", name, rhs.primitive.name)
-        counts = len(lhs.outvars), len(rhs.outvars)
-        require(counts[0] == counts[1], "number of results", *counts)
+        require_same("number of results", len(lhs.outvars), len(rhs.outvars))
         self._applications(
-            lhs,
-            rhs,
-            _operand_tokens(lhs, lhs_tokens),
-            _operand_tokens(rhs, rhs_tokens),
+            _Application(lhs, _operand_tokens(lhs, lhs_tokens)),
+            _Application(rhs, _operand_tokens(rhs, rhs_tokens)),
         )
         for first, second in zip(lhs.outvars, rhs.outvars, strict=True):
             if first.aval is not second.aval:
@@ -166,26 +175,20 @@ class Comparison:
         if lhs.ctx is not rhs.ctx and lhs.ctx != rhs.ctx and str(lhs.ctx) != str(rhs.ctx):
             raise Parted("context", lhs.ctx, rhs.ctx)
 
-    def _applications(
-        self,
-        lhs: Equation,
-        rhs: Equation,
-        lhs_operands: Sequence[Token],
-        rhs_operands: Sequence[Token],
-    ) -> None:
+    def _applications(self, lhs: _Application, rhs: _Application) -> None:
         """Compare the operands and the parameters of two equations of one primitive."""
-        match lhs.primitive.name:
+        match lhs.equation.primitive.name:
             case "scan":
-                self._scans(lhs, rhs, lhs_operands, rhs_operands)
+                self._scans(lhs, rhs)
             case "while":
-                self._whiles(lhs, rhs, lhs_operands, rhs_operands)
+                self._whiles(lhs, rhs)
             case "custom_jvp_call" | "custom_vjp_call":
-                self._customs(lhs, rhs, lhs_operands, rhs_operands)
+                self._customs(lhs, rhs)
             case "custom_linear_solve":
-                self._solves(lhs, rhs, lhs_operands, rhs_operands)
+                self._solves(lhs, rhs)
             case _:
-                _same_operands(lhs, rhs, lhs_operands == rhs_operands)
-                self._parameters.compare(lhs.primitive, lhs.params, rhs.params)
+                _same_operands(lhs, rhs, lhs.operands == rhs.operands)
+                self._parameters.compare(lhs.equation.primitive, lhs.params, rhs.params)
 
     def _captured(
         self,
@@ -205,38 +208,25 @@ class Comparison:
                 block_of(rhs, [*rhs_captured, *tokens]),
             )
 
-    def _scans(
-        self,
-        lhs: Equation,
-        rhs: Equation,
-        lhs_operands: Sequence[Token],
-        rhs_operands: Sequence[Token],
-    ) -> None:
+    def _scans(self, lhs: _Application, rhs: _Application) -> None:
         first, second = control_flow.scan(lhs.params), control_flow.scan(rhs.params)
-        _same_operands(lhs, rhs, lhs_operands[first.consts :] == rhs_operands[second.consts :])
+        _same_operands(lhs, rhs, lhs.operands[first.consts :] == rhs.operands[second.consts :])
         for field in ("carry", "length", "reverse", "unroll", "split_transpose"):
-            values = getattr(first, field), getattr(second, field)
-            if values[0] != values[1]:
-                raise Parted(f"scan's {field}", *values)
+            require_same(f"scan's {field}", getattr(first, field), getattr(second, field))
         self._captured(
             "body",
             first.body,
             second.body,
-            lhs_operands[: first.consts],
-            rhs_operands[: second.consts],
+            lhs.operands[: first.consts],
+            rhs.operands[: second.consts],
         )
 
-    def _whiles(
-        self,
-        lhs: Equation,
-        rhs: Equation,
-        lhs_operands: Sequence[Token],
-        rhs_operands: Sequence[Token],
-    ) -> None:
+    def _whiles(self, lhs: _Application, rhs: _Application) -> None:
         groups = []
-        for equation, tokens in ((lhs, lhs_operands), (rhs, rhs_operands)):
-            conds = equation.params["cond_nconsts"]
-            consts = conds + equation.params["body_nconsts"]
+        for side in (lhs, rhs):
+            conds = side.params["cond_nconsts"]
+            consts = conds + side.params["body_nconsts"]
+            tokens = side.operands
             groups.append((tokens[:conds], tokens[conds:consts], tokens[consts:]))
         (cond1, body1, init1), (cond2, body2, init2) = groups
         _same_operands(lhs, rhs, init1 == init2)
@@ -245,19 +235,13 @@ class Comparison:
             programs = opened(lhs.params[key]), opened(rhs.params[key])
             self._captured(name, *programs, first, second)
 
-    def _solves(
-        self,
-        lhs: Equation,
-        rhs: Equation,
-        lhs_operands: Sequence[Token],
-        rhs_operands: Sequence[Token],
-    ) -> None:
+    def _solves(self, lhs: _Application, rhs: _Application) -> None:
         """Compare linear solves, whose functions capture values (`lax.custom_linear_solve`)."""
-        lhs_parts = list(control_flow.solves(lhs.params, lhs_operands))
-        rhs_parts = list(control_flow.solves(rhs.params, rhs_operands))
+        lhs_parts = list(control_flow.solves(lhs.params, lhs.operands))
+        rhs_parts = list(control_flow.solves(rhs.params, rhs.operands))
         vectors = [
-            tokens[sum(len(captured) for _, captured in parts) :]
-            for tokens, parts in ((lhs_operands, lhs_parts), (rhs_operands, rhs_parts))
+            side.operands[sum(len(captured) for _, captured in parts) :]
+            for side, parts in ((lhs, lhs_parts), (rhs, rhs_parts))
         ]
         _same_operands(lhs, rhs, vectors[0] == vectors[1])
         for name, (first, lhs_captured), (second, rhs_captured) in zip(
@@ -267,24 +251,18 @@ class Comparison:
                 self._captured(name, first, second, lhs_captured, rhs_captured)
             elif first is not second:
                 raise Parted(f"{name} of custom_linear_solve", first and name, second and name)
-        self._parameters.compare(lhs.primitive, lhs.params, rhs.params)
+        self._parameters.compare(lhs.equation.primitive, lhs.params, rhs.params)
 
-    def _customs(
-        self,
-        lhs: Equation,
-        rhs: Equation,
-        lhs_operands: Sequence[Token],
-        rhs_operands: Sequence[Token],
-    ) -> None:
+    def _customs(self, lhs: _Application, rhs: _Application) -> None:
         """Compare functions with custom derivatives, which may capture values."""
         first, second = lhs.params["num_consts"], rhs.params["num_consts"]
-        _same_operands(lhs, rhs, lhs_operands[first:] == rhs_operands[second:])
+        _same_operands(lhs, rhs, lhs.operands[first:] == rhs.operands[second:])
         lhs_body, rhs_body = (opened(side.params["call_jaxpr"]) for side in (lhs, rhs))
         if first or second:
-            self._captured("body", lhs_body, rhs_body, lhs_operands[:first], rhs_operands[:second])
+            self._captured("body", lhs_body, rhs_body, lhs.operands[:first], rhs.operands[:second])
         else:
             self._inner("body", lhs_body, rhs_body)
-        self._parameters.compare(lhs.primitive, lhs.params, rhs.params)
+        self._parameters.compare(lhs.equation.primitive, lhs.params, rhs.params)
 
     def _rule_programs(self, name: str, lhs: Program, rhs: Program) -> None:
         """Compare two rules, which may capture values of the enclosing programs."""
@@ -345,8 +323,9 @@ def _operand_tokens(equation: Equation, tokens: Tokens) -> list[Token]:
     ]
 
 
-def _same_operands(lhs: Equation, rhs: Equation, same: bool) -> None:
-    require(same, f"operands of {lhs.primitive.name}", lhs.invars, rhs.invars)
+def _same_operands(lhs: _Application, rhs: _Application, same: bool) -> None:
+    first, second = lhs.equation, rhs.equation
+    require(same, f"operands of {first.primitive.name}", first.invars, second.invars)
 
 
 def _same_aval(part: str, lhs: Aval, rhs: Aval) -> None:

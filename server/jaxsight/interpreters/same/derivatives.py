@@ -9,7 +9,7 @@ from jaxsight.interpreters.compat import derivative_rules, rule_identity
 from jaxsight.interpreters.compat.derivative_rules import Refused
 from jaxsight.interpreters.compat.jaxpr_types import Aval, Params
 from jaxsight.interpreters.compat.staging import Program, opened
-from jaxsight.interpreters.same.difference import Parted, require
+from jaxsight.interpreters.same.difference import Parted, require, require_same
 from jaxsight.interpreters.same.values import ValueComparison
 
 Traced = TypeVar("Traced")
@@ -93,12 +93,7 @@ class RuleComparison:
                 part = f"jvp rule for zeros {absent}"
                 require(first == second, part, _outcome(first), _outcome(second))
                 continue
-            require(
-                first.zeros == second.zeros,
-                "symbolic zeros of the jvp rule",
-                first.zeros,
-                second.zeros,
-            )
+            require_same("symbolic zeros of the jvp rule", first.zeros, second.zeros)
             self._compare_rules("jvp", first.program, second.program)
 
     def _vjp_rules(self, lhs: Params, rhs: Params) -> None:
@@ -114,18 +109,8 @@ class RuleComparison:
                 require(first == second, "vjp rule", _outcome(first), _outcome(second))
                 continue
             self._compare_rules("fwd", first.forward, second.forward)
-            require(
-                first.forwarded == second.forwarded,
-                "residuals of the vjp rule",
-                first.forwarded,
-                second.forwarded,
-            )
-            require(
-                first.zeros == second.zeros,
-                "symbolic zeros of the vjp rule",
-                first.zeros,
-                second.zeros,
-            )
+            require_same("residuals of the vjp rule", first.forwarded, second.forwarded)
+            require_same("symbolic zeros of the vjp rule", first.zeros, second.zeros)
             self._compare_rules("bwd", first.backward, second.backward)
 
 

@@ -67,3 +67,8 @@ def require(condition: bool, part: str, lhs: object, rhs: object) -> None:
     """Raise `Parted` unless two parts that satisfy `condition` are the same."""
     if not condition:
         raise Parted(part, lhs, rhs)
+
+
+def require_same(part: str, lhs: object, rhs: object) -> None:
+    """Raise `Parted` unless two plain values are equal."""
+    require(lhs == rhs, part, lhs, rhs)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from jaxsight.interpreters.compat.inner import part_name
 from jaxsight.interpreters.compat.jaxpr_types import Params, Primitive
 from jaxsight.interpreters.compat.staging import Program, opened
 from jaxsight.interpreters.same.derivatives import RuleComparison
-from jaxsight.interpreters.same.difference import Parted, require, step_to_inner
+from jaxsight.interpreters.same.difference import Parted, require_same, step_to_inner
 from jaxsight.interpreters.same.values import ValueComparison, is_of_jax, plainly_equal
 
 _IGNORED: dict[str, frozenset[str]] = {
@@ -60,7 +61,7 @@ class ParameterComparison:
             raise Parted(f"parameters of {name}", sorted(lhs), sorted(rhs))
         for key, value in lhs.items():
             if key not in ignored and not plainly_equal(value, rhs[key]):
-                with step_to_inner(_step_name(key)):
+                with step_to_inner(part_name(key)):
                     self._values.compare(f"{key} of {name}", value, rhs[key])
         if name in ("custom_jvp_call", "custom_vjp_call"):
             self._rules.compare(name, lhs, rhs)
@@ -69,18 +70,13 @@ class ParameterComparison:
         """Compare the functions among parameters, and what selects them."""
         match primitive:
             case "ffi_call":
-                types = _attribute_types(lhs), _attribute_types(rhs)
-                require(types[0] == types[1], "attributes of ffi_call", *types)
+                require_same("attributes of ffi_call", _attribute_types(lhs), _attribute_types(rhs))
             case "linear_call":
                 first, second = (opened(side["transpose_thunk"]()[0]) for side in (lhs, rhs))
                 self._compare_programs("transpose", first, second)
             case "custom_vmap_call" if not _sequential(lhs["rule"], rhs["rule"]):
                 part = "rule of custom_vmap_call"
                 self._values.compare(part, lhs["rule"].rule, rhs["rule"].rule)
-
-
-def _step_name(key: str) -> str:
-    return "body" if key in ("jaxpr", "call_jaxpr", "body_jaxpr") else key.removesuffix("_jaxpr")
 
 
 def _attribute_types(params: Params) -> list[str]:

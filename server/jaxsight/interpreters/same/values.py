@@ -53,7 +53,7 @@ class ValueComparison:
             return
         if type(lhs) is not type(rhs):
             # A size may be Python's or NumPy's integer.
-            if _equal_integers(lhs, rhs) or _equal_of_jax(lhs, rhs):
+            if (_is_integer(lhs) and _is_integer(rhs) and lhs == rhs) or _equal_of_jax(lhs, rhs):
                 return
             raise Parted(part, _typed(lhs), _typed(rhs))
         require(not is_tracer(lhs), part, lhs, rhs)
@@ -77,7 +77,7 @@ class ValueComparison:
             case ((set() | frozenset()), (set() | frozenset())):
                 require(set(map(_key, lhs)) == set(map(_key, rhs)), part, lhs, rhs)
                 return
-        if not _is_plain(lhs):  # a user's class, which may have other attributes
+        if getattr(lhs, "__dict__", None):  # a user's class, which may have other attributes
             self._contents(part, lhs, rhs)
 
     def _sequences(self, part: str, lhs: Sequence[object], rhs: Sequence[object]) -> None:
@@ -159,10 +159,6 @@ def _without_vacuous_sharding(value: object) -> object:
             return value
 
 
-def _equal_integers(lhs: object, rhs: object) -> bool:
-    return _is_integer(lhs) and _is_integer(rhs) and lhs == rhs
-
-
 def _is_integer(value: object) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
@@ -193,11 +189,6 @@ def _equal_of_jax(lhs: object, rhs: object) -> bool:
     if isinstance(lhs, kinds) and isinstance(rhs, kinds):
         return False
     return _is_trusted(lhs) and _is_trusted(rhs) and _plain_equal(lhs, rhs)
-
-
-def _is_plain(value: object) -> bool:
-    """Return whether a tuple, list or dictionary has nothing but its items."""
-    return not getattr(value, "__dict__", None)
 
 
 def _key(value: object) -> Hashable:

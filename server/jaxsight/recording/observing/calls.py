@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
-from jaxsight.interpreters.compat import tracing
+from jaxsight.interpreters.compat.staging import is_tracing
 from jaxsight.recording.arguments import WrittenCall, write_call
 from jaxsight.recording.expressions import Built, Expressions
 from jaxsight.recording.fingerprints import Fingerprints
@@ -27,7 +27,7 @@ Named = Sequence[tuple[str, object]]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class CallKind:
     """What tells calls of a function apart."""
 
     parts: Hashable
@@ -108,14 +108,14 @@ class Calls:
         self._objects: dict[int, tuple[Any, _Call | None]] = {}
         self._classes: dict[tuple[str, str], set[_Call | None]] = {}
 
-    def kind(self, arguments: Named, namespace: Mapping[str, object]) -> Kind | None:
+    def kind(self, arguments: Named, namespace: Mapping[str, object]) -> CallKind | None:
         """Return what tells a call apart; `None` if it is no call of a JAX function."""
         fingerprints = Fingerprints()
         parts = tuple((name, fingerprints.of(value)) for name, value in arguments)
-        is_traced = fingerprints.is_traced or tracing.is_tracing()
+        is_traced = fingerprints.is_traced or is_tracing()
         is_jax = fingerprints.arrays or is_traced
         if is_jax or (fingerprints.numpy_arrays and _uses_jax(namespace)):
-            return Kind(parts, is_traced)
+            return CallKind(parts, is_traced)
         return None
 
     def written(self, arguments: Named, namespace: Mapping[str, object]) -> WrittenCall:

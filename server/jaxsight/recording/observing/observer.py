@@ -20,7 +20,7 @@ from jaxsight.recording.observing.functions import ProjectFiles, ProjectFunction
 from jaxsight.recording.observing.log import Log
 
 if TYPE_CHECKING:
-    from jaxsight.recording.observing.calls import Calls, Kind
+    from jaxsight.recording.observing.calls import CallKind, Calls
 
 _CALLS = 32
 """Calls of a function that are looked at."""
@@ -46,7 +46,7 @@ class _Observed:
     seconds: float = 0.0
     is_plain: bool = False
     """Whether a call without arrays was logged."""
-    known: dict[Kind, int] = field(default_factory=dict)
+    known: dict[CallKind, int] = field(default_factory=dict)
     """The number of each call in the log."""
 
 

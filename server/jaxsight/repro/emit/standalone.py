@@ -13,14 +13,14 @@ from typing import Any, cast
 
 import jax.numpy as jnp
 
+from jaxsight.interpreters.compat.inner import replaced
 from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation
 from jaxsight.interpreters.compat.staging import (
     Program,
-    inner_jaxpr,
     is_dropped,
-    is_jaxpr,
     is_literal,
     new_variable,
+    open_jaxpr,
     stage,
     with_inner,
 )
@@ -48,7 +48,7 @@ class Left:
         return self._rewritten[id(jaxpr)][1]
 
     def _rewrite(self, jaxpr: object) -> object:
-        inside = inner_jaxpr(jaxpr)
+        inside = open_jaxpr(jaxpr)
         equations: list[Equation] = []
         values: dict[int, Atom] = {}
         changed = False
@@ -59,7 +59,7 @@ class Left:
                 changed = True
                 _inline(replacement, operands, equation, equations, values)
                 continue
-            params = {name: self._inside(value) for name, value in equation.params.items()}
+            params = replaced(equation.params, lambda part: self.standalone(part.value))
             changed |= any(params[name] is not equation.params[name] for name in params)
             equations.append(equation.replace(invars=operands, params=params))
         if not changed:
@@ -69,14 +69,6 @@ class Left:
             effects |= set(cast(Any, equation).effects)
         outputs = [_read(atom, values) for atom in inside.outvars]
         return with_inner(jaxpr, inside.replace(eqns=equations, outvars=outputs, effects=effects))
-
-    def _inside(self, value: object) -> Any:
-        if is_jaxpr(value):
-            return self.standalone(value)
-        if isinstance(value, tuple) and any(is_jaxpr(part) for part in value):
-            parts = tuple(self._inside(part) for part in value)
-            return parts if any(a is not b for a, b in zip(parts, value, strict=True)) else value
-        return value
 
     def _replacement(self, equation: Equation) -> Program | None:
         """Return the program that takes the place of an equation, if one does."""

@@ -15,9 +15,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from jaxsight.interpreters.compat.inner import inner_jaxprs
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.locations import maker
-from jaxsight.interpreters.compat.staging import is_jaxpr, is_literal, opened
+from jaxsight.interpreters.compat.staging import is_literal
 from jaxsight.sourcerizer.folding.steps import SHARED, FoldedStep, Item, Operand, Place, flow_of
 from jaxsight.sourcerizer.folding.tokens import EquationNumbers
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, is_identifier
@@ -160,11 +161,8 @@ def _weight(equation: Any) -> int:
     name = equation.primitive.name
     if name in ("jit", "pjit", "custom_jvp_call", "custom_vjp_call"):
         return 1  # shared functions, which are written once in any case
-    parameters = equation.params.values()
-    inner = itertools.chain.from_iterable(
-        value if isinstance(value, (tuple, list)) else (value,) for value in parameters
-    )
-    return 1 + sum(sum(map(_weight, opened(part).jaxpr.eqns)) for part in inner if is_jaxpr(part))
+    inside = (part.jaxpr.eqns for part in inner_jaxprs(equation))
+    return 1 + sum(sum(map(_weight, equations)) for equations in inside)
 
 
 def _token(equation: Item, numbers: EquationNumbers) -> int | None:

@@ -20,8 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.interpreters.compat import dtypes
+from jaxsight.interpreters.compat.inner import inner_jaxprs
 from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation
-from jaxsight.interpreters.compat.staging import Program, evaluate, is_jaxpr, is_literal, opened
+from jaxsight.interpreters.compat.staging import Program, evaluate, is_literal, opened
 from jaxsight.interpreters.same.comparison import same_jaxpr
 
 Way = Literal["eagerly", "under jit", "under grad"]
@@ -151,16 +152,8 @@ def _equations(program: Program, times: float) -> Iterator[tuple[Equation, float
             inside = times * equation.params["length"]
         elif equation.primitive.name == "while":
             inside = math.inf
-        for part in _programs(tuple(equation.params.values())):
-            yield from _equations(part, inside)
-
-
-def _programs(value: object) -> Iterator[Program]:
-    if is_jaxpr(value):
-        yield opened(value)
-    elif isinstance(value, (tuple, list)):
-        for part in value:
-            yield from _programs(part)
+        for part in inner_jaxprs(equation):
+            yield from _equations(part.program, inside)
 
 
 def _bytes(aval: Aval) -> int:

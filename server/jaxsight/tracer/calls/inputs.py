@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.interpreters.compat import avals, host_memory
+from jaxsight.lru import Recent
 from jaxsight.tracer.calls import input_mesh
 from jaxsight.tracer.calls.leaves import (
     holds_no_tracer,
@@ -29,7 +29,8 @@ from jaxsight.tracer.calls.leaves import (
 )
 from jaxsight.tracer.calls.parameters import bound, named
 from jaxsight.tracer.calls.user_function import UserFunction
-from jaxsight.tracer.compat import devices, jaxprs, meshes
+from jaxsight.tracer.compat import devices, meshes
+from jaxsight.tracer.compat.distributed import places_on_several
 from jaxsight.tracer.compat.meshes import AnyMesh
 from jaxsight.tracer.execution import device_demand
 from jaxsight.tracer.execution.device_demand import MoreDevices
@@ -93,29 +94,7 @@ class _Evaluated:
 
     depends: dict[str, object]
     leaves: tuple[object, ...]
-    structure: _Structure
-
-
-@dataclass(frozen=True, slots=True)
-class _Structure:
-    """A pytree without its leaves; parts shared by its NNX objects stay shared."""
-
-    pure: Any
-    split: nnx.Split
-
-    @property
-    def num_leaves(self) -> int:
-        return int(self.pure.num_leaves)
-
-    def unflatten(self, leaves: Iterable[object]) -> object:
-        value, _ = self.split.merge(jax.tree_util.tree_unflatten(self.pure, leaves))
-        return value
-
-
-def _flatten(value: object) -> tuple[list[object], _Structure]:
-    split = nnx.split(value)
-    leaves, pure = jax.tree_util.tree_flatten(split.pure)
-    return leaves, _Structure(pure, nnx.Split(None, split.outer, split.places, split.graph))
+    structure: nnx.NodeTree
 
 
 class Evaluator:
@@ -126,7 +105,7 @@ class Evaluator:
 
     def __init__(self, *, concrete: bool = False) -> None:
         self._concrete = concrete
-        self._evaluated: OrderedDict[object, _Evaluated] = OrderedDict()
+        self._evaluated: Recent[object, _Evaluated] = Recent(_REMEMBERED)
 
     def mesh(self, request: Trace, namespace: Mapping[str, object]) -> AnyMesh | None:
         """Return the mesh of the example inputs, under which the function is to be traced.
@@ -254,8 +233,10 @@ class Evaluator:
         names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         depends = {name: namespace[name] for name in names if name in namespace}
         cached = self._evaluated.get(key)
-        if cached is not None and _same(cached.depends, depends):
-            self._evaluated.move_to_end(key)
+        if cached is not None and (
+            cached.depends.keys() == depends.keys()
+            and all(cached.depends[name] is depends[name] for name in depends)
+        ):
             return cached.structure.unflatten(cached.leaves)
 
         def run() -> object:
@@ -269,7 +250,7 @@ class Evaluator:
         except Exception:  # noqa: BLE001 - user code
             # An error counts only if it also occurs with concrete values.
             try:
-                leaves, structure = _flatten(run())
+                leaves, structure = nnx.flatten(run())
             except Exception as error:
                 texts = [source, *(chunk.text for chunk in request.chunks)]
                 if (count := device_demand.wanted(error, texts)) is not None:
@@ -280,14 +261,8 @@ class Evaluator:
                 return structure.unflatten(leaves)
         if mesh is not None:
             leaves = [meshes.on_devices(leaf, mesh) for leaf in leaves]
-        self._evaluated[key] = _Evaluated(depends, tuple(leaves), structure)
-        if len(self._evaluated) > _REMEMBERED:
-            self._evaluated.popitem(last=False)
+        self._evaluated.put(key, _Evaluated(depends, tuple(leaves), structure))
         return structure.unflatten(leaves)
-
-
-def _same(before: dict[str, object], now: dict[str, object]) -> bool:
-    return before.keys() == now.keys() and all(before[name] is now[name] for name in now)
 
 
 class _HoldsTracers(Exception):
@@ -298,7 +273,7 @@ class _OnSeveralDevices(Exception):
     """An abstract evaluation places arrays on several devices, which its result does not show."""
 
 
-def _abstractly(run: Callable[[], object]) -> tuple[list[object], _Structure]:
+def _abstractly(run: Callable[[], object]) -> tuple[list[object], nnx.NodeTree]:
     """Return leaves and structure of the result of `run`, without computing an array.
 
     Raises:
@@ -310,7 +285,7 @@ def _abstractly(run: Callable[[], object]) -> tuple[list[object], _Structure]:
 
     def arrays() -> list[object]:
         nonlocal structure
-        leaves, structure = _flatten(run())
+        leaves, structure = nnx.flatten(run())
         static.clear()
         present.clear()
         out = []
@@ -324,7 +299,7 @@ def _abstractly(run: Callable[[], object]) -> tuple[list[object], _Structure]:
                 raise _HoldsTracers
         return out
 
-    if devices.are_several() and jaxprs.places_on_several(jax.make_jaxpr(arrays)()):
+    if devices.are_several() and places_on_several(jax.make_jaxpr(arrays)()):
         raise _OnSeveralDevices
     shapes = map(spread_like, jax.eval_shape(arrays), present)
     leaves = [

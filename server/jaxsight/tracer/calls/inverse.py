@@ -16,10 +16,9 @@ import jax
 
 from jaxsight.interpreters import NotInvertible, inverse
 from jaxsight.tracer.calls.inputs import Inputs
-from jaxsight.tracer.calls.leaves import is_array
+from jaxsight.tracer.calls.leaves import ArraysIn
 from jaxsight.tracer.calls.parameters import parameter
-from jaxsight.tracer.calls.traceable_call import TraceableCall
-from jaxsight.tracer.calls.user_function import UserFunction
+from jaxsight.tracer.calls.user_function import TraceableCall, UserFunction
 from jaxsight.tracer.failures import refusal
 
 Key = int | str
@@ -34,7 +33,7 @@ class _Arguments:
     names: dict[Key, str]
 
     def with_arrays(self) -> list[Key]:
-        return [key for key, value in self.by_key.items() if _arrays(value)]
+        return [key for key, value in self.by_key.items() if ArraysIn.of(value).arrays]
 
 
 def inverted(
@@ -75,14 +74,14 @@ def _call(
     name: str,
 ) -> TraceableCall:
     given_keys = [key for key in arguments.with_arrays() if key not in wanted]
-    like = [_arrays(arguments.by_key[key]) for key in wanted]
+    like = [ArraysIn.of(arguments.by_key[key]).arrays for key in wanted]
     known_args = [arguments.by_key[key] for key in given_keys]
 
     def of_asked(known_values: Sequence[object]) -> Callable[..., object]:
         def run(*values: Any) -> object:
             by_key = dict(arguments.by_key) | dict(zip(given_keys, known_values, strict=True))
             for key, arrays in zip(wanted, values, strict=True):
-                by_key[key] = _filled(arguments.by_key[key], arrays)
+                by_key[key] = ArraysIn.of(arguments.by_key[key]).filled(arrays)
             args = [value for key, value in by_key.items() if isinstance(key, int)]
             kwargs = {key: value for key, value in by_key.items() if isinstance(key, str)}
             return user_function.call(*args, **kwargs)
@@ -98,7 +97,7 @@ def _call(
         values = inverse(of_asked(args[len(parts) :]), *like)(*args[: len(parts)])
         values = (values,) if len(wanted) == 1 else values
         back = [
-            _emptied(arguments.by_key[key], arrays)
+            ArraysIn.of(arguments.by_key[key]).alone(arrays)
             for key, arrays in zip(wanted, values, strict=True)
         ]
         return back[0] if len(back) == 1 else tuple(back)
@@ -106,12 +105,10 @@ def _call(
     parameters = [arguments.names[key] for key in given_keys]
     labels = _labels(len(parts), parameters)
     undone.__name__ = name
-    undone.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [
-            inspect.Parameter(label, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-            for label in (*labels, *_identifiers(parameters))
-        ]
-    )
+    known = (key if key.isidentifier() else f"known{at}" for at, key in enumerate(parameters))
+    positional = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    signature = [inspect.Parameter(label, positional) for label in (*labels, *known)]
+    undone.__signature__ = inspect.Signature(signature)  # type: ignore[attr-defined]
     about = f"inverse({function})"
     if given_keys:
         wanted_names = ", ".join(arguments.names[key] for key in wanted)
@@ -125,36 +122,16 @@ def _results(
     known_args: Sequence[Any],
 ) -> Any:
     """Return the function's results as structs; raise the function's errors."""
-    arrays_of_known = [_arrays(known_arg) for known_arg in known_args]
+    arrays_of_known = [ArraysIn.of(known_arg).arrays for known_arg in known_args]
 
     def run(values: Sequence[Any], known_arrays: Sequence[Any]) -> object:
         filled = [
-            _filled(known_arg, arrays)
+            ArraysIn.of(known_arg).filled(arrays)
             for known_arg, arrays in zip(known_args, known_arrays, strict=True)
         ]
         return of_asked(filled)(*values)
 
     return jax.eval_shape(run, list(like), arrays_of_known)
-
-
-def _arrays(value: object) -> list[object]:
-    return [leaf for leaf in jax.tree_util.tree_leaves(value) if is_array(leaf)]
-
-
-def _filled(like: object, arrays: Sequence[object]) -> object:
-    """Return a pytree with replaced arrays."""
-    leaves, structure = jax.tree_util.tree_flatten(like)
-    own = iter(arrays)
-    filled = [next(own) if is_array(leaf) else leaf for leaf in leaves]
-    return jax.tree_util.tree_unflatten(structure, filled)
-
-
-def _emptied(like: object, arrays: Sequence[object]) -> object:
-    """Return a pytree with replaced arrays, and `None` for all other leaves."""
-    leaves, structure = jax.tree_util.tree_flatten(like)
-    own = iter(arrays)
-    emptied = [next(own) if is_array(leaf) else None for leaf in leaves]
-    return jax.tree_util.tree_unflatten(structure, emptied)
 
 
 def _labels(count: int, names: Sequence[str]) -> list[str]:
@@ -165,7 +142,3 @@ def _labels(count: int, names: Sequence[str]) -> list[str]:
         if set(labels).isdisjoint(names):
             return labels
         base += "_"
-
-
-def _identifiers(names: Sequence[str]) -> list[str]:
-    return [name if name.isidentifier() else f"known{index}" for index, name in enumerate(names)]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -10,9 +12,10 @@ import jax
 import numpy as np
 
 from jaxsight.interpreters.compat import avals, host_memory, shardings
+from jaxsight.interpreters.contents import NOTHING, cell_contents
 from jaxsight.tracer.calls.user_function import UserFunction
 from jaxsight.tracer.compat import refs
-from jaxsight.tracer.compat.traces import Argument
+from jaxsight.tracer.compat.traces import PlacedArgument
 from jaxsight.tracer.states import nnx
 
 
@@ -35,6 +38,36 @@ def is_array(leaf: object) -> bool:
 def is_number(leaf: object) -> bool:
     """Return whether a leaf is a Python number, which `jax.jit` traces as a weakly typed scalar."""
     return type(leaf) in (bool, int, float, complex)
+
+
+@dataclass(frozen=True, slots=True)
+class ArraysIn:
+    """The arrays of a pytree: its leaves at `places`, which can be exchanged for others."""
+
+    structure: jax.tree_util.PyTreeDef
+    leaves: Sequence[Any]
+    places: Sequence[int]
+
+    @staticmethod
+    def of(pytree: object) -> ArraysIn:
+        leaves, structure = jax.tree_util.tree_flatten(pytree)
+        return ArraysIn(structure, leaves, [at for at, leaf in enumerate(leaves) if is_array(leaf)])
+
+    @property
+    def arrays(self) -> list[Any]:
+        return [self.leaves[at] for at in self.places]
+
+    def filled(self, arrays: Iterable[object]) -> Any:
+        """Return the pytree with other arrays."""
+        leaves = list(self.leaves)
+        for at, array in zip(self.places, arrays, strict=True):
+            leaves[at] = array
+        return jax.tree_util.tree_unflatten(self.structure, leaves)
+
+    def alone(self, arrays: Iterable[object]) -> Any:
+        """Return the pytree with other arrays, and `None` for all other leaves."""
+        nothing = ArraysIn(self.structure, [None] * len(self.leaves), self.places)
+        return nothing.filled(arrays)
 
 
 def abstract(leaf: object) -> object:
@@ -75,14 +108,17 @@ def _over_devices(struct: Any, leaf: object) -> Any:
             return struct
 
 
-def placements(value: object) -> list[Argument]:
+def placements(value: object) -> list[PlacedArgument]:
     """Return the arrays of a value, if one of them is distributed over devices."""
     try:
-        leaves = jax.tree_util.tree_leaves(nnx.split(value).pure)
+        leaves, _ = nnx.flatten(value)
     except Exception:  # noqa: BLE001 - user code: tracing will raise it
         return []
-    arrays = [leaf for leaf in leaves if is_array(leaf)]
-    arguments = [Argument(tuple(leaf.shape), leaf.dtype, shardings.given(leaf)) for leaf in arrays]
+    arguments = [
+        PlacedArgument(tuple(leaf.shape), leaf.dtype, shardings.given(leaf))
+        for leaf in leaves
+        if is_array(leaf)
+    ]
     return arguments if any(argument.sharding for argument in arguments) else []
 
 
@@ -100,23 +136,14 @@ def holds_no_tracer(leaf: object, depth: int = 0) -> bool:
                 leaf.__self__, depth + 1
             )
         case FunctionType():
-            cells = [cell for cell in leaf.__closure__ or () if _is_set(cell)]
-            contents = [*(cell.cell_contents for cell in cells), *(leaf.__defaults__ or ())]
-            return all(holds_no_tracer(value, depth + 1) for value in contents)
+            contents = (*map(cell_contents, leaf.__closure__ or ()), *(leaf.__defaults__ or ()))
+            return all(value is NOTHING or holds_no_tracer(value, depth + 1) for value in contents)
         case _:
             wrapped = getattr(leaf, "__wrapped__", None)
             return callable(wrapped) and type(leaf).__module__.startswith(("jax", "jaxlib"))
 
 
-def _is_set(cell: Any) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018
-    except ValueError:
-        return False
-    return True
-
-
-def with_varying_numbers(value: object, user_function: UserFunction) -> object:
+def with_varying_numbers(value: Any, user_function: UserFunction) -> object:
     """Return an expression's value with its numbers abstract, like `jax.jit` traces them.
 
     A single number is unchanged, and so are lists and tuples of integers (a shape, axes, sizes of
@@ -127,7 +154,7 @@ def with_varying_numbers(value: object, user_function: UserFunction) -> object:
         user_function.jitted
         or user_function.wrapper is not None
         or is_number(value)
-        or _is_sizes(value)
+        or (type(value) in (tuple, list) and all(type(size) is int for size in value))
     ):
         return value
     structure: jax.tree_util.PyTreeDef
@@ -147,10 +174,6 @@ def _varying_leaf(leaf: object) -> object:
         return abstract(leaf)
     except OverflowError:
         return leaf
-
-
-def _is_sizes(value: Any) -> bool:
-    return type(value) in (tuple, list) and all(type(size) is int for size in value)
 
 
 def is_equinox(value: object) -> bool:

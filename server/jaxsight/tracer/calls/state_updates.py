@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import jax
 
-from jaxsight.tracer.calls.leaves import abstract, is_array, is_number
+from jaxsight.tracer.calls.leaves import ArraysIn, abstract, is_array, is_number
 from jaxsight.tracer.compat import leaks
 from jaxsight.tracer.states import mutable_contents, nnx
 from jaxsight.tracer.states.mutable_contents import GONE
@@ -49,22 +49,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Lift:
-    """A value that a call replaces: its arrays become inputs at `places` among its leaves."""
+    """A value that a call replaces: its arrays become inputs."""
 
     change: Change
-    structure: jax.tree_util.PyTreeDef
-    leaves: tuple[object, ...]
-    places: tuple[int, ...]
-
-    @property
-    def arrays(self) -> list[object]:
-        return [self.leaves[at] for at in self.places]
-
-    def filled(self, arrays: Sequence[object]) -> object:
-        leaves = list(self.leaves)
-        for at, array in zip(self.places, arrays, strict=True):
-            leaves[at] = array
-        return jax.tree_util.tree_unflatten(self.structure, leaves)
+    old: ArraysIn
 
 
 class Updates:
@@ -96,7 +84,7 @@ class Updates:
         )
         self.lifts += [lift for lift in unchanged if lift is not None]
 
-    def add_graph(self, owner: str, change: nnx.Change) -> None:
+    def add_graph(self, owner: str, change: nnx.NodeChange) -> None:
         self.names |= dict.fromkeys(_graph_name(owner, path) for path, _ in change.changed)
         if change.structural and not change.changed:
             self.names[owner] = self.left_out[owner] = None
@@ -141,16 +129,17 @@ def _lift(change: Change, still_used: set[int]) -> Lift | None:
             is_array(leaf) and not isinstance(leaf, jax.core.Tracer) and id(leaf) not in still_used
         ):
             places.append(at)
-    return Lift(change, structure, tuple(leaves), tuple(places)) if places else None
+    return Lift(change, ArraysIn(structure, leaves, places)) if places else None
 
 
 def by_label(lifts: Sequence[Lift]) -> dict[str, Any]:
     """Return the inputs of lifts by label, as pytrees of abstract arrays if they are complete."""
     inputs: dict[str, list[object]] = {}
     for lift in lifts:
-        arrays = list(map(abstract, lift.arrays))
-        complete = len(arrays) == len(lift.leaves)
-        inputs.setdefault(lift.change.label, []).append(lift.filled(arrays) if complete else arrays)
+        arrays = list(map(abstract, lift.old.arrays))
+        complete = len(arrays) == len(lift.old.leaves)
+        value = lift.old.filled(arrays) if complete else arrays
+        inputs.setdefault(lift.change.label, []).append(value)
     return one_or_all(inputs)
 
 
@@ -163,7 +152,7 @@ def in_order(lifts: Sequence[Lift], state: dict[str, object]) -> Iterator[list[o
     """Yield the arrays of each lift from those by label."""
     arrays = {label: iter(jax.tree_util.tree_leaves(tree)) for label, tree in state.items()}
     for lift in lifts:
-        yield [next(arrays[lift.change.label]) for _ in lift.places]
+        yield [next(arrays[lift.change.label]) for _ in lift.old.places]
 
 
 def _arrays(value: object) -> list[object]:

@@ -146,14 +146,14 @@ class StatefulCall:
         """Call the function; return `read` of its result, before any restore, and its updates."""
         by_name = named(self.user_function, args, kwargs)
         _, held_nodes = self._held_state.merge([state[key] for key in self._holders])
-        graphs = nnx.Watch([*nodes, *held_nodes])
+        graphs = nnx.NodeWatch([*nodes, *held_nodes])
         owners = [*_owners(by_name, nodes), *(holding.label for holding in self._holders.values())]
         returns = not self.user_function.pure
         with Watch(
             self.user_function.call, by_name if returns else static_leaves(by_name)
         ) as watch:
             for lift, values in zip(self._lifted, in_order(self._lifted, state), strict=True):
-                watch.put(lift.change, lift.filled(values))
+                watch.put(lift.change, lift.old.filled(values))
             for holder, node in zip(self._holders.values(), held_nodes, strict=True):
                 watch.put(holder, node)
             returned = read(self.user_function.call(*args, **kwargs))

@@ -13,12 +13,13 @@ import jax
 import jax.numpy as jnp
 from jax.stages import Traced
 
+from jaxsight.interpreters.compat.staging import open_jaxpr
 from jaxsight.tracer.calls.inputs import Inputs
 from jaxsight.tracer.calls.parameters import named, parameter
 from jaxsight.tracer.calls.state_updates import Outcome, Updates
 from jaxsight.tracer.calls.stateful_call import StatefulCall, static_leaves
 from jaxsight.tracer.calls.user_function import UserFunction
-from jaxsight.tracer.compat import contexts, jaxprs, refs
+from jaxsight.tracer.compat import contexts, refs
 from jaxsight.tracer.states import nnx
 from jaxsight.tracer.states.watch import Watch
 
@@ -168,8 +169,8 @@ def _with_refs(
     places = list(refs.written(stage.jaxpr))
     if not places:
         return stage, outcome
-    opened = jaxprs.open_jaxpr(stage.jaxpr)
-    constants = jaxprs.constants(stage.jaxpr)
+    opened = open_jaxpr(stage.jaxpr)
+    constants = getattr(stage.jaxpr, "consts", ())
     watch = Watch(user_function.call, inputs.named)
     argument_names = getattr(opened.debug_info, "arg_names", None) or ()
     labels = []

@@ -18,11 +18,10 @@ import jax.numpy as jnp
 
 from jaxsight.interpreters.compat import avals
 from jaxsight.tracer.calls.inputs import Inputs
-from jaxsight.tracer.calls.leaves import is_array
+from jaxsight.tracer.calls.leaves import ArraysIn, is_array
 from jaxsight.tracer.calls.parameters import parameter
 from jaxsight.tracer.calls.stateful_call import StatefulCall
-from jaxsight.tracer.calls.traceable_call import TraceableCall
-from jaxsight.tracer.calls.user_function import UserFunction
+from jaxsight.tracer.calls.user_function import TraceableCall, UserFunction
 from jaxsight.tracer.failures import refusal
 from jaxsight.wire.messages.requests import MAPPED_SIZE
 
@@ -71,7 +70,8 @@ def transformed(
         case "jvp":
             chosen = _differentiable(args, function)
             primals = tuple(args[index] for index in chosen)
-            args = (primals, primals, *_others(args, chosen))
+            others = (arg for index, arg in enumerate(args) if index not in chosen)
+            args = (primals, primals, *others)
             names = ", ".join(parameter(user_function, index) for index in chosen)
             about = f"jvp({function}) by {names}"
             return TraceableCall(_jvp(user_function.call, chosen), args, kwargs, name, about)
@@ -109,11 +109,6 @@ def _differentiable(args: Sequence[object], function: str) -> list[int]:
     return chosen
 
 
-def _others(args: Sequence[object], chosen: Sequence[int]) -> list[object]:
-    """Return the arguments except those at the positions `chosen`."""
-    return [arg for index, arg in enumerate(args) if index not in chosen]
-
-
 def _is_inexact(arg: object) -> bool:
     leaves = jax.tree_util.tree_leaves(arg)
     return bool(leaves) and all(
@@ -133,17 +128,13 @@ def _vmap(function: Callable[..., object]) -> Callable[..., object]:
     """Return `jax.vmap` of a function, which maps arrays only, including keyword arguments."""
 
     def mapped(*args: object, **kwargs: object) -> object:
-        leaves, structure = jax.tree_util.tree_flatten((args, kwargs))
-        places = [index for index, leaf in enumerate(leaves) if is_array(leaf)]
+        call = ArraysIn.of((args, kwargs))
 
         def one(arrays: Sequence[object]) -> object:
-            filled = list(leaves)
-            for index, array in zip(places, arrays, strict=True):
-                filled[index] = array
-            own_args, own_kwargs = jax.tree_util.tree_unflatten(structure, filled)
+            own_args, own_kwargs = call.filled(arrays)
             return function(*own_args, **own_kwargs)
 
-        return jax.vmap(one)([leaves[index] for index in places])
+        return jax.vmap(one)(call.arrays)
 
     return _signed(mapped, function)
 

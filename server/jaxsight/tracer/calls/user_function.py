@@ -54,6 +54,17 @@ class UserFunction:
         return bool(self.pure and donates_first), bool(self.pure and donates_others)
 
 
+@dataclass(frozen=True, slots=True)
+class TraceableCall:
+    """A function with the inputs to trace it with; `about` describes it for users."""
+
+    function: Callable[..., object]
+    args: tuple[object, ...]
+    kwargs: dict[str, object]
+    name: str
+    about: str
+
+
 def find(namespace: Mapping[str, object], name: str) -> UserFunction:
     """Look up `name` (`f`, `Class.method`).
 

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.jaxpr_types import Aval
 from jaxsight.tracer.comparison.runnable_program import RunnableProgram
 
@@ -46,14 +47,11 @@ def is_differentiable(program: RunnableProgram) -> bool:
 def is_traceable(gradient: Any, program: RunnableProgram) -> bool:
     """Return whether the gradient of a program exists."""
     try:
-        gradient.trace(program.constants, *(_struct(aval) for aval in program.inputs))
+        structs = (avals.struct(aval.shape, aval.dtype) for aval in program.inputs)
+        gradient.trace(program.constants, *structs)
     except Exception:  # noqa: BLE001 - derivative rules may be the user's
         return False
     return True
-
-
-def _struct(aval: Aval) -> object:
-    return jax.ShapeDtypeStruct(aval.shape, aval.dtype)  # type: ignore[no-untyped-call]
 
 
 def is_float(aval: Aval | jax.Array) -> bool:

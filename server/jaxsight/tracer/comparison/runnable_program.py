@@ -6,17 +6,17 @@ Captured arrays are arguments here, so that nothing is folded at compile time.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jax
 from jax.stages import Traced
 
 from jaxsight.interpreters.compat import avals
-from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation, Jaxpr
-from jaxsight.interpreters.compat.staging import Program, evaluate
+from jaxsight.interpreters.compat.inner import walk
+from jaxsight.interpreters.compat.jaxpr_types import Aval, Jaxpr
+from jaxsight.interpreters.compat.staging import Program, evaluate, open_jaxpr
 from jaxsight.tracer.comparison.closeness import Incomparable
-from jaxsight.tracer.compat import jaxprs
 
 LARGEST = 512 << 20
 """Maximum bytes of the results of an equation, or of all inputs and results, of a program to run.
@@ -37,7 +37,7 @@ class RunnableProgram:
 
     @staticmethod
     def of(traced: Traced) -> RunnableProgram:
-        opened = jaxprs.open_jaxpr(traced.jaxpr)
+        opened = open_jaxpr(traced.jaxpr)
         info = opened.debug_info
         names = tuple(str(name or "") for name in getattr(info, "arg_names", None) or ())
         if len(names) != len(opened.invars):
@@ -73,7 +73,7 @@ def check(program: RunnableProgram) -> None:
     total = sum(map(avals.size, [*program.inputs, *program.outputs]))
     if total > LARGEST:
         raise Incomparable("its inputs and results are too large to run it for a comparison")
-    for equation in equations(program.jaxpr):
+    for _, equation in walk(program.jaxpr):
         name = equation.primitive.name
         if any(word in name for word in _CALLBACKS):
             raise Incomparable(f"it has a {name}, so it is not run")
@@ -81,14 +81,6 @@ def check(program: RunnableProgram) -> None:
             raise Incomparable("it has a kernel that does not run on the CPU, so it is not run")
         if sum(avals.size(var.aval) for var in equation.outvars) > LARGEST:
             raise Incomparable("it creates arrays that are too large for a comparison")
-
-
-def equations(jaxpr: Jaxpr) -> Iterator[Equation]:
-    """Yield all equations of a jaxpr and its inner jaxprs."""
-    for equation in jaxpr.eqns:
-        yield equation
-        for part in jaxprs.inner(equation):
-            yield from equations(part.jaxpr)
 
 
 def check_same_types(before: RunnableProgram, after: RunnableProgram) -> None:
@@ -110,7 +102,7 @@ def check_same_types(before: RunnableProgram, after: RunnableProgram) -> None:
 
 def terms(program: RunnableProgram) -> int:
     """Return the size of the largest value, an upper bound of the terms of a sum."""
-    steps = (var.aval for equation in equations(program.jaxpr) for var in equation.outvars)
+    steps = (var.aval for _, equation in walk(program.jaxpr) for var in equation.outvars)
     return max(
         (math.prod(aval.shape) for aval in [*program.inputs, *steps] if hasattr(aval, "shape")),
         default=1,
@@ -123,6 +115,6 @@ def equations_of(
     """Return the equations of some primitives in a program, with the shapes of their operands."""
     return [
         (equation.primitive.name, [var.aval.shape for var in equation.invars])
-        for equation in equations(program.jaxpr)
+        for _, equation in walk(program.jaxpr)
         if equation.primitive.name in primitives
     ]

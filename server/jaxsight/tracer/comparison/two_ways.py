@@ -54,7 +54,7 @@ ROUNDING = 64.0
 Function = Callable[..., Sequence[jax.Array]]
 
 
-class Miscompiled(Incomparable):
+class MiscompiledError(Incomparable):
     """The results of a program depend on how it is compiled.
 
     `finding` is set if that is certainly the compiler's error.
@@ -72,7 +72,7 @@ class TwoWays:
         function: takes arrays and trees of arrays, returns arrays.
         below: the fraction of the root mean square, as for `agree`.
         terms: an upper bound of the terms of a sum in the function.
-        reported: whether `Miscompiled` has a finding.
+        reported: whether `MiscompiledError` has a finding.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class TwoWays:
                 error.
 
         Raises:
-            Miscompiled: the results of the second way differ.
+            MiscompiledError: the results of the second way differ.
         """
         usual: Sequence[jax.Array] = self.usual(*args)
         second = self._second(*args)
@@ -114,7 +114,7 @@ class TwoWays:
                     if is_reported
                     else None
                 )
-                raise Miscompiled(words, wrong) from error
+                raise MiscompiledError(words, wrong) from error
         return usual
 
     def _slack(self, dtype: DType) -> float:

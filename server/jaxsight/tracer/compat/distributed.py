@@ -6,13 +6,15 @@ primitives are no API of JAX's.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 
 import jax
 
+from jaxsight.interpreters.compat.inner import walk
 from jaxsight.interpreters.compat.jaxpr_types import Equation
-from jaxsight.tracer.compat import jaxprs
-from jaxsight.wire.meshes import Mesh
+from jaxsight.interpreters.compat.staging import open_jaxpr
+from jaxsight.tracer.compat.meshes import AnyMesh, is_mesh
 
 _COMMUNICATING = frozenset(
     {"psum", "psum2", "psum_invariant", "pmax", "pmin", "all_gather", "all_gather_invariant",
@@ -31,24 +33,32 @@ def communicates(equation: Equation) -> bool:
     return equation.primitive.name in _COMMUNICATING
 
 
-def meshes_of(jaxpr: object, shardings: Iterable[object]) -> Iterator[Mesh]:
-    """Yield the meshes of shardings, and of those in the equations of a jaxpr."""
-    for sharding in shardings:
-        if isinstance(sharding, jax.sharding.NamedSharding):
-            yield from _mesh(sharding.mesh)
-    for equation in jaxprs.open_jaxpr(jaxpr).eqns:
+def meshes(values: Iterable[object]) -> Iterator[AnyMesh]:
+    """Yield the meshes with axes among some objects, and those of shardings."""
+    for value in values:
+        mesh = value.mesh if isinstance(value, jax.sharding.NamedSharding) else value
+        if is_mesh(mesh):
+            yield mesh
+
+
+def meshes_of(jaxpr: object) -> Iterator[AnyMesh]:
+    """Yield the meshes that the equations of a jaxpr name."""
+    for _, equation in walk(jaxpr):
         for value in equation.params.values():
-            for part in value if isinstance(value, tuple | list) else (value,):
-                if isinstance(part, jax.sharding.NamedSharding):
-                    yield from _mesh(part.mesh)
-                elif isinstance(part, jax.sharding.Mesh | jax.sharding.AbstractMesh):
-                    yield from _mesh(part)
-        for inner in jaxprs.inner(equation) if equation.params else ():
-            yield from meshes_of(inner.jaxpr, ())
+            yield from meshes(value if isinstance(value, tuple | list) else (value,))
 
 
-def _mesh(mesh: jax.sharding.Mesh | jax.sharding.AbstractMesh) -> Iterator[Mesh]:
-    """Yield a mesh, unless it has no axes."""
-    axes = tuple((str(name), int(size)) for name, size in mesh.shape.items())
-    if axes:
-        yield Mesh(axes)
+def mesh_sizes(jaxpr: object) -> set[int]:
+    """Return the numbers of devices of the meshes that a jaxpr and its inputs name."""
+    inputs = (getattr(var.aval, "sharding", None) for var in open_jaxpr(jaxpr).invars)
+    return {mesh.size for mesh in itertools.chain(meshes(inputs), meshes_of(jaxpr))}
+
+
+def places_on_several(jaxpr: object) -> bool:
+    """Return whether an equation of a jaxpr puts arrays on several devices, or constrains them."""
+    for _, equation in walk(jaxpr):
+        targets = equation.params.get("devices", (equation.params.get("sharding"),))
+        for target in targets if isinstance(targets, tuple | list) else ():
+            if isinstance(target, jax.sharding.Sharding) and target.num_devices > 1:
+                return True
+    return False

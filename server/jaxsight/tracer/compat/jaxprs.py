@@ -1,14 +1,8 @@
-"""Walk and print jaxprs of any supported version of JAX.
+"""Print jaxprs, and say what their inner ones were traced for, of any supported version of JAX.
 
 This applies to JAX 0.8 to 0.12.
 
-In 0.11 and newer, `ClosedJaxpr` is merged into `Jaxpr`; all functions here accept either.
-Private API used: `core.Jaxpr`, `debug_info`, the pretty printer (`core.pp_eqn`, `pp_vars`,
-`JaxprPpContext`).
-
-An equation's path is its index among its jaxpr's equations, from 0, below the path of the equation
-around it and the name of the inner jaxpr: `3`, `3/body/1`, `4/branches1/0`.
-`body` is the name for the parameters `jaxpr`, `body_jaxpr` and `call_jaxpr` of loops and calls.
+Private API used: `debug_info`, the pretty printer (`core.pp_eqn`, `pp_vars`, `JaxprPpContext`).
 """
 
 from __future__ import annotations
@@ -17,120 +11,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-import jax
 from jax._src import core
 from jax._src import pretty_printer as pp
 
 from jaxsight.interpreters.compat import avals, shardings
+from jaxsight.interpreters.compat.inner import inner_jaxprs
 from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation, Jaxpr
-from jaxsight.tracer.compat.traces import Staged, stage_text
+from jaxsight.interpreters.compat.staging import is_jaxpr, open_jaxpr
+from jaxsight.tracer.compat.traces import StagedFunction, stage_text
 
 Doc: TypeAlias = pp.Doc
 
-_CLOSED: type | None = getattr(core, "ClosedJaxpr", None)
-
-_BODY = frozenset({"jaxpr", "body_jaxpr", "call_jaxpr"})
-
 _PAPER = 80
 """Target width of a printed jaxpr, as in JAX's own printer."""
-
-
-def places_on_several(jaxpr: object) -> bool:
-    """Return whether an equation of a jaxpr puts arrays on several devices, or constrains them."""
-    for equation in open_jaxpr(jaxpr).eqns:
-        targets = equation.params.get("devices", (equation.params.get("sharding"),))
-        for target in targets if isinstance(targets, tuple | list) else ():
-            if isinstance(target, jax.sharding.Sharding) and target.num_devices > 1:
-                return True
-        if any(places_on_several(part.jaxpr) for part in inner(equation)):
-            return True
-    return False
-
-
-def mesh_sizes(jaxpr: object) -> set[int]:
-    """Return the numbers of devices of the meshes that a jaxpr and its equations name."""
-    opened = open_jaxpr(jaxpr)
-    named: list[object] = [getattr(var.aval, "sharding", None) for var in opened.invars]
-    for equation in opened.eqns:
-        for value in equation.params.values():
-            named += value if isinstance(value, tuple | list) else (value,)
-    sizes = {mesh.size for mesh in map(_mesh, named) if mesh is not None and not mesh.empty}
-    for equation in opened.eqns:
-        for part in inner(equation) if equation.params else ():
-            sizes |= mesh_sizes(part.jaxpr)
-    return sizes
-
-
-def _mesh(value: object) -> jax.sharding.Mesh | jax.sharding.AbstractMesh | None:
-    if isinstance(value, jax.sharding.NamedSharding):
-        value = value.mesh
-    return value if isinstance(value, jax.sharding.Mesh | jax.sharding.AbstractMesh) else None
-
-
-@dataclass(frozen=True, slots=True)
-class Inner:
-    """A jaxpr in an equation's parameters."""
-
-    parameter: str
-    name: str
-    """The part of a path: `body`, `cond`, `branches1`."""
-    jaxpr: Jaxpr
-    constants: Sequence[object] = ()
-    """What the jaxpr captures, in the order of its `constvars`, where that is known."""
-
-
-def open_jaxpr(jaxpr: object) -> Jaxpr:
-    """Return the `core.Jaxpr` itself."""
-    if _CLOSED is not None and _CLOSED is not core.Jaxpr and isinstance(jaxpr, _CLOSED):
-        jaxpr = getattr(jaxpr, "jaxpr")  # noqa: B009 - unknown to later versions
-    return cast(Jaxpr, jaxpr)
-
-
-def is_jaxpr(value: object) -> bool:
-    return isinstance(value, core.Jaxpr) or (_CLOSED is not None and isinstance(value, _CLOSED))
-
-
-def inner(equation: Equation) -> Iterator[Inner]:
-    """Yield the jaxprs in an equation's parameters, in order."""
-    for parameter, value in equation.params.items():
-        if is_jaxpr(value):
-            yield Inner(parameter, part_name(parameter), open_jaxpr(value), _constants(value))
-        elif type(value) in (tuple, list) or isinstance(value, tuple):
-            for index, part in enumerate(value):
-                if is_jaxpr(part):
-                    name = f"{part_name(parameter)}{index}"
-                    yield Inner(parameter, name, open_jaxpr(part), _constants(part))
-
-
-def _constants(jaxpr: object) -> Sequence[object]:
-    return getattr(jaxpr, "consts", None) or ()
-
-
-def part_name(parameter: str) -> str:
-    """Return the part of a path for a parameter; several jaxprs in a parameter add their index."""
-    return "body" if parameter in _BODY else parameter.removesuffix("_jaxpr")
-
-
-def count(jaxpr: object) -> int:
-    """Return the number of equations, including those of inner jaxprs.
-
-    A jaxpr that several equations share counts for each of them.
-    """
-    totals: dict[int, int] = {}
-
-    def counted(opened: Jaxpr) -> int:
-        total = totals.get(id(opened))
-        if total is None:
-            total = len(opened.eqns) + sum(
-                counted(part.jaxpr)
-                for equation in opened.eqns
-                if equation.params
-                for part in inner(equation)
-            )
-            totals[id(opened)] = total
-        return total
-
-    return counted(open_jaxpr(jaxpr))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +33,7 @@ class Reached:
     The last entry of `inside` is the jaxpr's own stage.
     """
 
-    staged: Staged
+    staged: StagedFunction
     inputs: tuple[object, ...]
     inside: tuple[str, ...]
 
@@ -158,9 +51,7 @@ def reached_from(equations: Iterable[Equation], inside: tuple[str, ...] = ()) ->
     visited: set[int] = set()
     while waiting:
         equation, around = waiting.pop()
-        if not equation.params:
-            continue
-        for part in inner(equation):
+        for part in inner_jaxprs(equation):
             if id(part.jaxpr) in visited:
                 continue
             visited.add(id(part.jaxpr))
@@ -183,12 +74,7 @@ def _manual_axes(equation: Equation) -> tuple[str, ...] | None:
 def _reached(opened: Jaxpr, inside: tuple[str, ...]) -> Iterator[Reached]:
     if (info := opened.debug_info) is not None:
         inputs = tuple(var.aval for var in opened.invars)
-        yield Reached(Staged(str(info.traced_for), str(info.func_src_info)), inputs, inside)
-
-
-def constants(jaxpr: object) -> list[object]:
-    """Return the arrays that the traced function captured."""
-    return list(_constants(jaxpr))
+        yield Reached(StagedFunction(str(info.traced_for), str(info.func_src_info)), inputs, inside)
 
 
 class Printer:
@@ -228,7 +114,10 @@ class Printer:
         bound = self.variables(equation.outvars, binder=True)
         right_side: list[Doc] = [pp.text(equation.primitive.name)]
         if shown_parameters := parameters():
-            texts = [pp.text(f"{key}=") + _document(value) for key, value in shown_parameters]
+            texts = [
+                pp.text(f"{key}=") + (pp.text(value) if isinstance(value, str) else value)
+                for key, value in shown_parameters
+            ]
             inside = pp.concat([pp.text("["), pp.brk(""), pp.join(pp.brk(), texts)])
             right_side.append(pp.group(pp.concat([pp.nest(2, inside), pp.brk(""), pp.text("]")])))
         if equation.invars:
@@ -272,10 +161,6 @@ def one_or_listed(value: object, documents: list[Doc]) -> Doc:
         return documents[0]
     inside = pp.concat([pp.text("("), pp.brk(""), pp.join(pp.brk(), documents)])
     return pp.group(pp.concat([pp.nest(2, inside), pp.brk(""), pp.text(")")]))
-
-
-def _document(value: str | Doc) -> Doc:
-    return pp.text(value) if isinstance(value, str) else value
 
 
 def mark(document: Doc, source: object) -> Doc:

@@ -14,7 +14,7 @@ from jax._src import core
 from jax.stages import Traced
 
 from jaxsight.interpreters.compat.jaxpr_types import Equation
-from jaxsight.tracer.compat import jaxprs
+from jaxsight.interpreters.compat.staging import open_jaxpr
 
 
 def leaked(traced: Traced) -> tuple[Exception, Equation | None] | None:
@@ -24,7 +24,7 @@ def leaked(traced: Traced) -> tuple[Exception, Equation | None] | None:
     if captured is None:
         captured = getattr(traced, "_args_flat")[:number]  # noqa: B009 - unknown to later versions
     constants = list(captured)
-    opened = jaxprs.open_jaxpr(traced.jaxpr)
+    opened = open_jaxpr(traced.jaxpr)
     for variable, value in zip(opened.invars, constants, strict=False):
         if isinstance(value, core.Tracer):
             using = (equation for equation in opened.eqns if variable in equation.invars)

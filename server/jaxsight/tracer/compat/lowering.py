@@ -8,7 +8,7 @@ Private API used: `Traced._params` (and `_lojax`, where there is one), `JaxprEqn
 `pxla.get_prop_to_input_output`.
 
 Every equation gets the scope `eq[INDEX]`, in an inner jaxpr `eq[NAME.INDEX]` with the name from
-`jaxprs.inner`.
+`inner`.
 JAX joins scopes during lowering, and XLA during inlining, so that an operation's name has the whole
 path: `jit(f)/eq[3]/while/body/eq[body.1]/mul` is `3/body/1`.
 """
@@ -16,6 +16,7 @@ path: `jit(f)/eq[3]/while/body/eq[body.1]/mul` is `3/body/1`.
 from __future__ import annotations
 
 import copy
+import itertools
 import re
 import warnings
 from collections.abc import Iterator
@@ -30,10 +31,13 @@ from jaxlib import version
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
+from jaxsight.interpreters.compat.inner import replaced
 from jaxsight.interpreters.compat.jaxpr_types import Equation
+from jaxsight.interpreters.compat.staging import open_jaxpr, with_inner
 from jaxsight.timeline import mark
-from jaxsight.tracer.compat import absent_devices, jaxprs
-from jaxsight.tracer.compat.distributed import meshes_of
+from jaxsight.tracer.compat import absent_devices
+from jaxsight.tracer.compat.distributed import meshes, meshes_of
+from jaxsight.tracer.compat.meshes import sizes_of
 from jaxsight.tracer.platforms.compat import seen
 from jaxsight.wire.meshes import Distribution, Mesh
 
@@ -43,7 +47,7 @@ _LEFT_ALONE = frozenset({"pallas_call", "core_map", "mpmd_map", "tpu_custom_call
 """Primitives whose inner jaxprs become kernels of their own, not operations of the program."""
 
 _ELIDED = 16
-"""Constants with at least this many elements are elided in `Text`."""
+"""Constants with at least this many elements are elided in `LoweredText`."""
 
 _LOCATION = re.compile(r'^(#loc\d*) = loc\("((?:[^"\\]|\\.)*)"')
 _MESH = re.compile(r"sdy\.mesh @[\w.\"-]+ = <\[(.*?)\](?:, device_ids=\[([\d, ]+)\])?>")
@@ -67,7 +71,7 @@ class Artifact:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class LoweredText:
     """A lowered program as text, with large constants elided.
 
     `names` are the names of the operations by line, empty if there is none.
@@ -93,14 +97,13 @@ def without_first(traced: Traced, count: int) -> Traced:
     """Return the same traced function without its first results; it must not be lowered."""
     if not count:
         return traced
-    opened = jaxprs.open_jaxpr(traced.jaxpr)
+    opened = open_jaxpr(traced.jaxpr)
     info: Any = opened.debug_info
     paths = getattr(info, "result_paths", None)
     if isinstance(paths, tuple):
         info = info._replace(result_paths=paths[count:])
-    jaxpr = opened.replace(outvars=opened.outvars[count:], debug_info=info)
-    if opened is not traced.jaxpr:
-        jaxpr = traced.jaxpr.replace(jaxpr=jaxpr)
+    shorter = opened.replace(outvars=opened.outvars[count:], debug_info=info)
+    jaxpr = with_inner(traced.jaxpr, shorter)
     shortened = copy.copy(traced)
     shortened._params = {**traced._params, "jaxpr": jaxpr}
     return shortened
@@ -140,8 +143,12 @@ def _distribution(lowered: Any, module: Any, traced: Traced) -> Distribution | N
     is_shardy = bool(jax.config.values["jax_use_shardy_partitioner"])
     shardings = (*arguments["in_shardings"], *arguments["out_shardings"])
     # GSPMD's programs have no meshes, only the tiles of shardings.
-    meshes = _written_meshes(module) if is_shardy else meshes_of(traced.jaxpr, shardings)
-    named = tuple(dict.fromkeys(meshes))
+    if is_shardy:
+        written = _written_meshes(module)
+    else:
+        jax_meshes = itertools.chain(meshes(shardings), meshes_of(traced.jaxpr))
+        written = (Mesh(tuple(sizes_of(mesh).items())) for mesh in jax_meshes)
+    named = tuple(dict.fromkeys(written))
     largest = max((mesh.size for mesh in named), default=1)
     if replicas * partitions == 1 and largest > 1:
         partitions = largest
@@ -175,7 +182,7 @@ def _written_meshes(module: Any) -> Iterator[Mesh]:
             yield Mesh(axes, devices=tuple(map(int, re.findall(r"\d+", match[2] or ""))))
 
 
-def text(traced: Traced, platform: str) -> Text:
+def text(traced: Traced, platform: str) -> LoweredText:
     """Lower a traced function to StableHLO text; raises the same errors as `artifact`."""
     printed = _lower(traced, platform, "").module.operation.get_asm(
         enable_debug_info=True, large_elements_limit=_ELIDED, pretty_debug_info=False
@@ -222,14 +229,12 @@ class _Placed:
         key = id(jaxpr), label
         placed = self._placed.get(key)
         if placed is None:
-            opened = jaxprs.open_jaxpr(jaxpr)
+            opened = open_jaxpr(jaxpr)
             equations = [
                 self._equation(equation, f"{label}{index}")
                 for index, equation in enumerate(opened.eqns)
             ]
-            placed = opened.replace(eqns=equations)
-            if opened is not jaxpr:
-                placed = jaxpr.replace(jaxpr=placed)
+            placed = with_inner(jaxpr, opened.replace(eqns=equations))
             self._placed[key] = placed
         return placed
 
@@ -238,27 +243,12 @@ class _Placed:
         params = equation.params
         if equation.primitive.name in _LEFT_ALONE:
             equation = absent_devices.on_gpu(equation, self._capability)
-        elif params:
-            parts = {part.parameter for part in jaxprs.inner(equation)}
-            if parts:
-                params = {
-                    key: self._parameter(key, value) if key in parts else value
-                    for key, value in params.items()
-                }
+        else:
+            params = replaced(params, lambda part: self.closed(part.value, f"{part.name}."))
         return equation.replace(params=params, source_info=source)
 
-    def _parameter(self, key: str, value: Any) -> object:
-        name = jaxprs.part_name(key)
-        if jaxprs.is_jaxpr(value):
-            return self.closed(value, f"{name}.")
-        placed = [
-            self.closed(part, f"{name}{index}.") if jaxprs.is_jaxpr(part) else part
-            for index, part in enumerate(value)
-        ]
-        return type(value)(placed) if type(value) in (tuple, list) else type(value)(*placed)
 
-
-def _without_locations(printed: str) -> Text:
+def _without_locations(printed: str) -> LoweredText:
     """Return the text without locations, and the name at each line."""
     lines = printed.split("\n")
     named = {match[1]: match[2] for line in lines if (match := _LOCATION.match(line)) is not None}
@@ -274,7 +264,7 @@ def _without_locations(printed: str) -> Text:
     while remaining and not remaining[-1].strip():
         remaining.pop()
         names.pop()
-    return Text("\n".join(remaining) + "\n", tuple(names))
+    return LoweredText("\n".join(remaining) + "\n", tuple(names))
 
 
 def names(traced: Traced) -> tuple[str, ...]:
@@ -282,7 +272,7 @@ def names(traced: Traced) -> tuple[str, ...]:
 
     The result is empty if JAX does not know them.
     """
-    argument_names = getattr(jaxprs.open_jaxpr(traced.jaxpr).debug_info, "arg_names", None)
+    argument_names = getattr(open_jaxpr(traced.jaxpr).debug_info, "arg_names", None)
     return tuple(name or "" for name in argument_names) if argument_names is not None else ()
 
 

@@ -15,7 +15,7 @@ import jax
 from jax._src import core
 from jax._src.state import types
 
-from jaxsight.tracer.compat import jaxprs
+from jaxsight.interpreters.compat.staging import open_jaxpr
 
 _REF: type = getattr(core, "Ref", None) or vars(core)["MutableArray"]
 _WRITES = (types.WriteEffect, types.AccumEffect)
@@ -32,7 +32,7 @@ def written(jaxpr: object) -> Iterator[int]:
 
     Positions count captured arrays first, then inputs.
     """
-    opened = jaxprs.open_jaxpr(jaxpr)
+    opened = open_jaxpr(jaxpr)
     variables: list[object] = [*opened.constvars, *opened.invars]
     places = set()
     for effect in opened.effects:

@@ -4,28 +4,34 @@ This applies to JAX 0.8 to 0.12.
 
 Private API used: `core.trace_ctx`, `core.get_axis_env`, `Trace.parent_trace`,
 `DynamicJaxprTrace.frame` (`debug_info`, `tracing_eqns`), `JaxprStackFrame.add_eqn` (called for each
-equation), `BatchTrace.axis_data`, `LinearizeTrace.is_vjp` (since 0.10), the local `length` of
-`lax.scan`, exclusions of `source_info_util` and `traceback_util`,
-`traceback_util.include_filename`.
+equation), `BatchTrace.axis_data`, the values of tracers (`val`, `primal`),
+`LinearizeTrace.is_vjp` (since 0.10), the local `length` of `lax.scan`, exclusions of
+`source_info_util` and `traceback_util`, `traceback_util.include_filename`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, cast
 
 from jax._src import core, source_info_util, traceback_util
 from jax._src.interpreters.ad import JVPTrace, LinearizeTrace
 from jax._src.interpreters.batching import BatchTrace, BatchTracer
-from jax._src.interpreters.partial_eval import DynamicJaxprTrace, JaxprStackFrame
+from jax._src.interpreters.partial_eval import (
+    DynamicJaxprTrace,
+    DynamicJaxprTracer,
+    JaxprStackFrame,
+)
 
 from jaxsight.interpreters.compat import shardings
-from jaxsight.interpreters.compat.jaxpr_types import Equation
+from jaxsight.interpreters.compat.jaxpr_types import Equation, Var
+from jaxsight.tracer.isolation.code_origins import outwards
 from jaxsight.wire.meshes import Sharding
 
 _PLAIN = {
@@ -55,7 +61,7 @@ def stage_text(traced_for: str, length: object = None, axes: Sequence[str] | Non
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
+class StagedFunction:
     """A jaxpr that can be identified again, by its stage and its function.
 
     The function is JAX's `name at file:line`.
@@ -73,7 +79,7 @@ class Pass:
     """
 
     loop: int
-    staged: Staged
+    staged: StagedFunction
     at: int
 
 
@@ -90,7 +96,7 @@ class Situation:
 
     inside: tuple[str, ...]
     own: int
-    staged: Staged | None
+    staged: StagedFunction | None
     inputs: tuple[object, ...]
     passes: tuple[Pass, ...]
     mapped: tuple[BatchTrace, ...]
@@ -120,7 +126,7 @@ def situation(trace: object) -> Situation:
     """Describe `trace`, which must be the current one, without the outermost jit."""
     inside: list[str] = []
     own = 0
-    staged: Staged | None = None
+    staged: StagedFunction | None = None
     inputs: tuple[object, ...] = ()
     loops = 0
     passes: list[Pass] = []
@@ -130,7 +136,9 @@ def situation(trace: object) -> Situation:
             case DynamicJaxprTrace():
                 info = trace.frame.debug_info
                 traced_for = str(info.traced_for) if info is not None else "jaxpr"
-                here = Staged(traced_for, str(info.func_src_info) if info is not None else "")
+                here = StagedFunction(
+                    traced_for, str(info.func_src_info) if info is not None else ""
+                )
                 if staged is None:
                     staged, inputs = here, tuple(var.aval for var in trace.frame.invars)
                     own = len(inside)
@@ -159,7 +167,7 @@ def situation(trace: object) -> Situation:
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class PlacedArgument:
     """An array among the arguments of the traced function.
 
     `sharding` is `None` if it is the same on all devices.
@@ -170,7 +178,7 @@ class Argument:
     sharding: Sharding | None
 
 
-def placed(trace: Any, arguments: Sequence[Argument]) -> dict[int, Sharding]:
+def placed(trace: Any, arguments: Sequence[PlacedArgument]) -> dict[int, Sharding]:
     """Return the shardings of a function's arguments by the ids of their variables.
 
     Shardings that are part of a variable's type are left out. Returns nothing for a trace inside of
@@ -204,6 +212,16 @@ def variable(value: object) -> int:
     """Return the id of a tracer's variable; 0 for another value."""
     atom = getattr(value, "val", None)
     return id(atom) if isinstance(value, core.Tracer) and isinstance(atom, core.Var) else 0
+
+
+def underlying_variable(value: object) -> Var | None:
+    """Return the variable of a value, or `None` if the value is known.
+
+    Under `vmap` or `grad`, this is the variable of the underlying value.
+    """
+    while isinstance(value, core.Tracer) and not isinstance(value, DynamicJaxprTracer):
+        value = getattr(value, "primal", getattr(value, "val", None))
+    return cast(Var, value.val) if isinstance(value, DynamicJaxprTracer) else None
 
 
 def _axes(trace: Any, traced_for: str) -> tuple[str, ...] | None:
@@ -263,15 +281,13 @@ def is_mapped(value: object, trace: object) -> bool:
 
 def _loop_frame(skip: int) -> FrameType | None:
     """Return the frame of the `skip`-th enclosing call of `lax.scan` or `lax.while_loop`."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        code = frame.f_code
-        if code.co_name in ("scan", "while_loop") and code.co_filename.endswith("loops.py"):
-            if skip == 0:
-                return frame
-            skip -= 1
-        frame = frame.f_back
-    return None
+    calls = (
+        frame
+        for frame in outwards(sys._getframe(1))
+        if frame.f_code.co_name in ("scan", "while_loop")
+        and frame.f_code.co_filename.endswith("loops.py")
+    )
+    return next(itertools.islice(calls, skip, None), None)
 
 
 def leave_out(path: str, real: Callable[[str], str]) -> None:

@@ -13,6 +13,8 @@ import jax
 import numpy as np
 
 from jaxsight.interpreters.compat import avals
+from jaxsight.interpreters.contents import cell_contents
+from jaxsight.recording.expressions import is_bound
 from jaxsight.tracer.calls.leaves import is_array, is_equinox
 from jaxsight.tracer.calls.user_function import UserFunction, opened
 from jaxsight.tracer.dry_runs.unknown import has_unknown, is_unknown
@@ -40,13 +42,11 @@ class Captured:
     """A value without the dry run's arrays, from which equal ones can be made."""
 
     leaves: tuple[object, ...]
-    structure: Any
-    split: nnx.Split
+    structure: nnx.NodeTree
 
     def value(self) -> Any:
         """Return the value, with abstract arrays."""
-        pure = jax.tree_util.tree_unflatten(self.structure, self.leaves)
-        return self.split.merge(pure)[0]
+        return self.structure.unflatten(self.leaves)
 
 
 def captured(value: object) -> Captured:
@@ -55,10 +55,9 @@ def captured(value: object) -> Captured:
     Raises:
         HoldsTracersError: that is not possible.
     """
-    if linen.is_bound(value):
+    if is_bound(value):
         value = linen.unbound(value)
-    split = nnx.split(value)
-    leaves, structure = jax.tree_util.tree_flatten(split.pure)
+    leaves, structure = nnx.flatten(value)
     kept = []
     for leaf in leaves:
         if is_array(leaf):
@@ -67,9 +66,9 @@ def captured(value: object) -> Captured:
             raise HoldsTracersError
         else:
             kept.append(leaf)
-    if holds_tracers(structure):
+    if holds_tracers(structure.pure):
         raise HoldsTracersError
-    return Captured(tuple(kept), structure, nnx.Split(None, split.outer, split.places, split.graph))
+    return Captured(tuple(kept), structure)
 
 
 def _abstract(leaf: Any) -> object:
@@ -112,7 +111,7 @@ def _parts(value: Any) -> Iterable[object]:
         case functools.partial():
             return [value.func, value.args, value.keywords]
         case types.FunctionType():
-            cells = [_content(cell) for cell in value.__closure__ or ()]
+            cells = [cell_contents(cell) for cell in value.__closure__ or ()]
             return [*cells, *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
         case types.GeneratorType():
             return [*(value.gi_frame.f_locals.values() if value.gi_frame is not None else ())]
@@ -132,13 +131,6 @@ def _parts(value: Any) -> Iterable[object]:
     return parts
 
 
-def _content(cell: types.CellType) -> object:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return None
-
-
 def _member(value: object, name: str) -> object:
     try:
         return object.__getattribute__(value, name)
@@ -147,7 +139,7 @@ def _member(value: object, name: str) -> object:
 
 
 @dataclass(slots=True)
-class Call:
+class NotedCall:
     """A call of a function: its arguments by parameter, `*args` and `**kwargs` with stars."""
 
     arguments: dict[str, Captured]
@@ -159,7 +151,7 @@ class Call:
     """A nested function, as it was defined."""
     decorated: object = None
     """The nested function under its decorators, if it has any."""
-    closure: Closure | None = None
+    closure: KeptClosure | None = None
     """The nested function, if it captures arrays."""
 
     def values(self) -> dict[str, object]:
@@ -176,7 +168,7 @@ class Call:
     def types(self) -> str:
         """A text that equal calls share."""
         parts = (
-            (name, str(value.structure), [_type_of(leaf) for leaf in value.leaves])
+            (name, str(value.structure.pure), [_type_of(leaf) for leaf in value.leaves])
             for name, value in self.arguments.items()
         )
         return repr((*parts, self.unknown))
@@ -190,7 +182,7 @@ def _type_of(leaf: object) -> object:
 
 def call_of(
     values: Mapping[str, object], tainted: Mapping[int, object], file: str, line: int
-) -> Call | None:
+) -> NotedCall | None:
     """Return a call with these arguments; `None` if nothing of it is known.
 
     Args:
@@ -211,18 +203,18 @@ def call_of(
             unknown.append(name)
     if not arguments and unknown:
         return None
-    return Call(arguments, tuple(unknown), file, line)
+    return NotedCall(arguments, tuple(unknown), file, line)
 
 
-def closed(function: types.FunctionType) -> Closure:
+def closed(function: types.FunctionType) -> KeptClosure:
     """Return a function with what it captures, to be called later.
 
     Raises:
         HoldsTracersError: it captures something that has no form without the dry run's arrays.
     """
-    cells: dict[str, Captured | Closure | object] = {}
+    cells: dict[str, Captured | KeptClosure | object] = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        content = _content(cell)
+        content = cell_contents(cell)
         inner = getattr(content, "__wrapped__", content)
         if not holds_tracers(content):
             cells[name] = content
@@ -230,11 +222,11 @@ def closed(function: types.FunctionType) -> Closure:
             cells[name] = closed(inner) if inner is not function else None
         else:
             cells[name] = captured(content)
-    return Closure(function, cells)
+    return KeptClosure(function, cells)
 
 
 @dataclass(frozen=True, slots=True)
-class Closure:
+class KeptClosure:
     """A nested function, and what its free variables contain."""
 
     function: types.FunctionType
@@ -246,7 +238,7 @@ class Closure:
         for name, kept in self.cells.items():
             if isinstance(kept, Captured):
                 held[name] = kept.value()
-            elif isinstance(kept, Closure) and (inner := kept.captured()):
+            elif isinstance(kept, KeptClosure) and (inner := kept.captured()):
                 held[name] = inner
         return held
 
@@ -262,14 +254,14 @@ class Closure:
         made.__kwdefaults__ = self.function.__kwdefaults__
         made.__qualname__ = self.function.__qualname__
         for cell, (name, kept) in zip(made.__closure__ or (), self.cells.items(), strict=True):
-            if isinstance(kept, Closure):
+            if isinstance(kept, KeptClosure):
                 cell.cell_contents = kept.with_values(values.get(name, {}))
             else:
                 cell.cell_contents = values[name] if isinstance(kept, Captured) else kept
         return made
 
 
-def nested(call: Call) -> tuple[UserFunction, dict[str, object]]:
+def nested(call: NotedCall) -> tuple[UserFunction, dict[str, object]]:
     """Return a nested function as it can be traced after the dry run, and its known arguments.
 
     If it captures arrays, these become its first argument.

@@ -8,7 +8,6 @@ import inspect
 import io
 import logging
 import sys
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType, MethodType, ModuleType
@@ -17,16 +16,17 @@ from typing import Any
 import jax
 
 from jaxsight.files.texts import Version
+from jaxsight.lru import Recent
 from jaxsight.tracer.compat import contexts
 from jaxsight.tracer.dry_runs import rewriting
-from jaxsight.tracer.dry_runs.captured import Call
+from jaxsight.tracer.dry_runs.captured import NotedCall
 from jaxsight.tracer.dry_runs.command_lines import CommandLine, default_config
-from jaxsight.tracer.dry_runs.runtime import Runtime
+from jaxsight.tracer.dry_runs.runtime import DryRuntime
 from jaxsight.tracer.dry_runs.unknown import UNKNOWN
 from jaxsight.tracer.importing import placeholders
 from jaxsight.tracer.importing.project_modules import Edges, ProjectModules
 from jaxsight.tracer.interruptions import CancelledByServer, at_most
-from jaxsight.tracer.isolation import refusals
+from jaxsight.tracer.isolation import code_origins, refusals
 from jaxsight.tracer.observation import call_entries
 from jaxsight.tracer.observation.observation_table import Observed
 from jaxsight.tracer.observation.observed_values import Sites
@@ -47,10 +47,10 @@ _MAIN = "__main__"
 
 
 @dataclass(slots=True)
-class Ran:
+class DryRunResult:
     """What a dry run has shown; `names` are the objects of the file that it depends on."""
 
-    calls: Mapping[str, list[Call]]
+    calls: Mapping[str, list[NotedCall]]
     ran: tuple[str, ...]
     """The functions of the file that ran outside of JAX's transformations."""
     fed: tuple[str, ...]
@@ -86,8 +86,8 @@ class DryRuns:
 
     def __init__(self, modules: ProjectModules) -> None:
         self._modules = modules
-        self._runtime = Runtime()
-        self._ran: OrderedDict[object, Ran] = OrderedDict()
+        self._runtime = DryRuntime()
+        self._ran: Recent[object, DryRunResult] = Recent(_KEPT)
 
     def ran(
         self,
@@ -96,7 +96,7 @@ class DryRuns:
         recorder: Recorder,
         entry: EntryPoint,
         patience: float,
-    ) -> Ran:
+    ) -> DryRunResult:
         """Run a program dry, unless that has been done for the same texts.
 
         Args:
@@ -110,15 +110,13 @@ class DryRuns:
         key = request.file, entry
         known = self._ran.get(key)
         if known is not None and self._is_current(known, names):
-            self._ran.move_to_end(key)
             return known
         run = _Run(self._modules, self._runtime, request, names, recorder, entry)
-        ran = self._ran[key] = run.run(patience)
-        while len(self._ran) > _KEPT:
-            self._ran.popitem(last=False)
+        ran = run.run(patience)
+        self._ran.put(key, ran)
         return ran
 
-    def _is_current(self, ran: Ran, names: Mapping[str, object]) -> bool:
+    def _is_current(self, ran: DryRunResult, names: Mapping[str, object]) -> bool:
         return (
             self._modules.are_current(ran.edges)
             and self._modules.texts.are_current(ran.files)
@@ -132,7 +130,7 @@ class _Run:
     def __init__(
         self,
         modules: ProjectModules,
-        runtime: Runtime,
+        runtime: DryRuntime,
         request: Trace,
         names: dict[str, object],
         recorder: Recorder,
@@ -146,7 +144,7 @@ class _Run:
         self._next = 0
         self._command_line = CommandLine(entry.file, self._read)
 
-    def run(self, patience: float) -> Ran:
+    def run(self, patience: float) -> DryRunResult:
         runtime, before = self._runtime, dict(self._names)
         runtime.calls, runtime.ran, runtime.fed = {}, {}, {}
         runtime.entry_of, runtime.original = {}, {}
@@ -196,7 +194,7 @@ class _Run:
         observed = self._recorder.collect(self._request.chunks, sites)
         own = {function for chunk in self._request.chunks for function in chunk.binds}
         ran = tuple(name for name in runtime.ran if name.partition(".")[0] in own)
-        return Ran(calls, ran, tuple(runtime.fed), self._files, edges, stable, observed)
+        return DryRunResult(calls, ran, tuple(runtime.fed), self._files, edges, stable, observed)
 
     def _restore(self, names: dict[str, object], loaded: dict[str, ModuleType]) -> None:
         self._names.clear()
@@ -331,7 +329,7 @@ class _Run:
             old = function.__code__
             if real_file(old.co_filename) != file:
                 continue
-            self._runtime.original |= {c.co_qualname: c for c in _codes_in(old)}
+            self._runtime.original |= {c.co_qualname: c for c in code_origins.codes_in(old)}
             self._codes.replace(function, codes)
             if (own := parameters.get(old.co_qualname)) is not None:
                 for code in (old, function.__code__):
@@ -456,12 +454,5 @@ def _wrapped(value: Any) -> Any:
 
 def _codes_of(names: frozenset[str], code: CodeType) -> dict[tuple[str, int], CodeType]:
     """Return the codes of a module's functions of these names, by name and first line."""
-    codes = (each for each in _codes_in(code) if each.co_qualname in names)
+    codes = (each for each in code_origins.codes_in(code) if each.co_qualname in names)
     return {(each.co_qualname, each.co_firstlineno): each for each in codes}
-
-
-def _codes_in(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes_in(constant)

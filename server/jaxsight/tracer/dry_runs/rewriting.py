@@ -192,7 +192,9 @@ class _Rewriting:
                 head[0].value.func = _runtime("entered", node)  # type: ignore[attr-defined]
             rewrites = not any(
                 _TRACED.search(ast.unparse(each)) for each in node.decorator_list
-            ) and not _is_generator(node)
+            ) and not any(
+                isinstance(each, ast.Yield | ast.YieldFrom) for each in _own_nodes(node.body)
+            )
             if rewrites:
                 own = _locals(node)
                 body = [
@@ -395,10 +397,6 @@ def _read_and_bound(statement: ast.Assign) -> set[str]:
         if isinstance(node, ast.Name)
     }
     return taken & _stored(statement)
-
-
-def _is_generator(node: ast.FunctionDef) -> bool:
-    return any(isinstance(each, ast.Yield | ast.YieldFrom) for each in _own_nodes(node.body))
 
 
 def _name(name: str) -> ast.Name:

@@ -18,7 +18,7 @@ import jax
 
 from jaxsight.tracer.compat import traces
 from jaxsight.tracer.dry_runs import captured
-from jaxsight.tracer.dry_runs.captured import Call
+from jaxsight.tracer.dry_runs.captured import NotedCall
 from jaxsight.tracer.dry_runs.rewriting import NAME, NestedEntry
 from jaxsight.tracer.dry_runs.unknown import (
     UNKNOWN,
@@ -62,13 +62,13 @@ class WithoutValuesError(BaseException):
     """An error of a program that it has because it runs dry: its own handlers are not meant."""
 
 
-class Runtime:
+class DryRuntime:
     """The state of the dry runs of this process; outside of one, it changes nothing."""
 
     unknown = UNKNOWN
 
     def __init__(self) -> None:
-        self.calls: dict[str, list[Call]] = {}
+        self.calls: dict[str, list[NotedCall]] = {}
         """Calls of the file's functions, by qualified name."""
         self.ran: dict[str, None] = {}
         """The qualified names of the programs' functions that ran."""
@@ -188,7 +188,8 @@ class Runtime:
         name, parameters = own
         values: dict[str, object] = dict(zip(parameters, args, strict=False))
         values |= {key: value for key, value in kwargs.items() if key in parameters}
-        call = captured.call_of(values, self._tainted, *_place(frame))
+        file = frame.f_code.co_filename
+        call = captured.call_of(values, self._tainted, file, frame.f_lineno)
         if call is not None:
             self._add(name, call, number)
         return True
@@ -223,7 +224,7 @@ class Runtime:
         if call is not None:
             self._add(name, call, number)
 
-    def _add(self, name: str, call: Call, number: int | None) -> None:
+    def _add(self, name: str, call: NotedCall, number: int | None) -> None:
         if number is not None:
             call.function = self._functions.get(number)
             call.decorated = self._decorated.get(number)
@@ -235,7 +236,7 @@ class Runtime:
             calls.sort(key=lambda each: (len(each.unknown), -each.elements))
             del calls[_CALLS:]
 
-    def _keeps_function(self, call: Call) -> bool:
+    def _keeps_function(self, call: NotedCall) -> bool:
         """Return whether a nested function can be traced after the dry run."""
         if not isinstance(call.function, FunctionType):
             return False
@@ -349,7 +350,7 @@ class Runtime:
 
 
 class _Context(contextlib.AbstractContextManager[Any]):
-    def __init__(self, runtime: Runtime, manager: Callable[[], Any], template: object) -> None:
+    def __init__(self, runtime: DryRuntime, manager: Callable[[], Any], template: object) -> None:
         self._runtime, self._make, self._template = runtime, manager, template
         self._entered: Any = None
 
@@ -398,15 +399,10 @@ def _called(
     return (function, args, kwargs) if isinstance(function, FunctionType) else None
 
 
-def _place(frame: FrameType) -> tuple[str, int]:
-    return frame.f_code.co_filename, frame.f_lineno
-
-
 def _caller(frame: FrameType | None) -> tuple[str, int]:
     """Return where the nearest code of the project calls, from a frame outwards."""
-    while frame is not None:
-        file = frame.f_code.co_filename
+    for each in code_origins.outwards(frame):
+        file = each.f_code.co_filename
         if code_origins.of_file(file.partition("§")[0]) == code_origins.USER:
-            return file, frame.f_lineno
-        frame = frame.f_back
+            return file, each.f_lineno
     return "", 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import linecache
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import CodeType
 
 from jaxsight.tracer.failures import UserError, failure
@@ -46,14 +46,6 @@ def provide_lines(chunk: Chunk, code_file: str) -> None:
     """Provide the lines of a chunk's file for tracebacks."""
     # Python loads the lines of such a file only on request.
     linecache.cache[code_file] = (functools.partial(_as_file, chunk.text, chunk.above),)
-
-
-def names_in(code: CodeType) -> Iterator[str]:
-    """Yield the global names and attributes that code refers to, including inner functions."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from names_in(constant)
 
 
 def _as_file(text: str, above: int) -> str:

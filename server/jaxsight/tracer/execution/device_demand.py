@@ -8,10 +8,10 @@ number is read off a program that has enough devices.
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from jaxsight.lru import Recent
 from jaxsight.tracer.compat import devices
 from jaxsight.tracer.execution import device_errors
 from jaxsight.wire.device_mentions import mentions_devices, names_devices
@@ -62,15 +62,12 @@ class Demands:
     """The numbers of devices that statements and traces have failed for."""
 
     def __init__(self) -> None:
-        self._demands: OrderedDict[object, Demand] = OrderedDict()
+        self._demands: Recent[object, Demand] = Recent(_KEPT)
 
     def add(self, request: Trace, need: MoreDevices) -> None:
         """Remember what failed, until a statement about devices or meshes changes."""
         for key in filter(None, (need.chunk, _identity(request))):
-            self._demands[key] = need.demand
-            self._demands.move_to_end(key)
-        while len(self._demands) > _KEPT:
-            self._demands.popitem(last=False)
+            self._demands.put(key, need.demand)
 
     def of(self, request: Trace) -> Demand | None:
         """Return the number of devices for a request; `None` if its text asks for none.
@@ -79,7 +76,7 @@ class Demands:
         would have all of its statements executed again.
         """
         keys = [*(chunk.key for chunk in request.chunks), _identity(request)]
-        demands = [self._demands[key] for key in keys if key in self._demands]
+        demands = [known for key in keys if (known := self._demands.get(key)) is not None]
         if not demands and not names_devices(request):
             return None
         demands.append(Demand(written_in([chunk.text for chunk in request.chunks])))
@@ -140,9 +137,5 @@ def _written(texts: Sequence[str]) -> Iterator[int]:
 
 
 def _identity(request: Trace) -> object:
-    about = tuple(_keys(request))
+    about = tuple(chunk.key for chunk in request.chunks if mentions_devices(chunk.text))
     return request.file, request.function, request.arguments, request.sizes, request.call, about
-
-
-def _keys(request: Trace) -> Iterable[str]:
-    return (chunk.key for chunk in request.chunks if mentions_devices(chunk.text))

@@ -33,7 +33,7 @@ from jaxsight.tracer.importing.import_folders import package_of
 from jaxsight.tracer.importing.imports import Imports
 from jaxsight.tracer.importing.project_modules import Edges
 from jaxsight.tracer.interruptions import CancelledByServer, TookTooLong, at_most
-from jaxsight.tracer.isolation import process_effects
+from jaxsight.tracer.isolation import code_origins, process_effects
 from jaxsight.tracer.isolation.code_origins import SliceLoader
 from jaxsight.tracer.isolation.object_snapshot import ObjectSnapshot
 from jaxsight.tracer.isolation.process_state import State
@@ -333,7 +333,7 @@ class FileNamespace:
         chunk_code.provide_lines(chunk, file)
         instrument = functools.partial(self.recorder.instrument, chunk=chunk.id, key=chunk.key)
         code = chunk_code.compiled(chunk, self.file, file, request.future_flags, instrument)
-        execution.names = frozenset(chunk_code.names_in(code))
+        execution.names = frozenset(code_origins.names_in(code))
         warned: list[Warned] = []
         if chunk.id in self._stopped:
             execution.caveat = f"was stopped after {request.patience:g} s and skipped"

@@ -7,12 +7,10 @@ a number, the program is traced for as many as it needs at least, which may be o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 
-from jax.sharding import AbstractMesh, Mesh, NamedSharding
-
-from jaxsight.tracer.compat import devices, jaxprs
+from jaxsight.tracer.compat import devices, distributed
 from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.observations import Caveat
 
@@ -59,7 +57,10 @@ def caveat(
     chooses = _CHOOSES.search(reading.text) is not None and any(
         _DISTRIBUTES.search(chunk.text) for chunk in chunks
     )
-    if chooses or count in {*_sizes(names.values()), *jaxprs.mesh_sizes(jaxpr)}:
+    if chooses or count in {
+        *(mesh.size for mesh in distributed.meshes(names.values())),
+        *distributed.mesh_sizes(jaxpr),
+    }:
         return Caveat(reading.id, f"{where}{_reason(count)}")
     return None
 
@@ -79,9 +80,3 @@ def note(chunks: Sequence[Chunk]) -> str:
 def _reason(count: int) -> str:
     many = "1 device" if count == 1 else f"{count} devices"
     return f"sees {many}: neither it nor the target names their number"
-
-
-def _sizes(values: Iterable[object]) -> set[int]:
-    """Return the sizes of the meshes among some objects."""
-    meshes = (value.mesh if isinstance(value, NamedSharding) else value for value in values)
-    return {mesh.size for mesh in meshes if isinstance(mesh, Mesh | AbstractMesh)}

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.stages import Traced
 
+from jaxsight.interpreters.compat.inner import walk
 from jaxsight.tracer.calls import stateful_traces
 from jaxsight.tracer.calls.state_updates import Outcome
 from jaxsight.tracer.calls.stateful_call import StatefulCall
@@ -39,11 +40,10 @@ from jaxsight.tracer.comparison.runnable_program import (
     RunnableProgram,
     check,
     check_same_types,
-    equations,
     equations_of,
     terms,
 )
-from jaxsight.tracer.comparison.two_ways import Miscompiled, TwoWays, names_of
+from jaxsight.tracer.comparison.two_ways import MiscompiledError, TwoWays, names_of
 from jaxsight.tracer.compat import in_place_updates
 from jaxsight.tracer.job import Job
 from jaxsight.wire.messages.replies import Compared
@@ -103,7 +103,7 @@ def compared(request: Compare, before: Traced, after: Traced) -> Compared:
     """
     try:
         return _compared(request, RunnableProgram.of(before), RunnableProgram.of(after))
-    except Miscompiled as error:
+    except MiscompiledError as error:
         return Compared(request.id, False, str(error), miscompiled=error.finding)
     except Incomparable as error:
         return Compared(request.id, False, str(error))
@@ -237,7 +237,11 @@ def _compared_with_values(
             args, kwargs = jax.tree_util.tree_unflatten(structure, inputs.values())
             try:
                 with jax.disable_jit(), in_place_updates.changeable():
-                    called = [_own(value) for value in call(*args, **kwargs)]
+                    # Copies, which later changes in place do not reach.
+                    called = [
+                        (jnp if isinstance(value, jax.Array) else np).array(value, copy=True)
+                        for value in call(*args, **kwargs)
+                    ]
             except Exception as error:
                 raise Incomparable(f"it also fails when called with values: {error}") from error
             second = outcome.in_order(
@@ -254,12 +258,7 @@ def _compared_with_values(
     return Compared(request.id, True, words, exact)
 
 
-def _own(value: object) -> jax.Array | np.ndarray:
-    """Return a copy of a result, which later changes in place do not reach."""
-    return jnp.array(value, copy=True) if isinstance(value, jax.Array) else np.array(value)
-
-
 def _below(program: RunnableProgram) -> float:
     """Return the fraction of the root mean square that is added to magnitudes, for a program."""
-    has_fft = any(equation.primitive.name == "fft" for equation in equations(program.jaxpr))
+    has_fft = any(equation.primitive.name == "fft" for _, equation in walk(program.jaxpr))
     return _BELOW_SUMS if has_fft else _BELOW

@@ -18,7 +18,7 @@ from jaxsight.wire.messages.replies import CallSeen, DryCalls
 from jaxsight.wire.messages.requests import DryRun
 
 if TYPE_CHECKING:
-    from jaxsight.tracer.dry_runs.captured import Call
+    from jaxsight.tracer.dry_runs.captured import NotedCall
 
 _LEAVES = 8
 """Maximum number of leaves shown of an argument."""
@@ -45,7 +45,7 @@ def dry_run(job: Job[DryRun]) -> DryCalls:
     return DryCalls(request.id, tuple(seen), tuple(functions.items()), tuple(fed))
 
 
-def _seen(job: Job[DryRun], name: str, entry: int, number: int, call: Call) -> CallSeen:
+def _seen(job: Job[DryRun], name: str, entry: int, number: int, call: NotedCall) -> CallSeen:
     values = {parameter: kept.value() for parameter, kept in call.arguments.items()}
     inputs = tuple((each, clean(display.text(value, _LEAVES))) for each, value in values.items())
     place = chunk_of(call.file)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import math
 import re
 import time
@@ -16,10 +17,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypedDict, TypeVar
 
 from jaxsight.interpreters.compat import avals, locations
+from jaxsight.interpreters.compat.inner import all_jaxprs, inner_jaxprs, walk
 from jaxsight.interpreters.compat.jaxpr_types import Equation as JaxprEquation
 from jaxsight.interpreters.compat.jaxpr_types import Jaxpr, Var
+from jaxsight.interpreters.compat.staging import open_jaxpr
 from jaxsight.text import units
-from jaxsight.tracer.compat import jaxprs, lowering
+from jaxsight.tracer.compat import lowering
 from jaxsight.tracer.compat.distributed import communicates
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
 from jaxsight.tracer.job import Job
@@ -72,7 +75,7 @@ def _lowered(request: Lower, trace: KeptTrace) -> Lowered:
     names = lowering.names(traced)
     chosen = compiler_options.compiler_options(traced)
     distribution = artifact.distribution
-    opened = jaxprs.open_jaxpr(traced.jaxpr)
+    opened = open_jaxpr(traced.jaxpr)
     tree = CallTree.of(opened.eqns)
     beside = [repr(part).encode() for part in (chosen, distribution) if part]
     compiled = b"".join([artifact.bytes, *beside])
@@ -107,11 +110,10 @@ class Facts(TypedDict):
 
 def facts(jaxpr: object) -> Facts:
     """Return facts about a program that its HLO does not have."""
-    opened = jaxprs.open_jaxpr(jaxpr)
     return Facts(
         constants=tuple(dict.fromkeys(_types(jaxpr))),
-        trips=tuple(_trips(opened)),
-        barriers=tuple(_barriers(opened)),
+        trips=tuple(_trips(jaxpr)),
+        barriers=tuple(_barriers(open_jaxpr(jaxpr))),
     )
 
 
@@ -128,16 +130,7 @@ def named(names: Sequence[str], inputs: Iterable[int]) -> tuple[str, ...]:
 
 def communicating(jaxpr: object) -> tuple[str, ...]:
     """Return the paths of the equations of a program that are collectives."""
-    return tuple(_communicating(jaxprs.open_jaxpr(jaxpr), ""))
-
-
-def _communicating(opened: Jaxpr, prefix: str) -> Iterator[str]:
-    for index, equation in enumerate(opened.eqns):
-        path = f"{prefix}{index}"
-        if communicates(equation):
-            yield path
-        for part in jaxprs.inner(equation) if equation.params else ():
-            yield from _communicating(part.jaxpr, f"{path}/{part.name}/")
+    return tuple(path for path, equation in walk(jaxpr) if communicates(equation))
 
 
 def stablehlo(request: Show, trace: KeptTrace) -> Shown:
@@ -149,7 +142,7 @@ def stablehlo(request: Show, trace: KeptTrace) -> Shown:
     _refuse(trace)
     traced = trace.stage
     module = _lower(lambda: lowering.text(traced, request.platform))
-    opened = jaxprs.open_jaxpr(traced.jaxpr)
+    opened = open_jaxpr(traced.jaxpr)
     spans = {
         equation.path: equation.span for equation in _equations(opened, CallTree.of(opened.eqns))
     }
@@ -160,7 +153,7 @@ def _refuse(trace: KeptTrace) -> None:
     if trace.axes:
         named = " and ".join(f"`{axis}`" for axis in trace.axes)
         raise refusal("lower", f"the program around it binds {named}, and is compiled with it")
-    captured = sum(_bytes(constant) for constant in _constants(trace.stage.jaxpr))
+    captured = sum(avals.size(avals.of(constant)) for constant in _constants(trace.stage.jaxpr))
     if captured > LARGEST:
         size = units.size(captured)
         raise refusal(
@@ -199,11 +192,10 @@ def _equations(opened: Jaxpr, tree: CallTree) -> Iterator[Equation]:
             around = tree.around(equation, calls, base)
             described = _equation(equation, f"{prefix}{index}", outer, around.call)
             yield described
-            if equation.params:
-                waiting += [
-                    (part.jaxpr, f"{described.path}/{part.name}/", described, around)
-                    for part in jaxprs.inner(equation)
-                ]
+            waiting += [
+                (part.jaxpr, f"{described.path}/{part.name}/", described, around)
+                for part in inner_jaxprs(equation)
+            ]
 
 
 def _equation(equation: JaxprEquation, path: str, around: Equation | None, call: int) -> Equation:
@@ -224,7 +216,7 @@ _CALL = re.compile(r"\bcall @([\w.$-]+)")
 _MAIN = "main"
 
 
-def _links(module: lowering.Text, spans: dict[str, Span | None]) -> Iterator[Link]:
+def _links(module: lowering.LoweredText, spans: dict[str, Span | None]) -> Iterator[Link]:
     """Yield each line's equation.
 
     Lines of a shared function are linked to the equation of its first call.
@@ -259,26 +251,8 @@ def _links(module: lowering.Text, spans: dict[str, Span | None]) -> Iterator[Lin
 
 def _constants(jaxpr: object) -> Iterator[object]:
     """Yield the captured arrays of a jaxpr and its inner jaxprs, without duplicates."""
-    yielded: set[int] = set()
-    waiting = [jaxpr]
-    visited: set[int] = set()
-    while waiting:
-        part_jaxpr = waiting.pop()
-        if id(part_jaxpr) in visited:
-            continue
-        visited.add(id(part_jaxpr))
-        for constant in getattr(part_jaxpr, "consts", ()):
-            if id(constant) not in yielded:
-                yielded.add(id(constant))
-                yield constant
-        for equation in jaxprs.open_jaxpr(part_jaxpr).eqns:
-            for value in equation.params.values():
-                parts = value if isinstance(value, tuple | list) else (value,)
-                waiting += [part for part in parts if jaxprs.is_jaxpr(part)]
-
-
-def _bytes(constant: object) -> int:
-    return avals.size(avals.of(constant))
+    consts = (getattr(part, "consts", ()) for part in all_jaxprs(jaxpr))
+    yield from {id(value): value for value in itertools.chain.from_iterable(consts)}.values()
 
 
 def _types(jaxpr: object) -> Iterator[str]:
@@ -296,17 +270,12 @@ def _types(jaxpr: object) -> Iterator[str]:
         yield f"{dtype}[{','.join(map(str, shape))}]"
 
 
-def _trips(opened: Jaxpr, prefix: str = "") -> Iterator[tuple[str, int]]:
+def _trips(jaxpr: object) -> Iterator[tuple[str, int]]:
     """Yield the trip counts of scans, including those of `fori_loop`s with constant bounds."""
-    for index, equation in enumerate(opened.eqns):
-        if not equation.params:
-            continue
-        path = f"{prefix}{index}"
+    for path, equation in walk(jaxpr):
         length, unroll = equation.params.get("length"), equation.params.get("unroll")
         if equation.primitive.name == "scan" and isinstance(length, int):
             yield path, length // max(unroll if isinstance(unroll, int) else 1, 1)
-        for part in jaxprs.inner(equation):
-            yield from _trips(part.jaxpr, f"{path}/{part.name}/")
 
 
 _BARRIERS = frozenset({"optimization_barrier", "checkpoint", "remat2", "remat"})
@@ -325,6 +294,5 @@ def _barriers(opened: Jaxpr, prefix: str = "") -> Iterator[str]:
                     yield f"{prefix}{maker}"
         for var in equation.outvars:
             index_by_var[var] = index
-        if equation.params:
-            for part in jaxprs.inner(equation):
-                yield from _barriers(part.jaxpr, f"{prefix}{index}/{part.name}/")
+        for part in inner_jaxprs(equation):
+            yield from _barriers(part.jaxpr, f"{prefix}{index}/{part.name}/")

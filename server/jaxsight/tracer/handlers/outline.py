@@ -15,7 +15,9 @@ import numpy as np
 from jax.stages import Traced
 
 from jaxsight.interpreters.compat import avals, locations
+from jaxsight.interpreters.compat.inner import Inner, inner_jaxprs
 from jaxsight.interpreters.compat.jaxpr_types import Atom, Aval, Equation, Jaxpr, Var
+from jaxsight.interpreters.compat.staging import is_jaxpr, open_jaxpr
 from jaxsight.tracer.compat import jaxprs, lowering
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.observation import scopes
@@ -86,7 +88,7 @@ class ProgramOutliner:
         """The scope of the equation around."""
 
     def program(self, traced: Traced) -> Program:
-        opened = jaxprs.open_jaxpr(traced.jaxpr)
+        opened = open_jaxpr(traced.jaxpr)
         names = _names(opened)
         for var, name in zip(opened.invars, names, strict=True):
             self._number(var, INPUT, name)
@@ -121,10 +123,7 @@ class ProgramOutliner:
         self._forward = forward = (self._forward or "jvp(" in scope) and not backward
         # A jaxpr that several equations share is repeated for each, because facts about its values
         # differ.
-        bodies = [
-            self._inner(part, f"{path}/{part.name}/")
-            for part in (jaxprs.inner(equation) if equation.params else ())
-        ]
+        bodies = [self._inner(part, f"{path}/{part.name}/") for part in inner_jaxprs(equation)]
         self._forward, self._backward, self._around = outer
         results = tuple(self._number(var, RESULT) for var in equation.outvars)
         return Step(
@@ -141,10 +140,10 @@ class ProgramOutliner:
             within,
         )
 
-    def _inner(self, part: jaxprs.Inner, prefix: str) -> Body:
+    def _inner(self, part: Inner, prefix: str) -> Body:
         outer, self._numbers = self._numbers, {}
         try:
-            for var, constant in zip(part.jaxpr.constvars, part.constants, strict=False):
+            for var, constant in zip(part.jaxpr.constvars, part.program.consts, strict=False):
                 self._number(var, CONSTANT, integers=_integers(constant))
             return self._body(part.jaxpr, part.name, prefix)
         finally:
@@ -251,7 +250,7 @@ def _parameters(equation: Equation) -> tuple[tuple[str, str], ...]:
     parameters = []
     skipped = jaxprs.defaults(equation)
     for key, value in equation.params.items():
-        if key in skipped or jaxprs.is_jaxpr(value):
+        if key in skipped or is_jaxpr(value):
             continue
         text = _plain(_python(value))
         if text and len(text) <= _LONGEST_PARAMETER:

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from jaxsight.interpreters.compat.inner import equation_count, inner_jaxprs
 from jaxsight.interpreters.compat.jaxpr_types import Equation, Jaxpr
 from jaxsight.interpreters.compat.locations import locations
+from jaxsight.interpreters.compat.staging import open_jaxpr
 from jaxsight.text import units
 from jaxsight.tracer.calls import stateful_traces
 from jaxsight.tracer.calls.inputs import Inputs
-from jaxsight.tracer.calls.leaves import is_array
-from jaxsight.tracer.calls.traceable_call import TraceableCall
+from jaxsight.tracer.calls.leaves import ArraysIn, is_array
 from jaxsight.tracer.calls.transforms import transformed
-from jaxsight.tracer.calls.user_function import UserFunction
-from jaxsight.tracer.compat import jaxprs
+from jaxsight.tracer.calls.user_function import TraceableCall, UserFunction
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
 from jaxsight.tracer.interruptions import CancelledByServer
 from jaxsight.tracer.job import Job
@@ -116,7 +116,7 @@ def written(id: int, call: TraceableCall, wanted: SourceOptions, naming: Naming)
             raise refusal("sourcerize", words, type="NotTheSame") from error
         finally:
             linecache.cache.pop(file, None)
-    count = jaxprs.count(original)
+    count = equation_count(original)
     return Shown(
         id,
         clean(source.text),
@@ -200,27 +200,21 @@ def _program(function: Callable[..., object], call: TraceableCall) -> object:
 
     The function's errors are raised.
     """
-    leaves, structure = jax.tree_util.tree_flatten((call.args, call.kwargs))
-    places = [index for index, leaf in enumerate(leaves) if is_array(leaf)]
+    arguments = ArraysIn.of((call.args, call.kwargs))
 
     def flat(arrays: Sequence[object]) -> list[object]:
-        filled = list(leaves)
-        for index, array in zip(places, arrays, strict=True):
-            filled[index] = array
-        args, kwargs = jax.tree_util.tree_unflatten(structure, filled)
+        args, kwargs = arguments.filled(arrays)
         results = jax.tree_util.tree_leaves(function(*args, **kwargs))
         return [
             leaf for leaf in results if is_array(leaf) or isinstance(leaf, (int, float, complex))
         ]
 
-    return jax.make_jaxpr(flat)([leaves[index] for index in places])
+    return jax.make_jaxpr(flat)(arguments.arrays)
 
 
 def _links(original: object, rewritten: object, file: str) -> Iterator[Link]:
     """Yield links from lines of `file` to the equation that each contains, and to its source."""
-    for path, equation, counterpart in _pairs(
-        jaxprs.open_jaxpr(original), jaxprs.open_jaxpr(rewritten)
-    ):
+    for path, equation, counterpart in _pairs(open_jaxpr(original), open_jaxpr(rewritten)):
         location = next((at for at in locations(counterpart) if at.file == file), None)
         if location is not None:
             for line in range(location.line, max(location.end_line, location.line) + 1):
@@ -243,6 +237,6 @@ def _pairs(original: Jaxpr, rewritten: Jaxpr) -> Iterator[tuple[str, Equation, E
         for equation, counterpart in zip(our_equations, their_equations, strict=True):
             here = f"{path}{index[id(equation)]}"
             yield here, equation, counterpart
-            parts = zip(jaxprs.inner(equation), jaxprs.inner(counterpart), strict=False)
+            parts = zip(inner_jaxprs(equation), inner_jaxprs(counterpart), strict=False)
             for our_part, their_part in parts:
                 waiting.append((f"{here}/{our_part.name}/", our_part.jaxpr, their_part.jaxpr))

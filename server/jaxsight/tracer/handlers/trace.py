@@ -16,7 +16,9 @@ from jax import stages
 
 from jaxsight.interpreters import views
 from jaxsight.interpreters.compat import avals, shardings
+from jaxsight.interpreters.compat.inner import equation_count
 from jaxsight.interpreters.compat.jaxpr_types import Equation
+from jaxsight.interpreters.compat.staging import open_jaxpr, opened
 from jaxsight.timeline import mark
 from jaxsight.tracer.calls import named_axes, stateful_traces
 from jaxsight.tracer.calls.inputs import Inputs
@@ -130,7 +132,7 @@ def _described(
 ) -> Traced:
     """Return the reply about a trace."""
     jaxpr, outcome = kept_trace.shown.jaxpr, kept_trace.outcome
-    equations = jaxprs.count(jaxpr)
+    equations = equation_count(jaxpr)
     folded = jaxpr_text.folded(jaxpr, equations)
     return Traced(
         id=id,
@@ -146,7 +148,7 @@ def _described(
         jaxpr=folded.text,
         folded=folded.folded,
         equations=equations,
-        constants=tuple(map(_constant, jaxprs.constants(jaxpr))),
+        constants=tuple(map(_constant, opened(jaxpr).consts)),
         seen=observed.seen,
         observations=observed.observations,
         calls=observed.calls,
@@ -168,11 +170,11 @@ def _escaped(request: Trace, error: Exception, equation: Equation | None) -> Fai
 def _results(kept_trace: KeptTrace) -> object:
     """Return the abstract values of the function's result, without its updates."""
     outcome = kept_trace.outcome
-    variables = jaxprs.open_jaxpr(kept_trace.shown.jaxpr).outvars
+    variables = open_jaxpr(kept_trace.shown.jaxpr).outvars
     arrays = (var.aval for var in variables[outcome.start : outcome.start + outcome.count])
     structure = outcome.structure
     leaves = [
-        display.Shown(outcome.texts[index]) if index in outcome.texts else next(arrays)
+        display.KnownText(outcome.texts[index]) if index in outcome.texts else next(arrays)
         for index in range(structure.num_leaves)
     ]
     try:

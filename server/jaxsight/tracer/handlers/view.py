@@ -6,7 +6,7 @@ They are user code: any error that they raise is an answer.
 from __future__ import annotations
 
 from jaxsight.interpreters import views
-from jaxsight.tracer.compat import jaxprs
+from jaxsight.interpreters.compat.staging import is_jaxpr
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
 from jaxsight.tracer.programs import jaxpr_text
 from jaxsight.wire.messages.replies import Shown
@@ -26,7 +26,7 @@ def viewed(request: Show, jaxpr: object) -> Shown:
         raise refusal("view", words, type="LookupError")
     try:
         view = views.load(request.what)(jaxpr)
-        text = None if jaxprs.is_jaxpr(view) else str(view)
+        text = None if is_jaxpr(view) else str(view)
     except BaseException as error:
         raise UserError(failure(error, "view")) from error
     return jaxpr_text.whole(request.id, view) if text is None else Shown(request.id, clean(text))

@@ -26,13 +26,12 @@ _OTHERS = frozenset(
 
 def handles_import_errors(frame: FrameType | None) -> bool:
     """Return whether code of the user, at a frame or its callers, handles a missing module."""
-    while frame is not None:
-        if code_origins.of_file(frame.f_code.co_filename) == code_origins.USER:
-            line = frame.f_lineno
-            if any(_handles(node, line) for node in ast.walk(_tree_of(frame))):
-                return True
-        frame = frame.f_back
-    return False
+    return any(
+        _handles(node, each.f_lineno)
+        for each in code_origins.outwards(frame)
+        if code_origins.of_file(each.f_code.co_filename) == code_origins.USER
+        for node in ast.walk(_tree_of(each))
+    )
 
 
 def _handles(node: ast.AST, line: int) -> bool:

@@ -167,18 +167,20 @@ class Imports:
         loaded = None
         running = self.modules.running
         if "§" in code_file:
-            edges = self.used.setdefault(code_file, {})
+            edges: Edges | None = self.used.setdefault(code_file, {})
         elif (loaded := self.modules.loaded.get(importer)) is not None:
             edges = loaded.imports
         elif running is not None and running.installed and not running.full_in_place:
             edges = {}
         else:
-            return self._import_within(arguments)
+            edges = None
         try:
-            package = globals.get("__package__") if globals is not None else None
+            package = globals.get("__package__") if level and globals is not None else None
             absolute = importlib.util.resolve_name("." * level + name, package)
         except (ImportError, ValueError):
             return _import(*arguments)  # raises the proper error
+        if edges is None:
+            return self._import_within(arguments, absolute)
         if fromlist:
             explicit = [absolute, *(f"{absolute}.{imported}" for imported in fromlist)]
         else:
@@ -187,7 +189,7 @@ class Imports:
             # Another installed module must not get the slice of the traced one.
             wanted = running is not None and running.name in explicit
             with self._full_in_place() if wanted else contextlib.nullcontext():
-                return self._import_within(arguments)
+                return self._import_within(arguments, absolute)
         jax, self.jax = self.jax, False
         try:
             if running is not None and running.name in explicit:
@@ -234,20 +236,13 @@ class Imports:
             self.jax = True
         return module
 
-    def _import_within(self, arguments: Any) -> ModuleType:
+    def _import_within(self, arguments: Any, absolute: str) -> ModuleType:
         """Import for an installed module, and apply changed options for the running file.
 
         All other effects are recorded only for imports of the project's files, because capturing
         them for each import of a large library is slow.
         """
-        name, globals, _, fromlist, level = arguments
-        absolute = name
-        if level:
-            try:
-                package = globals.get("__package__") if globals is not None else None
-                absolute = importlib.util.resolve_name("." * level + name, package)
-            except (ImportError, ValueError):
-                return _import(*arguments)  # raises the proper error
+        fromlist = arguments[3]
         if absolute in sys.modules and not fromlist:
             touched = [absolute]
         else:

@@ -15,6 +15,7 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import CodeType, ModuleType
+from typing import Any
 
 from jaxsight.files.texts import Texts, Version
 from jaxsight.tracer.isolation import code_origins, file_reads
@@ -48,7 +49,7 @@ class Finder(MetaPathFinder):
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return the spec of the other finders, with our loader for a project's module."""
-        spec = self._found_by_others(name, path, target) or self._not_on_disk(name, path)
+        spec = found_by_others(self, name, path, target) or self._not_on_disk(name, path)
         if (
             spec is not None
             and type(spec.loader) is SourceFileLoader
@@ -70,18 +71,6 @@ class Finder(MetaPathFinder):
             if self._is_project(str(base)):
                 file_reads.missing((f"{base}.py", str(base / "__init__.py"), str(base)))
 
-    def _found_by_others(
-        self, name: str, path: Sequence[str] | None, target: ModuleType | None
-    ) -> ModuleSpec | None:
-        for finder in list(sys.meta_path):
-            if finder is self:
-                continue
-            find = getattr(finder, "find_spec", None)
-            spec: ModuleSpec | None = find(name, path, target) if find is not None else None
-            if spec is not None:
-                return spec
-        return None
-
     def _not_on_disk(self, name: str, path: Sequence[str] | None) -> ModuleSpec | None:
         """Return the spec of a file that exists only in the editor."""
         last = name.rpartition(".")[2]
@@ -90,6 +79,18 @@ class Finder(MetaPathFinder):
                 if self.texts.unsaved(file) is not None:
                     return spec_from_file_location(name, file, loader=SourceFileLoader(name, file))
         return None
+
+
+def found_by_others(
+    finder: MetaPathFinder, name: str, path: Sequence[str] | None, target: ModuleType | None
+) -> ModuleSpec | None:
+    """Return the spec of a module as it is found without `finder`."""
+    for other in list(sys.meta_path):
+        find: Any = getattr(other, "find_spec", None) if other is not finder else None
+        spec: ModuleSpec | None = find(name, path, target) if find is not None else None
+        if spec is not None:
+            return spec
+    return None
 
 
 class Loader(SourceFileLoader):

@@ -30,7 +30,7 @@ Edges = dict[str, int]
 
 
 @dataclass(slots=True)
-class Loaded:
+class LoadedModule:
     """A module of the project that was imported.
 
     `serial` distinguishes this import from a later one of the same name.
@@ -80,7 +80,7 @@ class ProjectModules:
 
     def __init__(self) -> None:
         self.texts = Texts()
-        self.loaded: dict[str, Loaded] = {}
+        self.loaded: dict[str, LoadedModule] = {}
         self.attempted: dict[str, Version] = {}
         """Files of the project whose import was attempted since the request began."""
         self.importing: list[str] = []
@@ -178,7 +178,7 @@ class ProjectModules:
         except (ImportError, ValueError):
             return False
 
-    def put_empty_package(self, package: str, folder: str, error: str) -> Loaded:
+    def put_empty_package(self, package: str, folder: str, error: str) -> LoadedModule:
         """Replace a package that cannot be imported by an empty one that contains its modules."""
         module = ModuleType(package)
         module.__path__ = [folder]
@@ -186,7 +186,7 @@ class ProjectModules:
         sys.modules[package] = module
         path = init_file(folder)
         versions = {path: self.texts.version(path), **self.attempted}
-        loaded = Loaded(path, next(self._serials), versions, error=error)
+        loaded = LoadedModule(path, next(self._serials), versions, error=error)
         self.loaded[package] = loaded
         return loaded
 
@@ -328,7 +328,7 @@ class ProjectModules:
 
     def _execute(self, loader: Loader, module: ModuleType) -> None:
         name, path = module.__name__, loader.path
-        loaded = Loaded(path, next(self._serials), {})
+        loaded = LoadedModule(path, next(self._serials), {})
         self.attempted[path] = self.texts.version(path)
         self.loaded[name] = loaded
         for child in [child for child in self.loaded if child.rpartition(".")[0] == name]:

@@ -20,12 +20,12 @@ import signal
 import sys
 import threading
 from types import ModuleType
-from typing import Any, TextIO, TypeGuard
+from typing import TextIO, TypeGuard
 
 from jaxsight.tracer.isolation import code_origins, process_effects
 from jaxsight.tracer.isolation.code_origins import SliceLoader
 from jaxsight.tracer.isolation.library_snapshot import same_objects
-from jaxsight.tracer.isolation.process_state import State
+from jaxsight.tracer.isolation.process_state import SIGNALS, State, Variable, attribute
 from jaxsight.tracer.isolation.system_state import System
 from jaxsight.wire.descriptors import private
 
@@ -50,15 +50,11 @@ class Baseline:
         self._listed: list[object] = []
         """The modules that were loaded at the last restore."""
         self._finders = tuple(sys.meta_path)
-        self._handlers = _handlers()
-        self._mask = _signal_mask()
-        self._hooks = {name: getattr(sys, name) for name in _SYS_HOOKS}
-        self._trace, self._profile = sys.gettrace(), sys.getprofile()
-        self._thread_hook = threading.excepthook
-        self._switch_interval = sys.getswitchinterval()
-        self._collector = gc.get_threshold(), gc.get_debug()
+        self._handlers = SIGNALS.read()
+        if sys.platform != "win32":
+            self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        self._settings = [(write, read()) for read, write in _SETTINGS]
         self._finder_types = {type(finder) for finder in sys.path_importer_cache.values()}
-        self._recursion = sys.getrecursionlimit()
         self._system = System()
         self._lost: list[str] = []
 
@@ -69,22 +65,13 @@ class Baseline:
         """
         # First, and by a method only, as `len` and `isinstance` may have been replaced.
         _BUILTINS.update(self._builtins)
-        sys.settrace(self._trace)
-        sys.setprofile(self._profile)
+        for write, value in self._settings:
+            write(value)
         self._lost = self._system.restore_limits()
-        sys.setrecursionlimit(self._recursion)
         self._restore_descriptors()
         self._give_streams()
         self._restore_signals()
-        for name, hook in self._hooks.items():
-            setattr(sys, name, hook)
-        threading.excepthook = self._thread_hook
-        sys.setswitchinterval(self._switch_interval)
-        if not gc.isenabled():
-            gc.enable()
-        threshold, debug = self._collector
-        gc.set_threshold(*threshold)
-        gc.set_debug(debug)
+        gc.enable()
         # Send the output before the answer.
         self._streams["stdout"].flush()
         self._streams["stderr"].flush()
@@ -140,9 +127,9 @@ class Baseline:
             setattr(sys, f"__{name}__", stream)
 
     def _restore_signals(self) -> None:
-        for number, handler in self._handlers.items():
-            if signal.getsignal(number) != handler:
-                signal.signal(number, handler)
+        for name, handler in SIGNALS.read().items():
+            if handler != self._handlers[name]:
+                SIGNALS.write(name, self._handlers[name])
         if sys.platform == "win32":
             return
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -151,9 +138,20 @@ class Baseline:
 
 _STREAMS = ("stdin", "stdout", "stderr")
 
-_SYS_HOOKS = ("excepthook", "unraisablehook", "displayhook", "breakpointhook")
-
-_UNCATCHABLE = frozenset({"SIGKILL", "SIGSTOP"})
+_SETTINGS: tuple[Variable, ...] = (
+    (sys.gettrace, sys.settrace),
+    (sys.getprofile, sys.setprofile),
+    (sys.getrecursionlimit, sys.setrecursionlimit),
+    (sys.getswitchinterval, sys.setswitchinterval),
+    (gc.get_threshold, lambda threshold: gc.set_threshold(*threshold)),
+    (gc.get_debug, gc.set_debug),
+    *(
+        attribute(sys, name)
+        for name in ("excepthook", "unraisablehook", "displayhook", "breakpointhook")
+    ),
+    attribute(threading, "excepthook"),
+)
+"""What is set again as it was."""
 
 
 def _is_installed(module: object) -> TypeGuard[ModuleType]:
@@ -193,14 +191,3 @@ def _same(descriptor: int, expected: int) -> bool:
         return os.path.samestat(os.fstat(descriptor), os.fstat(expected))
     except OSError:  # closed
         return False
-
-
-def _handlers() -> dict[signal.Signals, Any]:
-    """Return the handlers that can be set from Python."""
-    numbers = (s for s in signal.Signals if s.name not in _UNCATCHABLE)
-    handlers = {number: signal.getsignal(number) for number in numbers}
-    return {number: handler for number, handler in handlers.items() if handler is not None}
-
-
-def _signal_mask() -> set[int]:
-    return set() if sys.platform == "win32" else set(signal.pthread_sigmask(signal.SIG_BLOCK, ()))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+from collections.abc import Iterator
 from functools import cache
 from importlib.machinery import SourceFileLoader
 from pathlib import Path, PurePath
@@ -61,13 +62,16 @@ def of_module(name: str) -> str:
     return PYTHON if top in sys.stdlib_module_names or top == "jaxsight" else LIBRARY
 
 
+def outwards(frame: FrameType | None) -> Iterator[FrameType]:
+    """Yield a frame and its callers."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
 def of_frames(frame: FrameType | None) -> set[str]:
     """Return the origins of the code of a frame and its callers."""
-    origins: set[str] = set()
-    while frame is not None:
-        origins.add(of_file(frame.f_code.co_filename))
-        frame = frame.f_back
-    return origins
+    return {of_file(each.f_code.co_filename) for each in outwards(frame)}
 
 
 def asked_by_user(through: tuple[str, ...]) -> bool:
@@ -75,13 +79,23 @@ def asked_by_user(through: tuple[str, ...]) -> bool:
 
     The caller is the innermost frame that is in none of the modules `through`.
     """
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None:
-        name = frame.f_globals.get("__name__", "")
-        if not name.startswith(("jaxsight.", *through)):
+    for frame in outwards(sys._getframe(2)):
+        if not frame.f_globals.get("__name__", "").startswith(("jaxsight.", *through)):
             return of_file(frame.f_code.co_filename) == USER
-        frame = frame.f_back
     return False
+
+
+def codes_in(code: CodeType) -> Iterator[CodeType]:
+    """Yield code and that of all functions inside."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from codes_in(constant)
+
+
+def names_in(code: CodeType) -> set[str]:
+    """Return the globals and attributes that code refers to, including inner functions."""
+    return {name for each in codes_in(code) for name in each.co_names}
 
 
 class SliceLoader(SourceFileLoader):
@@ -133,3 +147,14 @@ def attribute(value: object, name: str) -> object:
         return getattr(value, name, None)
     except Exception:  # noqa: BLE001 - any attribute of any object
         return None
+
+
+def equal(before: object, after: object) -> bool:
+    """Return whether objects are equal; false if comparing them fails.
+
+    Arrays and user code define comparisons of their own.
+    """
+    try:
+        return bool(before == after)
+    except Exception:  # noqa: BLE001 - any comparison of any object
+        return False

@@ -118,8 +118,7 @@ class IrreversibleEffects:
 
     def _entered(self, kind: type) -> None:
         """Record a pytree registration by user code of a class of another module."""
-        frame: FrameType | None = sys._getframe(2)
-        while frame is not None:
+        for frame in code_origins.outwards(sys._getframe(2)):
             name = frame.f_globals.get("__name__", "")
             if code_origins.of_file(frame.f_code.co_filename) == code_origins.USER:
                 if kind.__module__ != name and _lives_there(kind):
@@ -130,7 +129,6 @@ class IrreversibleEffects:
                 return  # during the import of a library
             if name != _TREES and kind.__module__.partition(".")[0] == name.partition(".")[0]:
                 return  # a library's own class, on its first use
-            frame = frame.f_back
 
 
 _TREES = "jax._src.tree_util"
@@ -160,15 +158,9 @@ def _is_of_user(frame: FrameType) -> bool:
     whose = code_origins.of_frames(frame)
     if code_origins.USER in whose:
         return True
-    return code_origins.LIBRARY not in whose and not _is_ours(frame)
-
-
-def _is_ours(frame: FrameType | None) -> bool:
-    while frame is not None:
-        if frame.f_globals.get("__name__", "").startswith("jaxsight."):
-            return True
-        frame = frame.f_back
-    return False
+    names = (each.f_globals.get("__name__", "") for each in code_origins.outwards(frame))
+    is_ours = any(name.startswith("jaxsight.") for name in names)
+    return code_origins.LIBRARY not in whose and not is_ours
 
 
 def _end_soon() -> bool:

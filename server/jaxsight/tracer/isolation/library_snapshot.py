@@ -167,7 +167,7 @@ class Snapshot:
             for name, before, after in _differences(self._unimported, _unimported_modules())
         ]
         for copied in self._copied.values():
-            if not _same(copied.live, copied.then):
+            if not code_origins.equal(copied.live, copied.then):
                 changes += _counting_changes(copied, named_objects)
         return Changes(tuple(changes))
 
@@ -235,14 +235,6 @@ def _is_being_imported(module: ModuleType) -> bool:
     return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
 
 
-def _same(live: object, then: object) -> bool:
-    """Return whether two containers are equal, with identical elements assumed to be equal."""
-    try:
-        return bool(live == then)
-    except Exception:  # noqa: BLE001 - arrays, and comparisons defined by user code
-        return False
-
-
 def _counting_changes(copied: _Copied, named_objects: NamedObjects) -> Iterator[_Change]:
     """Yield the changes of a namespace, class or container that count.
 
@@ -250,7 +242,9 @@ def _counting_changes(copied: _Copied, named_objects: NamedObjects) -> Iterator[
     """
     project = code_origins.of_module(copied.module.__name__) == code_origins.USER
     if isinstance(copied.live, list | set):
-        added = [element for element in copied.live if not _contains(copied.then, element)]
+        added = [
+            element for element in copied.live if not any(element is known for known in copied.then)
+        ]
         if project or not _mutates(copied) or any(map(code_origins.is_users, added)):
             yield _Change(copied.holder, None, copied.then, copied.live.copy())
         else:
@@ -314,10 +308,6 @@ def _is_new(key: object, named_objects: NamedObjects) -> bool:
     return code_origins.is_users(key) or (
         not isinstance(key, type) and id(key) not in named_objects()
     )
-
-
-def _contains(container: Any, value: Any) -> bool:
-    return any(element is value for element in container)
 
 
 def _mutates(copied: _Copied) -> bool:

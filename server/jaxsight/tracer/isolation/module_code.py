@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import dis
 import functools
-import types
 from collections.abc import Iterator
 from types import CodeType, ModuleType
 from typing import Any
 
-from jaxsight.tracer.isolation.code_origins import attribute, wrapped
+from jaxsight.interpreters.contents import cell_contents
+from jaxsight.tracer.isolation.code_origins import attribute, codes_in, wrapped
 
 _MUTATORS = frozenset(
     {
@@ -39,8 +39,7 @@ def _codes(module: ModuleType) -> Iterator[CodeType]:
     while todo:
         value = todo.pop()
         if isinstance(value, CodeType):
-            yield value
-            todo += [constant for constant in value.co_consts if isinstance(constant, CodeType)]
+            yield from codes_in(value)
             continue
         if id(value) in visited:
             continue
@@ -54,17 +53,10 @@ def _codes(module: ModuleType) -> Iterator[CodeType]:
             if isinstance(code, CodeType):
                 if code.co_filename == file:
                     todo.append(code)
-                todo += [cell.cell_contents for cell in value.__closure__ or () if _is_full(cell)]
+                todo += filter(callable, map(cell_contents, value.__closure__ or ()))
             value = wrapped(value)
             if value is None:
                 break
-
-
-def _is_full(cell: types.CellType) -> bool:
-    try:
-        return callable(cell.cell_contents)
-    except ValueError:
-        return False
 
 
 @functools.cache

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jaxsight.tracer.compat import config, devices
+from jaxsight.tracer.isolation.code_origins import equal
 from jaxsight.tracer.isolation.process_state import (
     ENVIRONMENT,
     GONE,
@@ -37,7 +38,7 @@ class Effects:
 
     def same_as(self, effects: Effects) -> bool:
         """Return whether both make the same changes."""
-        return _equal(self.changes, effects.changes)
+        return equal(self.changes, effects.changes)
 
     def apply(self) -> None:
         """Apply the changes to the current process."""
@@ -89,21 +90,14 @@ def heed_variables(before: State, jax_imported: bool) -> None:
 
 
 def _changes(part: Part, before: Mapping[Any, object], after: Mapping[object, object]) -> Values:
-    if _equal(before, after):
+    if equal(before, after):
         return {}
     changed: Values = {}
     for name, value in after.items():
         old = before.get(name, GONE)
-        if old is not value and not _equal(old, value) and part.counts(old, value):
+        if old is not value and not equal(old, value) and part.counts(old, value):
             changed[name] = value
     for name, old in before.items():
         if name not in after and part.counts(old, GONE):
             changed[name] = GONE
     return changed
-
-
-def _equal(before: object, after: object) -> bool:
-    try:
-        return bool(before == after)
-    except Exception:  # noqa: BLE001 - arrays, and comparisons defined by user code
-        return False

@@ -24,10 +24,11 @@ import random
 import signal
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 import jax
 import jax.nn
@@ -45,250 +46,187 @@ Values = dict[Any, object]
 GONE = object()
 """Represents a name that was removed."""
 
-_environ, _path, _argv = os.environ, sys.path, sys.argv
-_path_hooks, _meta_path, _gc_callbacks = sys.path_hooks, sys.meta_path, gc.callbacks
 
-
-class Part(Protocol):
+@dataclass(frozen=True, slots=True)
+class Part:
     """A kind of state, as names and values."""
 
-    def read(self) -> Values: ...
-
-    def write(self, name: Any, value: object) -> None:
-        """Set the name; remove it if `value` is `GONE`."""
-
-    def counts(self, before: object, after: object) -> bool:
-        """Return whether this change of a name is an effect."""
-        return True
+    read: Callable[[], Values]
+    write: Callable[[Any, Any], object]
+    """Sets a name to a value that was read; removes it if the value is `GONE`."""
+    counts: Callable[[object, object], bool] = lambda before, after: True
+    """Whether a change of a name is an effect."""
 
 
-class JaxOptions(Part):
-    """Options of `jax.config`."""
-
-    def read(self) -> Values:
-        return config.values()
-
-    def write(self, name: str, value: object) -> None:
-        if value is not GONE:
-            config.update(name, value)
+Variable = tuple[Callable[[], object], Callable[[Any], object]]
+"""A single value: functions that read it and set it again."""
 
 
-class JaxContexts(Part):
-    """JAX's contexts of this thread, such as the mesh."""
-
-    def read(self) -> Values:
-        return contexts.values()
-
-    def write(self, name: str, value: object) -> None:
-        contexts.enter(name, value)
+def _fixed(variables: Mapping[str, Variable]) -> Part:
+    """Return the part of variables that can be set, but not removed."""
+    return Part(
+        lambda: {name: read() for name, (read, _) in variables.items()},
+        lambda name, value: variables[name][1](value),
+    )
 
 
-class Environment(Part):
-    """Variables of `os.environ`."""
+def _entries(names: MutableMapping[Any, Any]) -> Part:
+    """Return the part of a mapping. Modules that imports add to one are not an effect."""
 
-    def read(self) -> Values:
-        return dict(_environ)
-
-    def write(self, name: str, value: object) -> None:
+    def write(name: object, value: object) -> None:
         if value is GONE:
-            _environ.pop(name, None)
+            names.pop(name, None)
         else:
-            _environ[name] = str(value)
+            names[name] = value
 
-
-class PythonSettings(Part):
-    """Settings of Python: import path and hooks, arguments, folder, limits, warnings, locale."""
-
-    def read(self) -> Values:
-        try:
-            folder = str(Path.cwd())
-        except FileNotFoundError:  # it was removed
-            folder = ""
-        return {
-            "path": _as_tuple(sys.path),
-            "argv": _as_tuple(sys.argv),
-            "folder": folder,
-            "recursion": sys.getrecursionlimit(),
-            "digits": sys.get_int_max_str_digits(),
-            "filters": tuple(warnings.filters),
-            "warning": warnings.showwarning,
-            "hooks": _as_tuple(sys.path_hooks),
-            "finders": _as_tuple(sys.meta_path),
-            "collections": _as_tuple(gc.callbacks),
-            "locale": locale.setlocale(locale.LC_ALL),
-        }
-
-    def write(self, name: str, value: object) -> None:
-        match name, value:
-            case "path", tuple():
-                _path[:] = value
-                sys.path = _path
-            case "argv", tuple():
-                _argv[:] = value
-                sys.argv = _argv
-            case "folder", str() if value and Path(value).is_dir():
-                os.chdir(value)
-            case "recursion", int():
-                sys.setrecursionlimit(value)
-            case "digits", int():
-                sys.set_int_max_str_digits(value)
-            case "hooks", tuple():
-                _path_hooks[:] = value
-                sys.path_hooks = _path_hooks
-                sys.path_importer_cache.clear()  # entries of other hooks
-            case "finders", tuple():
-                # No finder is removed: one that a library adds on import is needed by later imports
-                # of that library.
-                _meta_path[:0] = [finder for finder in value if finder not in _meta_path]
-                sys.meta_path = _meta_path
-            case "collections", tuple():
-                _gc_callbacks[:] = value
-                gc.callbacks = _gc_callbacks
-            case "locale", str():
-                with contextlib.suppress(locale.Error):
-                    locale.setlocale(locale.LC_ALL, value)
-            case "warning", _:
-                warnings.showwarning = value  # type: ignore[assignment]
-            case "filters", tuple():
-                warnings.filters[:] = value  # type: ignore[index]
-                # Leaving the block resets the warnings that modules have shown already.
-                with warnings.catch_warnings():
-                    pass
-            case _:
-                pass
-
-
-class Signals(Part):
-    """Handlers of signals."""
-
-    def read(self) -> Values:
-        return {number.name: signal.getsignal(number) for number in _SIGNALS}
-
-    def write(self, name: str, value: object) -> None:
-        if value is not None and value is not GONE:  # `None`: not set from Python
-            signal.signal(signal.Signals[name], value)  # type: ignore[arg-type]
-
-
-class Attributes(Part):
-    """The names of a module that user code may have replaced.
-
-    Submodules that imports add are not an effect.
-    """
-
-    def __init__(self, module: ModuleType) -> None:
-        self._names = vars(module)
-
-    def read(self) -> Values:
-        return dict(self._names)
-
-    def write(self, name: str, value: object) -> None:
-        if value is GONE:
-            self._names.pop(name, None)
-        else:
-            self._names[name] = value
-
-    def counts(self, before: object, after: object) -> bool:
+    def counts(before: object, after: object) -> bool:
         added = after if before is GONE else before if after is GONE else None
         return not isinstance(added, ModuleType)
 
-
-class ContextVariables(Part):
-    """Context variables of the main thread.
-
-    A variable that was first set during a request ends with the request's context.
-    """
-
-    def read(self) -> Values:
-        return dict(contextvars.copy_context())
-
-    def write(self, name: contextvars.ContextVar[object], value: object) -> None:
-        if value is not GONE:
-            name.set(value)
+    return Part(lambda: dict(names), write, counts)
 
 
-class DecimalContext(Part):
-    """The decimal context, which is changed in place, so that its variable stays the same."""
-
-    def read(self) -> Values:
-        context = decimal.getcontext()
-        values: Values = {name: getattr(context, name) for name in _DECIMAL}
-        values["traps"] = tuple(context.traps.values())
-        return values
-
-    def write(self, name: str, value: object) -> None:
-        context = decimal.getcontext()
-        if isinstance(value, tuple):
-            context.traps = dict(zip(context.traps, value, strict=True))
-        else:
-            setattr(context, name, value)
+def attribute(of: Any, name: str) -> Variable:
+    return lambda: getattr(of, name), lambda value: setattr(of, name, value)
 
 
-class Logging(Part):
-    """Settings of the loggers and of the module `logging`."""
+def _list(of: Any, name: str, changed: Callable[[], object] = lambda: None) -> Variable:
+    """Return a list's elements; it stays the same object, and `changed` is called afterwards."""
+    original = getattr(of, name)
 
-    def read(self) -> Values:
-        root = logging.root
-        loggers = {
-            logger: settings
-            for logger in root.manager.loggerDict.values()
-            if isinstance(logger, logging.Logger)
-            and (settings := _settings(logger)) != _UNSET_LOGGER
-        }
-        return {
-            **loggers,
-            "level": root.level,
-            "handlers": _as_tuple(root.handlers),
-            "filters": _as_tuple(root.filters),
-            "disable": root.manager.disable,
-            "raise": logging.raiseExceptions,
-            "last": logging.lastResort,
-        }
+    def write(elements: tuple[object, ...]) -> None:
+        original[:] = elements
+        setattr(of, name, original)
+        changed()
 
-    def write(self, name: object, value: object) -> None:
-        root = logging.root
-        match name, value:
-            case logging.Logger() as logger, _:
-                settings = value if isinstance(value, tuple) else _UNSET_LOGGER
-                level, logger.handlers[:], logger.filters[:], logger.propagate, off = settings
-                logger.disabled = off
-                if level != logger.level:
-                    logger.setLevel(level)
-            case "level", int():
-                root.setLevel(value)
-            case "handlers", tuple():
-                root.handlers[:] = value
-            case "filters", tuple():
-                root.filters[:] = value
-            case "disable", int():
-                logging.disable(value)
-            case "raise", _:
-                logging.raiseExceptions = bool(value)
-            case "last", _:
-                logging.lastResort = value  # type: ignore[assignment]
-            case _:
-                pass
-
-
-def _settings(logger: logging.Logger) -> tuple[object, ...]:
-    handlers, filters = _as_tuple(logger.handlers), _as_tuple(logger.filters)
-    return logger.level, handlers, filters, logger.propagate, logger.disabled
-
-
-_UNSET_LOGGER = (logging.NOTSET, (), (), True, False)
-
-
-_DECIMAL = ("prec", "rounding", "Emin", "Emax", "capitals", "clamp")
+    return lambda: _as_tuple(getattr(of, name)), write
 
 
 def _as_tuple(value: object) -> tuple[object, ...]:
     return tuple(value) if isinstance(value, list) else ()
 
 
+def _folder() -> str:
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:  # it was removed
+        return ""
+
+
+def _enter_folder(folder: str) -> None:
+    if folder and Path(folder).is_dir():
+        os.chdir(folder)
+
+
+def _set_option(name: str, value: object) -> None:
+    if value is not GONE:
+        config.update(name, value)
+
+
+_meta_path = sys.meta_path
+
+
+def _add_finders(finders: tuple[Any, ...]) -> None:
+    # No finder is removed: one that a library adds on import is needed by later imports of that
+    # library.
+    _meta_path[:0] = [finder for finder in finders if finder not in _meta_path]
+    sys.meta_path = _meta_path
+
+
+def _set_locale(name: str) -> None:
+    with contextlib.suppress(locale.Error):
+        locale.setlocale(locale.LC_ALL, name)
+
+
+def _set_warning_filters(filters: tuple[Any, ...]) -> None:
+    warnings.filters[:] = filters  # type: ignore[index]
+    # Leaving the block resets the warnings that modules have shown already.
+    with warnings.catch_warnings():
+        pass
+
+
+_PYTHON: dict[str, Variable] = {
+    "path": _list(sys, "path"),
+    "argv": _list(sys, "argv"),
+    "folder": (_folder, _enter_folder),
+    "recursion": (sys.getrecursionlimit, sys.setrecursionlimit),
+    "digits": (sys.get_int_max_str_digits, sys.set_int_max_str_digits),
+    "filters": (lambda: tuple(warnings.filters), _set_warning_filters),
+    "warning": attribute(warnings, "showwarning"),
+    # Entries of other hooks would stay in the cache.
+    "hooks": _list(sys, "path_hooks", lambda: sys.path_importer_cache.clear()),
+    "finders": (lambda: _as_tuple(sys.meta_path), _add_finders),
+    "collections": _list(gc, "callbacks"),
+    "locale": (lambda: locale.setlocale(locale.LC_ALL), _set_locale),
+}
+"""Settings of Python: import path and hooks, arguments, folder, limits, warnings, locale."""
+
+_LOGGING: dict[str, Variable] = {
+    "level": (lambda: logging.root.level, logging.root.setLevel),
+    "handlers": _list(logging.root, "handlers"),
+    "filters": _list(logging.root, "filters"),
+    "disable": (lambda: logging.root.manager.disable, logging.disable),
+    "raise": attribute(logging, "raiseExceptions"),
+    "last": attribute(logging, "lastResort"),
+}
+"""Settings of the root logger and of the module `logging`."""
+
+_SIGNALS = tuple(s for s in signal.Signals if s.name not in {"SIGKILL", "SIGSTOP"})
+
+
+def _set_handler(name: str, handler: Any) -> None:
+    if handler is not None and handler is not GONE:  # `None`: not set from Python
+        signal.signal(signal.Signals[name], handler)
+
+
+_DECIMAL = ("prec", "rounding", "Emin", "Emax", "capitals", "clamp")
+
+
+def _decimal_context() -> Values:
+    """Return the decimal context, which is changed in place: its variable stays the same."""
+    context = decimal.getcontext()
+    values: Values = {name: getattr(context, name) for name in _DECIMAL}
+    return values | {"traps": tuple(context.traps.values())}
+
+
+def _set_decimal_context(name: str, value: Any) -> None:
+    context = decimal.getcontext()
+    if name == "traps":
+        context.traps = dict(zip(context.traps, value, strict=True))
+    else:
+        setattr(context, name, value)
+
+
+_UNSET_LOGGER = (logging.NOTSET, (), (), True, False)
+
+
+def _loggers() -> Values:
+    """Return the settings of loggers, by the logger."""
+    return {
+        logger: settings
+        for logger in logging.root.manager.loggerDict.values()
+        if isinstance(logger, logging.Logger)
+        and (settings := _settings_of(logger)) != _UNSET_LOGGER
+    }
+
+
+def _settings_of(logger: logging.Logger) -> tuple[object, ...]:
+    handlers, filters = _as_tuple(logger.handlers), _as_tuple(logger.filters)
+    return logger.level, handlers, filters, logger.propagate, logger.disabled
+
+
+def _set_logger(logger: logging.Logger, settings: Any) -> None:
+    settings = _UNSET_LOGGER if settings is GONE else settings
+    level, logger.handlers[:], logger.filters[:], logger.propagate, logger.disabled = settings
+    if level != logger.level:
+        logger.setLevel(level)
+
+
 _TWISTER = 4 * 624 + 4
 """Bytes of numpy's Mersenne twister: its words and the position in them."""
 
 
-class RandomGenerators(Part):
+class _RandomGenerators:
     """The states of the global generators of `random` and `numpy.random`.
 
     They are read completely only if they have changed.
@@ -344,61 +282,66 @@ class RandomGenerators(Part):
         return legacy, key.tobytes(), *position
 
 
-class CommandLineFlags(Part):
-    """Flags of absl that files define, and whether the command line has been parsed (`""`).
+def _flags() -> Any:
+    return getattr(sys.modules.get("absl.flags"), "FLAGS", None)
+
+
+def _own_flags() -> Values:
+    """Return the flags of absl that files define, and whether the command line was parsed (`""`).
 
     A flag's value is its object, as code keeps that, with what the object holds.
     """
-
-    def read(self) -> Values:
-        if (flags := self._all()) is None:
-            return {}
-        own = {
-            name: (flag, flag.value, flag.present)
-            for name, flag in flags._flags().items()
-            if code_origins.of_module(flags.find_module_defining_flag(name, "")) == USER
-        }
-        return {"": flags.is_parsed(), **own}
-
-    def write(self, name: str, value: Any) -> None:
-        flags = self._all()
-        match name, value:
-            case _ if flags is None:
-                pass
-            case "", True:
-                flags.mark_as_parsed()
-            case "", _:
-                flags.__dict__["__flags_parsed"] = False
-            case _, (flag, content, present):
-                flags._flags()[name] = flag
-                flag.value, flag.present = content, present
-            case _ if name in flags:
-                delattr(flags, name)
-
-    @staticmethod
-    def _all() -> Any:
-        return getattr(sys.modules.get("absl.flags"), "FLAGS", None)
+    if (flags := _flags()) is None:
+        return {}
+    own = {
+        name: (flag, flag.value, flag.present)
+        for name, flag in flags._flags().items()
+        if code_origins.of_module(flags.find_module_defining_flag(name, "")) == USER
+    }
+    return {"": flags.is_parsed(), **own}
 
 
-OPTIONS = JaxOptions()
-ENVIRONMENT = Environment()
+def _set_flag(name: str, value: Any) -> None:
+    flags = _flags()
+    match name, value:
+        case _ if flags is None:
+            pass
+        case "", True:
+            flags.mark_as_parsed()
+        case "", _:
+            flags.__dict__["__flags_parsed"] = False
+        case _, (flag, content, present):
+            flags._flags()[name] = flag
+            flag.value, flag.present = content, present
+        case _ if name in flags:
+            delattr(flags, name)
+
+
+_random_generators = _RandomGenerators()
+
+OPTIONS = Part(config.values, _set_option)
+ENVIRONMENT = _entries(os.environ)
+SIGNALS = Part(lambda: {number.name: signal.getsignal(number) for number in _SIGNALS}, _set_handler)
 MODULES = (builtins, jax, jax.numpy, jax.lax, jax.random, jax.nn)
 """Modules whose attributes are parts."""
 PARTS: tuple[Part, ...] = (
     OPTIONS,
-    JaxContexts(),
-    ContextVariables(),
-    DecimalContext(),
-    RandomGenerators(),
-    Logging(),
+    Part(contexts.values, contexts.enter),
+    # A context variable that was first set during a request ends with the request's context.
+    Part(
+        lambda: dict(contextvars.copy_context()),
+        lambda variable, value: value is GONE or variable.set(value),
+    ),
+    Part(_decimal_context, _set_decimal_context),
+    Part(_random_generators.read, _random_generators.write),
+    Part(_loggers, _set_logger),
+    _fixed(_LOGGING),
     ENVIRONMENT,
-    PythonSettings(),
-    CommandLineFlags(),
-    Signals(),
-    *map(Attributes, MODULES),
+    _fixed(_PYTHON),
+    Part(_own_flags, _set_flag),
+    SIGNALS,
+    *(_entries(vars(module)) for module in MODULES),
 )
-
-_SIGNALS = tuple(s for s in signal.Signals if s.name not in {"SIGKILL", "SIGSTOP"})
 
 State = tuple[Values, ...]
 """The values of each of `PARTS`."""

@@ -8,13 +8,10 @@ resource limits, the file mode mask, priority, identity, time zone, and settings
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from typing import Any
 
 if sys.platform != "win32":
     import resource
@@ -36,7 +33,6 @@ class System:
         self._priority = _priority()
         self._identity = _identity()
         self._stack = threading.stack_size()
-        self._loggers = {name: _settings(logger) for name, logger in _loggers()}
 
     def restore_limits(self) -> list[str]:
         """Restore resource limits; call this before anything that needs memory or descriptors."""
@@ -67,19 +63,9 @@ class System:
         threading.stack_size(self._stack)
         if hasattr(time, "tzset"):
             time.tzset()
-        self._restore_loggers()
         _restore_modules()
         _restore_monitoring()
         return lost
-
-    def _restore_loggers(self) -> None:
-        """Restore the levels and handlers of loggers; new ones belong to their libraries."""
-        for name, logger in _loggers():
-            settings = self._loggers.get(name)
-            if settings is not None and settings != _settings(logger):
-                level, logger.propagate, logger.disabled, handlers, filters = settings
-                logger.handlers[:], logger.filters[:] = handlers, filters
-                logger.setLevel(level)
 
 
 def _limits() -> dict[int, tuple[int, int]]:
@@ -97,17 +83,6 @@ def _identity() -> tuple[object, ...]:
     if sys.platform == "win32":
         return ()
     return os.getuid(), os.geteuid(), os.getgid(), os.getegid()
-
-
-def _loggers() -> Iterator[tuple[str, logging.Logger]]:
-    for name, logger in list(logging.root.manager.loggerDict.items()):
-        if isinstance(logger, logging.Logger):
-            yield name, logger
-
-
-def _settings(logger: logging.Logger) -> tuple[Any, ...]:
-    handlers, filters = tuple(logger.handlers), tuple(logger.filters)
-    return logger.level, logger.propagate, logger.disabled, handlers, filters
 
 
 def _restore_modules() -> None:

@@ -38,7 +38,7 @@ class Display:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Shown:
+class KnownText:
     """A placeholder in a tree for a leaf whose text is known already."""
 
     text: str
@@ -112,7 +112,7 @@ class _Writer:
         match value:
             case None:
                 out.append("None")
-            case Shown(shown):
+            case KnownText(shown):
                 out.append(shown)
             case bool() | int() | float() | complex():
                 self.remaining -= 1
@@ -156,7 +156,7 @@ def _label(key: object) -> str:
     """Return the text before a part: `name=` of an attribute, `'key': ` of an item."""
     if key is None:
         return ""
-    return f"{key}=" if isinstance(key, parts.Attribute) else f"{_plain(key)}: "
+    return f"{key}=" if isinstance(key, parts.AttributeName) else f"{_plain(key)}: "
 
 
 def _plain(value: Any) -> str:

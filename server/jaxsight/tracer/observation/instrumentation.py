@@ -192,11 +192,7 @@ class _Rewriting(ast.NodeTransformer):
         self.sites.append(Site(self.scope, entry=entry))
         return [call_entries.statement(node, entry, number)]
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        return self.function(node)
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
-        return self.function(node)
+    visit_FunctionDef = visit_AsyncFunctionDef = function
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         outer, self.scope = self.scope, self.scopes
@@ -271,12 +267,6 @@ class _Rewriting(ast.NodeTransformer):
         self.also(node.value, node.target)
         return node
 
-    def visit_For(self, node: ast.For) -> ast.AST:
-        return self.loop(node)
-
-    def visit_AsyncFor(self, node: ast.AsyncFor) -> ast.AST:
-        return self.loop(node)
-
     def loop(self, node: ast.For | ast.AsyncFor) -> ast.AST:
         node.iter = self.expression(node.iter)
         bound = [] if self.scope is None else self.bound(node.target)
@@ -284,11 +274,7 @@ class _Rewriting(ast.NodeTransformer):
         node.orelse = self.block(node.orelse)
         return node
 
-    def visit_With(self, node: ast.With) -> ast.AST:
-        return self.context(node)
-
-    def visit_AsyncWith(self, node: ast.AsyncWith) -> ast.AST:
-        return self.context(node)
+    visit_For = visit_AsyncFor = loop
 
     def context(self, node: ast.With | ast.AsyncWith) -> ast.AST:
         bound: list[ast.stmt] = []
@@ -299,23 +285,15 @@ class _Rewriting(ast.NodeTransformer):
         node.body = [*bound, *self.block(node.body)]
         return node
 
-    def visit_If(self, node: ast.If) -> ast.AST:
+    visit_With = visit_AsyncWith = context
+
+    def conditional(self, node: ast.If | ast.While) -> ast.AST:
         node.test = self.expression(node.test)
         node.body = self.block(node.body)
         node.orelse = self.block(node.orelse)
         return node
 
-    def visit_While(self, node: ast.While) -> ast.AST:
-        node.test = self.expression(node.test)
-        node.body = self.block(node.body)
-        node.orelse = self.block(node.orelse)
-        return node
-
-    def visit_Try(self, node: ast.Try) -> ast.AST:
-        return self.attempt(node)
-
-    def visit_TryStar(self, node: ast.TryStar) -> ast.AST:
-        return self.attempt(node)
+    visit_If = visit_While = conditional
 
     def attempt(self, node: ast.Try | ast.TryStar) -> ast.AST:
         node.body = self.block(node.body)
@@ -324,6 +302,8 @@ class _Rewriting(ast.NodeTransformer):
         node.orelse = self.block(node.orelse)
         node.finalbody = self.block(node.finalbody)
         return node
+
+    visit_Try = visit_TryStar = attempt
 
     def visit_match_case(self, node: ast.match_case) -> ast.AST:
         if node.guard is not None:

@@ -50,12 +50,12 @@ class JaxprObservations:
     """Observations made while jaxprs were traced, found again by the jaxpr that JAX reuses."""
 
     def __init__(self) -> None:
-        self._by_place: OrderedDict[traces.Staged, dict[Variant, list[ContextObservations]]] = (
-            OrderedDict()
-        )
+        self._by_place: OrderedDict[
+            traces.StagedFunction, dict[Variant, list[ContextObservations]]
+        ] = OrderedDict()
 
     def put(
-        self, staged: traces.Staged, variant: Variant, contexts: list[ContextObservations]
+        self, staged: traces.StagedFunction, variant: Variant, contexts: list[ContextObservations]
     ) -> None:
         """Add the observations of a new jaxpr."""
         variants = self._by_place.setdefault(staged, {})

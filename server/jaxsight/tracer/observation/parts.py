@@ -14,10 +14,10 @@ from jaxsight.tracer.isolation import code_origins
 from jaxsight.tracer.states import modules
 
 Part = tuple[object, object]
-"""A key and a part: an attribute is an `Attribute`, an item has its key, other parts `None`."""
+"""A key and a part: an attribute is an `AttributeName`, an item has its key, other parts `None`."""
 
 
-class Attribute(str):
+class AttributeName(str):
     """The name of an attribute."""
 
     __slots__ = ()
@@ -42,7 +42,9 @@ def of(value: object) -> Parts | None:
         case tuple():
             fields = getattr(cls, "_fields", None)
             if isinstance(fields, tuple):
-                named = ((Attribute(name), part) for name, part in zip(fields, value, strict=False))
+                named = (
+                    (AttributeName(name), part) for name, part in zip(fields, value, strict=False)
+                )
                 return Parts(cls.__name__, "()", named)
             return Parts("", "()", ((None, part) for part in value))
         case list():
@@ -57,7 +59,7 @@ def of(value: object) -> Parts | None:
             return Parts(cls.__name__, "()", _attributes(bound))
         case _ if dataclasses.is_dataclass(value):
             fields = tuple(field.name for field in dataclasses.fields(value))
-            pairs = ((Attribute(name), getattr(value, name, None)) for name in fields)
+            pairs = ((AttributeName(name), getattr(value, name, None)) for name in fields)
             return Parts(cls.__name__, "()", pairs)
         case _ if is_node(value):
             return Parts(cls.__name__, "()", _registered(value))
@@ -85,7 +87,7 @@ def _of_nnx(value: object) -> Parts | None:
         return Parts(cls.__name__, "[]", ((None, part) for _, part in items))
     if not modules.attributes(value):
         return Parts(cls.__name__, "()", _registered(value))
-    return Parts(cls.__name__, "()", ((Attribute(name), part) for name, part in data))
+    return Parts(cls.__name__, "()", ((AttributeName(name), part) for name, part in data))
 
 
 def _is_data(part: object) -> bool:
@@ -104,7 +106,7 @@ def _is_whole(part: object) -> bool:
 
 def _attributes(parts: Mapping[Any, object]) -> Iterator[Part]:
     for key, part in parts.items():
-        yield Attribute(key) if isinstance(key, str) and key.isidentifier() else key, part
+        yield AttributeName(key) if isinstance(key, str) and key.isidentifier() else key, part
 
 
 def is_node(value: object) -> bool:
@@ -117,14 +119,14 @@ def _registered(value: object) -> Iterator[Part]:
         # Calling user code now could add equations to the current trace.
         attributes: dict[str, object] = getattr(value, "__dict__", {})
         for attribute, part in list(attributes.items()):
-            yield Attribute(attribute), part
+            yield AttributeName(attribute), part
         return
     pairs, _ = jax.tree_util.tree_flatten_with_path(value, is_leaf=lambda part: part is not value)
     for path, part in pairs:
         name = getattr(path[0], "name", None) if path else None
         if isinstance(name, str) and name.startswith(modules.BOOKKEEPING):
             continue
-        yield Attribute(name) if isinstance(name, str) else None, part
+        yield AttributeName(name) if isinstance(name, str) else None, part
 
 
 def flattened(value: object) -> tuple[list[object], jax.tree_util.PyTreeDef]:

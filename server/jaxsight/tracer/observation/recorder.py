@@ -90,7 +90,7 @@ class Recorder:
         self._trace: Callable[[], object] = lambda: None
         self._kinds = dict(KINDS)
         self._describing = False
-        self._arguments: Sequence[traces.Argument] = ()
+        self._arguments: Sequence[traces.PlacedArgument] = ()
 
     def instrument(self, tree: ast.Module, chunk: str, key: str) -> ast.Module:
         """Rewrite the chunk's tree in place and register its sites.
@@ -129,7 +129,7 @@ class Recorder:
             self._executed[chunk, key] = [context.values for context in contexts]
 
     @contextlib.contextmanager
-    def tracing(self, arguments: Sequence[traces.Argument] = ()) -> Iterator[list[Sites]]:
+    def tracing(self, arguments: Sequence[traces.PlacedArgument] = ()) -> Iterator[list[Sites]]:
         """Record the tracing of a function; the list is filled at the end, for `collect`.
 
         Args:
@@ -154,7 +154,9 @@ class Recorder:
     def _end(self) -> list[_Context]:
         contexts = _last_passes(list(self._contexts.values()))
         self._begin()
-        fresh: dict[tuple[traces.Staged, tuple[object, ...]], list[ContextObservations]] = {}
+        fresh: dict[
+            tuple[traces.StagedFunction, tuple[object, ...]], list[ContextObservations]
+        ] = {}
         for context in contexts:
             situation = context.situation
             if situation.staged is not None:
@@ -354,7 +356,7 @@ class Recorder:
 
 def _last_passes(contexts: list[_Context]) -> list[_Context]:
     """Return the contexts without those of a loop body's earlier traces, which JAX discards."""
-    latest: dict[tuple[int, traces.Staged], int] = {}
+    latest: dict[tuple[int, traces.StagedFunction], int] = {}
     for context in contexts:
         for run in context.situation.passes:
             latest_run = latest.get((run.loop, run.staged), run.at)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jaxsight.interpreters.compat.jaxpr_types import Aval, Var
-from jaxsight.tracer.compat.variables import variable
+from jaxsight.tracer.compat.traces import underlying_variable
 from jaxsight.tracer.observation import instrumentation
 from jaxsight.wire.chunks import Chunk, chunk_of, line_in_chunk
 
@@ -51,7 +51,7 @@ class Naming:
             kind = self._kinds[number] = self._kind(number)
         if kind == "target":
             self._types.setdefault(number, set()).add(value.aval)
-        if kind == "expression" or (observed := variable(value)) is None:
+        if kind == "expression" or (observed := underlying_variable(value)) is None:
             return
         named = self._named.setdefault(id(observed), _Named(observed))
         if kind == "parameter":

@@ -168,8 +168,7 @@ class PlatformAsks:
             self._of_all |= package == "jax"
             self._package = self._package or (package if package != "jax" else "")
         nearest = True
-        frame: FrameType | None = asker
-        while frame is not None:
+        for frame in code_origins.outwards(asker):
             file = frame.f_code.co_filename
             if code_origins.of_file(file) == code_origins.USER:
                 self._files.add(real_file(file))
@@ -179,7 +178,6 @@ class PlatformAsks:
                         f"calls `{package}`, which {unknown}" if package else unknown
                     )
                 nearest = False
-            frame = frame.f_back
 
     def _serial(self, file: str) -> int:
         """Return the number of the import of a file of the project; 0 if it is none."""

@@ -16,12 +16,18 @@ from jax.stages import Traced
 
 from jaxsight.interpreters.base import Environment
 from jaxsight.interpreters.compat.equations import bind, called, made_by
+from jaxsight.interpreters.compat.inner import inner_jaxprs
 from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation, Var
-from jaxsight.interpreters.compat.staging import Program, is_literal, new_variable, opened
+from jaxsight.interpreters.compat.staging import (
+    Program,
+    is_literal,
+    new_variable,
+    open_jaxpr,
+    opened,
+)
 from jaxsight.sourcerizer.folding.loops import with_loops
 from jaxsight.sourcerizer.folding.steps import LOOP, FoldedLoop, FoldedStep, Place
 from jaxsight.sourcerizer.folding.tokens import EquationNumbers, atom_key
-from jaxsight.tracer.compat import jaxprs
 from jaxsight.wire.messages.requests import BARRIER, BEFORE, ROLLED, WITHOUT
 
 _INLINED = frozenset(
@@ -81,7 +87,7 @@ class _Flat:
             inner = called(equation) if equation.primitive.name in _INLINED else None
             results: Sequence[Atom]
             if inner is not None:
-                part = next(jaxprs.inner(equation)).name
+                part = next(inner_jaxprs(equation)).name
                 own = dict(zip(map(id, inner.jaxpr.invars), operands, strict=True))
                 results = self._inline(inner, own, f"{path}/{part}/")
             else:
@@ -105,7 +111,7 @@ def changed(traced: Traced, change: str, at: int) -> ChangedTrace:
     Raises:
         NoSuchChange: the program has effects, or cannot be changed so.
     """
-    if jaxprs.open_jaxpr(traced.jaxpr).effects:
+    if open_jaxpr(traced.jaxpr).effects:
         raise NoSuchChange("a program with effects")
     flat = _Flat.of(traced.jaxpr)
     count = len(flat.operations)

@@ -16,8 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.interpreters.compat import avals
-from jaxsight.interpreters.compat.staging import is_literal
-from jaxsight.tracer.compat import jaxprs
+from jaxsight.interpreters.compat.inner import all_jaxprs
+from jaxsight.interpreters.compat.staging import is_literal, open_jaxpr
 from jaxsight.tracer.programs import jaxpr_text
 from jaxsight.wire.chunks import CHUNK_FILE
 from jaxsight.wire.messages.requests import CONSTANT
@@ -35,28 +35,12 @@ def fingerprint(jaxpr: object) -> str:
 
 def _constants(jaxpr: object) -> Iterator[object]:
     """Yield the arrays in a jaxpr and its inner jaxprs, in the order of the equations."""
-    visited: set[int] = set()
-    waiting = [jaxpr]
-    while waiting:
-        closed = waiting.pop()
-        if id(closed) in visited:
-            continue
-        visited.add(id(closed))
-        yield from getattr(closed, "consts", ())
-        inner = []
-        for equation in jaxprs.open_jaxpr(closed).eqns:
-            yield from (
-                var.val
-                for var in equation.invars
-                if is_literal(var) and getattr(var.val, "ndim", 0) > 0
-            )
-            for value in equation.params.values():
-                inner += [part for part in _listed(value) if hasattr(part, "eqns")]
-        waiting += reversed(inner)
-
-
-def _listed(value: object) -> tuple[object, ...]:
-    return tuple(value) if isinstance(value, tuple | list) else (value,)
+    for part in all_jaxprs(jaxpr):
+        yield from getattr(part, "consts", ())
+        for equation in open_jaxpr(part).eqns:
+            for var in equation.invars:
+                if is_literal(var) and getattr(var.val, "ndim", 0) > 0:
+                    yield var.val
 
 
 def _digest(value: Any) -> str:

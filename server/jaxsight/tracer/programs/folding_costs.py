@@ -22,8 +22,9 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from jaxsight.interpreters.compat.inner import inner_jaxprs
 from jaxsight.interpreters.compat.jaxpr_types import Equation, Jaxpr, Var
-from jaxsight.tracer.compat import jaxprs
+from jaxsight.interpreters.compat.staging import open_jaxpr
 from jaxsight.wire.messages.replies import Fold
 from jaxsight.wire.primitives import (
     CUMULATIVE,
@@ -97,7 +98,7 @@ def folds(jaxpr: object) -> tuple[Fold, ...]:
     Args:
         jaxpr: a closed jaxpr; calls that XLA inlines are followed.
     """
-    opened = jaxprs.open_jaxpr(jaxpr)
+    opened = open_jaxpr(jaxpr)
     constants = getattr(jaxpr, "consts", ())
     kinds: dict[object, str] = {
         var: _captured(value) for var, value in zip(opened.constvars, constants, strict=False)
@@ -126,7 +127,7 @@ def _folds(
         path = f"{prefix}{index}"
         operands = [of(var) for var in equation.invars]
         name = equation.primitive.name
-        parts = list(jaxprs.inner(equation)) if equation.params else []
+        parts = list(inner_jaxprs(equation))
         result_kinds: list[str]
         if name in _CALLS and len(parts) >= 1 and len(parts[0].jaxpr.invars) == len(operands):
             result_kinds = []

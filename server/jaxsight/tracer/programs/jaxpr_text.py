@@ -15,8 +15,10 @@ from typing import Any
 from jax.sharding import NamedSharding
 
 from jaxsight.interpreters.compat import shardings
+from jaxsight.interpreters.compat.inner import Inner, equation_count, inner_jaxprs
 from jaxsight.interpreters.compat.jaxpr_types import Equation, Jaxpr
 from jaxsight.interpreters.compat.locations import places
+from jaxsight.interpreters.compat.staging import open_jaxpr
 from jaxsight.tracer.compat import jaxprs
 from jaxsight.tracer.compat.jaxprs import Doc
 from jaxsight.tracer.failures import clean, span_of
@@ -49,7 +51,7 @@ def folded(jaxpr: object, equations: int) -> Folded:
 
     This is the whole jaxpr if it fits, else its beginning with inner jaxprs as one line each.
     """
-    opened = jaxprs.open_jaxpr(jaxpr)
+    opened = open_jaxpr(jaxpr)
     if equations <= FOLDED_LINES and _least_lines(opened) <= FOLDED_LINES:
         text, _ = jaxprs.render(_Whole(linked=False).document(opened, ""))
         if text.count("\n") < FOLDED_LINES and len(text) < _LONG_TEXT:
@@ -68,7 +70,7 @@ _EXTRA_LINES = 4
 
 
 def _least_lines(opened: Jaxpr) -> int:
-    inner = [part.jaxpr for equation in opened.eqns for part in jaxprs.inner(equation)]
+    inner = [part.jaxpr for equation in opened.eqns for part in inner_jaxprs(equation)]
     return len(opened.eqns) + sum(_EXTRA_LINES + _least_lines(part) for part in inner)
 
 
@@ -102,7 +104,7 @@ _EQUATION_LINES = FOLDED_LINES - 4
 
 def _folded_equation(printer: jaxprs.Printer, equation: Equation) -> Doc:
     inner: dict[str, list[str]] = {}
-    for part in jaxprs.inner(equation):
+    for part in inner_jaxprs(equation):
         inner.setdefault(part.parameter, []).append(_one_line(part.jaxpr))
 
     def parameter(key: str) -> str:
@@ -116,14 +118,14 @@ def _folded_equation(printer: jaxprs.Printer, equation: Equation) -> Doc:
 
 
 def _one_line(opened: Jaxpr) -> str:
-    count = jaxprs.count(opened)
+    count = equation_count(opened)
     return f"{{ lambda … {count} {'equation' if count == 1 else 'equations'} }}"
 
 
 def whole(id: int, jaxpr: object) -> Shown:
     """Return all equations, with lines linked to equations' paths and their place in user code."""
     printing = _Whole(linked=True)
-    text, regions = jaxprs.render(printing.document(jaxprs.open_jaxpr(jaxpr), ""))
+    text, regions = jaxprs.render(printing.document(open_jaxpr(jaxpr), ""))
     links: list[Link] = []
     for line, paths in enumerate(regions):
         if paths:
@@ -153,7 +155,7 @@ class _Whole:
     def equation(self, equation: Equation, path: str) -> Doc:
         def parameters() -> list[tuple[str, str | Doc]]:
             inner: dict[str, list[Doc]] = {}
-            for part in jaxprs.inner(equation):
+            for part in inner_jaxprs(equation):
                 document = self.inner(equation, part, f"{path}/{part.name}")
                 inner.setdefault(part.parameter, []).append(document)
             return [
@@ -172,7 +174,7 @@ class _Whole:
         self.spans[path] = span(equation)
         return jaxprs.mark(document, path)
 
-    def inner(self, equation: Equation, part: jaxprs.Inner, path: str) -> Doc:
+    def inner(self, equation: Equation, part: Inner, path: str) -> Doc:
         first = self.first.get(id(part.jaxpr))
         if first is not None and len(part.jaxpr.eqns) > _LARGEST_REPEATED:
             return jaxprs.line(f"{{ lambda … as in {first} }}")

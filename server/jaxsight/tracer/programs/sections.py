@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import takewhile
 
+from jaxsight.interpreters.compat.inner import inner_jaxprs
+from jaxsight.interpreters.compat.staging import open_jaxpr
 from jaxsight.text.inert import one_line
-from jaxsight.tracer.compat import jaxprs
 from jaxsight.tracer.observation import scopes
 from jaxsight.tracer.observation.scopes import Scope
 from jaxsight.wire.messages.replies import FOLDED_LINES, Link, Shown
@@ -38,11 +39,11 @@ def divided(shown: Shown, jaxpr: object) -> Shown:
 
 
 def _scopes(jaxpr: object, prefix: str, around: Scope | None) -> Iterator[tuple[str, Scope]]:
-    for index, equation in enumerate(jaxprs.open_jaxpr(jaxpr).eqns):
+    for index, equation in enumerate(open_jaxpr(jaxpr).eqns):
         path = f"{prefix}{index}"
         scope = scopes.scope(equation, around)
         yield path, scope
-        for part in jaxprs.inner(equation) if equation.params else ():
+        for part in inner_jaxprs(equation):
             yield from _scopes(part.jaxpr, f"{path}/{part.name}/", scope)
 
 
@@ -82,6 +83,6 @@ def _headings(before: Scope, after: Scope, name: str) -> Iterator[str]:
 
 def _name(jaxpr: object) -> str:
     """Return the name of the function that a jaxpr was made from."""
-    info = jaxprs.open_jaxpr(jaxpr).debug_info
+    info = open_jaxpr(jaxpr).debug_info
     words = str(info.func_src_info).split() if info is not None else []
     return words[0] if words and words[0].isidentifier() else "function"

@@ -14,6 +14,8 @@ from typing import Any
 
 import jax
 
+from jaxsight.recording import expressions
+
 _NEEDED = re.compile(r'needs PRNG for "(\w+)"')
 """The stream of random numbers that is missing (`flax.errors.InvalidRngError`)."""
 _STREAMS = 4
@@ -22,15 +24,7 @@ _STREAMS = 4
 
 def is_module(value: object) -> bool:
     """Return whether a value is a module of Linen."""
-    return any(
-        kind.__name__ == "Module" and kind.__module__ == "flax.linen.module"
-        for kind in type(value).__mro__
-    )
-
-
-def is_bound(value: Any) -> bool:
-    """Return whether a value is a module that has variables, as in its methods."""
-    return is_module(value) and getattr(value, "scope", None) is not None
+    return expressions.is_of(type(value), "flax.linen", "Module")
 
 
 def unbound(module: Any) -> Any:

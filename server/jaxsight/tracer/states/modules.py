@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from jaxsight.recording import expressions
 from jaxsight.tracer.compat import registrations
 from jaxsight.tracer.isolation import code_origins
 
@@ -61,16 +62,12 @@ def _library(cls: type) -> str:
 
 def is_variable(value: object) -> bool:
     """Return whether a value is a variable of NNX, such as `nnx.Param`."""
-    return any(
-        base.__name__ == "Variable" and _library(base) == "flax.nnx" for base in type(value).__mro__
-    )
+    return expressions.is_of(type(value), "flax.nnx", "Variable")
 
 
 def is_parameter(variable: object) -> bool:
     """Return whether a variable of NNX is a parameter; others are statistics, counters, keys."""
-    return any(
-        base.__name__ == "Param" and _library(base) == "flax.nnx" for base in type(variable).__mro__
-    )
+    return expressions.is_of(type(variable), "flax.nnx", "Param")
 
 
 def graph_root(value: object) -> str | None:

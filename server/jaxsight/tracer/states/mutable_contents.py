@@ -26,7 +26,7 @@ Contents = tuple[list[object], list[object]]
 Target_contra = TypeVar("Target_contra", contravariant=True)
 
 
-class Kind(Protocol[Target_contra]):
+class ContentsKind(Protocol[Target_contra]):
     """A kind of mutable object, which it takes as `target`."""
 
     def read(self, target: Target_contra) -> Contents: ...
@@ -34,11 +34,13 @@ class Kind(Protocol[Target_contra]):
     def write(self, target: Target_contra, key: object, value: object) -> None:
         """Set a value, or remove it if it is `GONE`."""
 
-    def restore(self, target: Target_contra, contents: Contents) -> None: ...
+    def restore(self, target: Target_contra, contents: Contents) -> None:
+        for key, old, _ in list(differences(contents, self.read(target))):
+            self.write(target, key, old)
 
 
-class Dict:
-    """A dict, including the attributes of an object."""
+class _Names(ContentsKind[dict[Any, Any]]):
+    """The namespace of a module, which must never be empty while its code may run."""
 
     def read(self, target: dict[Any, Any]) -> Contents:
         return list(dict.keys(target)), list(dict.values(target))
@@ -52,8 +54,12 @@ class Dict:
         elif dict.__contains__(target, key):
             base.__delitem__(target, key)
 
+
+class _Dict(_Names):
+    """A dict, including the attributes of an object, whose order is restored too."""
+
     def restore(self, target: dict[object, object], contents: Contents) -> None:
-        _restore_each(self, target, contents)
+        super().restore(target, contents)
         keys, values = contents
         if not _same(list(dict.keys(target)), keys):
             for key in keys:
@@ -62,14 +68,7 @@ class Dict:
                 self.write(target, key, value)
 
 
-class Names(Dict):
-    """The namespace of a module, which must never be empty while its code may run."""
-
-    def restore(self, target: dict[object, object], contents: Contents) -> None:
-        _restore_each(self, target, contents)
-
-
-class List:
+class _List(ContentsKind[Any]):
     """A list or a deque, by position."""
 
     def read(self, target: list[object] | collections.deque[object]) -> Contents:
@@ -88,7 +87,7 @@ class List:
         base.extend(target, contents[1])
 
 
-class Set:
+class _Set(ContentsKind[set[object]]):
     """A set; its elements are both keys and values."""
 
     def read(self, target: set[object]) -> Contents:
@@ -105,7 +104,7 @@ class Set:
         set.update(target, contents[1])
 
 
-class Slots:
+class _Slots(ContentsKind[object]):
     """The attributes of an object in `__slots__` of its classes."""
 
     def read(self, target: object) -> Contents:
@@ -125,11 +124,8 @@ class Slots:
         elif _value(member, target) is not GONE:
             member.__delete__(target)
 
-    def restore(self, target: object, contents: Contents) -> None:
-        _restore_each(self, target, contents)
 
-
-class Class:
+class _Class(ContentsKind[type]):
     """The attributes of a class."""
 
     def read(self, target: type) -> Contents:
@@ -142,11 +138,8 @@ class Class:
         elif key in vars(target):
             type.__delattr__(target, key)
 
-    def restore(self, target: type, contents: Contents) -> None:
-        _restore_each(self, target, contents)
 
-
-class Cell:
+class _Cell(ContentsKind[CellType]):
     """A variable that a function shares with enclosing ones."""
 
     def read(self, target: CellType) -> Contents:
@@ -161,11 +154,8 @@ class Cell:
         elif self.read(target)[0]:
             del target.cell_contents
 
-    def restore(self, target: CellType, contents: Contents) -> None:
-        _restore_each(self, target, contents)
 
-
-class Numbers:
+class _Numbers(ContentsKind[np.ndarray]):
     """The contents of a NumPy array, as bytes."""
 
     def read(self, target: np.ndarray) -> Contents:
@@ -189,11 +179,11 @@ class _Bytes:
 
 
 DICT, NAMES, LIST, SET, SLOTS, CLASS, CELL, NUMBERS = (
-    Dict(), Names(), List(), Set(), Slots(), Class(), Cell(), Numbers(),
+    _Dict(), _Names(), _List(), _Set(), _Slots(), _Class(), _Cell(), _Numbers(),
 )  # fmt: skip
 
 
-def kinds(value: Any) -> Iterable[tuple[Kind[Any], object]]:
+def kinds(value: Any) -> Iterable[tuple[ContentsKind[Any], object]]:
     """Yield the kinds in which a value can be changed, each with the object to change.
 
     That object is the value itself or its `__dict__`.
@@ -262,11 +252,6 @@ def _is_same(before: object, after: object) -> bool:
     if type(before) is _Bytes and type(after) is _Bytes:
         return before.data == after.data
     return before is after
-
-
-def _restore_each(kind: Kind[Target_contra], target: Target_contra, contents: Contents) -> None:
-    for key, old, _ in list(differences(contents, kind.read(target))):
-        kind.write(target, key, old)
 
 
 def _base(target: object) -> Any:

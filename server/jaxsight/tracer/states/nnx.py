@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
 from jax.stages import Traced
 
-from jaxsight.tracer.compat import jaxprs
+from jaxsight.interpreters.compat.staging import open_jaxpr
+from jaxsight.tracer.isolation.code_origins import equal
 
 JITTED = frozenset({"JitWrapped", "SimpleJitWrapped", "SimpleJitPartialWrapped"})
 """Classes of the objects that `nnx.jit` and `nnx.jit_partial` return."""
@@ -44,7 +45,7 @@ def is_jitted(value: object) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class NodeSplit:
     """A pytree without its NNX objects, which are replaced by their arrays in `pure`.
 
     Objects stay shared.
@@ -68,19 +69,41 @@ class Split:
         return self.outer.unflatten(parts), nodes
 
 
-def split(value: object) -> Split:
+def split(value: object) -> NodeSplit:
     """Separate the NNX objects in a pytree from their arrays."""
     if library() is None:
-        return Split(value)
+        return NodeSplit(value)
     outer: object
     leaves, outer = jax.tree_util.tree_flatten(value, is_leaf=is_node)
     places = tuple(at for at, leaf in enumerate(leaves) if is_node(leaf))
     if not places:
-        return Split(value)
+        return NodeSplit(value)
     graph, states = _states([leaves[at] for at in places])
     for at, state in zip(places, states, strict=True):
         leaves[at] = state
-    return Split(outer.unflatten(leaves), outer, places, graph)
+    return NodeSplit(outer.unflatten(leaves), outer, places, graph)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTree:
+    """A pytree without its leaves; parts shared by its NNX objects stay shared."""
+
+    pure: Any
+    split: NodeSplit
+
+    @property
+    def num_leaves(self) -> int:
+        return int(self.pure.num_leaves)
+
+    def unflatten(self, leaves: Iterable[object]) -> Any:
+        return self.split.merge(jax.tree_util.tree_unflatten(self.pure, leaves))[0]
+
+
+def flatten(value: object) -> tuple[list[Any], NodeTree]:
+    """Return the leaves of a pytree, those of its NNX objects included, and the rest."""
+    parts = split(value)
+    leaves, pure = jax.tree_util.tree_flatten(parts.pure)
+    return leaves, NodeTree(pure, replace(parts, pure=None))
 
 
 def _states(nodes: Sequence[object]) -> tuple[object, list[object]]:
@@ -91,7 +114,7 @@ def _states(nodes: Sequence[object]) -> tuple[object, list[object]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class NodeChange:
     """Changes of an object by a call.
 
     `arrays` are its new state, `changed` those that differ from the old ones, by path.
@@ -103,7 +126,7 @@ class Change:
     structural: bool
 
 
-class Watch:
+class NodeWatch:
     """The state of NNX objects before a call, to compare it with that after the call."""
 
     def __init__(self, nodes: Sequence[object]) -> None:
@@ -119,29 +142,29 @@ class Watch:
         graphs = [common_graph] if alone else [library().split(node)[0] for node in self._nodes]
         return graphs, [list(_leaves(state)) for state in states]
 
-    def changes(self) -> list[Change | None]:
+    def changes(self) -> list[NodeChange | None]:
         """Return the changes of each object, or `None`.
 
         If any changed, the arrays are those that `nnx.jit` returns: all, or with
         `nnx.set_graph_updates(False)` the changed ones.
         """
         graphs, after = self._read()
-        structural = [not _equal(*pair) for pair in zip(self._graphs, graphs, strict=True)]
+        structural = [not equal(*pair) for pair in zip(self._graphs, graphs, strict=True)]
         changed = [_changed(*pair) for pair in zip(self._before, after, strict=True)]
         if not any(structural) and not any(changed):
             return [None] * len(self._nodes)
         complete = _updates_whole_graphs()
-        changes: list[Change | None] = []
+        changes: list[NodeChange | None] = []
         for leaves, new, is_structural in zip(after, changed, structural, strict=True):
             arrays = tuple(leaf for _, leaf in (leaves if complete else new))
             changes.append(
-                Change(arrays, new, is_structural) if complete or new or is_structural else None
+                NodeChange(arrays, new, is_structural) if complete or new or is_structural else None
             )
         return changes
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class NnxProgram:
     """The program of `nnx.jit` for a call.
 
     Outputs `start` to `start + count` are the function's results.
@@ -155,10 +178,10 @@ class Program:
     updated: tuple[int | str, ...]
 
 
-def traced(jitted: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> Program:
+def traced(jitted: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> NnxProgram:
     """Trace the result of `nnx.jit` for a call; the function's errors are raised."""
     stage = jitted.trace(*args, **kwargs).traced
-    opened = jaxprs.open_jaxpr(stage.jaxpr)
+    opened = open_jaxpr(stage.jaxpr)
     argument_tree: jax.tree_util.PyTreeDef = jax.tree_util.tree_structure(stage.args_info)
     results: jax.tree_util.PyTreeDef = jax.tree_util.tree_structure(stage.out_info)
     inputs = opened.invars[len(opened.invars) - argument_tree.num_leaves :]
@@ -174,7 +197,7 @@ def traced(jitted: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> 
         start, count = 0, len(jax.tree_util.tree_leaves(returned))
         updated = _updated_variables(updates, inputs)
     structure = jax.tree_util.tree_structure(returned)
-    return Program(stage, structure, start, count, tuple(dict.fromkeys(updated)))
+    return NnxProgram(stage, structure, start, count, tuple(dict.fromkeys(updated)))
 
 
 def _updated_graphs(before: object, after: object) -> Iterator[int | str]:
@@ -229,10 +252,3 @@ def _changed(
 ) -> tuple[tuple[str, object], ...]:
     old_leaves = dict(before)
     return tuple((path, leaf) for path, leaf in after if old_leaves.get(path) is not leaf)
-
-
-def _equal(before: object, after: object) -> bool:
-    try:
-        return bool(before == after)
-    except Exception:  # noqa: BLE001 - the user's attributes may have an `__eq__` of their own
-        return False

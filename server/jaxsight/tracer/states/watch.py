@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import functools
 import sys
-import sysconfig
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Self
 
@@ -21,9 +19,18 @@ import jax
 import numpy as np
 
 from jaxsight.tracer.compat import refs
+from jaxsight.tracer.isolation import code_origins
+from jaxsight.tracer.isolation.code_origins import USER
 from jaxsight.tracer.observation.instrumentation import NAME
 from jaxsight.tracer.states import mutable_contents, nnx
-from jaxsight.tracer.states.mutable_contents import CELL, CLASS, NAMES, SLOTS, Contents, Kind
+from jaxsight.tracer.states.mutable_contents import (
+    CELL,
+    CLASS,
+    NAMES,
+    SLOTS,
+    Contents,
+    ContentsKind,
+)
 
 _MOST_OBJECTS = 20_000
 """Maximum number of objects."""
@@ -49,8 +56,6 @@ _OUTSIDE = frozenset(("jax", "jaxlib", "numpy", "ml_dtypes", "equinox", "jaxsigh
 
 _CONTAINERS = frozenset(("builtins", "collections", "types", "numpy"))
 
-_INSTALLED = frozenset(("site-packages", "dist-packages"))
-
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -60,7 +65,7 @@ class Change:
     """
 
     label: str
-    kind: Kind[Any]
+    kind: ContentsKind[Any]
     target: object
     key: Any
     old: object
@@ -85,7 +90,7 @@ class _Location:
 
 @dataclass(frozen=True, slots=True)
 class _Saved:
-    kind: Kind[Any]
+    kind: ContentsKind[Any]
     target: object
     contents: Contents
     location: _Location
@@ -214,17 +219,11 @@ class Watch:
         self._waiting.extend((_Location("", location.own, True), base) for base in value.__bases__)
 
     def _visit_function(self, location: _Location, function: FunctionType) -> None:
-        if _is_installed(function.__code__.co_filename):
+        if code_origins.of_file(function.__code__.co_filename) != USER:
             return
-        names = set(_names(function.__code__))
+        names = code_origins.names_in(function.__code__)
         module_names = function.__globals__
-        if id(module_names) not in self._visited:
-            self._visited[id(module_names)] = module_names
-            self._saved.append(
-                _Saved(
-                    NAMES, module_names, NAMES.read(module_names), _Location("", code=True), None
-                )
-            )
+        self._save_names(module_names, "")
         for name in sorted(names & module_names.keys()):
             value = module_names[name]
             if issubclass(type(value), ModuleType):
@@ -248,21 +247,23 @@ class Watch:
     def _visit_module(self, name: str, module: ModuleType, names: set[str]) -> None:
         """Visit the names of a user's module that the function's code refers to."""
         file = vars(module).get("__file__")
-        if not isinstance(file, str) or _is_installed(file):
+        if not isinstance(file, str) or code_origins.of_file(file) != USER:
             return
-        if id(vars(module)) not in self._visited:
-            self._visited[id(vars(module))] = vars(module)
-            contents = NAMES.read(vars(module))
-            self._saved.append(
-                _Saved(NAMES, vars(module), contents, _Location(name, code=True), None)
-            )
+        self._save_names(vars(module), name)
         for attribute in sorted(names & vars(module).keys()):
             value = vars(module)[attribute]
             if not issubclass(type(value), ModuleType):
                 self._waiting.append((_Location(f"{name}.{attribute}", code=True), value))
 
+    def _save_names(self, names: dict[str, object], label: str) -> None:
+        """Save the names of a module; only those that code reads are visited."""
+        if id(names) not in self._visited:
+            self._visited[id(names)] = names
+            location = _Location(label, code=True)
+            self._saved.append(_Saved(NAMES, names, NAMES.read(names), location, None))
+
     def _save(
-        self, kind: Kind[Any], target: object, location: _Location, owner: type | None
+        self, kind: ContentsKind[Any], target: object, location: _Location, owner: type | None
     ) -> None:
         contents = kind.read(target)
         saved = _Saved(kind, target, contents, location, owner)
@@ -310,31 +311,6 @@ def _wrapped(value: object) -> object:
     return function
 
 
-def _names(code: CodeType) -> Iterator[str]:
-    """Yield the globals and attributes that code refers to, including inner functions."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names(constant)
-
-
-@functools.cache
-def _is_installed(file: str) -> bool:
-    """Return whether code of this file is a library's, Python's or the tracer's own."""
-    if "§" in file:
-        return False
-    return file.startswith(("<frozen", *_libraries())) or not _INSTALLED.isdisjoint(
-        Path(file).parts
-    )
-
-
-@functools.cache
-def _libraries() -> tuple[str, ...]:
-    paths = sysconfig.get_paths()
-    own = str(Path(__file__).resolve().parents[2])
-    return (paths["stdlib"], paths["platstdlib"], own)
-
-
 def _is_own_class(kind: type) -> bool:
     """Return whether a class is the user's."""
     name = str(type.__getattribute__(kind, "__module__"))
@@ -342,4 +318,4 @@ def _is_own_class(kind: type) -> bool:
         return False
     module = sys.modules.get(name)
     file = vars(module).get("__file__") if isinstance(module, ModuleType) else None
-    return not (isinstance(file, str) and _is_installed(file))
+    return not isinstance(file, str) or code_origins.of_file(file) == USER

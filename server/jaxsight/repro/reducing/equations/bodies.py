@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from jax import lax
 
 from jaxsight.interpreters.compat import avals, control_flow
 from jaxsight.interpreters.compat.dtypes import is_key
+from jaxsight.interpreters.compat.inner import all_jaxprs, inner_jaxprs
 from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation, Jaxpr, Var
 from jaxsight.interpreters.compat.staging import (
-    inner_jaxpr,
     is_dropped,
-    is_jaxpr,
     is_literal,
     new_literal,
     new_variable,
+    open_jaxpr,
     opened,
     stage,
     with_inner,
@@ -29,7 +29,6 @@ from jaxsight.repro.reducing.equations.candidates import (
     Keys,
     Value,
     cheaper,
-    inner,
     reads,
     weight,
     zeros,
@@ -115,7 +114,9 @@ def _slice(value: Value | None, var: Var) -> Value | None:
 
 def thin(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
     """Delete equations inside the inner programs of a candidate, at every level."""
-    size = _longest(candidate.equations)
+    inside = itertools.chain.from_iterable(map(inner_jaxprs, candidate.equations))
+    levels = itertools.chain.from_iterable(all_jaxprs(part.value) for part in inside)
+    size = max((len(open_jaxpr(jaxpr).eqns) for jaxpr in levels), default=0)
     while size:
         tries = (
             Candidate(candidate.inputs, candidate.arguments, tuple(equations), candidate.outputs)
@@ -127,12 +128,6 @@ def thin(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
         else:
             size //= 2
     return candidate
-
-
-def _longest(equations: Sequence[Equation]) -> int:
-    """Return the number of equations of the longest inner program."""
-    inside = [opened(jaxpr).jaxpr.eqns for each in equations for jaxpr in inner(each.params)]
-    return max((max(len(each), _longest(each)) for each in inside), default=0)
 
 
 def prune(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
@@ -152,26 +147,13 @@ def prune(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
     return checker.first(cheaper(candidate, [smaller])) or candidate
 
 
-def _slots(equation: Equation) -> Iterator[tuple[object, Callable[[object], Equation]]]:
-    """Yield each inner program, with a function that puts another in its place."""
-    for name, value in equation.params.items():
-        for index, part in enumerate(value if isinstance(value, (tuple, list)) else (value,)):
-            if is_jaxpr(part):
-                yield part, partial(_with_slot, equation, name, index)
-
-
-def _with_slot(equation: Equation, name: str, index: int, jaxpr: object) -> Equation:
-    value = equation.params[name]
-    whole = jaxpr if is_jaxpr(value) else (*value[:index], jaxpr, *value[index + 1 :])
-    return equation.replace(params=equation.params | {name: whole})
-
-
 def _rewritten(equations: Sequence[Equation], size: int) -> Iterator[list[Equation]]:
     """Yield equations with one of their inner programs made smaller."""
     for position, equation in enumerate(equations):
-        for jaxpr, put in _slots(equation):
-            for smaller in _smaller(inner_jaxpr(jaxpr), size):
-                renewed = put(with_inner(jaxpr, smaller))
+        for part in inner_jaxprs(equation):
+            for smaller in _smaller(part.jaxpr, size):
+                params = part.exchanged(equation.params, with_inner(part.value, smaller))
+                renewed = equation.replace(params=params)
                 yield [*equations[:position], renewed, *equations[position + 1 :]]
 
 

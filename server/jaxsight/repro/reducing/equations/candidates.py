@@ -13,6 +13,7 @@ import numpy as np
 
 from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.dtypes import is_key
+from jaxsight.interpreters.compat.inner import inner_jaxprs
 from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation, Params, Var
 from jaxsight.interpreters.compat.staging import (
     Program,
@@ -186,17 +187,8 @@ def weight(equations: Iterable[Equation]) -> int:
     for equation in equations:
         filled = equation.primitive.name == "broadcast_in_dim" and is_literal(equation.invars[0])
         total += not filled
-        total += sum(weight(opened(jaxpr).jaxpr.eqns) for jaxpr in inner(equation.params))
+        total += sum(weight(part.jaxpr.eqns) for part in inner_jaxprs(equation))
     return total
-
-
-def inner(params: Params) -> list[object]:
-    """Return the inner jaxprs of an equation's parameters."""
-    found: list[object] = []
-    for parameter in params.values():
-        parts = parameter if isinstance(parameter, (tuple, list)) else (parameter,)
-        found += [part for part in parts if is_jaxpr(part)]
-    return found
 
 
 def cost(candidate: Candidate) -> tuple[int, ...]:

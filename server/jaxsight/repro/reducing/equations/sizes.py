@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from jaxsight.interpreters.compat.inner import inner_jaxprs
 from jaxsight.interpreters.compat.jaxpr_types import Equation
-from jaxsight.interpreters.compat.staging import opened
 from jaxsight.repro.reducing.checker import Checker
-from jaxsight.repro.reducing.equations.candidates import Candidate, cheaper, cost, inner
+from jaxsight.repro.reducing.equations.candidates import Candidate, cheaper, cost
 from jaxsight.repro.reducing.equations.retyping import Change
 
 _NARROWER = {
@@ -52,8 +52,8 @@ def _sizes_of(candidate: Candidate) -> list[int]:
         sizes.update(size for var in equation.outvars for size in _shape(var))
         if isinstance(length := equation.params.get("length"), int):
             sizes.add(length)
-        for jaxpr in inner(equation.params):
-            pending += opened(jaxpr).jaxpr.eqns
+        for part in inner_jaxprs(equation):
+            pending += part.jaxpr.eqns
     return sorted((size for size in sizes if size > 1), reverse=True)
 
 

@@ -132,7 +132,7 @@ def _chooser() -> Function:
 
 
 def _by(
-    written: _Rule, rule: derivative_rules.Rule, absent: Sequence[bool]
+    written: _Rule, rule: derivative_rules.DerivativeRule, absent: Sequence[bool]
 ) -> tuple[list[str], list[Statement]]:
     """Write the rule for one pattern of zeros.
 

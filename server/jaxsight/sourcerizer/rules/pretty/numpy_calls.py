@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from jaxsight.interpreters.compat.inner import inner_jaxprs
 from jaxsight.interpreters.compat.jaxpr_types import Equation, Literal
-from jaxsight.interpreters.compat.staging import is_jaxpr, is_literal, opened
+from jaxsight.interpreters.compat.staging import is_literal, opened
 from jaxsight.sourcerizer.equations.idioms import Window
 from jaxsight.sourcerizer.equations.registry import IDIOMS, PRETTY, View
 from jaxsight.sourcerizer.text.exprs import Atom, Binary, Expr, Item, Keyword, call
@@ -74,9 +75,9 @@ def _signatures(name: str) -> tuple[tuple[str, inspect.Signature], ...]:
 def _all_equations(program: object, depth: int = 3) -> Iterator[Any]:
     for equation in opened(program).jaxpr.eqns:
         yield equation
-        for parameter in equation.params.values():
-            if depth and is_jaxpr(parameter):
-                yield from _all_equations(parameter, depth - 1)
+        if depth:
+            for part in inner_jaxprs(equation):
+                yield from _all_equations(part.value, depth - 1)
 
 
 def candidates(called: LibraryCall) -> Iterator[Expr]:

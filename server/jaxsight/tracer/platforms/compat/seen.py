@@ -178,14 +178,10 @@ def _asker() -> FrameType | None:
     """Return the frame of the program or library that asks; `None` if JAX itself does, to run."""
     if _sight.hidden:
         return None
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None:
+    for frame in code_origins.outwards(sys._getframe(2)):
         role = _role(frame.f_code.co_filename)
-        if role == "asks":
-            return frame
-        if role == "runs":
-            return None
-        frame = frame.f_back
+        if role != "passes":
+            return frame if role == "asks" else None
     return None
 
 
@@ -198,12 +194,18 @@ class _Unknown(Exception):
         self.stand_in = stand_in
 
 
-def _told(frame: FrameType, answer: Callable[[SeenDevice], object]) -> tuple[bool, object]:
-    """Report a question; return whether the target answers it, and how."""
+_TRUE = object()
+"""The answer of a question that the target does not answer: that of the CPU."""
+
+
+def _told(frame: FrameType | None, answer: Callable[[SeenDevice], object]) -> object:
+    """Report a question of `frame`; return the target's answer, or `_TRUE`."""
+    if frame is None:
+        return _TRUE
     device = _sight.device
     if device is None:
         _sight.asked(frame, "")
-        return False, None
+        return _TRUE
     try:
         value = answer(device)
     except AttributeError:
@@ -211,9 +213,9 @@ def _told(frame: FrameType, answer: Callable[[SeenDevice], object]) -> tuple[boo
         raise
     except _Unknown as unknown:
         _sight.asked(frame, unknown.reason)
-        return unknown.stand_in is not None, unknown.stand_in
+        return _TRUE if unknown.stand_in is None else unknown.stand_in
     _sight.asked(frame, "")
-    return True, value
+    return value
 
 
 def _answer(kind: Any, name: str, value: Callable[[SeenDevice, Any], object]) -> None:
@@ -227,11 +229,9 @@ def _answer(kind: Any, name: str, value: Callable[[SeenDevice, Any], object]) ->
     original = vars(kind).get(name)
 
     def get(self: Any) -> object:
-        frame = _asker()
-        if frame is not None:
-            is_known, known = _told(frame, lambda device: value(device, self))
-            if is_known:
-                return known
+        known = _told(_asker(), lambda device: value(device, self))
+        if known is not _TRUE:
+            return known
         if original is None:
             raise AttributeError(f"{kind.__name__!r} object has no attribute {name!r}")
         return original.__get__(self)
@@ -266,12 +266,8 @@ def _write(kind: Any, name: str) -> None:
     original = getattr(kind, name)
 
     def written(self: Any) -> str:
-        frame = _asker()
-        text: str = original(self)
-        if frame is None:
-            return text
-        is_known, known = _told(frame, lambda device: _written(device, self.id, name))
-        return str(known) if is_known else text
+        known = _told(_asker(), lambda device: _written(device, self.id, name))
+        return str(original(self) if known is _TRUE else known)
 
     _replace(kind, name, written)
 
@@ -287,12 +283,8 @@ def _answer_call(kind: Any, name: str, value: Callable[[SeenDevice], object]) ->
     original = getattr(kind, name)
 
     def call(self: Any) -> object:
-        frame = _asker()
-        if frame is not None:
-            is_known, known = _told(frame, value)
-            if is_known:
-                return known
-        return original(self)
+        known = _told(_asker(), value)
+        return original(self) if known is _TRUE else known
 
     _replace(kind, name, call)
 
@@ -307,8 +299,8 @@ def _name_backends() -> None:
 
     def get_backend(platform: Any = None) -> Any:
         chosen = platform if isinstance(platform, str) else ""
-        if chosen and (frame := _asker()) is not None:
-            _told(frame, lambda _: _of_cpu() if chosen == "cpu" else "")
+        if chosen:
+            _told(_asker(), lambda _: _of_cpu() if chosen == "cpu" else "")
         if platform is None:
             chosen = str(jax.config.values["jax_platform_name"] or "")
             if chosen and (frame := _nearest_program()) is not None:
@@ -324,11 +316,8 @@ def _name_backends() -> None:
     def backends() -> dict[str, Any]:
         with _on_cpu():
             found = every()
-        frame = _asker()
-        if frame is None:
-            return found
-        is_known, known = _told(frame, lambda device: {**found, device.platform: original(None)})
-        return known if is_known else found  # type: ignore[return-value]
+        known = _told(_asker(), lambda device: {**found, device.platform: original(None)})
+        return found if known is _TRUE else known  # type: ignore[return-value]
 
     replaced = {"get_backend": get_backend, "backends": backends}
     for name, function in replaced.items():
@@ -372,10 +361,8 @@ def _is_targets(name: str) -> bool:
 
 def _nearest_program() -> FrameType | None:
     """Return the innermost frame of a program or library; `None` if there is none."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _role(frame.f_code.co_filename) != "asks":
-        frame = frame.f_back
-    return frame
+    frames = code_origins.outwards(sys._getframe(1))
+    return next((each for each in frames if _role(each.f_code.co_filename) == "asks"), None)
 
 
 def _of_cpu() -> object:
