@@ -77,22 +77,25 @@ class _Made:
         if name is None:
             return None
         expressions = Expressions(names, built)
-        parts: list[str] = []
-        is_starred = any(name[0] == "*" != name[1] for name, _ in self.arguments)
         try:
-            for parameter, value in self.arguments:
-                if parameter.startswith("**") and isinstance(value, dict):
-                    parts += [
-                        f"{key}={expressions.write(part, key)}" for key, part in value.items()
-                    ]
-                elif parameter.startswith("*") and isinstance(value, tuple):
-                    parts += [expressions.write(part) for part in value]
-                else:
-                    text = expressions.write(value, parameter)
-                    parts.append(text if is_starred else f"{parameter}={text}")
+            return f"{name}({_passed(self.arguments, expressions)})"
         except UnwritableError:
             return None
-        return f"{name}({', '.join(parts)})"
+
+
+def _passed(arguments: Named, expressions: Expressions) -> str:
+    """Return arguments as a call passes them; by position, if it passes any number of them."""
+    parts: list[str] = []
+    is_starred = any(name[0] == "*" != name[1] for name, _ in arguments)
+    for name, value in arguments:
+        if name.startswith("**") and isinstance(value, dict):
+            parts += [f"{key}={expressions.write(part, key)}" for key, part in value.items()]
+        elif name.startswith("*") and isinstance(value, tuple):
+            parts += [expressions.write(part) for part in value]
+        else:
+            text = expressions.write(value, name)
+            parts.append(text if is_starred else f"{name}={text}")
+    return ", ".join(parts)
 
 
 _Call = _Construction | _Made
@@ -179,16 +182,9 @@ class Calls:
         return True
 
     def _construction(self, namespace: Mapping[str, object], arguments: Named) -> _Construction:
-        expressions = Expressions(Reachable(namespace), self._built)
-        parts: list[str] = []
-        for name, value in arguments:
-            if name.startswith("**") and isinstance(value, dict):
-                parts += [f"{key}={expressions.write(part, key)}" for key, part in value.items()]
-            elif name.startswith("*"):
-                raise UnwritableError("its constructor takes any number of arguments")
-            else:
-                parts.append(f"{name}={expressions.write(value, name)}")
-        text = ", ".join(parts)
+        if any(name.startswith("*") and not isinstance(value, dict) for name, value in arguments):
+            raise UnwritableError("its constructor takes any number of arguments")
+        text = _passed(arguments, Expressions(Reachable(namespace), self._built))
         tree = ast.parse(f"f({text})", mode="eval")
         reads = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - {"f"}
         return _Construction(text, tuple(sorted(reads)), namespace)

@@ -9,41 +9,38 @@ It neither reads nor writes bytecode: functions report their calls (`ImportedFun
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any
+from typing import Any, Protocol
 
 from jaxsight.files.texts import Texts, Version
 from jaxsight.tracer.isolation import code_origins, file_reads
 
-Compile = Callable[[str | bytes, str], CodeType]
-"""Returns the code of a text of the file at a path."""
+
+class Project(Protocol):
+    """The modules of a project, as they are imported here."""
+
+    texts: Texts
+    attempted: dict[str, Version]
+    """Gets the version of each text that is executed."""
+
+    def is_project(self, path: str) -> bool: ...
+
+    def execute(self, loader: Loader, module: ModuleType) -> None:
+        """Execute a module by `Loader.run`."""
+
+    def compiled(self, text: str | bytes, path: str) -> CodeType: ...
 
 
 class Finder(MetaPathFinder):
-    """Gives a project's modules a loader with the editor's texts.
+    """Gives a project's modules a loader with the editor's texts."""
 
-    `is_project` decides which files are the project's. `made_of` is called with the version of each
-    text that is executed.
-    """
-
-    def __init__(
-        self,
-        texts: Texts,
-        is_project: Callable[[str], bool],
-        execute: Callable[[Loader, ModuleType], None],
-        made_of: Callable[[str, Version], None],
-        compile: Compile,
-    ) -> None:
-        self.texts = texts
-        self._is_project = is_project
-        self._execute = execute
-        self._made_of = made_of
-        self._compile = compile
+    def __init__(self, project: Project) -> None:
+        self._project = project
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -54,11 +51,9 @@ class Finder(MetaPathFinder):
             spec is not None
             and type(spec.loader) is SourceFileLoader
             and spec.origin is not None
-            and self._is_project(spec.origin)
+            and self._project.is_project(spec.origin)
         ):
-            spec.loader = Loader(
-                name, spec.origin, self.texts, self._execute, self._made_of, self._compile
-            )
+            spec.loader = Loader(name, spec.origin, self._project)
         if spec is None and code_origins.asked_by_user(("importlib",)):
             self._note_missing(name, path)
         return spec
@@ -68,7 +63,7 @@ class Finder(MetaPathFinder):
         last = name.rpartition(".")[2]
         for folder in sys.path if path is None else path:
             base = Path(folder, last)
-            if self._is_project(str(base)):
+            if self._project.is_project(str(base)):
                 file_reads.missing((f"{base}.py", str(base / "__init__.py"), str(base)))
 
     def _not_on_disk(self, name: str, path: Sequence[str] | None) -> ModuleSpec | None:
@@ -76,7 +71,7 @@ class Finder(MetaPathFinder):
         last = name.rpartition(".")[2]
         for folder in sys.path if path is None else path:
             for file in (str(Path(folder, last, "__init__.py")), str(Path(folder, f"{last}.py"))):
-                if self.texts.unsaved(file) is not None:
+                if self._project.texts.unsaved(file) is not None:
                     return spec_from_file_location(name, file, loader=SourceFileLoader(name, file))
         return None
 
@@ -96,32 +91,20 @@ def found_by_others(
 class Loader(SourceFileLoader):
     """Loads a project's module from the editor's text, else from disk."""
 
-    def __init__(
-        self,
-        name: str,
-        path: str,
-        texts: Texts,
-        execute: Callable[[Loader, ModuleType], None],
-        made_of: Callable[[str, Version], None],
-        compile: Compile,
-    ) -> None:
+    def __init__(self, name: str, path: str, project: Project) -> None:
         super().__init__(name, path)
-        self._texts = texts
-        self._made_of = made_of
-        self._execute = execute
-        self._compile = compile
+        self._project = project
 
     def get_code(self, fullname: str) -> CodeType | None:
-        content, version = self._texts.source(self.path)
-        self._made_of(self.path, version)
-        return self._compile(content, self.path)
+        content, self._project.attempted[self.path] = self._project.texts.source(self.path)
+        return self._project.compiled(content, self.path)
 
     def get_source(self, fullname: str) -> str | None:
-        text = self._texts.unsaved(self.path)
+        text = self._project.texts.unsaved(self.path)
         return text if text is not None else super().get_source(fullname)
 
     def exec_module(self, module: ModuleType) -> None:
-        self._execute(self, module)
+        self._project.execute(self, module)
 
     def run(self, module: ModuleType) -> None:
         """Execute the module's code, like `exec_module` of a plain loader."""

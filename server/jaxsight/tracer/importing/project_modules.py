@@ -96,9 +96,8 @@ class ProjectModules:
         self._serials = itertools.count(1)
         self.functions = ImportedFunctions()
         self.functions.install()
-        self._finder = Finder(
-            self.texts, self.is_project, self._execute, self._note_text, self.functions.compiled
-        )
+        self.compiled = self.functions.compiled
+        self._finder = Finder(self)
         sys.meta_path.insert(0, self._finder)
 
     def begin(self, module: ModuleType, file: str, roots: Sequence[str]) -> RunningFile:
@@ -326,7 +325,7 @@ class ProjectModules:
             folders = spec.submodule_search_locations
         return spec is None or spec.origin != path
 
-    def _execute(self, loader: Loader, module: ModuleType) -> None:
+    def execute(self, loader: Loader, module: ModuleType) -> None:
         name, path = module.__name__, loader.path
         loaded = LoadedModule(path, next(self._serials), {})
         self.attempted[path] = self.texts.version(path)
@@ -360,10 +359,6 @@ class ProjectModules:
                 known = version, import_order.touches_others(text, module, _is_users)
                 self._touching[path] = known
         return known is None or known[1]
-
-    def _note_text(self, path: str, version: Version) -> None:
-        """Record the version of a text that is about to be executed."""
-        self.attempted[path] = version
 
 
 def _is_users(top: str) -> bool:
