@@ -18,6 +18,7 @@ from jaxsight.recording.expressions import is_bound
 from jaxsight.tracer.calls.leaves import is_array, is_equinox
 from jaxsight.tracer.calls.user_function import UserFunction, opened
 from jaxsight.tracer.dry_runs.unknown import has_unknown, is_unknown
+from jaxsight.tracer.isolation.object_snapshot import contents_of
 from jaxsight.tracer.states import linen, nnx
 
 _LARGEST = 20_000
@@ -102,40 +103,15 @@ def holds_tracers(value: object) -> bool:
 def _parts(value: Any) -> Iterable[object]:
     """Return the objects that an object refers to, without its class."""
     match value:
-        case dict():
-            return [*value.keys(), *value.values()]
-        case list() | tuple() | set() | frozenset():
-            return [*value, *getattr(value, "__dict__", {}).values()]
-        case types.MethodType():
-            return [value.__func__, value.__self__]
-        case functools.partial():
-            return [value.func, value.args, value.keywords]
-        case types.FunctionType():
-            cells = [cell_contents(cell) for cell in value.__closure__ or ()]
-            return [*cells, *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
-        case types.GeneratorType():
-            return [*(value.gi_frame.f_locals.values() if value.gi_frame is not None else ())]
         case jax.tree_util.PyTreeDef():
             node = value.node_data()
             return [*value.children(), *([node[1]] if node is not None else [])]
+        case types.FunctionType() | types.MethodType() | functools.partial():
+            return contents_of(value)
+        case _ if isinstance(getattr(value, "__wrapped__", None), types.FunctionType):
+            return [value.__wrapped__]  # of `jax.jit` and others, which have no parts in Python
         case _:
-            pass
-    if isinstance(getattr(value, "__wrapped__", None), types.FunctionType):
-        return [value.__wrapped__]
-    parts = [*getattr(value, "__dict__", {}).values()]
-    for kind in type(value).__mro__:
-        slots = kind.__dict__.get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            if isinstance(name, str):
-                parts.append(_member(value, name))  # noqa: PERF401 - one of several kinds
-    return parts
-
-
-def _member(value: object, name: str) -> object:
-    try:
-        return object.__getattribute__(value, name)
-    except AttributeError:
-        return None
+            return contents_of(value)
 
 
 @dataclass(slots=True)

@@ -48,7 +48,9 @@ class ObjectSnapshot:
 
     def is_current(self) -> bool:
         """Return whether nothing has changed."""
-        return self._complete and all(_same(state, _state(value)) for value, state in self._states)
+        return self._complete and all(
+            _same(state, contents_of(value)) for value, state in self._states
+        )
 
     def _walk(self, namespaces: Iterable[Mapping[str, object]]) -> None:
         visited = {id(vars(builtins))}
@@ -63,7 +65,7 @@ class ObjectSnapshot:
             if len(self._states) >= _MOST_OBJECTS:
                 self._complete = False
                 return
-            state = _state(value)
+            state = contents_of(value)
             self._states.append((value, state))
             todo.extend(state)
 
@@ -97,7 +99,7 @@ def _module_of(kind: type) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _state(value: Any) -> State:
+def contents_of(value: Any) -> State:
     """Return the contents of an object, read only by methods of builtin types."""
     kind = type(value)
     try:
