@@ -121,7 +121,7 @@ class _Stacks:
         self._function = function
         self._roles: dict[int, tuple[_Role | None, CodeType]] = {}
         """By the address of the code, which is kept alive: hashing code takes long."""
-        self._kinds: dict[type, str] = {}
+        self._kinds: dict[type, modules.ModuleKind] = {}
         self._paths: dict[tuple[int, int], modules.Steps | None] = {}
         self._variables: dict[tuple[int, int, int], str] = {}
         """Callers' names of modules, by address of the module, and by the caller's instruction."""

@@ -40,7 +40,7 @@ class Naming:
     file: str
     """The file of the chunks."""
     _named: dict[int, _Named] = field(default_factory=dict)
-    _kinds: dict[int, str] = field(default_factory=dict)
+    _kinds: dict[int, instrumentation.Kind] = field(default_factory=dict)
     _types: dict[int, set[object]] = field(default_factory=dict)
     """Avals of the values that a site bound to a name, by site."""
 
@@ -59,7 +59,7 @@ class Naming:
         elif not named.passed:
             named.site = number
 
-    def _kind(self, number: int) -> str:
+    def _kind(self, number: int) -> instrumentation.Kind:
         """Return what a site records besides expressions."""
         chunk_and_site = self.site(number)
         ranges = chunk_and_site[1].ranges if chunk_and_site is not None else []

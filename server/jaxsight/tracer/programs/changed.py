@@ -29,10 +29,9 @@ from jaxsight.sourcerizer.folding.loops import with_loops
 from jaxsight.sourcerizer.folding.steps import LOOP, FoldedLoop, FoldedStep, Place
 from jaxsight.sourcerizer.folding.tokens import EquationNumbers, atom_key
 from jaxsight.wire.messages.requests import BARRIER, BEFORE, ROLLED, WITHOUT
+from jaxsight.wire.primitives import INLINED
 
-_INLINED = frozenset(
-    {"call", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "jit", "pjit"}
-)
+_INLINED = INLINED | {"call"}
 """Calls that XLA inlines; `checkpoint` has barriers of its own."""
 _MOST_OPERATIONS = 10_000
 """Operations of a program up to which a loop is searched; the search takes a second then."""

@@ -17,6 +17,7 @@ They are rough, as only their order of magnitude matters.
 
 from __future__ import annotations
 
+import enum
 import math
 from collections.abc import Iterator, Mapping
 
@@ -42,8 +43,18 @@ SMALLEST = 65_536
 TRAP = 10.0
 """Programs that fold for at least this many seconds are compiled without constant folding."""
 
-_VALUE, _REGULAR, _UNKNOWN = "value", "regular", "unknown"
+
+class _Known(enum.Enum):
+    """What is known of an operand: its values, that they follow a rule (or are one), nothing."""
+
+    VALUE = enum.auto()
+    REGULAR = enum.auto()
+    UNKNOWN = enum.auto()
+
+
+_VALUE, _REGULAR, _UNKNOWN = _Known
 """A constant array; a broadcast of a constant, an iota or a scalar; an unknown value."""
+
 
 _BROADCASTS = frozenset({"broadcast_in_dim", "iota", "broadcast"})
 
@@ -100,7 +111,7 @@ def folds(jaxpr: object) -> tuple[Fold, ...]:
     """
     opened = open_jaxpr(jaxpr)
     constants = getattr(jaxpr, "consts", ())
-    kinds: dict[object, str] = {
+    kinds: dict[object, _Known] = {
         var: _captured(value) for var, value in zip(opened.constvars, constants, strict=False)
     }
     return tuple(_folds(opened, [_UNKNOWN] * len(opened.invars), kinds, "", []))
@@ -108,17 +119,17 @@ def folds(jaxpr: object) -> tuple[Fold, ...]:
 
 def _folds(
     opened: Jaxpr,
-    inputs: list[str],
-    constants: Mapping[object, str],
+    inputs: list[_Known],
+    constants: Mapping[object, _Known],
     prefix: str,
-    results: list[str],
+    results: list[_Known],
 ) -> Iterator[Fold]:
     """Yield the folds in a jaxpr; `results` is filled with the kinds of its outputs."""
-    kinds: dict[object, str] = dict(zip(opened.invars, inputs, strict=True))
+    kinds: dict[object, _Known] = dict(zip(opened.invars, inputs, strict=True))
     for var in opened.constvars:
         kinds[var] = constants.get(var, _VALUE)
 
-    def of(var: Var) -> str:
+    def of(var: Var) -> _Known:
         kind = _captured(var.val) if hasattr(var, "val") else kinds.get(var, _UNKNOWN)
         # The scalar operand of an operation is broadcast.
         return _REGULAR if kind == _VALUE and _elements(var) <= 1 else kind
@@ -128,7 +139,7 @@ def _folds(
         operands = [of(var) for var in equation.invars]
         name = equation.primitive.name
         parts = list(inner_jaxprs(equation))
-        result_kinds: list[str]
+        result_kinds: list[_Known]
         if name in _CALLS and len(parts) >= 1 and len(parts[0].jaxpr.invars) == len(operands):
             result_kinds = []
             inner = parts[0]
@@ -146,7 +157,7 @@ def _folds(
     results += [of(var) for var in opened.outvars]
 
 
-def _kind(equation: Equation, operands: list[str]) -> str:
+def _kind(equation: Equation, operands: list[_Known]) -> _Known:
     """Return the kind of an equation's results."""
     name = equation.primitive.name
     elements = max((_elements(var) for var in equation.outvars), default=0)
@@ -175,7 +186,7 @@ def _kind(equation: Equation, operands: list[str]) -> str:
     return _VALUE if is_folded else _UNKNOWN
 
 
-def _captured(value: object) -> str:
+def _captured(value: object) -> _Known:
     """Return the kind of a captured array.
 
     XLA converts equal elements to a broadcast, and `0, 1, 2, …` to an iota

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from jaxsight.recording import expressions
 from jaxsight.tracer.compat import registrations
 from jaxsight.tracer.isolation import code_origins
 
-HELD = "held"
+ModuleKind = Literal["held", "named", ""]
+
+HELD: ModuleKind = "held"
 """A module that is an attribute of the one around it; its name is that of the attribute."""
-NAMED = "named"
+NAMED: ModuleKind = "named"
 """A module that knows its own name, as in Linen and Haiku."""
 
 BOOKKEEPING = "_pytree__"
@@ -40,7 +42,7 @@ Steps = tuple[tuple[str, Key], ...]
 """How to reach a part: an attribute (`.`), or an item (`[]`), and its name or key."""
 
 
-def kind(cls: type) -> str:
+def kind(cls: type) -> ModuleKind:
     """Return `HELD` or `NAMED` for a class of modules, else an empty string."""
     for base in cls.__mro__:
         if (of_base := _BASES.get((_library(base), base.__name__))) is not None:
