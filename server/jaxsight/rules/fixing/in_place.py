@@ -10,6 +10,7 @@ from jaxsight.rules.fixing.constants import jnp_for_numpy
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.syntax import FunctionNode
 from jaxsight.rules.text.item_updates import is_mask, masked, place_of, target_of, updated
+from jaxsight.rules.text.statements import own_statements
 from jaxsight.rules.wording import cut
 from jaxsight.source.text import Edit
 
@@ -31,7 +32,7 @@ def in_place(context: FixContext) -> Iterator[Candidate]:
     function = context.function(node) if node is not None else None
     if node is None or function is None:
         return
-    statements = list(_own_statements(function))
+    statements = list(own_statements(function.body))
     candidates: list[Candidate] = []
     for merged in (True, False):
         writes = [
@@ -97,18 +98,6 @@ def _title(chosen: Sequence[tuple[ast.stmt, str, str]]) -> str:
     names = [f"`{name}`" for name in dict.fromkeys(name for _, _, name in chosen)]
     listed = ", ".join(names[:-1]) + f" and {names[-1]}" if len(names) > 1 else names[0]
     return f"Update {listed} with `.at[…]`"
-
-
-def _own_statements(function: FunctionNode) -> Iterator[ast.stmt]:
-    """Yield the statements of a function, without those of functions inside."""
-    waiting: list[ast.AST] = list(reversed(function.body))
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, FunctionNode | ast.ClassDef | ast.Lambda):
-            continue
-        if isinstance(node, ast.stmt):
-            yield node
-        waiting += reversed(list(ast.iter_child_nodes(node)))
 
 
 def _array(target: ast.expr | None, merged: bool) -> str:

@@ -32,6 +32,7 @@ from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import Expression, name_of, parsed
 from jaxsight.rules.violation import Violation
 from jaxsight.wire.observations import Failure
+from jaxsight.wire.primitives import COMPARISONS
 from jaxsight.wire.program import Step
 
 RULE = Rule(
@@ -40,44 +41,33 @@ RULE = Rule(
     "Integer arithmetic wraps around.",
     severity="warning",
 )
-_OPERATORS: dict[type[ast.operator], frozenset[str]] = {
-    ast.Add: frozenset({"add"}),
-    ast.Sub: frozenset({"sub"}),
-    ast.Mult: frozenset({"mul"}),
-    ast.Pow: frozenset({"integer_pow", "square"}),
-    ast.LShift: frozenset({"shift_left"}),
-    ast.MatMult: frozenset({"dot_general"}),
-}
-_CALLS: dict[str, frozenset[str]] = {
-    **dict.fromkeys(("add",), frozenset({"add"})),
-    **dict.fromkeys(("sub", "subtract"), frozenset({"sub"})),
-    **dict.fromkeys(("diff", "ediff1d"), frozenset({"sub"})),
-    **dict.fromkeys(("arange", "iota"), frozenset({"iota", "add", "mul"})),
-    **dict.fromkeys(("mul", "multiply", "outer", "kron"), frozenset({"mul"})),
-    **dict.fromkeys(("square", "power", "pow"), frozenset({"integer_pow", "square"})),
-    **dict.fromkeys(("neg", "negative"), frozenset({"neg"})),
-    **dict.fromkeys(("sum", "nansum"), frozenset({"reduce_sum"})),
-    **dict.fromkeys(("prod", "nanprod"), frozenset({"reduce_prod"})),
-    **dict.fromkeys(("cumsum", "nancumsum"), frozenset({"cumsum"})),
-    **dict.fromkeys(("cumprod", "nancumprod"), frozenset({"cumprod"})),
-    **dict.fromkeys(
-        ("dot", "matmul", "einsum", "vdot", "inner", "tensordot", "vecdot"),
-        frozenset({"dot_general", "mul"}),
-    ),
-    **dict.fromkeys(
-        ("left_shift", "shift_left"),
-        frozenset({"shift_left"}),
-    ),
-    **dict.fromkeys(
-        ("astype", "asarray", "array", "convert_element_type", "int8", "int16", "uint8", "uint16",
-         "uint32"),
-        frozenset({"convert_element_type"}),
+_PRODUCTS = frozenset({"dot", "matmul", "einsum", "vdot", "inner", "tensordot", "vecdot"})
+_RANGES = frozenset({"arange", "iota"})
+_POWERS = frozenset({"square", "power", "pow"})
+_WRITTEN: dict[str, tuple[frozenset[str], type[ast.operator | ast.unaryop] | None]] = {
+    "add": (_RANGES | {"add"}, ast.Add),
+    "sub": (frozenset({"sub", "subtract", "diff", "ediff1d"}), ast.Sub),
+    "mul": (_RANGES | _PRODUCTS | {"mul", "multiply", "outer", "kron"}, ast.Mult),
+    "integer_pow": (_POWERS, ast.Pow),
+    "square": (_POWERS, ast.Pow),
+    "shift_left": (frozenset({"left_shift", "shift_left"}), ast.LShift),
+    "dot_general": (_PRODUCTS, ast.MatMult),
+    "neg": (frozenset({"neg", "negative"}), ast.USub),
+    "iota": (_RANGES, None),
+    "reduce_sum": (frozenset({"sum", "nansum"}), None),
+    "reduce_prod": (frozenset({"prod", "nanprod"}), None),
+    "cumsum": (frozenset({"cumsum", "nancumsum"}), None),
+    "cumprod": (frozenset({"cumprod", "nancumprod"}), None),
+    "convert_element_type": (
+        frozenset(
+            {"astype", "asarray", "array", "convert_element_type", "int8", "int16", "uint8",
+             "uint16", "uint32"}
+        ),
+        None,
     ),
 }  # fmt: skip
-"""Primitives of the user's operators and calls."""
-_PRIMITIVES = frozenset().union(*_OPERATORS.values(), *_CALLS.values()) | {
-    "iota", "broadcast_in_dim", "scatter", "max", "min", "eq", "ne", "lt", "le", "gt", "ge", "and",
-}  # fmt: skip
+"""By primitive the functions, and the operator, that users write it with."""
+_PRIMITIVES = COMPARISONS | {*_WRITTEN, "broadcast_in_dim", "scatter", "max", "min", "and"}
 _TOO_LARGE = re.compile(
     r"Python int(?:eger)? (?P<number>-?\d{1,300}) (?:out of bounds for|too large to convert to) "
     r"(?P<dtype>\w+)|"
@@ -167,7 +157,7 @@ def _of_equation(integers: Integers, step: Step) -> Violation | None:
         return violation
     if step.primitive == "and":
         return None if is_meant(integers, step) else power_of_two(integers, step, node)
-    if step.primitive not in _meant(node):
+    if not _is_written(node, step.primitive):
         return None
     violation = (
         certain_overflow(integers, step)
@@ -185,7 +175,7 @@ def _of_loop(integers: Integers, loop: Step) -> Violation | None:
         return None
     step = overflow.step
     node = parsed(integers.view.quote(step.path))
-    if node is None or step.primitive not in _meant(node) or is_meant(integers, step):
+    if not _is_written(node, step.primitive) or is_meant(integers, step):
         return None
     dtype = integers.dtype(step)
     return Violation(
@@ -197,14 +187,13 @@ def _of_loop(integers: Integers, loop: Step) -> Violation | None:
     )
 
 
-def _meant(node: Expression) -> frozenset[str]:
-    """Return the primitives that an expression itself stands for."""
+def _is_written(node: Expression | None, primitive: str) -> bool:
+    """Whether an expression itself stands for a primitive."""
+    calls, operator = _WRITTEN.get(primitive, (frozenset[str](), None))
     match node:
-        case ast.BinOp(op=op) | ast.AugAssign(op=op):
-            return _OPERATORS.get(type(op), frozenset())
-        case ast.UnaryOp(op=ast.USub()):
-            return frozenset({"neg"})
         case ast.Call() as call:
-            return _CALLS.get(name_of(call), frozenset())
+            return name_of(call) in calls
+        case ast.BinOp(op=op) | ast.AugAssign(op=op) | ast.UnaryOp(op=op):
+            return operator is not None and isinstance(op, operator)
         case _:
-            return frozenset()
+            return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from jaxsight.rules.jx310_annotation_mismatch.annotation import (
     Annotation,
@@ -14,6 +14,7 @@ from jaxsight.rules.jx310_annotation_mismatch.annotation import (
     text_of,
 )
 from jaxsight.rules.rule import AnnotatedFunction, Rule
+from jaxsight.rules.text.statements import own_statements
 from jaxsight.rules.violation import NodeViolation
 from jaxsight.text.inert import clause
 
@@ -25,7 +26,6 @@ RULE = Rule(
 )
 
 _LONGEST = 44
-_NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 @RULE.finds_in_annotations
@@ -46,7 +46,7 @@ def find(function: AnnotatedFunction) -> Iterator[NodeViolation]:
     known = {**function.sizes, **known}
     checked = [
         (statement.annotation, function.seen(statement.target))
-        for statement in _statements(definition.body)
+        for statement in own_statements(definition.body)
         if isinstance(statement, ast.AnnAssign)
     ]
     items = items_of(definition.returns)
@@ -62,19 +62,6 @@ def find(function: AnnotatedFunction) -> Iterator[NodeViolation]:
             continue
         if kind := mismatch(annotation, traced, known):
             yield _violation(annotation, kind, text, function.named(text))
-
-
-def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements of a function, without those of functions in it."""
-    for statement in body:
-        if isinstance(statement, _NESTED):
-            continue
-        yield statement
-        for child in ast.iter_child_nodes(statement):
-            if isinstance(child, ast.stmt):
-                yield from _statements([child])
-            elif isinstance(child, ast.ExceptHandler | ast.match_case):
-                yield from _statements(child.body)
 
 
 def _violation(annotation: Annotation, kind: str, text: str, named: str) -> NodeViolation:

@@ -11,11 +11,10 @@ from jaxsight.rules.jx421_read_after_donation.statement_facts import (
     FUNCTIONS,
     FunctionNode,
     facts_of,
-    own,
     parameters_of,
 )
 from jaxsight.rules.text.expressions import dotted
-from jaxsight.rules.text.statements import Statement
+from jaxsight.rules.text.statements import Statement, own_statements
 from jaxsight.text.names import bound_in_scope
 
 _JITS = frozenset({"jax.jit", "jit", "jax.pmap", "pmap", "pjit", "pjit.pjit"})
@@ -78,7 +77,7 @@ class Donors:
     def _inside(
         self, body: Sequence[ast.stmt], visible: dict[str, Donor]
     ) -> Iterator[tuple[FunctionNode, dict[str, Donor]]]:
-        for node in own(body):
+        for node in own_statements(body):
             if isinstance(node, ast.ClassDef):
                 yield from self._inside(node.body, visible | self._of_class(node))
             elif isinstance(node, FUNCTIONS):
@@ -98,7 +97,7 @@ class Donors:
     def _donors_in(self, body: Sequence[ast.stmt]) -> dict[str, Donor]:
         """Return the donating functions that a scope binds."""
         donors: dict[str, Donor] = {}
-        for node in own(body):
+        for node in own_statements(body):
             match node:
                 case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
                     donor = self._decorated(node)
@@ -114,7 +113,7 @@ class Donors:
         """Return the methods that donate, and the attributes of `self` bound to such functions."""
         donors: dict[str, Donor] = {}
         count: Counter[str] = Counter()
-        for method in own(node.body):
+        for method in own_statements(node.body):
             if not isinstance(method, FUNCTIONS):
                 continue
             count[f"self.{method.name}"] += 1
@@ -124,7 +123,7 @@ class Donors:
                 moved = donor.positions if static else {at - 1 for at in donor.positions}
                 name = f"self.{method.name}"
                 donors[name] = replace(donor, name=name, positions=frozenset(moved))
-            for statement in own(method.body):
+            for statement in own_statements(method.body):
                 if not isinstance(statement, ast.Assign):
                     continue
                 for target in statement.targets:

@@ -7,8 +7,9 @@ happens in one branch alone is not certain afterwards, so it is forgotten. Loops
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from jaxsight.rules.jx421_read_after_donation.donors import Donor
 from jaxsight.rules.jx421_read_after_donation.variables import (
@@ -66,7 +67,7 @@ class ScopeFlow:
 
         Args:
             donors: by name.
-            made: what a call of `jax.jit` makes, for functions that are called at once.
+            donor_of_call: what a call of `jax.jit` makes, for functions that are called at once.
         """
         self._donors = donors
         self._made = donor_of_call
@@ -85,16 +86,26 @@ class ScopeFlow:
 
     def _statement(self, node: ast.stmt) -> None:
         match node:
-            case ast.Assign() | ast.AnnAssign() | ast.AugAssign():
-                self._assign(node)
+            case ast.AugAssign():
+                self._read(node.target)
+                self._evaluate(node.value)
+                self._bind(node.target, None)
+            case ast.AnnAssign(value=ast.expr() as value):
+                self._evaluate(value)
+                self._bind(node.target, value)
+            case ast.Assign(targets=targets, value=value):
+                self._evaluate(value)
+                for assigned in targets:
+                    self._bind(assigned, value)
             case ast.For() | ast.AsyncFor() | ast.While():
                 self._repeat(node)
             case ast.If(test=test, body=body, orelse=orelse):
                 self._evaluate(test)
-                self._branches([body, orelse])
+                self._either(partial(self.run, branch) for branch in (body, orelse))
             case ast.Match(subject=subject, cases=cases):
                 self._evaluate(subject)
-                self._branches([*(case.body for case in cases), []])
+                bodies = [*(case.body for case in cases), []]
+                self._either(partial(self.run, branch) for branch in bodies)
             case ast.With() | ast.AsyncWith():
                 self._with(node)
             case ast.Try() | ast.TryStar():
@@ -114,17 +125,6 @@ class ScopeFlow:
                 self._evaluate(expression)
             case _:
                 pass
-
-    def _assign(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign) -> None:
-        if isinstance(node, ast.AugAssign):
-            self._read(node.target)
-            self._evaluate(node.value)
-            self._bind(node.target, None)
-            return
-        self._evaluate(node.value)
-        if node.value is not None:
-            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                self._bind(target, node.value)
 
     def _repeat(self, node: ast.For | ast.AsyncFor | ast.While) -> None:
         if isinstance(node, ast.While):
@@ -178,12 +178,13 @@ class ScopeFlow:
         self.run(body)
         self._silent -= silent
 
-    def _branches(self, bodies: Sequence[Sequence[ast.stmt]]) -> None:
+    def _either(self, branches: Iterable[Callable[[], None]]) -> None:
+        """Run branches from the same state, and keep what is certain after any of them."""
         before = self._state
         ends = []
-        for body in bodies:
+        for run in branches:
             self._state = before.copy()
-            self.run(body)
+            run()
             ends.append(self._state)
         self._state = joined_state(ends)
 
@@ -224,8 +225,9 @@ class ScopeFlow:
             case ast.Compare(left=left, comparators=comparators, ops=ops):
                 if not any(isinstance(op, ast.Is | ast.IsNot) for op in ops):
                     self._joined_after([left, *comparators])
-            case ast.IfExp():
-                self._conditional(node)
+            case ast.IfExp(test=test, body=yes, orelse=no):
+                self._evaluate(test)
+                self._either(partial(self._evaluate, case) for case in (yes, no))
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
                 self._comprehension(node)
             case ast.NamedExpr(target=target, value=value):
@@ -235,15 +237,6 @@ class ScopeFlow:
                 for child in ast.iter_child_nodes(node):
                     if isinstance(child, ast.expr):
                         self._evaluate(child)
-
-    def _conditional(self, node: ast.IfExp) -> None:
-        self._evaluate(node.test)
-        before, ends = self._state, []
-        for case in (node.body, node.orelse):
-            self._state = before.copy()
-            self._evaluate(case)
-            ends.append(self._state)
-        self._state = joined_state(ends)
 
     def _joined_after(self, operands: Sequence[ast.expr]) -> None:
         """Evaluate operands that are read together once all of them are there."""

@@ -6,10 +6,10 @@ It is remembered with the statement, so that an edit costs the statement that it
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jaxsight.rules.text.expressions import dotted
+from jaxsight.rules.text.statements import own_statements
 from jaxsight.text.names import bound_in_scope
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -55,7 +55,7 @@ def facts_of(tree: ast.Module) -> StatementFacts:
         frozenset(dotted(call.func) for call in calls),
         frozenset(
             dotted(node.func)
-            for statement in own(tree.body)
+            for statement in own_statements(tree.body)
             if not isinstance(statement, (*FUNCTIONS, ast.ClassDef))
             for part in ast.iter_child_nodes(statement)
             if not isinstance(part, ast.stmt)
@@ -76,20 +76,3 @@ def parameters_of(function: FunctionNode | ast.Lambda) -> tuple[str, ...]:
     """Return the names of a function's positional parameters."""
     arguments = function.args
     return tuple(argument.arg for argument in (*arguments.posonlyargs, *arguments.args))
-
-
-def own(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements of a scope, those in its loops and branches included."""
-    waiting = list(reversed(body))
-    while waiting:
-        node = waiting.pop()
-        yield node
-        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-            continue
-        inner: list[ast.stmt] = []
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.stmt):
-                inner.append(child)
-            elif isinstance(child, ast.ExceptHandler | ast.match_case):
-                inner += child.body
-        waiting += reversed(inner)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -86,3 +86,23 @@ def written(node: ast.AST) -> str:
         return _QUOTED.sub(r'"\1"', ast.unparse(node))
     except RecursionError:
         return "…"
+
+
+def own_statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a scope in order, those in its loops and branches included.
+
+    Of functions and classes in it, only the definitions.
+    """
+    waiting = list(reversed(body))
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        inner: list[ast.stmt] = []
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.stmt):
+                inner.append(child)
+            elif isinstance(child, ast.ExceptHandler | ast.match_case):
+                inner += child.body
+        waiting += reversed(inner)
