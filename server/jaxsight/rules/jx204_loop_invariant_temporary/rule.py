@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.loops import loop_of
 from jaxsight.rules.program.steps import captured, is_known
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.text.units import MIB, size
 from jaxsight.wire.primitives import FUSED
-from jaxsight.wire.program import Body, Step
+from jaxsight.wire.program import Step
 
 RULE = Rule(
     "JX204",
@@ -85,29 +86,22 @@ def _kept(view: ProgramView, shape: tuple[int, ...]) -> bool:
     return any(text in value.text for value in carried)
 
 
-def _is_needed_whole(flow: Flow, loop: Step, text: str) -> bool:
+def _is_needed_whole(flow: Flow, step: Step, text: str) -> bool:
     """Whether the loop's bodies need an array of that type in memory.
 
     Nothing fuses into a product of matrices, nor into a loop or a conditional of the body's own.
     """
 
-    def goes_on(step: Step) -> bool:
-        return step.primitive in FUSED and _reads_one(flow, step)
+    def goes_on(user: Step) -> bool:
+        return user.primitive in FUSED and _reads_one(flow, user)
 
-    return any(
+    loop = loop_of(flow, step)
+    return loop is None or any(
         user.primitive in _WHOLE
-        for body in loop.bodies
-        for number in _unchanged(loop, body)
+        for number in loop.captured
         if flow.value(number).text == text
         for _, user in flow.forwards(number, goes_on)
     )
-
-
-def _unchanged(loop: Step, body: Body) -> tuple[int, ...]:
-    """Return the inputs of a loop's body that are the same in each iteration."""
-    if loop.primitive == "scan":
-        return body.inputs[: len(captured(loop))]
-    return body.inputs[: len(body.inputs) - len(loop.results)]
 
 
 def _reads_one(flow: Flow, step: Step) -> bool:

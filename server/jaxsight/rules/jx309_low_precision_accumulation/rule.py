@@ -12,14 +12,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.steps import captured, numbers, parameter
+from jaxsight.rules.program.loops import Loop, loop_of
+from jaxsight.rules.program.steps import parameter
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import parsed
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.wire.primitives import MOVES
-from jaxsight.wire.program import LITERAL, Body, Step
+from jaxsight.wire.program import LITERAL, Step
 
 RULE = Rule(
     "JX309",
@@ -67,23 +68,20 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 )
 
 
-def _in_loop(view: ProgramView, loop: Step, reported: set[object]) -> Iterator[Violation]:
-    flow = view.flow
-    count = _count(flow, loop)
-    if count < LEAST:
+def _in_loop(view: ProgramView, step: Step, reported: set[object]) -> Iterator[Violation]:
+    flow, loop = view.flow, loop_of(view.flow, step)
+    count = _count(flow, step, loop) if loop is not None else 0
+    if loop is None or count < LEAST:
         return
-    for body, first, carried in _carries(loop):
-        for index in range(carried):
-            before, after = body.inputs[first + index], body.outputs[index]
-            dtype = flow.value(after).dtype
-            if dtype not in _BITS:
-                continue
-            step = _addition(flow, after, flow.of(before), dtype)
-            if step is None or step.span in reported or not _is_written(view.quote(step.path)):
-                continue
-            reported.add(step.span)
-            text = quoted(view.quote(step.path), most=30)
-            yield _violation(step, dtype, count, f"{text} accumulates {count:,} terms in {dtype}")
+    for carry in loop.carries:
+        dtype = flow.value(carry.output).dtype
+        added = _addition(flow, carry.output, flow.of(carry.inner), dtype)
+        if dtype not in _BITS or added is None or added.span in reported:
+            continue
+        if _is_written(view.quote(added.path)):
+            reported.add(added.span)
+            text = quoted(view.quote(added.path), most=30)
+            yield _violation(added, dtype, count, f"{text} accumulates {count:,} terms in {dtype}")
 
 
 def _violation(step: Step, dtype: str, count: int, message: str) -> Violation:
@@ -101,45 +99,20 @@ def _violation(step: Step, dtype: str, count: int, message: str) -> Violation:
     )
 
 
-def _count(flow: Flow, loop: Step) -> int:
+def _count(flow: Flow, step: Step, loop: Loop) -> int:
     """Return how many iterations a loop runs, 0 where that is unknown."""
-    if loop.primitive == "scan":
-        length = parameter(loop, "length")
+    if loop.test is None:
+        length = parameter(step, "length")
         return length if isinstance(length, int) else 0
     # `while_loop(lambda c: c[0] < n, …)` from a counter that begins at 0.
-    condition = next((body for body in loop.bodies if "cond" in body.name), None)
-    if condition is None or len(condition.steps) != 1:
-        return 0
-    test = condition.steps[0]
-    bounds = [flow.value(number) for number in test.operands]
-    if test.primitive != "lt" or bounds[1].origin != LITERAL or not bounds[1].said.isdigit():
-        return 0
-    constants = sum((*numbers(loop, "cond_nconsts"), *numbers(loop, "body_nconsts")))
-    own = sum(numbers(loop, "cond_nconsts"))
-    if flow.of(test.operands[0]) not in map(flow.of, condition.inputs):
-        return 0
-    index = [flow.of(number) for number in condition.inputs].index(flow.of(test.operands[0])) - own
-    start = flow.value(loop.operands[constants + index]) if index >= 0 else None
-    return int(bounds[1].said) if start is not None and start.said == "0" else 0
-
-
-def _carries(loop: Step) -> Iterator[tuple[Body, int, int]]:
-    """Yield the body of a loop, the index of its first carried input, and how many there are."""
-    if loop.primitive == "scan":
-        trees = parameter(loop, "ft_in")  # from JAX 0.12 on
-        if isinstance(trees, tuple) and len(trees) == 3 and isinstance(trees[1], tuple):
-            carried = len(trees[1])
-        else:
-            carried = sum(numbers(loop, "num_carry"))
-        first = len(captured(loop))
-        bodies = loop.bodies
-    else:
-        first = sum(numbers(loop, "body_nconsts"))
-        bodies = tuple(body for body in loop.bodies if "body" in body.name)
-        carried = len(loop.results)
-    for body in bodies:
-        if len(body.inputs) >= first + carried and len(body.outputs) >= carried:
-            yield body, first, carried
+    match loop.test.steps:
+        case (Step(primitive="lt", operands=(counter, bound)),):
+            begins = {flow.of(carry.tested): flow.value(carry.outer).said for carry in loop.carries}
+            limit = flow.value(bound)
+            known = limit.origin == LITERAL and limit.said.isdigit()
+            return int(limit.said) if known and begins.get(flow.of(counter)) == "0" else 0
+        case _:
+            return 0
 
 
 def _addition(flow: Flow, after: int, before: int, dtype: str) -> Step | None:

@@ -12,15 +12,15 @@ from collections.abc import Iterator
 
 from jaxsight.rules.failure_text import first_sentence, is_a, jax_page
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.integers.inference import carried
-from jaxsight.rules.program.steps import captured, elements, numbers, parameter
+from jaxsight.rules.program.loops import loop_of
+from jaxsight.rules.program.steps import elements, parameter
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.wire.observations import Failure
 from jaxsight.wire.primitives import ELEMENTWISE, RESHAPES, SHAPED
-from jaxsight.wire.program import LITERAL, Body, Step
+from jaxsight.wire.program import LITERAL, Step
 
 RULE = Rule(
     "JX403",
@@ -194,16 +194,14 @@ class _Keys:
         self._outer: dict[int, int] = {}
         self._looped: set[int] = set()
         for step in flow.steps.values():
-            for body in step.bodies:
-                if step.primitive in ("scan", "while"):
-                    pairs = _kept(flow, step, body)
-                    if parameter(step, "length") != 1:
-                        self._looped |= dict(pairs).keys()
-                elif step.primitive == "cond":
-                    pairs = list(zip(flow.inputs_of(body), step.operands[1:], strict=False))
-                else:
-                    continue
-                self._outer |= dict(pairs)
+            if (loop := loop_of(flow, step)) is not None:
+                pairs = dict(loop.unchanged(flow))
+                if parameter(step, "length") != 1:
+                    self._looped |= pairs.keys()
+                self._outer |= pairs
+            elif step.primitive == "cond":
+                for body in step.bodies:
+                    self._outer |= zip(flow.inputs_of(body), step.operands[1:], strict=False)
 
     def of(self, number: int) -> Token:
         """Return the token of a value; equal tokens are equal values."""
@@ -253,30 +251,3 @@ class _Keys:
                 return self.of(before.operands[0])
         operands = tuple(self.of(operand) for operand in step.operands)
         return step.primitive, step.parameters, step.results.index(number), operands
-
-
-def _kept(flow: Flow, step: Step, body: Body) -> list[tuple[int, int]]:
-    """Return the inputs of a loop's body that are the same in all iterations, with their operands.
-
-    These are captured values, and carried ones that the body does not change.
-    """
-    inputs = flow.inputs_of(body)
-    if step.primitive == "scan":
-        first, own = 0, len(captured(step))
-        constants = own
-    else:
-        of_condition = sum(numbers(step, "cond_nconsts"))
-        constants = len(captured(step))
-        is_condition = body.name.startswith("cond")
-        first = 0 if is_condition else of_condition
-        own = of_condition if is_condition else constants - of_condition
-    pairs = list(zip(inputs[:own], step.operands[first : first + own], strict=False))
-    carries = inputs[own:]
-    looped = next((body for body in step.bodies if not body.name.startswith("cond")), body)
-    count = carried(step) if step.primitive == "scan" else len(step.results)
-    before = flow.inputs_of(looped)
-    before = before[len(before) - len(step.operands) + constants :][: count or 0]
-    for slot, (inner, output) in enumerate(zip(before, looped.outputs, strict=False)):
-        if flow.of(output) == inner:
-            pairs.append((carries[slot], step.operands[constants + slot]))
-    return pairs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxsight.rules.program.divided import shape_of
-from jaxsight.rules.program.steps import captured
+from jaxsight.rules.program.loops import loop_of
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.walks import stripped
 from jaxsight.rules.rule import Rule
@@ -13,7 +13,7 @@ from jaxsight.rules.violation import Violation
 from jaxsight.text.units import count, size
 from jaxsight.wire.kernel_graph import Kernel
 from jaxsight.wire.meshes import Chosen
-from jaxsight.wire.program import Body, Step
+from jaxsight.wire.program import Step
 
 RULE = Rule(
     "JX424",
@@ -84,17 +84,9 @@ def _reshards_captured(
 ) -> bool:
     """Return whether all operands of some shapes are the same in each iteration."""
     flow = view.flow
-    unchanged = {number for body in loop.bodies for number in _unchanged(loop, body)}
+    read = loop_of(flow, loop)
+    unchanged = read.captured if read is not None else {}
     step = flow.steps.get(path)
     operands = step.operands if step is not None else ()
     values = [each for each in operands if flow.value(each).shape in shapes]
     return bool(values) and all(stripped(flow, each) in unchanged for each in values)
-
-
-def _unchanged(loop: Step, body: Body) -> tuple[int, ...]:
-    """Return the inputs of a loop's body that are the same in each iteration."""
-    if loop.primitive == "scan":
-        return body.inputs[: len(captured(loop))]
-    if loop.primitive == "while":
-        return body.inputs[: len(body.inputs) - len(loop.results)]
-    return ()

@@ -51,13 +51,13 @@ class Flow:
         return frozenset({*self.outputs, *inner})
 
     @cached_property
-    def body_inputs(self) -> dict[int, tuple[Step, Body, int]]:
-        """The inputs of bodies: the equation, its body, and the input's position."""
+    def body_inputs(self) -> dict[int, Step]:
+        """By input of a body: the equation that the body is of."""
         return {
-            number: (step, body, index)
+            number: step
             for step in self.steps.values()
             for body in step.bodies
-            for index, number in enumerate(self.inputs_of(body))
+            for number in self.inputs_of(body)
         }
 
     def forward_steps(self, *primitives: str) -> Iterator[Step]:

@@ -11,8 +11,9 @@ from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.integers import arithmetic, moves, reductions
 from jaxsight.rules.program.integers.applied import TRANSFERS, Applied
 from jaxsight.rules.program.integers.intervals import LISTED, Interval, limits, picked, varies
-from jaxsight.rules.program.steps import captured, elements, numbers, parameter
-from jaxsight.wire.program import CONSTANT, LITERAL, Body, Step, Value
+from jaxsight.rules.program.loops import Carry, Loop, loop_of
+from jaxsight.rules.program.steps import elements, numbers, parameter
+from jaxsight.wire.program import CONSTANT, LITERAL, Step, Value
 
 _ = arithmetic, moves, reductions  # register what primitives make of intervals
 
@@ -88,7 +89,7 @@ class Intervals:
         if value.origin == CONSTANT:
             return _constant(value) if self._exact else None
         if step is None:
-            return self._input(*self._inputs[number]) if number in self._inputs else None
+            return self._input(self._inputs[number], number) if number in self._inputs else None
         if 0 in value.shape:
             return None
         match step.primitive:
@@ -117,42 +118,44 @@ class Intervals:
             return Interval.listed(picked(operand.integers, shape, indices))
         return operand.some()
 
-    def _input(self, step: Step, body: Body, index: int) -> Interval | None:
-        """Return the interval of an input of a body, by its position."""
-        match step.primitive:
-            case "scan":
-                return self._in_scan(step, body, index)
-            case "while":
-                return self._in_while(step, body, index)
-            case "cond" if index + 1 < len(step.operands):
-                return self._sometimes(step.operands[index + 1])
-            case "checkpoint" | "remat" | "remat2" if index < len(step.operands):
-                return self.of(step.operands[index])
-            case _:
-                return None
+    def _input(self, step: Step, number: int) -> Interval | None:
+        """Return the interval of an input of an equation's bodies."""
+        if (loop := loop_of(self._flow, step)) is not None:
+            return self._in_loop(step, loop, number)
+        if step.primitive not in ("cond", "checkpoint", "remat", "remat2"):
+            return None
+        operands = step.operands[1:] if step.primitive == "cond" else step.operands
+        for body in step.bodies:
+            outer = dict(zip(self._flow.inputs_of(body), operands, strict=False)).get(number)
+            if outer is not None:
+                return self._sometimes(outer) if step.primitive == "cond" else self.of(outer)
+        return None
 
     def _sometimes(self, outer: int) -> Interval | None:
         """Bound the input of a branch, which may not run in the iteration that reaches a bound."""
         interval = self.of(outer)
         return interval.some() if interval is not None and varies(interval) else interval
 
-    def _in_scan(self, step: Step, body: Body, index: int) -> Interval | None:
-        """Bound an input of a scan: captured, carried, or a row, whose first axis is the loop."""
-        length, constants, count = parameter(step, "length"), len(captured(step)), carried(step)
-        inputs = self._flow.inputs_of(body)
-        if not isinstance(length, int) or length < 1 or count is None:
+    def _in_loop(self, step: Step, loop: Loop, number: int) -> Interval | None:
+        """Bound an input of a loop: captured, carried, or a row, whose first axis is the loop."""
+        length = parameter(step, "length")
+        if loop.test is None and (not isinstance(length, int) or length < 1):
             return None
-        if len(inputs) != len(step.operands):
+        if number in loop.captured:
+            outer = loop.captured[number]
+            return self.of(outer) if loop.test is None else self._sometimes(outer)
+        for carry in loop.carries:
+            start = self.of(carry.outer) if carry.inner == number else None
+            if start is not None and isinstance(length, int):
+                return self._carried(step.path, carry, start, length)
+            if start is not None and loop.test is not None:
+                return self._counted(step.path, loop, carry, start)
+        if number not in loop.rows or not isinstance(length, int):
             return None
-        outer = self.of(step.operands[index])
-        if outer is None or index < constants:
-            return outer
-        if index < constants + count:
-            output = body.outputs[index - constants]
-            return self._carried(step.path, inputs[index], outer, output, length)
-        if outer.affine is None:
-            return outer.bounds_alone()
-        base, terms = outer.affine
+        rows = self.of(loop.rows[number])
+        if rows is None or rows.affine is None:
+            return rows.bounds_alone() if rows is not None else None
+        base, terms = rows.affine
         first = terms.get(0)
         inner = {
             axis - 1 if isinstance(axis, int) else axis: term
@@ -163,75 +166,43 @@ class Intervals:
             base, first = base + first[0] * (length - 1), (-first[0], first[1])
         return Interval.of_affine(base, inner | ({step.path: first} if first else {}))
 
-    def _carried(
-        self, path: str, inner: int, start: Interval, output: int, length: int
-    ) -> Interval | None:
-        """Bound a value that a loop carries: unchanged, a counter, or bounded by its body."""
-        added = self._added(inner, output)
+    def _carried(self, path: str, carry: Carry, start: Interval, length: int) -> Interval | None:
+        """Bound a value that a scan carries: unchanged, a counter, or bounded by its body."""
+        added = self._added(carry)
         if added == 0 or length <= 1:
             return start
         if added is not None and start.affine is not None:
             base, terms = start.affine
             return Interval.of_affine(base, {**terms, path: (added, length)})
-        after = self.of(output)
+        after = self.of(carry.output)
         if after is None:
             return None
         return Interval(
             min(start.least, after.least), max(start.most, after.most), start.low, start.high
         )
 
-    def _in_while(self, step: Step, body: Body, index: int) -> Interval | None:
-        """Bound an input of a `while`: captured, or carried.
-
-        What is carried is known where it is unchanged, and exactly for `while i < n` with known
-        bounds.
-        """
-        of_condition, of_body = (
-            sum(numbers(step, name)) for name in ("cond_nconsts", "body_nconsts")
-        )
-        tests = [body for body in step.bodies if body.name.startswith("cond")]
-        if len(tests) != 1 or len(step.bodies) != 2:
-            return None
-        is_test = body is tests[0]
-        own, first = (of_condition, 0) if is_test else (of_body, of_condition)
-        if index < own:
-            return self._sometimes(step.operands[first + index])
-        slot = index - own
-        start = self.of(step.operands[of_condition + of_body + slot])
-        if is_test or start is None or len(body.outputs) <= slot:
-            return None
-        added = self._added(self._flow.inputs_of(body)[index], body.outputs[slot])
+    def _counted(self, path: str, loop: Loop, carry: Carry, start: Interval) -> Interval | None:
+        """Bound a value that a `while` carries: unchanged, or with known ends as in `i < n`."""
+        added = self._added(carry)
         if added == 0:
             return start.some()
-        times = self._times(step, tests[0], slot, start.one, added)
-        if times is None or start.one is None or added is None:
+        maker = self._flow.made_by(loop.test.outputs[0]) if loop.test is not None else None
+        if maker is None or added is None or start.one is None or len(maker.operands) != 2:
             return None
-        return Interval.of_affine(start.one, {step.path: (added, times)})
-
-    def _times(
-        self, step: Step, test: Body, slot: int, start: int | None, added: int | None
-    ) -> int | None:
-        """Return how often the body runs when its condition alone compares a counter."""
-        maker = self._flow.made_by(test.outputs[0])
-        of_condition = len(self._flow.inputs_of(test)) - len(step.results)
-        if maker is None or start is None or added is None or len(maker.operands) != 2:
-            return None
-        if self._flow.of(maker.operands[0]) != self._flow.inputs_of(test)[of_condition + slot]:
-            return None
-        bound = self.of(maker.operands[1])
-        if bound is None or bound.one is None:
+        compared, bound = self._flow.of(maker.operands[0]), self.of(maker.operands[1])
+        if compared != carry.tested or bound is None or bound.one is None:
             return None
         end = {"lt": bound.one, "le": bound.one + 1}.get(maker.primitive)
-        if end is None or added <= 0 or start >= end:
+        if end is None or added <= 0 or start.one >= end:
             return None
-        return math.ceil((end - start) / added)
+        return Interval.of_affine(start.one, {path: (added, math.ceil((end - start.one) / added))})
 
-    def _added(self, inner: int, output: int) -> int | None:
+    def _added(self, carry: Carry) -> int | None:
         """Return what an iteration adds to a carried integer, if that is always the same."""
-        total = 0
+        total, output = 0, carry.output
         for _ in range(8):
             output = self._flow.of(output)
-            if output == inner:
+            if output == carry.inner:
                 return total
             step = self._flow.made_by(output)
             if step is None:
@@ -254,17 +225,6 @@ class Intervals:
             else:
                 return None
         return None
-
-
-def carried(step: Step) -> int | None:
-    """Return how many values a scan carries."""
-    trees = parameter(step, "ft_in")  # from JAX 0.12 on: trees of constants, carry and rows
-    if isinstance(trees, tuple) and len(trees) == 3 and isinstance(trees[1], tuple):
-        return len(trees[1])
-    count = parameter(step, "num_carry")
-    if isinstance(count, int):
-        return count
-    return 0 if count is None and trees is None else None
 
 
 def _iota(step: Step, shape: tuple[int, ...]) -> Interval | None:
