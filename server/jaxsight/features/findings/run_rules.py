@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import logging
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
 from jaxsight.queries.programs.compile_result import Result
@@ -36,8 +36,8 @@ TOO_LARGE = "JX914"
 
 def of_program(
     view: View, outlined: Outlined, codes: Iterable[str], platform: str = ""
-) -> Iterator[Finding]:
-    """Yield the findings of the wanted codes in the traced program.
+) -> list[Finding]:
+    """Return the findings of the wanted codes in the traced program.
 
     Args:
         view: the function.
@@ -46,15 +46,15 @@ def of_program(
         platform: what it is meant to run on, where that is known.
     """
     rules = [(RULES[code], find) for code in codes if (find := RULES[code].in_program)]
-    yield from _found(view, outlined, None, rules, platform=platform)
+    return _judged(view, outlined, None, rules, platform=platform).findings
 
 
 @dataclass(frozen=True, slots=True)
-class InKernels:
-    """The findings in a target's kernels."""
+class Judged:
+    """The findings in a program, or in a target's kernels."""
 
-    findings: list[Finding]
-    incomplete: tuple[str, ...] = ()
+    findings: list[Finding] = field(default_factory=list)
+    incomplete: list[str] = field(default_factory=list)
     """The codes of rules that read a figure which only a complete compile has."""
 
 
@@ -65,7 +65,7 @@ def of_kernels(
     codes: Iterable[str],
     folding: Folding | None = None,
     slow: SlowCompile | None = None,
-) -> InKernels:
+) -> Judged:
     """Return the findings of the wanted codes in a target's kernels.
 
     If it was not compiled, there are none but that it does not compile in time.
@@ -83,10 +83,7 @@ def of_kernels(
         certain = [code for code in codes if RULES[code].measures is Measured.FOLDING]
     slow = slow or result.slow
     rules = [(RULES[code], find) for code in certain if (find := RULES[code].in_kernels)]
-    incomplete: list[str] = []
-    found = _found(view, outlined, result, rules, folding, slow, incomplete=incomplete)
-    findings = list(found)
-    return InKernels(findings, tuple(incomplete))
+    return _judged(view, outlined, result, rules, folding, slow)
 
 
 def of_running(
@@ -170,7 +167,7 @@ def of_size(module: Module) -> Iterator[Finding]:
         yield finding_of(TOO_LARGE, problem.range, problem.message)
 
 
-def _found(
+def _judged(
     view: View,
     outlined: Outlined,
     result: Result | None,
@@ -178,12 +175,11 @@ def _found(
     folding: Folding | None = None,
     slow: SlowCompile | None = None,
     platform: str = "",
-    incomplete: list[str] | None = None,
-) -> Iterator[Finding]:
-    """Yield the findings of rules; add to `incomplete` the codes of those that need more."""
-    reply = view.answer.reply
+) -> Judged:
+    """Run rules on a program."""
+    reply, judged = view.answer.reply, Judged()
     if not isinstance(reply, Traced):
-        return
+        return judged
     places = Places(view, dict(_spans(outlined.program.body)))
     program_view = ProgramView(
         name=view.subject.name,
@@ -213,15 +209,16 @@ def _found(
         try:
             violations = list(find(program_view))
         except Incomplete:
-            assert incomplete is not None
-            incomplete.append(rule.code)
+            judged.incomplete.append(rule.code)
             continue
         except Exception:
             log.exception("%s failed on %s", rule.code, view.subject.name)
             continue
         for violation in violations:
             finding = _in_program(rule, view, places, violation)
-            yield replace(finding, notes=(*finding.notes, *_devices(program_view.compiled)))
+            notes = (*finding.notes, *_devices(program_view.compiled))
+            judged.findings.append(replace(finding, notes=notes))
+    return judged
 
 
 def _meshes(result: Result | None) -> tuple[Mesh, ...]:

@@ -344,7 +344,7 @@ class FixVerifier:
             findings = judged.findings
         elif RULES[code].in_program is not None:
             platform = target.platform if target is not None else ""
-            findings = list(run_rules.of_program(view, outlined, [code], platform))
+            findings = run_rules.of_program(view, outlined, [code], platform)
         else:
             findings = [finding for finding in _of_text(question.module) if finding.code == code]
         return _Look(len(findings), Figures.of(answer.reply, compiled, folding))

@@ -13,7 +13,7 @@ from jaxsight.rules.fixing import constants, figures
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.fixing.syntax import keyword
-from jaxsight.rules.jx102_folded_while_compiling.rule import Folded
+from jaxsight.rules.jx102_folded_while_compiling.rule import SlowFolding
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.text.units import MIB
 
@@ -24,7 +24,7 @@ _OPTION = f'{{"{_PASSES}": "constant_folding"}}'
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the expression computed at import, then without folding, then with `jnp`."""
     folded = context.finding.data
-    if not isinstance(folded, Folded):
+    if not isinstance(folded, SlowFolding):
         return
     if folded.bytes < MIB:
         yield from _once(context)

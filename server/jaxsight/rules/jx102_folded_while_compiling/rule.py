@@ -38,7 +38,7 @@ _SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
+class SlowFolding:
     """What constant folding was measured to cost."""
 
     folded: float
@@ -70,6 +70,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
             f"XLA folds {view.quoted(worst.path)} ({units.size(worst.bytes)}){more}",
             "both compile times were measured on this machine",
         ),
-        data=Folded(measured.folded, measured.unfolded, worst.bytes),
+        data=SlowFolding(measured.folded, measured.unfolded, worst.bytes),
         severity="error" if worst.primitive in SLOW else "",
     )

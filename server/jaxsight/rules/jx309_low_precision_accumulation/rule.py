@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.loops import Loop, loop_of
+from jaxsight.rules.program.loops import LoopParts, loop_of
 from jaxsight.rules.program.steps import parameter
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
@@ -99,7 +99,7 @@ def _violation(step: Step, dtype: str, count: int, message: str) -> Violation:
     )
 
 
-def _count(flow: Flow, step: Step, loop: Loop) -> int:
+def _count(flow: Flow, step: Step, loop: LoopParts) -> int:
     """Return how many iterations a loop runs, 0 where that is unknown."""
     if loop.test is None:
         length = parameter(step, "length")

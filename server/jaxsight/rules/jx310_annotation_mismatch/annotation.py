@@ -45,7 +45,7 @@ class ArrayType:
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class AnnotatedAxis:
     """An axis of an annotation; `text` is a name, a number or an expression, empty for any size."""
 
     text: str
@@ -59,7 +59,7 @@ class Annotation:
 
     node: ast.expr
     kind: str
-    axes: tuple[Axis, ...]
+    axes: tuple[AnnotatedAxis, ...]
 
 
 def array_type(text: str) -> ArrayType | None:
@@ -107,11 +107,11 @@ def items_of(node: ast.expr | None) -> tuple[ast.expr, ...] | None:
             return None
 
 
-def _axes(text: str) -> tuple[Axis, ...] | None:
-    axes: list[Axis] = []
+def _axes(text: str) -> tuple[AnnotatedAxis, ...] | None:
+    axes: list[AnnotatedAxis] = []
     for word in text.split():
         if word == "...":
-            axes.append(Axis("", is_variadic=True))
+            axes.append(AnnotatedAxis("", is_variadic=True))
             continue
         name = word.lstrip(_MODIFIERS)
         modifiers = word[: len(word) - len(name)]
@@ -119,7 +119,7 @@ def _axes(text: str) -> tuple[Axis, ...] | None:
         if not name or name.startswith("?") or "{" in name:
             return None
         name = "" if name.startswith("_") else name
-        axes.append(Axis(name, "*" in modifiers, "#" in modifiers))
+        axes.append(AnnotatedAxis(name, "*" in modifiers, "#" in modifiers))
     return tuple(axes) if sum(axis.is_variadic for axis in axes) <= 1 else None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.rules.failure_text import first_paragraph, jax_page
-from jaxsight.rules.program.divided import divided_type, shape_of
+from jaxsight.rules.program.divided import divided_type, inserted_reshards, shape_of
 from jaxsight.rules.program.steps import elements
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.walks import maker_of, stripped
@@ -33,9 +33,6 @@ _COLLECTIVES = frozenset(
 )  # fmt: skip
 
 _UNEVEN = "axis sizes that are not evenly divisible"
-
-_RESHARDS = frozenset({"all-gather", "all-to-all", "collective-permute"})
-"""Collectives that move data without computing anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +72,13 @@ def find(view: ProgramView) -> Iterator[Violation]:
     """
     if view.compiled is None:
         return
-    chosen = {each.equation: each for each in view.compiled.shardings}
     reported: set[str] = set()
-    for kernel in view.compiled.graph.kernels:
-        collective = kernel.collective
-        if collective is None or not collective.inserted or collective.kind not in _RESHARDS:
-            continue
+    for kernel, collective in inserted_reshards(view.compiled):
         paths = [path for path in (kernel.equations or kernel.feeds) if path in view.flow.steps]
         if any(view.flow.steps[path].primitive in _COLLECTIVES for path in paths):
             continue
         for path in reversed(paths):
-            known = chosen.get(path)
+            known = view.shardings.get(path)
             operand = _resharded(view, path, known, collective) if known is not None else None
             if known is None or operand is None or path in reported:
                 continue

@@ -200,7 +200,7 @@ def _worded(impure: Impure, event: Event, function: TracedFunction) -> NodeViola
     words = _WORDS.get((impure.kind, how)) or _WORDS.get((impure.kind, ""))
     if words is None:
         return None
-    by = _traced_by(function)
+    by = function.note
     notes: tuple[str, ...] = (by,)
     if impure.kind == "random" and (staged or not batched):
         each = "each later call of the compiled function" if staged else "once jitted, each call"
@@ -267,13 +267,3 @@ def _instead(impure: Impure) -> str:
     if impure.instead and len(impure.instead) <= _HELP:
         return impure.instead
     return f'jax.debug.print("{{{name}}}", {name}={name})'
-
-
-def _traced_by(function: TracedFunction) -> str:
-    """Return the note on what traces a function, perhaps by way of its caller."""
-    name = function.function.name.rpartition(".")[2]
-    name = "this lambda" if name.startswith("<") else f"`{name}`"
-    caller = function.caller.rpartition(".")[2]
-    if caller:
-        return f"`{function.by}` traces `{caller}`, which calls {name}"
-    return f"`{function.by}` traces {name}"

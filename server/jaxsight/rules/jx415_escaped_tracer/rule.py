@@ -254,24 +254,18 @@ def _begins_between(function: TracedFunction, holder: str, module: TracedModule)
 
 
 def _worded(escape: Escape, event: Event, traced: TracedFunction) -> NodeViolation:
-    name = traced.function.name.rpartition(".")[2]
-    function = "the lambda" if name.startswith("<") else f"`{name}`"
-    caller = traced.caller.rpartition(".")[2]
-    by = f"`{traced.by}` traces {function}"
-    if caller:
-        by = f"`{traced.by}` traces `{caller}`, which calls {function}"
     value = quoted(escape.value)
     holder = quoted(escape.target)
     if escape.kind in ("global", "variable"):
         holder = f"the {escape.kind} {holder}"
     message = f"traced value {value} escapes into {holder}"
-    notes = ["once the trace is over, using the value raises `UnexpectedTracerError`", by]
+    notes = ["once the trace is over, using the value raises `UnexpectedTracerError`", traced.note]
     if STAGED in traced.kinds:
         notes.insert(1, "it is kept while tracing only: compiled calls keep nothing")
     return NodeViolation(
         event.at,
         message if len(message) <= 100 else f"traced value escapes into {holder}",
-        help=f"return the value from {function}, and keep it where the result is used",
+        help=f"return the value from {traced.named}, and keep it where the result is used",
         notes=tuple(notes),
         data=escape,
     )

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jaxsight.rules.jx421_read_after_donation.donors import Donor, Donors
-from jaxsight.rules.jx421_read_after_donation.scope_flow import Read, ScopeFlow
+from jaxsight.rules.jx421_read_after_donation.scope_flow import DeadRead, ScopeFlow
 from jaxsight.rules.jx421_read_after_donation.statement_facts import TRANSFORMS
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import dotted
@@ -57,13 +57,15 @@ def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
                 yield ModuleViolation(number, _violation(read))
 
 
-def _reads(body: Sequence[ast.stmt], visible: dict[str, Donor], donors: Donors) -> Sequence[Read]:
+def _reads(
+    body: Sequence[ast.stmt], visible: dict[str, Donor], donors: Donors
+) -> Sequence[DeadRead]:
     flow = ScopeFlow(visible, donors.of_call)
     flow.run(body)
     return flow.reads
 
 
-def _violation(read: Read) -> NodeViolation:
+def _violation(read: DeadRead) -> NodeViolation:
     node, dead = read.node, read.dead
     name, function = ast.unparse(node), dead.donor.name
     shown, donor = quoted(name, most=30), quoted(function, most=30)

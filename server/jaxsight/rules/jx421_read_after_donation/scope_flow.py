@@ -15,7 +15,7 @@ from jaxsight.rules.jx421_read_after_donation.donors import Donor
 from jaxsight.rules.jx421_read_after_donation.variables import (
     ON_HOST,
     Dead,
-    State,
+    ScopeState,
     Token,
     is_on_host,
     joined_state,
@@ -49,7 +49,7 @@ _DEEPEST = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class DeadRead:
     """A variable that is read after its value, or a value that it holds, was donated."""
 
     node: ast.expr
@@ -71,11 +71,11 @@ class ScopeFlow:
         """
         self._donors = donors
         self._made = donor_of_call
-        self._state = State()
+        self._state = ScopeState()
         self._silent = 0
-        self._breaks: list[list[State]] = []
-        self._continues: list[list[State]] = []
-        self.reads: list[Read] = []
+        self._breaks: list[list[ScopeState]] = []
+        self._continues: list[list[ScopeState]] = []
+        self.reads: list[DeadRead] = []
 
     def run(self, body: Sequence[ast.stmt]) -> None:
         """Run statements in order."""
@@ -341,15 +341,15 @@ class ScopeFlow:
         state = self._state
         tokens = state.values.get(path, frozenset())
         if tokens and all(token in state.dead for token in tokens):
-            self._report(Read(node, state.dead[next(iter(tokens))], is_holder=False))
+            self._report(DeadRead(node, state.dead[next(iter(tokens))], is_holder=False))
             return True
         held_tokens = state.holds.get(path, frozenset()) if is_whole else frozenset()
         dead = next((state.dead[token] for token in held_tokens if token in state.dead), None)
         if dead is not None:
-            self._report(Read(node, dead, is_holder=True))
+            self._report(DeadRead(node, dead, is_holder=True))
         return dead is not None
 
-    def _report(self, read: Read) -> None:
+    def _report(self, read: DeadRead) -> None:
         if not self._silent and all(
             reported.dead.call is not read.dead.call for reported in self.reads
         ):

@@ -27,7 +27,7 @@ TRANSFORMS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class StatementFacts:
+class DonationFacts:
     """What a statement says, whatever the rest of its module says."""
 
     signatures: tuple[tuple[str, tuple[str, ...]], ...]
@@ -42,10 +42,10 @@ class StatementFacts:
     """Names that are given to transformations."""
 
 
-def facts_of(tree: ast.Module) -> StatementFacts:
+def facts_of(tree: ast.Module) -> DonationFacts:
     """Return what a statement says."""
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    return StatementFacts(
+    return DonationFacts(
         tuple(
             (node.name, parameters_of(node))
             for node in ast.walk(tree)

@@ -28,7 +28,7 @@ ON_HOST = object()
 
 
 @dataclass(slots=True)
-class State:
+class ScopeState:
     """What is known of the variables of a scope at one point."""
 
     values: dict[str, frozenset[Token]] = field(default_factory=dict)
@@ -39,15 +39,15 @@ class State:
     ended: bool = False
     """The statements that follow are not reached."""
 
-    def copy(self) -> State:
-        return State(dict(self.values), dict(self.holds), dict(self.dead), self.ended)
+    def copy(self) -> ScopeState:
+        return ScopeState(dict(self.values), dict(self.holds), dict(self.dead), self.ended)
 
 
-def joined_state(states: Iterable[State]) -> State:
+def joined_state(states: Iterable[ScopeState]) -> ScopeState:
     """Return what is certain after branches: those that end are not followed."""
     reached = [state for state in states if not state.ended]
     if not reached:
-        return State(ended=True)
+        return ScopeState(ended=True)
     first, *further = reached
     joined = first.copy()
     for state in further:

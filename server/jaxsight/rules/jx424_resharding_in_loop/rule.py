@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxsight.rules.program.divided import shape_of
+from jaxsight.rules.program.divided import inserted_reshards, shape_of
 from jaxsight.rules.program.loops import loop_of
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.walks import stripped
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.text.units import count, size
-from jaxsight.wire.kernel_graph import Kernel
+from jaxsight.wire.kernel_graph import Collective, Kernel
 from jaxsight.wire.meshes import Chosen
 from jaxsight.wire.program import Step
 
@@ -21,7 +21,6 @@ RULE = Rule(
     "Each iteration of a loop reshards the same array.",
     severity="warning",
 )
-_RESHARDS = frozenset({"all-gather", "all-to-all", "collective-permute"})
 
 
 @RULE.finds_in_kernels
@@ -33,19 +32,15 @@ def find(view: ProgramView) -> Iterator[Violation]:
     """
     if view.compiled is None:
         return
-    chosen = {each.equation: each for each in view.compiled.shardings}
     reported: set[str] = set()
-    for kernel in view.compiled.graph.kernels:
-        collective = kernel.collective
-        if collective is None or not collective.inserted or collective.kind not in _RESHARDS:
-            continue
+    for kernel, collective in inserted_reshards(view.compiled):
         if not collective.axes or kernel.runs < 2:
             continue
         for path in kernel.equations or kernel.feeds:
-            known, loop = chosen.get(path), view.flow.parent.get(path)
+            known, loop = view.shardings.get(path), view.flow.parent.get(path)
             if known is None or loop is None or path in reported:
                 continue
-            if not _reshards_captured(view, path, loop, _resharded(known, kernel)):
+            if not _reshards_captured(view, path, loop, _resharded(known, kernel, collective)):
                 continue
             reported.add(path)
             yield Violation(
@@ -62,14 +57,11 @@ def find(view: ProgramView) -> Iterator[Violation]:
             break
 
 
-def _resharded(known: Chosen, kernel: Kernel) -> set[tuple[int, ...]]:
+def _resharded(known: Chosen, kernel: Kernel, collective: Collective) -> set[tuple[int, ...]]:
     """Return the global shapes of the operands that a collective reshards.
 
     If the shardings of operands are unknown, it is what an all-gather returns.
     """
-    collective = kernel.collective
-    if collective is None:
-        return set()
     if not known.operands and collective.kind == "all-gather":
         return {shape_of(value.text) for value in kernel.outputs}
     return {

@@ -156,11 +156,10 @@ def _of_results(
 
 def _parameters(view: ProgramView, compiled: Compiled) -> list[_Array]:
     """Return the parameters whose shardings are known; names only if they are certain."""
-    chosen = {each.equation: each for each in compiled.shardings}
     arrays = [
         (number, value, known)
         for number, value in enumerate(compiled.graph.parameters)
-        if (known := chosen.get(f"parameter {number}")) is not None
+        if (known := view.shardings.get(f"parameter {number}")) is not None
     ]
     numbers: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for number, _, known in arrays:
@@ -190,11 +189,10 @@ def _temporaries(view: ProgramView, compiled: Compiled) -> Iterator[_Array]:
 
 
 def _outputs(view: ProgramView, compiled: Compiled) -> Iterator[_Array]:
-    chosen = {each.equation: each for each in compiled.shardings}
     if len(view.flow.outputs) != len(compiled.graph.outputs):
         return
     for number, value in enumerate(compiled.graph.outputs):
-        known = chosen.get(f"output {number}")
+        known = view.shardings.get(f"output {number}")
         maker = view.flow.made_by(view.flow.outputs[number])
         if known is None or known.type != value.text or maker is None:
             continue

@@ -273,20 +273,18 @@ def _of_one(primitive: str, bounds: Bounds) -> Bounds:
     """Return the bounds of an elementwise function, or a product, of one array."""
     low, high = bounds
     match primitive:
+        case "exp" | "exp2" | "expm1":
+            base, less = math.log(2) if primitive == "exp2" else 1, primitive == "expm1"
+            return (_exp(base * low) - less, _exp(base * high) - less)
+        case "log" | "log2" | "log1p":
+            base, more = math.log(2) if primitive == "log2" else 1, primitive == "log1p"
+            return (_log(low + more, -math.inf) / base, _log(high + more, math.inf) / base)
         case "neg":
             return (-high, -low)
         case "abs":
             return (max(low, -high, 0), max(-low, high))
         case "square":
             return _squared(bounds)
-        case "exp" | "exp2":
-            return (_exp(low), _exp(high))
-        case "expm1":
-            return (_exp(low) - 1, _exp(high) - 1)
-        case "log" | "log2":
-            return (math.log(low) if low > 0 else -math.inf, _log(high))
-        case "log1p":
-            return (math.log1p(low) if low > -1 else -math.inf, _log(1 + high))
         case "floor" | "ceil" | "round":
             return (low - 1, high + 1)
         case "reduce_prod" if low >= 0:
@@ -321,8 +319,8 @@ def _of_two(primitive: str, first: Bounds, second: Bounds) -> Bounds:
 
 
 def _products(first: Bounds, second: Bounds) -> Bounds:
-    products = [_by(a, b) for a in first for b in second]
-    return _hull([(product, product) for product in products if not math.isnan(product)])
+    products = [0.0 if 0 in (a, b) else a * b for a in first for b in second]
+    return (min(products), max(products))
 
 
 def _hull(bounds: Sequence[Bounds]) -> Bounds:
@@ -337,13 +335,9 @@ def _squared(bounds: Bounds) -> Bounds:
     return (least * least, max(low * low, high * high))
 
 
-def _by(first: float, second: float) -> float:
-    return 0.0 if first == 0 or second == 0 else first * second
-
-
 def _exp(number: float) -> float:
     return math.exp(number) if number < 700 else math.inf
 
 
-def _log(number: float) -> float:
-    return math.log(number) if 0 < number < math.inf else math.inf
+def _log(number: float, otherwise: float) -> float:
+    return math.log(number) if 0 < number < math.inf else otherwise

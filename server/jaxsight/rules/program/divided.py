@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
+from jaxsight.wire.kernel_graph import Collective, Kernel
 from jaxsight.wire.meshes import Spec
+from jaxsight.wire.messages.compiling import Compiled
 
+_RESHARDS = frozenset({"all-gather", "all-to-all", "collective-permute"})
 _TYPE = re.compile(r"(\w+)\[([\d,]*)\]")
+
+
+def inserted_reshards(compiled: Compiled) -> Iterator[tuple[Kernel, Collective]]:
+    """Yield the collectives that the partitioner inserted, and that move data without computing."""
+    for kernel in compiled.graph.kernels:
+        collective = kernel.collective
+        if collective is not None and collective.inserted and collective.kind in _RESHARDS:
+            yield kernel, collective
 
 
 def shape_of(text: str) -> tuple[int, ...]:

@@ -25,7 +25,7 @@ class Carry:
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class LoopParts:
     """A `scan` or a `while`."""
 
     body: Body
@@ -47,7 +47,7 @@ class Loop:
                     yield carry.tested, carry.outer
 
 
-def loop_of(flow: Flow, step: Step) -> Loop | None:
+def loop_of(flow: Flow, step: Step) -> LoopParts | None:
     """Read a loop; nothing where the equation is no loop, or has another form."""
     match step.primitive, step.bodies:
         case "scan", (body,):
@@ -58,7 +58,7 @@ def loop_of(flow: Flow, step: Step) -> Loop | None:
             return None
 
 
-def _scan(flow: Flow, step: Step, body: Body) -> Loop | None:
+def _scan(flow: Flow, step: Step, body: Body) -> LoopParts | None:
     trees = parameter(step, "ft_in")  # from JAX 0.12 on: trees of constants, carry and rows
     if trees is None:
         constants, carried = (sum(numbers(step, name)) for name in ("num_consts", "num_carry"))
@@ -70,7 +70,7 @@ def _scan(flow: Flow, step: Step, body: Body) -> Loop | None:
     if len(inputs) != len(outer):
         return None
     first_row = constants + carried
-    return Loop(
+    return LoopParts(
         body,
         dict(zip(inputs[:constants], outer, strict=False)),
         tuple(map(Carry, inputs[constants:first_row], outer[constants:first_row], body.outputs)),
@@ -78,13 +78,13 @@ def _scan(flow: Flow, step: Step, body: Body) -> Loop | None:
     )
 
 
-def _while(flow: Flow, step: Step, test: Body, body: Body) -> Loop | None:
+def _while(flow: Flow, step: Step, test: Body, body: Body) -> LoopParts | None:
     of_test, of_body = (sum(numbers(step, name)) for name in ("cond_nconsts", "body_nconsts"))
     tested, inner = flow.inputs_of(test), flow.inputs_of(body)
     starts = step.operands[of_test + of_body :]
     if not len(inner) - of_body == len(tested) - of_test == len(starts) == len(body.outputs):
         return None
-    return Loop(
+    return LoopParts(
         body,
         dict(zip((*tested[:of_test], *inner[:of_body]), step.operands, strict=False)),
         tuple(map(Carry, inner[of_body:], starts, body.outputs, tested[of_test:])),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from jaxsight.wire.program import Program
 if TYPE_CHECKING:
     # `jaxsight explain` imports a rule without what compilers and targets need (0.1 s).
     from jaxsight.targets.target import Target
-    from jaxsight.wire.meshes import Mesh
+    from jaxsight.wire.meshes import Chosen, Mesh
     from jaxsight.wire.messages.compiling import Compiled, Folding, SlowCompile
 
 
@@ -74,6 +74,12 @@ class ProgramView:
         """
         text = self.quote(path)
         return any(re.search(rf"\b{name}\(", text) for name in names)
+
+    @cached_property
+    def shardings(self) -> Mapping[str, Chosen]:
+        """By equation the sharding that the compiler chose for it."""
+        compiled = self.compiled
+        return {chosen.equation: chosen for chosen in compiled.shardings} if compiled else {}
 
     @cached_property
     def flow(self) -> Flow:

@@ -33,7 +33,7 @@ _SIMPLE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ItemPlace:
     """`x[i]`, or `x[i][j]` as one place in `x`."""
 
     array: ast.expr
@@ -51,7 +51,7 @@ def _parts(index: ast.expr) -> list[ast.expr]:
     return index.elts if isinstance(index, ast.Tuple) else [index]
 
 
-def place_of(target: ast.AST | None, *, merged: bool) -> Place | None:
+def place_of(target: ast.AST | None, *, merged: bool) -> ItemPlace | None:
     """Return the place that a target assigns to.
 
     Args:
@@ -70,7 +70,7 @@ def place_of(target: ast.AST | None, *, merged: bool) -> Place | None:
     root = array
     while isinstance(root, ast.Attribute | ast.Subscript):
         root = root.value
-    return Place(array, tuple(indices)) if isinstance(root, ast.Name) else None
+    return ItemPlace(array, tuple(indices)) if isinstance(root, ast.Name) else None
 
 
 def target_of(statement: ast.stmt) -> ast.expr | None:

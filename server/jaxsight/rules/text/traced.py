@@ -42,6 +42,20 @@ class TracedFunction:
     outside: bool = False
     """Its `self` was made outside of the trace."""
 
+    @property
+    def named(self) -> str:
+        """The function as messages name it."""
+        name = self.function.name.rpartition(".")[2]
+        return "the lambda" if name.startswith("<") else f"`{name}`"
+
+    @property
+    def note(self) -> str:
+        """The note on what traces it, perhaps by way of its caller."""
+        caller = self.caller.rpartition(".")[2]
+        if caller:
+            return f"`{self.by}` traces `{caller}`, which calls {self.named}"
+        return f"`{self.by}` traces {self.named}"
+
 
 @dataclass(frozen=True, slots=True)
 class TracedModule:

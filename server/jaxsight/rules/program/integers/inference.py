@@ -11,7 +11,7 @@ from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.integers import arithmetic, moves, reductions
 from jaxsight.rules.program.integers.applied import TRANSFERS, Applied
 from jaxsight.rules.program.integers.intervals import LISTED, Interval, limits, picked, varies
-from jaxsight.rules.program.loops import Carry, Loop, loop_of
+from jaxsight.rules.program.loops import Carry, LoopParts, loop_of
 from jaxsight.rules.program.steps import elements, numbers, parameter
 from jaxsight.wire.program import CONSTANT, LITERAL, Step, Value
 
@@ -136,7 +136,7 @@ class Intervals:
         interval = self.of(outer)
         return interval.some() if interval is not None and varies(interval) else interval
 
-    def _in_loop(self, step: Step, loop: Loop, number: int) -> Interval | None:
+    def _in_loop(self, step: Step, loop: LoopParts, number: int) -> Interval | None:
         """Bound an input of a loop: captured, carried, or a row, whose first axis is the loop."""
         length = parameter(step, "length")
         if loop.test is None and (not isinstance(length, int) or length < 1):
@@ -181,7 +181,9 @@ class Intervals:
             min(start.least, after.least), max(start.most, after.most), start.low, start.high
         )
 
-    def _counted(self, path: str, loop: Loop, carry: Carry, start: Interval) -> Interval | None:
+    def _counted(
+        self, path: str, loop: LoopParts, carry: Carry, start: Interval
+    ) -> Interval | None:
         """Bound a value that a `while` carries: unchanged, or with known ends as in `i < n`."""
         added = self._added(carry)
         if added == 0:
