@@ -55,50 +55,40 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
         line: the line that it begins on.
     """
     message, line = failure.message, line.strip()
-    statement = _statement(line)
-    if is_a(failure, "TypeError") and "do not support in-place item assignment" in message:
-        if not expression.endswith("]"):
+    statement, subject, item = _statement(line), quoted(expression), quoted(expression, "an item")
+    in_place = f"{subject} cannot change a JAX array in place"
+    is_type_error = is_a(failure, "TypeError")
+    if is_type_error and "do not support in-place item assignment" in message:
+        if expression.endswith("]"):
             return _violation(
-                f"{quoted(expression)} cannot change a JAX array in place",
-                "use a function of JAX that returns the result, such as `jax.random.permutation`",
+                f"cannot assign to {item}: JAX arrays are immutable", _set(statement, expression)
             )
-        subject = quoted(expression, "an item")
-        return _violation(
-            f"cannot assign to {subject}: JAX arrays are immutable", _set(statement, expression)
-        )
-    if is_a(failure, "TypeError") and "_IndexUpdate" in message and _changes(statement):
+        advice = "use a function of JAX that returns the result, such as `jax.random.permutation`"
+    elif is_type_error and "_IndexUpdate" in message and _changes(statement):
         target = target_of(statement) if statement is not None else None
-        subject = quoted(ast.unparse(target) if target is not None else "", "`x.at[…]`")
+        update = quoted(ast.unparse(target) if target is not None else "", "`x.at[…]`")
         return _violation(
-            f"cannot assign to {subject}, which only describes an update",
+            f"cannot assign to {update}, which only describes an update",
             _set(statement, expression),
         )
-    if is_a(failure, "AttributeError") and message == "__delitem__":
-        subject = quoted(expression, "an item")
-        return _violation(f"cannot delete {subject}: JAX arrays are immutable", _deleted(statement))
-    if is_a(failure, "NotImplementedError", "ValueError") and "inplace=False" in message:
-        return _violation(
-            f"{quoted(expression)} cannot change a JAX array in place",
-            "assign the result: " + _again(expression, "inplace=False"),
-        )
-    if is_a(failure, "TypeError", "NotImplementedError") and _IN_NUMPY.match(expression):
-        return _violation(
-            f"{quoted(expression)} cannot change a JAX array in place",
-            "assign the updated copy: `x = x.at[idx].set(y)`, or `.add`, `.multiply`…",
-        )
-    if is_a(failure, "AttributeError") and _NO_FILL.search(message):
-        return _violation(
-            f"{quoted(expression)} cannot change a JAX array in place",
-            "assign a new array: `x = jnp.full_like(x, value)`",
-        )
-    if _stores(failure) and assigns_item(expression, line):
+    elif is_a(failure, "AttributeError") and message == "__delitem__":
+        return _violation(f"cannot delete {item}: JAX arrays are immutable", _deleted(statement))
+    elif is_a(failure, "NotImplementedError", "ValueError") and "inplace=False" in message:
+        advice = "assign the result: " + _again(expression, "inplace=False")
+    elif is_a(failure, "TypeError", "NotImplementedError") and _IN_NUMPY.match(expression):
+        advice = "assign the updated copy: `x = x.at[idx].set(y)`, or `.add`, `.multiply`…"
+    elif is_a(failure, "AttributeError") and _NO_FILL.search(message):
+        advice = "assign a new array: `x = jnp.full_like(x, value)`"
+    elif _stores(failure) and assigns_item(expression, line):
         array = quoted(re.split(r"\[", expression)[0], "the array")
         return _violation(
-            f"cannot assign a traced value to {quoted(expression)} of a NumPy array",
+            f"cannot assign a traced value to {subject} of a NumPy array",
             f"create {array} with `jnp`, and {_set(statement, expression)}",
             "NumPy needs the value, which is only known when the function runs",
         )
-    return None
+    else:
+        return None
+    return _violation(in_place, advice)
 
 
 def _violation(message: str, help: str, why: str = _IN_PLACE) -> Violation:
