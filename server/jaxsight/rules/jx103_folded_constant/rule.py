@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.rules.program.constants import captured
+from jaxsight.rules.program.divided import ArrayType, array_type
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
@@ -72,7 +73,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
 
 def _kind(text: str) -> tuple[str, int]:
     """Return the dtype and the number of elements of a type, as jaxprs or HLO print it."""
-    dtype, _, shape = text.partition("[")
-    sizes = re.findall(r"(?:^|,)(\d+)", shape)  # without shardings, as in `8@data`
-    dtype = "bool" if dtype == "pred" else re.sub(r"^s(?=\d)", "i", dtype)
-    return dtype, math.prod(map(int, sizes))
+    array = array_type(text) or ArrayType(text, ())
+    dtype = "bool" if array.dtype == "pred" else re.sub(r"^s(?=\d)", "i", array.dtype)
+    return dtype, math.prod(array.shape)

@@ -15,6 +15,7 @@ from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.loops import LoopParts, loop_of
 from jaxsight.rules.program.steps import parameter
 from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.program.walks import stripped
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import parsed
 from jaxsight.rules.violation import Violation
@@ -131,7 +132,7 @@ def _addition(flow: Flow, after: int, before: int, dtype: str) -> Step | None:
             if any(user.primitive == "sub" for user in flow.used_by(number)):
                 return None
             operands = step.operands if step.primitive == "add" else step.operands[:1]
-            if before in {_unmoved(flow, operand) for operand in operands}:
+            if before in {stripped(flow, operand) for operand in operands}:
                 return step
             waiting += map(flow.of, operands)
         elif step.primitive in MOVES:
@@ -139,15 +140,6 @@ def _addition(flow: Flow, after: int, before: int, dtype: str) -> Step | None:
         elif step.primitive == "select_n":
             waiting += map(flow.of, step.operands[1:])
     return None
-
-
-def _unmoved(flow: Flow, number: int) -> int:
-    """Return the value that an operand is a reshaped copy of."""
-    step = flow.made_by(number)
-    while step is not None and step.primitive in MOVES - {"convert_element_type"}:
-        number = step.operands[0]
-        step = flow.made_by(number)
-    return flow.of(number)
 
 
 def _per_slot(flow: Flow, step: Step) -> int:

@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from jaxsight.rules.program.divided import ArrayType
+
 _FLOAT = r"b?f\d+\w*"
 _INT, _UINT, _COMPLEX = r"i\d+", r"u\d+", r"c\d+"
 _KINDS = {
@@ -32,16 +34,6 @@ _ARRAYS = frozenset({"Array", "ArrayLike", "ndarray"})
 _TUPLES = frozenset({"tuple", "Tuple"})
 _MODIFIERS = "#*"
 _DOCUMENTED = re.compile(r"[^\W\d]\w*=(?=.)")
-_TYPE = re.compile(r"(\w+)\[([^\[\]]*)\]")
-_PLACED = re.compile(r"@(?:\([^()]*\)|\w+)")
-
-
-@dataclass(frozen=True, slots=True)
-class ArrayType:
-    """A traced array: its dtype as in jaxprs, and its shape."""
-
-    dtype: str
-    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +52,6 @@ class Annotation:
     node: ast.expr
     kind: str
     axes: tuple[AnnotatedAxis, ...]
-
-
-def array_type(text: str) -> ArrayType | None:
-    """Return the array that a traced value's text describes; `None` for other values."""
-    match = _TYPE.fullmatch(text)
-    if match is None:
-        return None
-    sizes = _PLACED.sub("", match[2])
-    if not re.fullmatch(r"[\d,]*", sizes):
-        return None
-    return ArrayType(match[1], tuple(int(size) for size in sizes.split(",") if size))
 
 
 def annotation_of(node: ast.expr | None) -> Annotation | None:

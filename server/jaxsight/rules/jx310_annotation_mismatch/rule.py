@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from jaxsight.rules.jx310_annotation_mismatch.annotation import (
     Annotation,
     annotation_of,
-    array_type,
     items_of,
     mismatch,
     text_of,
 )
+from jaxsight.rules.program.divided import array_type
 from jaxsight.rules.rule import AnnotatedFunction, Rule
 from jaxsight.rules.text.statements import own_statements
 from jaxsight.rules.violation import NodeViolation

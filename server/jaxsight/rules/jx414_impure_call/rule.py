@@ -200,7 +200,7 @@ def _worded(impure: Impure, event: Event, function: TracedFunction) -> NodeViola
     words = _WORDS.get((impure.kind, how)) or _WORDS.get((impure.kind, ""))
     if words is None:
         return None
-    by = function.note
+    by = function.note("this lambda")
     notes: tuple[str, ...] = (by,)
     if impure.kind == "random" and (staged or not batched):
         each = "each later call of the compiled function" if staged else "once jitted, each call"

@@ -254,18 +254,21 @@ def _begins_between(function: TracedFunction, holder: str, module: TracedModule)
 
 
 def _worded(escape: Escape, event: Event, traced: TracedFunction) -> NodeViolation:
-    value = quoted(escape.value)
+    value, function = quoted(escape.value), traced.named("the lambda")
     holder = quoted(escape.target)
     if escape.kind in ("global", "variable"):
         holder = f"the {escape.kind} {holder}"
     message = f"traced value {value} escapes into {holder}"
-    notes = ["once the trace is over, using the value raises `UnexpectedTracerError`", traced.note]
+    notes = [
+        "once the trace is over, using the value raises `UnexpectedTracerError`",
+        traced.note("the lambda"),
+    ]
     if STAGED in traced.kinds:
         notes.insert(1, "it is kept while tracing only: compiled calls keep nothing")
     return NodeViolation(
         event.at,
         message if len(message) <= 100 else f"traced value escapes into {holder}",
-        help=f"return the value from {traced.named}, and keep it where the result is used",
+        help=f"return the value from {function}, and keep it where the result is used",
         notes=tuple(notes),
         data=escape,
     )

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from jaxsight.wire.kernel_graph import Collective, Kernel
 from jaxsight.wire.meshes import Spec
 from jaxsight.wire.messages.compiling import Compiled
 
 _RESHARDS = frozenset({"all-gather", "all-to-all", "collective-permute"})
-_TYPE = re.compile(r"(\w+)\[([\d,]*)\]")
+_TYPE = re.compile(r"(\w+)\[([^\[\]]*)\]")
+_PLACED = re.compile(r"@(?:\([^()]*\)|\w+)")
+"""The axes of a mesh that a dimension is divided over: `8@data`."""
 
 
 def inserted_reshards(compiled: Compiled) -> Iterator[tuple[Kernel, Collective]]:
@@ -21,10 +24,29 @@ def inserted_reshards(compiled: Compiled) -> Iterator[tuple[Kernel, Collective]]
             yield kernel, collective
 
 
-def shape_of(text: str) -> tuple[int, ...]:
-    """Return the shape of a type as HLO prints it; empty if it is not an array."""
+@dataclass(frozen=True, slots=True)
+class ArrayType:
+    """A type of arrays: its dtype as it is printed, and its shape."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+
+def array_type(text: str) -> ArrayType | None:
+    """Read a type as jaxprs or HLO print it; `None` where it is of no array."""
     match = _TYPE.fullmatch(text)
-    return tuple(map(int, filter(None, match[2].split(",")))) if match is not None else ()
+    if match is None:
+        return None
+    sizes = _PLACED.sub("", match[2])
+    if not re.fullmatch(r"[\d,]*", sizes):
+        return None
+    return ArrayType(match[1], tuple(int(size) for size in sizes.split(",") if size))
+
+
+def shape_of(text: str) -> tuple[int, ...]:
+    """Return the shape of a type; empty if it is not of an array."""
+    array = array_type(text)
+    return array.shape if array is not None else ()
 
 
 def divided_type(text: str, spec: Spec) -> str:

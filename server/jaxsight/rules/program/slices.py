@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.steps import numbers
+from jaxsight.rules.program.integers.inference import Intervals
+from jaxsight.rules.program.steps import elements, numbers
 from jaxsight.wire.primitives import COPIES
-from jaxsight.wire.program import LITERAL, Step
+from jaxsight.wire.program import Step
 
-_INTEGER = re.compile(r"-?\d+")
 _MAP = re.compile(r"start_index_map=\(([\d, ]*)\)")
 _MOST = 60
 
@@ -86,7 +86,7 @@ def _part(flow: Flow, step: Step, value: int, axis: int) -> tuple[int, int] | No
             return None if (begin, end) == (0, shape[axis] - 1) else (begin, end)
         case "dynamic_slice" if flow.of(step.operands[0]) == value:
             sizes = numbers(step, "slice_sizes")
-            start_index = whole_number(flow, step.operands[1 + axis])
+            start_index = _index(flow, step.operands[1 + axis])
             if start_index is None or sizes[axis] == shape[axis]:
                 return None
             begin = min(max(start_index, 0), shape[axis] - sizes[axis])
@@ -95,7 +95,7 @@ def _part(flow: Flow, step: Step, value: int, axis: int) -> tuple[int, int] | No
             map_ = _MAP.search(dict(step.parameters).get("dimension_numbers", ""))
             axes = [int(digits) for digits in re.findall(r"\d+", map_[1])] if map_ else []
             sizes = numbers(step, "slice_sizes")
-            start_index = whole_number(flow, step.operands[1])
+            start_index = _index(flow, step.operands[1])
             if axes != [axis] or start_index is None or sizes[axis] == shape[axis]:
                 return None
             return start_index, start_index + sizes[axis] - 1
@@ -135,20 +135,7 @@ def _moved(flow: Flow, step: Step, value: int, axis: int) -> int | None:
     return axis if step.primitive in COPIES else None
 
 
-def whole_number(flow: Flow, number: int) -> int | None:
-    """Return an integer that is computed from literals alone, as literal indices are."""
-    value, step = flow.value(number), flow.made_by(number)
-    if step is None:
-        literal = value.origin == LITERAL and _INTEGER.fullmatch(value.said)
-        return int(value.said) if literal else None
-    integers = [whole_number(flow, operand) for operand in step.operands]
-    match step.primitive, integers:
-        case (("broadcast_in_dim" | "reshape" | "squeeze" | "convert_element_type"), [a]):
-            return a if all(size == 1 for size in value.shape) else None
-        case "add", [int(a), int(b)]:
-            return a + b
-        case "lt", [int(a), int(b)]:
-            return int(a < b)
-        case "select_n", [int(which), a, b]:
-            return b if which else a
-    return None
+def _index(flow: Flow, number: int) -> int | None:
+    """Return an index that is computed from literals alone."""
+    interval = Intervals(flow, exact=False).of(number)
+    return interval.one if interval is not None and elements(flow.value(number)) == 1 else None

@@ -42,19 +42,16 @@ class TracedFunction:
     outside: bool = False
     """Its `self` was made outside of the trace."""
 
-    @property
-    def named(self) -> str:
-        """The function as messages name it."""
+    def named(self, a_lambda: str) -> str:
+        """Return the function as messages name it."""
         name = self.function.name.rpartition(".")[2]
-        return "the lambda" if name.startswith("<") else f"`{name}`"
+        return a_lambda if name.startswith("<") else f"`{name}`"
 
-    @property
-    def note(self) -> str:
-        """The note on what traces it, perhaps by way of its caller."""
-        caller = self.caller.rpartition(".")[2]
-        if caller:
-            return f"`{self.by}` traces `{caller}`, which calls {self.named}"
-        return f"`{self.by}` traces {self.named}"
+    def note(self, a_lambda: str) -> str:
+        """Return the note on what traces it, perhaps by way of its caller."""
+        caller, named = self.caller.rpartition(".")[2], self.named(a_lambda)
+        called = f"`{caller}`, which calls {named}" if caller else named
+        return f"`{self.by}` traces {called}"
 
 
 @dataclass(frozen=True, slots=True)
