@@ -8,10 +8,10 @@ import textwrap
 from collections.abc import Iterable, Iterator
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.syntax import FunctionNode
+from jaxsight.rules.fixing.syntax import FunctionNode, reads_of
 from jaxsight.rules.program.constants import CapturedArray
 from jaxsight.source.text import Edit, Position, Range
-from jaxsight.text.names import bound_in
+from jaxsight.text.names import bound_in, read_in
 
 _TYPE = re.compile(r"\w+\[[\d,]*\]")
 """Types that example inputs can be written with."""
@@ -68,16 +68,12 @@ def _with_assignments(context: FixContext) -> list[ast.AST]:
         return nodes
     assignments = [node for node in ast.walk(function) if isinstance(node, ast.Assign)]
     for node in nodes:  # grows
-        names = {node.id for node in ast.walk(node) if isinstance(node, ast.Name)}
-        for assignment in assignments:
-            targets = {
-                node.id
-                for target in assignment.targets
-                for node in ast.walk(target)
-                if isinstance(node, ast.Name)
-            }
-            if targets & names and assignment not in nodes:
-                nodes.append(assignment)
+        names = {*read_in(node), *bound_in(node)}
+        nodes += (
+            assignment
+            for assignment in assignments
+            if assignment not in nodes and not names.isdisjoint(bound_in(*assignment.targets))
+        )
     return nodes
 
 
@@ -139,11 +135,7 @@ def to_argument(context: FixContext, type: str) -> Iterator[Candidate]:
         if context.function(name) is not function or not parameters:
             continue
         argument = name.id.lower() if name.id.lower() not in context.names else name.id
-        uses = [
-            node
-            for node in ast.walk(function)
-            if isinstance(node, ast.Name) and node.id == name.id and isinstance(node.ctx, ast.Load)
-        ]
+        uses = reads_of(name.id, function)
         end = context.range(parameters[-1]).end
         below = Position(last.end.line + 1, 0)
         text = type.replace(",", ", ")

@@ -36,3 +36,10 @@ def same(first: ast.AST, second: ast.AST) -> bool:
 def free_names(node: ast.expr) -> set[str]:
     """Return the names that an expression reads and does not bind, without builtins."""
     return set(free_in(ast.unparse(node))) - set(dir(builtins))
+
+
+def reads_of(name: str, *trees: ast.AST) -> list[ast.Name]:
+    """Return where some syntax reads a name, in the order of the text."""
+    nodes = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name))
+    reads = [node for node in nodes if node.id == name and isinstance(node.ctx, ast.Load)]
+    return sorted(reads, key=lambda node: (node.lineno, node.col_offset))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Proof, Remedy
+from jaxsight.rules.fixing.syntax import reads_of
 
 
 def candidates(context: FixContext) -> Iterator[Candidate]:
@@ -30,12 +31,7 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         for node in ast.walk(value)
         if isinstance(node, ast.Call) and context.called(node.func) == "jax.numpy.arange"
     ]
-    uses = [
-        node
-        for node in ast.walk(function)
-        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
-    ]
-    uses.sort(key=lambda use: (use.lineno, use.col_offset))
+    uses = reads_of(name, function)
     last = context.statement(uses[-1]) if len(uses) > 1 else None
     if last is None or not counters:
         return

@@ -9,6 +9,7 @@ from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Proof, Remedy
 from jaxsight.source.text import Edit, Range
+from jaxsight.text.names import read_in
 
 
 def candidates(context: FixContext) -> Iterator[Candidate]:
@@ -62,12 +63,7 @@ def _targets(statement: ast.stmt) -> list[ast.expr]:
 
 def _is_read(statement: ast.stmt, name: str) -> bool:
     """Whether an assignment reads what it assigns: `total = total + …`, `total += …`."""
-    if isinstance(statement, ast.AugAssign):
-        return True
-    return any(
-        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
-        for node in ast.walk(statement)
-    )
+    return name in read_in(statement)
 
 
 # Less memory at once, for kernels that run one after the other.

@@ -12,6 +12,7 @@ from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import name_of
 from jaxsight.rules.violation import Violation
+from jaxsight.text.names import bound_in, read_in
 from jaxsight.wire import primitives
 from jaxsight.wire.program import Body, Step
 from jaxsight.wire.spans import Span
@@ -200,12 +201,7 @@ def _names_axes(values: ast.AST) -> bool:
 
 def _makes_shapes(loop: ast.AST) -> bool:
     """Whether the loop variable is used as a length or an axis in the body."""
-    names = {
-        node.id
-        for target, _ in _iterated(loop)
-        for node in ast.walk(target)
-        if isinstance(node, ast.Name)
-    }
+    names = set(bound_in(*(target for target, _ in _iterated(loop))))
     lengths = [
         part
         for node in ast.walk(loop)
@@ -215,11 +211,7 @@ def _makes_shapes(loop: ast.AST) -> bool:
             *(word.value for word in node.keywords if word.arg and _AXES.fullmatch(word.arg)),
         )
     ]
-    return any(
-        isinstance(node, ast.Name) and node.id in names
-        for length in lengths
-        for node in ast.walk(length)
-    )
+    return not names.isdisjoint(read_in(*lengths))
 
 
 def _is_chosen(loop: _Loop) -> bool:

@@ -14,6 +14,7 @@ from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import dotted
 from jaxsight.rules.violation import NodeViolation, Violation
 from jaxsight.rules.wording import quoted
+from jaxsight.text.names import bound_in, read_in
 
 RULE = Rule(
     "JX303",
@@ -184,15 +185,13 @@ def _is_made_of(function: ast.expr, loops: Sequence[ast.AST]) -> bool:
     """Whether a call creates the function from a loop variable: iterations need different ones."""
     if not isinstance(function, ast.Call) or _last(function.func) == "partial":
         return False
-    counted = {
-        node.id
+    targets = (
+        clause.target
         for loop in loops
         for clause in (loop, *getattr(loop, "generators", ()))
         if isinstance(clause, ast.For | ast.AsyncFor | ast.comprehension)
-        for node in ast.walk(clause.target)
-        if isinstance(node, ast.Name)
-    }
-    return any(isinstance(node, ast.Name) and node.id in counted for node in ast.walk(function))
+    )
+    return not set(bound_in(*targets)).isdisjoint(read_in(function))
 
 
 def _is_method(function: ast.expr, around: tuple[ast.AST, ...]) -> bool:

@@ -12,7 +12,7 @@ from jaxsight.rules.text.expressions import Expression
 from jaxsight.rules.violation import Violation
 from jaxsight.wire.program import Step
 
-_ACCUMULATES = frozenset({"reduce_sum", "reduce_prod", "cumsum", "cumprod", "dot_general"})
+_ACCUMULATES = frozenset({"reduce_sum", "cumsum", "dot_general"})
 
 
 def small_accumulator(integers: Integers, step: Step) -> Violation | None:
@@ -23,8 +23,6 @@ def small_accumulator(integers: Integers, step: Step) -> Violation | None:
         return None
     operand = integers.flow.value(step.operands[0])
     length = max(operand.shape, default=0)
-    if step.primitive in ("cumprod", "reduce_prod"):
-        return None
     if interval is None or (within[0] <= interval.least and interval.most <= within[1]):
         return None
     if step.primitive == "dot_general":
@@ -44,18 +42,14 @@ def small_accumulator(integers: Integers, step: Step) -> Violation | None:
         )
     if length < 4:
         return None
+    notes = [holds_note(dtype)]
+    if step.primitive == "cumsum":
+        notes.append("`jnp.cumsum` keeps small dtypes, unlike `jnp.sum`")
     return Violation(
         f"{integers.quoted(step)} accumulates {length:,} elements in {dtype}",
         step.path,
         help="pass `dtype=jnp.int32`",
-        notes=(
-            holds_note(dtype),
-            *(
-                ("`jnp.cumsum` keeps small dtypes, unlike `jnp.sum`",)
-                if step.primitive == "cumsum"
-                else ()
-            ),
-        ),
+        notes=tuple(notes),
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.rules.fixing.syntax import reads_of
 
 
 def candidates(context: FixContext) -> Iterator[Candidate]:
@@ -35,12 +36,7 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
 
 
 def _split(context: FixContext, function: ast.AST, key: str, split: str) -> Iterator[Candidate]:
-    uses = [
-        node
-        for node in ast.walk(function)
-        if isinstance(node, ast.Name) and node.id == key and isinstance(node.ctx, ast.Load)
-    ]
-    uses.sort(key=lambda node: (node.lineno, node.col_offset))
+    uses = reads_of(key, function)
     statement = context.statement(uses[0])
     if statement is None:
         return
