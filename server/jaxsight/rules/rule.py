@@ -10,7 +10,7 @@ from enum import Enum
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.recompilation import Miss
 from jaxsight.rules.text.statements import Statement
-from jaxsight.rules.violation import ModuleViolation, NodeViolation, Violation
+from jaxsight.rules.violation import ModuleViolation, NodeViolation, SeverityName, Violation
 from jaxsight.wire.messages.replies import Miscompiled
 from jaxsight.wire.observations import Failure
 
@@ -69,8 +69,7 @@ class Rule:
     """In kebab case. Accepted wherever the code is."""
     summary: str
     """One line for the lists of rules."""
-    severity: str = "error"
-    """`error`, `warning`, `information` or `hint`."""
+    severity: SeverityName = "error"
     on: bool = True
     """Whether it is reported unless `select` says otherwise."""
     once_a_line: bool = False

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from typing import Literal
 
 from jaxsight.wire.spans import Span
+
+SeverityName = Literal["error", "warning", "information", "hint"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,7 @@ class Violation:
     """In place of `at`, where something other than an equation is meant."""
     related: tuple[tuple[str, str], ...] = ()
     """Other equations that it speaks of, each with a word on them."""
-    severity: str = ""
+    severity: SeverityName | Literal[""] = ""
     """In place of the rule's own."""
     url: str = ""
     """A page that says more, in place of the rule's own."""
@@ -44,7 +47,7 @@ class NodeViolation:
     help: str = ""
     notes: tuple[str, ...] = ()
     data: object = None
-    severity: str = ""
+    severity: SeverityName | Literal[""] = ""
     """In place of the rule's own."""
 
 

@@ -19,6 +19,7 @@ RULE = Rule(
     severity="warning",
 )
 LEAST = 64 * KIB
+"""Bytes that the transposes write at least: a choice, not a measurement."""
 _MOVES = RESHAPES | {"transpose"}
 
 

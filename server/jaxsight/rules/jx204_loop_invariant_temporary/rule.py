@@ -25,6 +25,7 @@ RULE = Rule(
     severity="warning",
 )
 LARGE = MIB // 2
+"""Bytes from which an array is reported: a choice, not a measurement."""
 _LOOPS = ("scan", "fori_loop", "while_loop", "map")
 _WHOLE = ("dot_general", "conv_general_dilated", "cond", "scan", "while")
 """What reads its operands from memory."""

@@ -22,6 +22,7 @@ RULE = Rule(
     severity="hint",
 )
 LARGE = MIB // 2
+"""Bytes from which an intermediate is reported: a choice, not a measurement."""
 _CHEAP = FUSED - {"div", "rem"}
 _IN_PLACE = ("scatter", "dynamic_update_slice")
 """Updates in place, for which the buffer has to exist."""

@@ -19,6 +19,7 @@ RULE = Rule(
 )
 LEAST = 3
 LARGE = MIB // 2
+"""Copies, and bytes of the result of each, at least: a choice, not a measurement."""
 _HEAVY = {
     "fft": "FFTs",
     "dot_general": "matrix products",

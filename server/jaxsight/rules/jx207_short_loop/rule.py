@@ -19,6 +19,7 @@ RULE = Rule(
     severity="information",
 )
 SHORT = 8
+"""Iterations up to which unrolling is advised: a choice, not a measurement."""
 _LENGTHS = ("shape", "size")
 _LOOP = re.compile(r"\b(?P<name>fori_loop|scan|while_loop|map)\(")
 _FUSE = "to fuse the iterations into one kernel"

@@ -18,6 +18,7 @@ RULE = Rule(
 )
 FEW = 64
 MANY = 1 << 16
+"""Rows at most, and values at least: a choice, not a measurement."""
 
 
 @dataclass(frozen=True, slots=True)

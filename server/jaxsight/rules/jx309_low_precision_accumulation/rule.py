@@ -38,6 +38,7 @@ _ADDS = re.compile(r"\b(?:add|subtract)\b")
 _SCATTERS = re.compile(r"\bsegment_sum\(|\.add\(")
 _AXES = re.compile(r"scatter_dims_to_operand_dims=\(([\d, ]*)\)")
 _DEPTH = 20
+"""Values between a carry and its addition that are looked at."""
 
 
 @dataclass(frozen=True, slots=True)

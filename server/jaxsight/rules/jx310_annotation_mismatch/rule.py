@@ -26,6 +26,7 @@ RULE = Rule(
 )
 
 _LONGEST = 44
+"""Characters of each of the two types in a message."""
 
 
 @RULE.finds_in_annotations

@@ -19,7 +19,9 @@ RULE = Rule(
     severity="information",
 )
 LARGE = 64 * MIB
+"""Bytes of temporaries from which they are reported: a choice, not a measurement."""
 _NAMED = 3
+"""Temporaries that the notes name."""
 _SLACK = 2
 """Allowance for padding, and for temporaries inside library calls."""
 

@@ -19,6 +19,7 @@ RULE = Rule(
 )
 TIMES = 8
 LARGE = 16 * MIB
+"""Times the inputs and outputs, and bytes, at least: a choice, not a measurement."""
 
 
 @dataclass(frozen=True, slots=True)

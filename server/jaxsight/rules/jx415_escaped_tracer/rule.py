@@ -9,6 +9,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.functions import Event, is_container, is_reference, looked_for
@@ -43,14 +44,16 @@ _STATE = frozenset({"value", "raw_value"})
 """Attributes of the variables of libraries, which handle state themselves."""
 
 
+Kept = Literal["global", "variable", "attribute", "container"]
+
+
 @dataclass(frozen=True, slots=True)
 class Escape:
     """Where a value is kept."""
 
     target: str
     """As it is written: `self.state`, `LOG`, `CACHE[k]`."""
-    kind: str
-    """`global`, `variable`, `attribute` or `container`."""
+    kind: Kept
     root: str
     holder: str
     """The function that binds the root; empty for the module."""
@@ -127,7 +130,7 @@ def _assigned(scope: Scope, target: ast.expr, value: ast.expr) -> Iterator[Event
     text = written(value)
     match target:
         case ast.Name(id=name) if name in scope.declared:
-            kind = "global" if scope.declared[name] == "global" else "variable"
+            kind: Kept = "global" if scope.declared[name] == "global" else "variable"
             holder = scope.holder(name)
             if holder is not None:
                 yield Event(target, sources, Escape(name, kind, name, holder.name, text))
@@ -149,7 +152,7 @@ def _has_state(scope: Scope) -> bool:
     return any(full.startswith(("flax", "haiku", "brainstate")) for full in scope.imports.values())
 
 
-def _escape(scope: Scope, base: ast.expr, kind: str, value: str) -> Escape | None:
+def _escape(scope: Scope, base: ast.expr, kind: Kept, value: str) -> Escape | None:
     """Return where an object is that something is kept in, if it is not the function's own."""
     root, last = base, ""
     while True:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from jaxsight.rules.jx417_unstable_form.look import DENSITIES, Look
+from jaxsight.rules.violation import SeverityName
 
 _FEW = 4
 """Products of fewer factors are not reported."""
@@ -40,7 +42,7 @@ class Form:
     """What to add to the help."""
     weights: bool = False
     """Whether a note says how `logsumexp` takes weights."""
-    severity: str = ""
+    severity: SeverityName | Literal[""] = ""
     covers: bool = True
     """Whether forms inside of this one are not reported too."""
     differs: bool = False

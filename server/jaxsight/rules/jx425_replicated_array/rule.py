@@ -25,6 +25,7 @@ RULE = Rule(
     severity="information",
 )
 LARGE = 16 * MIB
+"""Bytes from which an array is reported: a choice, not a measurement."""
 _FLOATS = ("f", "bf", "c")
 
 

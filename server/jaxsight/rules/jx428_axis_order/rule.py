@@ -22,7 +22,9 @@ RULE = Rule(
 _HOST = 8
 """The GPUs of a host."""
 LARGE = 4 * MIB
+"""Bytes between hosts that another order saves at least: a choice, not a measurement."""
 _MOST_AXES = 5
+"""Axes whose orders are tried: 120 of them."""
 
 _Axes = tuple[tuple[str, int], ...]
 

@@ -14,6 +14,7 @@ RULE = Rule(
 )
 
 _LONGEST = 200
+"""Characters of an error in a note."""
 
 
 @RULE.explains_size

@@ -23,6 +23,7 @@ _PRODUCTS = frozenset(
     {"dot", "matmul", "einsum", "tensordot", "vdot", "inner", "dot_general", "multi_dot"}
 )
 _DEEPEST = 30
+"""Equations above a value that are looked through."""
 
 _IDENTITY = re.compile(r"jnp\.(?:eye|identity)\(\d+(?:, dtype=[\w.]+)?\)")
 """How the tracer writes a captured identity matrix."""

@@ -13,6 +13,7 @@ from jaxsight.wire.program import Step
 
 _MAP = re.compile(r"start_index_map=\(([\d, ]*)\)")
 _MOST = 60
+"""Values that are followed."""
 
 
 @dataclass(frozen=True, slots=True)
