@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jax
@@ -18,8 +18,8 @@ import numpy as np
 
 from jaxsight.sourcerizer.calls.signature import Fixed
 from jaxsight.sourcerizer.errors import Unwritable
-from jaxsight.sourcerizer.text.exprs import Expr, modules_in
-from jaxsight.sourcerizer.text.layout import WIDTH, flat
+from jaxsight.sourcerizer.text.exprs import Expr, call, modules_in
+from jaxsight.sourcerizer.text.layout import STEP, broken, flat
 from jaxsight.sourcerizer.text.statements import Raw, Statement
 from jaxsight.sourcerizer.values import scalars, spelling
 
@@ -123,18 +123,5 @@ def _refusal(test: str, name: str, value: object, expected: Expr | None) -> list
         if _tells_all(value, repr(value))
         else _shown(value)
     )
-    words: Expr = scalars.text(f"written for {name} = {shown}")
-    lines = [f"if {test}:", f"    raise ValueError({flat(words)})"]
-    return list(_broken(lines)) if max(map(len, lines)) + 4 > WIDTH else lines
-
-
-def _broken(lines: Sequence[str]) -> Iterator[str]:
-    """Yield the lines, with long arguments on lines of their own as formatters do."""
-    for line in lines:
-        head, bracket, argument = line.partition("ValueError(")
-        if bracket and len(line) + 4 > WIDTH:
-            yield head + bracket
-            yield f"        {argument[:-1]}"
-            yield "    )"
-        else:
-            yield line
+    raised = call("raise ValueError", scalars.text(f"written for {name} = {shown}"))
+    return [f"if {test}:", *(row[len(STEP) :] for row in broken(raised, STEP * 2, "", ""))]

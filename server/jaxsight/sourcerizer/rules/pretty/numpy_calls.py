@@ -316,6 +316,12 @@ def _sides(sides: list[tuple[int, int]]) -> Iterator[Expr]:
     yield value(tuple(sides))
 
 
+def _library_call(view: View, name: str, program: object) -> LibraryCall:
+    inside = list(_all_equations(program))
+    names = _names(program)
+    return LibraryCall(name, view.operands, names, view.inputs, view.literals, view.outputs, inside)
+
+
 @PRETTY("jit", "pjit")
 def jitted(view: View) -> Iterator[Expr]:
     program = view.params["jaxpr"]
@@ -324,17 +330,7 @@ def jitted(view: View) -> Iterator[Expr]:
         yield Binary(_AS_OPERATORS[name], *view.operands)
     if name == "_pad" and len(view.inputs[0].shape) == len(view.outputs[0].shape):
         yield from _padded(view)
-    yield from candidates(
-        LibraryCall(
-            name,
-            view.operands,
-            _names(program),
-            view.inputs,
-            view.literals,
-            view.outputs,
-            list(_all_equations(program)),
-        )
-    )
+    yield from candidates(_library_call(view, name, program))
 
 
 @PRETTY("custom_jvp_call", "custom_vjp_call")
@@ -342,17 +338,8 @@ def with_rules(view: View) -> Iterator[Expr]:
     program = view.params.get("call_jaxpr", view.params.get("fun_jaxpr"))
     info = getattr(opened(program).jaxpr, "debug_info", None)
     name = str(view.params.get("name") or getattr(info, "func_name", "") or "")
-    yield from candidates(
-        LibraryCall(
-            name.rpartition(".")[2].partition(" ")[0],
-            view.operands,
-            _names(program),
-            view.inputs,
-            view.literals,
-            view.outputs,
-            list(_all_equations(program)),
-        )
-    )
+    bare = name.rpartition(".")[2].partition(" ")[0]
+    yield from candidates(_library_call(view, bare, program))
 
 
 @IDIOMS(
