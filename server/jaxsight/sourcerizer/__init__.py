@@ -6,7 +6,8 @@ only. Private API of JAX is used in `compat` only, and never in the written text
 The folders, of which each imports only those above it:
 
 * `text` has Python text as trees: `exprs`, `statements`, their `layout` as `ruff format` would do
-  it, and `names`. It knows no equations.
+  it, `walks` over them, and `names`; `formatting` lays out the text of others. It knows no
+  equations.
 * `values` spells values as expressions: parameters of equations (`spelling`), constant arrays,
   pytrees. An expression holds the module to import for each public name in it.
 * `proof` traces a candidate expression alone on the equation's own abstract inputs, and accepts it
@@ -18,8 +19,8 @@ The folders, of which each imports only those above it:
 * `writing` walks programs. A `scope.Scope` is a function being written; `writer.Writer` holds the
   module: shared functions (one per jitted function, written once for equal text), constants,
   proofs, passed values.
-* `rules` has the rules: `lax` and `pretty` for the two styles, `functions` for equations with inner
-  programs, `steps` for what `folding` finds.
+* `rules` has the rules: `templates` for calls that need no code, `lax` and `pretty` for the two
+  styles, `functions` for equations with inner programs, `steps` for what `folding` finds.
 * `calls` reads the call of the original function: `signature`, static arguments, `jax.jit`.
 * `passes` makes the statements more readable, and adds comments.
 

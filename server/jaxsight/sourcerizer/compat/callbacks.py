@@ -12,6 +12,8 @@ from typing import Any
 
 import jax
 
+from jaxsight.interpreters.compat.jaxpr_types import Params
+
 
 @dataclass(frozen=True, slots=True)
 class HostCall:
@@ -59,7 +61,7 @@ def debug_callback(callback: Any) -> HostCall | None:
 
 
 def print_arguments(
-    params: dict[str, Any], leaves: Sequence[object]
+    params: Params, leaves: Sequence[object]
 ) -> tuple[tuple[object, ...], dict[str, object]]:
     """Return the arguments of a `debug_print` after its format."""
     return arguments(params["in_tree"], leaves, dict(params["static_args"]))

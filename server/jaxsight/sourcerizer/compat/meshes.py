@@ -15,6 +15,8 @@ import jax
 from jax._src import config, core
 from jax._src import mesh as meshes
 
+from jaxsight.interpreters.compat.jaxpr_types import Equation
+
 
 @dataclass(frozen=True, slots=True)
 class ShardMap:
@@ -52,7 +54,7 @@ def has_mesh(aval: object) -> bool:
     return mesh is not None and bool(mesh.axis_names)
 
 
-def has_effects(equation: Any) -> bool:
+def has_effects(equation: Equation) -> bool:
     """Return whether an equation has effects other than that it reads the name of an axis."""
     return any(not isinstance(effect, core.NamedAxisEffect) for effect in equation.effects)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from jaxsight.interpreters.compat import rule_identity
-from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation
+from jaxsight.interpreters.compat.jaxpr_types import Atom, Aval, Equation
 from jaxsight.interpreters.compat.staging import is_literal, opened
 from jaxsight.interpreters.same.tokens import value_token
 from jaxsight.sourcerizer.equations.idioms import program_key
@@ -53,7 +53,7 @@ def claim_of(equation: Equation) -> tuple[Callable[[int], View], Claim]:
 class _Binder:
     """Stands for an operand, so that an operand which is used twice has two."""
 
-    aval: Any
+    aval: Aval
 
 
 def _literal(atom: Any, variant: int) -> Expr:
@@ -75,7 +75,7 @@ def equation_key(equation: Equation) -> Any:
     return spelling_key(equation) or id(equation)
 
 
-def spelling_key(equation: Any) -> Any:
+def spelling_key(equation: Equation) -> Any:
     """Return a key that determines how an equation is spelled, or None if it cannot be hashed."""
     primitive, params = equation.primitive, equation.params
     parameters: object = tuple(params.items())

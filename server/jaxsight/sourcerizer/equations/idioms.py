@@ -244,7 +244,7 @@ def candidates(idioms: Idioms, window: Window, pretty: bool) -> Iterator[Expr]:
             continue
 
 
-def _closed(inside: Sequence[Any], uses: Mapping[int, int]) -> bool:
+def _closed(inside: Sequence[Equation], uses: Mapping[int, int]) -> bool:
     """Return whether only the last results are read outside, and all contexts are the same."""
     last = inside[-1]
     read: dict[int, int] = {}
@@ -260,7 +260,7 @@ def _closed(inside: Sequence[Any], uses: Mapping[int, int]) -> bool:
     )
 
 
-def _inputs(inside: Sequence[Any]) -> tuple[object, ...]:
+def _inputs(inside: Sequence[Equation]) -> tuple[object, ...]:
     computed = {id(var) for equation in inside for var in equation.outvars}
     inputs: dict[int, object] = {}
     for equation in inside:
@@ -270,7 +270,7 @@ def _inputs(inside: Sequence[Any]) -> tuple[object, ...]:
     return tuple(inputs.values())
 
 
-def window_key(inside: Sequence[Any], inputs: Sequence[Any]) -> Any:
+def window_key(inside: Sequence[Equation], inputs: Sequence[Any]) -> Any:
     """Return a key for consecutive equations, independent of their variables.
 
     It determines how they are written. Return None if it cannot be hashed.

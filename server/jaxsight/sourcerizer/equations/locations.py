@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import re
 from pathlib import Path
-from typing import Any
 
+from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.locations import Location, locations
 
 JAXSIGHT = str(Path(__file__).parents[2])
@@ -18,7 +18,7 @@ _FRAMES = 4
 _INSTALLED = re.compile(r".*[/\\](?:site|dist)-packages[/\\]")
 
 
-def made_at(equation: Any) -> Location | None:
+def made_at(equation: Equation) -> Location | None:
     """Return the location in the user's code that created an equation, if known."""
     for location in itertools.islice(locations(equation), _FRAMES):
         if not location.file.startswith(JAXSIGHT):
@@ -26,7 +26,7 @@ def made_at(equation: Any) -> Location | None:
     return None
 
 
-def place(equation: Any) -> str:
+def place(equation: Equation) -> str:
     """Return the location that created an equation as `file:line`, or an empty string.
 
     Paths of files in installed packages begin with the package.

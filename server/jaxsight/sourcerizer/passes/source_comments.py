@@ -6,6 +6,7 @@ import dataclasses
 import linecache
 from collections.abc import Sequence
 
+from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.sourcerizer.equations.locations import made_at
 from jaxsight.sourcerizer.text.layout import STEP, WIDTH
 from jaxsight.sourcerizer.text.statements import (
@@ -59,7 +60,7 @@ def _remarked(
     return remarked, line
 
 
-def _line(equation: object) -> Line | None:
+def _line(equation: Equation) -> Line | None:
     """Return the user's line that created an equation, if it can be read."""
     location = made_at(equation)
     if location is None or not linecache.getline(location.file, location.line).strip():

@@ -37,7 +37,7 @@ class Claim:
     `inputs` fill its slots; `outputs` are its results in order.
     """
 
-    equations: Sequence[Any]
+    equations: Sequence[Equation]
     inputs: Sequence[Any]
     outputs: Sequence[Any]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from jaxsight.interpreters.compat.equations import call as as_it_was
 from jaxsight.interpreters.compat.equations import ruled
+from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.sourcerizer.equations.claims import equation_key
 from jaxsight.sourcerizer.equations.locations import place
 from jaxsight.sourcerizer.text.exprs import Atom, Expr
@@ -60,14 +61,14 @@ class PassedValues:
             self._placeholders[id(value)] = placeholder
         return Atom(placeholder.name)
 
-    def function_of(self, equation: Any) -> Callable[..., Any]:
+    def function_of(self, equation: Equation) -> Callable[..., Any]:
         """Return a function that computes an equation, the same one for equal equations."""
         key = equation_key(equation)
         if key not in self._functions:
             self._functions[key] = functools.partial(as_it_was, equation)
         return self._functions[key]
 
-    def rules_of(self, equation: Any, base: str, why: str) -> Expr:
+    def rules_of(self, equation: Equation, base: str, why: str) -> Expr:
         """Return a decorator, passed by the caller, that adds an equation's derivative rules."""
         key = ("rules", equation_key(equation))
         if key not in self._functions:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from jaxsight.interpreters.compat import hi_primitives
-from jaxsight.interpreters.compat.jaxpr_types import Aval
+from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation
 from jaxsight.interpreters.compat.staging import Program
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, Sequence_, is_identifier, tuple_
 from jaxsight.sourcerizer.text.names import identifier, of_path, without_number
@@ -54,7 +54,7 @@ def shape_text(aval: Aval) -> str:
     return str(short(short_dtypes=True)) if short is not None else str(aval)
 
 
-def primitive_name(equation: Any) -> str:
+def primitive_name(equation: Equation) -> str:
     """Return the name of the computation; for a high-level primitive, that of its class."""
     name = str(equation.primitive.name)
     return (
@@ -64,7 +64,7 @@ def primitive_name(equation: Any) -> str:
     )
 
 
-def after_function(equation: Any) -> str | None:
+def after_function(equation: Equation) -> str | None:
     """Return a name for the result of a jitted call, after the function, or None."""
     name = equation.params.get("name") if equation.primitive.name in ("jit", "pjit") else None
     return identifier(str(name).strip("_"), "out") + "_out" if name else None

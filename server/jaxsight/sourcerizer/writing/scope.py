@@ -222,7 +222,7 @@ class Scope(Variables):
         folds.listing = listing
         return equations
 
-    def _place(self, start: int, equation: Any) -> None:
+    def _place(self, start: int, equation: Equation) -> None:
         """Put the statements from `start` on under the equation's context, if it is unusual."""
         try:
             managers = [self.once(manager) for manager in contexts(equation.ctx)]
@@ -320,7 +320,7 @@ class Scope(Variables):
             self.writer.bound.append(equation.primitive.name)
         return self._filled(proved, equation)
 
-    def _idiom(self, equation: Any) -> Proved | None:
+    def _idiom(self, equation: Equation) -> Proved | None:
         """Return a proved public call for an equation with inner programs, or None."""
         name = equation.primitive.name
         if self.writer.options.style != "pretty":
@@ -333,7 +333,7 @@ class Scope(Variables):
         proved = self.writer.proofs.prove_whole(*claim_of(equation), spelling_key(equation))
         return self._filled(proved, equation) if proved else None
 
-    def passed_in(self, equation: Any, reason: str, base: str = "") -> Proved:
+    def passed_in(self, equation: Equation, reason: str, base: str = "") -> Proved:
         """Return a call of a function, passed by the caller, that computes the equation.
 
         `base` is its name. It is for equations that cannot be written as source, for `reason`.
@@ -352,7 +352,7 @@ class Scope(Variables):
         )
         return Proved(call(function, *operands), nested_results(len(equation.outvars)))
 
-    def _filled(self, proved: Proved, equation: Any) -> Proved:
+    def _filled(self, proved: Proved, equation: Equation) -> Proved:
         variables = [atom for atom in equation.invars if not is_literal(atom)]
         return Proved(self.fill(proved.expr, variables), proved.results)
 

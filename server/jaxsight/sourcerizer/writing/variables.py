@@ -46,7 +46,7 @@ class Variables:
             around._environment if around else None
         )
 
-    def write(self, var: Any, expr: Expr) -> None:
+    def write(self, var: object, expr: Expr) -> None:
         """Let `var` stand for `expr`: a name, or an expression with the same value anywhere."""
         self._environment.write(var, (self, expr))
 

@@ -17,6 +17,7 @@ import jax
 
 from jaxsight.interpreters.compat import equations
 from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
+from jaxsight.interpreters.compat.jaxpr_types import Equation, Params
 from jaxsight.interpreters.compat.staging import Program, folded, is_literal, opened
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
 from jaxsight.sourcerizer.errors import Unsourceable
@@ -66,7 +67,7 @@ def function_name(program: Program, fallback: str) -> str:
     return identifier(name.rpartition(".")[2] or fallback, fallback) if name else fallback
 
 
-def jit_options(params: dict[str, Any]) -> dict[str, Expr]:
+def jit_options(params: Params) -> dict[str, Expr]:
     """Return the options of `jax.jit`, from the parameters of the equation."""
     options: dict[str, Expr] = {}
     for side in ("in", "out"):
@@ -145,7 +146,7 @@ def jit(scope: Scope, calls: Any) -> Proved | None:
     return Proved(call(function, *operands), nested_results(len(equation.outvars)))
 
 
-def in_place(scope: Scope, program: Program, equation: Any) -> Proved:
+def in_place(scope: Scope, program: Program, equation: Equation) -> Proved:
     """Write a program's equations in place of its call."""
     literals: dict[int, object] = {}
     for var, atom in zip(program.jaxpr.invars, equation.invars, strict=True):
@@ -179,7 +180,7 @@ _BY_NAME = (0, 9)
 
 
 @STRUCTURES("closed_call", "eval_jaxpr")
-def closed_call(scope: Scope, equation: Any) -> Proved | None:
+def closed_call(scope: Scope, equation: Equation) -> Proved | None:
     if set(equation.params) != {"call_jaxpr"}:
         return None
     program = opened(equation.params["call_jaxpr"])

@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 
+from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.staging import opened
 from jaxsight.interpreters.same.comparison import Comparison
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
@@ -23,7 +24,7 @@ from jaxsight.sourcerizer.writing.scope import Scope
 
 
 @STRUCTURES("remat2", "remat", "checkpoint")
-def checkpoint(scope: Scope, equation: Any) -> Proved:
+def checkpoint(scope: Scope, equation: Equation) -> Proved:
     params = equation.params
     program = opened(params["jaxpr"])
     base = function_name(program, "checkpointed")

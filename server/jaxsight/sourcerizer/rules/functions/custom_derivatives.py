@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import textwrap
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from jaxsight.interpreters.compat import derivative_rules, rule_identity
 from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
-from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation
+from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation, Params
 from jaxsight.interpreters.compat.staging import Program, is_literal, opened
 from jaxsight.sourcerizer.equations.claims import equation_key
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
@@ -27,7 +26,7 @@ from jaxsight.sourcerizer.writing.scope import Scope
 
 
 @STRUCTURES("custom_jvp_call")
-def custom_jvp(scope: Scope, equation: Any) -> Proved:
+def custom_jvp(scope: Scope, equation: Equation) -> Proved:
     params = equation.params
     program = opened(params["call_jaxpr"])
     captured = params["num_consts"]
@@ -65,7 +64,7 @@ def custom_jvp(scope: Scope, equation: Any) -> Proved:
     return _custom(scope, equation, program, captured, base, build)
 
 
-def _jvp_function(home: Scope, name: str, program: Program, params: dict[str, Any]) -> Function:
+def _jvp_function(home: Scope, name: str, program: Program, params: Params) -> Function:
     """Write the rule of a `custom_jvp` function `name`."""
     rule = derivative_rules.jvp_rule(params)
     jvp = home.inner()
@@ -132,7 +131,7 @@ def _function(scope: Scope, name: str, program: Program, captured: Sequence[Jaxp
 
 def _custom(
     scope: Scope,
-    equation: Any,
+    equation: Equation,
     program: Program,
     captured: int,
     base: str,
@@ -168,7 +167,7 @@ def _custom(
 
 
 @STRUCTURES("custom_vjp_call")
-def custom_vjp(scope: Scope, equation: Any) -> Proved:
+def custom_vjp(scope: Scope, equation: Equation) -> Proved:
     params = equation.params
     program = opened(params["call_jaxpr"])
     captured = params["num_consts"]
@@ -197,7 +196,7 @@ def custom_vjp(scope: Scope, equation: Any) -> Proved:
 
 
 def _vjp_functions(
-    home: Scope, names: tuple[str, str], program: Program, params: dict[str, Any]
+    home: Scope, names: tuple[str, str], program: Program, params: Params
 ) -> list[Function]:
     """Write the forward and the backward rule of a `custom_vjp` function, under these names."""
     rules = derivative_rules.vjp_rules(params)

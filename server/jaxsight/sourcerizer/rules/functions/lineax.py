@@ -16,7 +16,7 @@ import jax
 import numpy as np
 
 from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
-from jaxsight.interpreters.compat.jaxpr_types import Equation, Var
+from jaxsight.interpreters.compat.jaxpr_types import Equation, Jaxpr, Var
 from jaxsight.interpreters.compat.staging import Program, evaluate, is_literal, opened
 from jaxsight.sourcerizer.equations.registry import ABSORBS
 from jaxsight.sourcerizer.errors import Unwritable
@@ -118,7 +118,7 @@ class _Call:
     operands: Sequence[Expr]
 
     @classmethod
-    def of(cls, equation: Any, operands: Sequence[Expr]) -> _Call:
+    def of(cls, equation: Equation, operands: Sequence[Expr]) -> _Call:
         solve = _solve_in(equation)
         dynamic = iter(solve.invars)
         # The static arguments have a plain object as a sentinel for each operand.
@@ -176,7 +176,7 @@ class _Call:
         return call(path, *_arguments(argument, self._part))
 
 
-def _places(jaxpr: Any) -> Mapping[int, int]:
+def _places(jaxpr: Jaxpr) -> Mapping[int, int]:
     """Return the position of the input that each variable stands for, by the variable's id.
 
     Functions with custom rules that only return their argument are looked through.
@@ -218,7 +218,7 @@ def _in_order(results: object) -> bool:
     return leaves == list(range(len(leaves)))
 
 
-def _evaluating(jaxpr: Any) -> Callable[..., Any]:
+def _evaluating(jaxpr: Jaxpr) -> Callable[..., Any]:
     def of(*captured: Any) -> Callable[[Any], Any]:
         def function(x: Any) -> Any:
             results = evaluate(Program(jaxpr, captured), x)

@@ -78,7 +78,7 @@ def scan_options(loop: control_flow.Scan) -> dict[str, Expr]:
     return options
 
 
-def bound_scan(scope: Scope, equation: Any, loop: control_flow.Scan) -> Proved:
+def bound_scan(scope: Scope, equation: Equation, loop: control_flow.Scan) -> Proved:
     carried = loop.consts + loop.carry
     # The body's inputs are slices of the arrays that the loop scans over.
     binders = [*loop.body.jaxpr.invars[:carried], *equation.invars[carried:]]
@@ -92,7 +92,7 @@ def bound_scan(scope: Scope, equation: Any, loop: control_flow.Scan) -> Proved:
     return Proved(expr, tuple(range(len(equation.outvars))))
 
 
-def bound_while(scope: Scope, equation: Any, cond: Program, body: Program) -> Proved:
+def bound_while(scope: Scope, equation: Equation, cond: Program, body: Program) -> Proved:
     params = equation.params
     conds = params["cond_nconsts"]
     consts = conds + params["body_nconsts"]
@@ -218,7 +218,7 @@ def while_(scope: Scope, equation: Equation) -> Proved:
     return Proved(call("lax.while_loop", cond, body, sequence(init)), nested_results(count))
 
 
-def _is_bool_to_index(equation: Any) -> bool:
+def _is_bool_to_index(equation: Equation) -> bool:
     aval = equation.invars[0].aval
     is_conversion = equation.primitive.name == "convert_element_type"
     return bool(is_conversion and aval.dtype == np.bool_ and aval.shape == ())
@@ -255,7 +255,7 @@ def choice(equations: Sequence[Equation], position: int, uses: Callable[[object]
 
 
 @STRUCTURES("cond")
-def cond(scope: Scope, group: object) -> Proved | None:
+def cond(scope: Scope, group: Any) -> Proved | None:
     if not isinstance(group, list):
         return bound(scope, group)
     chooser, equation = group
@@ -284,7 +284,7 @@ def cond(scope: Scope, group: object) -> Proved | None:
     return Proved(call("lax.cond", index, branches[1], branches[0], *operands), results)
 
 
-def _platforms(scope: Scope, equation: Any) -> Proved:
+def _platforms(scope: Scope, equation: Equation) -> Proved:
     programs = [opened(branch) for branch in equation.params["branches"]]
     operands = scope.operands(equation.invars[1:], programs[0].jaxpr.invars)
     branches: dict[str, Expr] = {}
@@ -296,7 +296,7 @@ def _platforms(scope: Scope, equation: Any) -> Proved:
     return Proved(call("lax.platform_dependent", *operands, **branches), results)
 
 
-def bound(scope: Scope, equation: Any) -> Proved:
+def bound(scope: Scope, equation: Equation) -> Proved:
     """Write a choice by an unclamped index with `bind`, as some transformations leave it."""
     programs = [opened(branch) for branch in equation.params["branches"]]
     index = scope.operand(equation.invars[0])

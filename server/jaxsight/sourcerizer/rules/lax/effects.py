@@ -6,8 +6,6 @@ it as an argument.
 
 from __future__ import annotations
 
-from typing import Any
-
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.sourcerizer.compat import callbacks
 from jaxsight.sourcerizer.equations.fallback import flags, given
@@ -58,7 +56,7 @@ def _given(
     return [tree(part) for part in args], {name: tree(part) for name, part in kwargs.items()}
 
 
-def _leaves(scope: Scope, equation: Any) -> list[_Operand]:
+def _leaves(scope: Scope, equation: Equation) -> list[_Operand]:
     return [_Operand(scope.operand(atom)) for atom in equation.invars]
 
 
@@ -92,7 +90,7 @@ def callback(scope: Scope, equation: Equation) -> Proved:
 
 
 @STRUCTURES("debug_callback")
-def debug_callback(scope: Scope, equation: Any) -> Proved:
+def debug_callback(scope: Scope, equation: Equation) -> Proved:
     params = equation.params
     called = callbacks.debug_callback(params["callback"])
     if called is None:
@@ -107,7 +105,7 @@ def debug_callback(scope: Scope, equation: Any) -> Proved:
 
 
 @STRUCTURES("debug_print")
-def debug_print(scope: Scope, equation: Any) -> Proved:
+def debug_print(scope: Scope, equation: Equation) -> Proved:
     params = equation.params
     if params.get("logging_record") is not None:
         raise Unsourceable("debug_print", "it logs, for which there is no public option")

@@ -29,7 +29,7 @@ from jaxsight.sourcerizer.writing.scope import Scope
 
 
 @STRUCTURES("ffi_call")
-def ffi_call(scope: Scope, equation: Any) -> Proved:
+def ffi_call(scope: Scope, equation: Equation) -> Proved:
     params = equation.params
     options = flags(params, "has_side_effect") | given(params, "vmap_method")
     for key in ("input_layouts", "output_layouts"):
@@ -104,7 +104,7 @@ def composite(scope: Scope, equation: Equation) -> Proved:
 
 
 @STRUCTURES("linear_call")
-def linear_call(scope: Scope, equation: Any) -> Proved:
+def linear_call(scope: Scope, equation: Equation) -> Proved:
     params = equation.params
     program = opened(params["callee"])
     transposed, constants = params["transpose_thunk"]()
@@ -146,7 +146,7 @@ def _of_two(
 
 
 @STRUCTURES("custom_vmap_call")
-def custom_vmap(scope: Scope, equation: Any) -> Proved:
+def custom_vmap(scope: Scope, equation: Equation) -> Proved:
     """Write a function with a custom batching rule, which the caller passes.
 
     The rule is Python code for any batch size, so it cannot be written as source.
@@ -181,7 +181,7 @@ def custom_vmap(scope: Scope, equation: Any) -> Proved:
 
 
 @STRUCTURES("custom_partitioning")
-def custom_partitioning(scope: Scope, equation: Any) -> Proved:
+def custom_partitioning(scope: Scope, equation: Equation) -> Proved:
     """Write a function with custom partitioning by host functions, which the caller passes."""
     params = equation.params
     program = opened(params["call"])

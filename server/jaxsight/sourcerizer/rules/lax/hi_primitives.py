@@ -195,7 +195,7 @@ def _nested(results: Any, values: Sequence[Expr]) -> Expr:
 def _without_roots(program: Program, captured: int, count: int) -> Program:
     """Return the program of `tangent_solve`, which reads the root in its linear map only."""
 
-    def read_by(equation: Any) -> Sequence[Any]:
+    def read_by(equation: Equation) -> Sequence[Any]:
         linear = _linear_in(equation)
         return all_operands(equation) if linear is None else linear
 
@@ -205,7 +205,7 @@ def _without_roots(program: Program, captured: int, count: int) -> Program:
     return with_parts(program, invars=list(inputs), eqns=needed, debug_info=None)
 
 
-def _linear_in(equation: Any) -> Sequence[object] | None:
+def _linear_in(equation: Equation) -> Sequence[object] | None:
     """Return the operands of a root's linear map, or None for other equations."""
     if equation.primitive.name != "call_hi_primitive":
         return None
@@ -213,7 +213,7 @@ def _linear_in(equation: Any) -> Sequence[object] | None:
     return None if linear is None else equation.invars[-linear.count :]
 
 
-def _root_map(scope: Scope, equation: Any, linear: hi_primitives.RootMap) -> Proved | None:
+def _root_map(scope: Scope, equation: Equation, linear: hi_primitives.RootMap) -> Proved | None:
     try:
         function = scope.read(linear.function.jaxpr)
     except KeyError:  # the map of a derivative, which no public function creates

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from jaxsight.interpreters.compat import dtypes
+from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.staging import opened
 from jaxsight.sourcerizer.equations.fallback import by_name, keywords
 from jaxsight.sourcerizer.equations.idioms import Window
@@ -200,7 +201,7 @@ def layout_constraint(view: View) -> Iterator[Expr]:
 
 
 @STRUCTURES("xla_metadata_call")
-def metadata_of_a_call(scope: Scope, equation: Any) -> Proved | None:
+def metadata_of_a_call(scope: Scope, equation: Equation) -> Proved | None:
     params = equation.params
     metadata = dict(params["xla_metadata"])
     if params.get("ad_metadata", "same") != "same" or not all(map(is_identifier, metadata)):
@@ -216,7 +217,7 @@ def metadata_of_a_call(scope: Scope, equation: Any) -> Proved | None:
 
 
 @STRUCTURES("inspect_sharding")
-def inspect_sharding(scope: Scope, equation: Any) -> Proved:
+def inspect_sharding(scope: Scope, equation: Equation) -> Proved:
     callback = scope.writer.passed.placeholder(
         equation.params["callback"], "told", "runs on the host"
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 
+from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.staging import opened
 from jaxsight.sourcerizer.compat import meshes
 from jaxsight.sourcerizer.equations.idioms import Window
@@ -21,7 +22,7 @@ from jaxsight.sourcerizer.writing.scope import Scope
 
 
 @STRUCTURES("shard_map")
-def shard_map(scope: Scope, equation: Any) -> Proved:
+def shard_map(scope: Scope, equation: Equation) -> Proved:
     mapped_program = meshes.shard_map(equation.params)
     program = opened(mapped_program.body)
     with meshes.inside(mapped_program):

@@ -52,7 +52,7 @@ def swap(scope: Scope, equation: Equation) -> Proved:
 
 
 @STRUCTURES("addupdate")
-def addupdate(scope: Scope, equation: Any) -> Proved:
+def addupdate(scope: Scope, equation: Equation) -> Proved:
     ref, added, *leaves = equation.invars
     indices = _items(scope, equation, leaves)
     return Proved(
@@ -61,7 +61,7 @@ def addupdate(scope: Scope, equation: Any) -> Proved:
 
 
 @STRUCTURES("run_state")
-def run_state(scope: Scope, equation: Any) -> Proved:
+def run_state(scope: Scope, equation: Equation) -> Proved:
     params = equation.params
     if not all(params["is_initialized"]):
         raise Unsourceable("run_state", "a reference has no initial value")
@@ -84,7 +84,7 @@ def _one(indices: tuple[Expr, ...]) -> Expr:
     return indices[0] if len(indices) == 1 else tuple_(indices)
 
 
-def _items(scope: Scope, equation: Any, leaves: Sequence[Any]) -> tuple[Expr, ...]:
+def _items(scope: Scope, equation: Equation, leaves: Sequence[Any]) -> tuple[Expr, ...]:
     """Return the items in the brackets; `...` for the whole array."""
     spelled = [_Spelled(_index(scope, atom)) for atom in leaves]
     indices = refs.indices(equation.params["tree"], spelled)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.sourcerizer.equations.idioms import Window
 from jaxsight.sourcerizer.equations.registry import IDIOMS, PRETTY, View
 from jaxsight.sourcerizer.text.exprs import Atom, Binary, Expr, call
@@ -77,7 +78,7 @@ _REDUCE = "|".join(name for name in REDUCTIONS if name.startswith("reduce"))
 _CHANGES = ("convert_element_type", "broadcast_in_dim", "reshape")
 
 
-def _axes(equation: Any) -> dict[str, Expr]:
+def _axes(equation: Equation) -> dict[str, Expr]:
     return axis(equation.params["axes"], equation.invars[0].aval.ndim)
 
 

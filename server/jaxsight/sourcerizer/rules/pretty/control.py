@@ -30,7 +30,7 @@ from jaxsight.sourcerizer.writing.scope import Scope
 
 
 @PRETTY_STRUCTURES("scan")
-def scan(scope: Scope, equation: Any) -> Proved | None:
+def scan(scope: Scope, equation: Equation) -> Proved | None:
     loop = control_flow.scan(equation.params)
     if loop.reverse or loop.unroll != 1 or loop.split_transpose or scan_hands_on(loop):
         return None
@@ -112,7 +112,7 @@ def while_(scope: Scope, equation: Equation) -> Proved | None:
 
 def _fori(
     scope: Scope,
-    equation: Any,
+    equation: Equation,
     body: Program,
     consts: int,
     bounds: Sequence[Expr],

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
+from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.staging import is_literal
 from jaxsight.sourcerizer.equations.fallback import flags, keywords
 from jaxsight.sourcerizer.equations.idioms import Window
@@ -169,7 +170,7 @@ _REQUIRED = 3
 """The number of fields of dimension numbers without defaults, which come first."""
 
 
-def _places(window: Window, equation: Any, where: Any) -> Iterator[tuple[Expr, ...]]:
+def _places(window: Window, equation: Equation, where: Any) -> Iterator[tuple[Expr, ...]]:
     numbers = equation.params["dimension_numbers"]
     operand, _, update = equation.invars
     axes, rank = numbers.scatter_dims_to_operand_dims, operand.aval.ndim

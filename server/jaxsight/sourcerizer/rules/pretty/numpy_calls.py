@@ -53,7 +53,7 @@ class LibraryCall:
     inputs: Sequence[Any]
     literals: Sequence[Any]
     outputs: Sequence[Any]
-    equations: Sequence[Any]
+    equations: Sequence[Equation]
     """The inner equations, including nested ones."""
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jaxsight.interpreters.compat.jaxpr_types import Var
+from jaxsight.interpreters.compat.jaxpr_types import Aval, Var
 from jaxsight.interpreters.compat.staging import is_literal
 from jaxsight.sourcerizer.compat.sources import is_backward
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
@@ -82,7 +82,7 @@ def loop(scope: Scope, step: steps.FoldedStep) -> Proved:
 class _StandIn:
     """A variable in place of a literal that differs between iterations."""
 
-    aval: Any
+    aval: Aval
 
 
 def _with_stand_ins(equation: Any, stand_ins: dict[int, object]) -> Any:
