@@ -14,8 +14,8 @@ from jaxsight.sourcerizer.calls import static_guards
 from jaxsight.sourcerizer.calls.jitted_function import jitted
 from jaxsight.sourcerizer.calls.signature import BoundCall, TracedCall
 from jaxsight.sourcerizer.module_text import module_lines
-from jaxsight.sourcerizer.passes import name_clashes, placeholders
-from jaxsight.sourcerizer.passes.gathering import gathered
+from jaxsight.sourcerizer.passes import parameters
+from jaxsight.sourcerizer.passes.comprehensions import gathered
 from jaxsight.sourcerizer.passes.inlining import handled
 from jaxsight.sourcerizer.text.exprs import Atom, Call, Expr, call, is_number
 from jaxsight.sourcerizer.text.paths import path_of
@@ -42,13 +42,13 @@ def write_once(
     writer = new_writer()
     options = writer.options
     writer.names.keep(name)
-    inner, new_names = name_clashes.renamed(called)
+    inner, new_names = parameters.renamed(called)
     program = opened(traced_call.jaxpr)
     decorated = None if apart or options.inline else jitted(called, program)
     if decorated is not None:
         program = decorated.program
     scope = Scope.top(writer)
-    for parameter in name_clashes.bare(inner.parameters):
+    for parameter in parameters.bare(inner.parameters):
         scope.names.keep(parameter)
     _write_arguments(scope, inner, program)
     results = scope.program(program)
@@ -69,7 +69,7 @@ def write_once(
     main = _main(writer, name, called, inner, scope.body, stored)
     if new_names:
         body_name = writer.names.fresh(f"{name}_body")
-        body = name_clashes.apart(main, body_name, new_names)
+        body = parameters.apart(main, body_name, new_names)
         writer.functions.statements.append(body)
     statements: list[Statement] = [main] if decorated is None else decorated.decorated(main)
     return _written(writer, name, statements), writer
@@ -134,10 +134,10 @@ def _main(
     nested: list[Statement] = []
     if names or stored:
         functions = writer.functions
-        functions.statements, nested = placeholders.split(functions.statements, [*names, *stored])
-    parameters = _with_keywords(called.parameters, [*names, *stored])
-    main = Function(name, parameters, [*nested, *guards.statements, *body])
-    main.docstring = placeholders.explained(
+        functions.statements, nested = parameters.split(functions.statements, [*names, *stored])
+    named = _with_keywords(called.parameters, [*names, *stored])
+    main = Function(name, named, [*nested, *guards.statements, *body])
+    main.docstring = parameters.explained(
         [
             *((placeholder.name, placeholder.why) for placeholder in passed),
             *((constant, arrays.about(writer.constants.stored[constant])) for constant in stored),

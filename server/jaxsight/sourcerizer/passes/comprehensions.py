@@ -1,12 +1,15 @@
 """Writes similar values as comprehensions: `[g(x) for x in rest]`.
 
-Works on the statements of one function. The computations and their order stay the same.
+Works on the statements of one function (`alike`), or on an expression whose parts are read in the
+same way from each element of a list (`gathered`): `[{"w": g[0]} for g in reversed(gradients)]`. The
+computations and their order stay the same.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from jaxsight.sourcerizer.text.exprs import (
@@ -14,7 +17,9 @@ from jaxsight.sourcerizer.text.exprs import (
     Call,
     Each,
     Expr,
+    Keyword,
     Lambda,
+    Pair,
     Sequence_,
     Star,
     call,
@@ -23,6 +28,7 @@ from jaxsight.sourcerizer.text.exprs import (
     with_parts,
 )
 from jaxsight.sourcerizer.text.layout import flat
+from jaxsight.sourcerizer.text.paths import Path, Walk, iterated, numbered, path_of, walk
 from jaxsight.sourcerizer.text.statements import Assign, Effect, For, Return, Statement, With, lines
 from jaxsight.sourcerizer.text.walks import value_name
 
@@ -186,3 +192,134 @@ def _with_leaves(expr: object, leaves: Iterator[str]) -> Any:
             expr.function, tuple([_with_leaves(argument, leaves) for argument in expr.items])
         )
     return with_parts(expr, tuple([_with_leaves(part, leaves) for part in parts_of(expr)]))
+
+
+FEWEST_ELEMENTS = 3
+"""The minimum number of elements of a comprehension."""
+
+_ELEMENT = "g"
+
+
+def gathered(expr: object, sizes: Mapping[tuple[object, ...], int]) -> Any:
+    """Return an expression with comprehensions for collections whose elements differ in one index.
+
+    Args:
+        sizes: the lengths of the lists that are read, by the root of a path and its steps.
+    """
+    match expr:
+        case Sequence_("{", elements) if all(isinstance(element, Pair) for element in elements):
+            return Sequence_("{", _pairs(elements, sizes))  # type: ignore[arg-type]
+        case Sequence_("[" | "(" as bracket, elements):
+            both = _of_elements(elements, sizes)
+            if both is not None:
+                comprehension, _ = both
+                return (
+                    Sequence_("[", (comprehension,))
+                    if bracket == "["
+                    else call("tuple", comprehension)
+                )
+            for inside in (slice(1, None), slice(None, -1)):
+                if (both := _of_elements(elements[inside], sizes)) is not None:
+                    comprehension, _ = both
+                    parts = [gathered(element, sizes) for element in elements]
+                    parts[inside] = [Star(Sequence_("[", (comprehension,)))]
+                    return Sequence_(bracket, tuple(parts))
+            return Sequence_(bracket, tuple(gathered(element, sizes) for element in elements))
+        case Call(function, elements):
+            return Call(function, tuple(gathered(element, sizes) for element in elements))
+        case Keyword(name, value):
+            return Keyword(name, gathered(value, sizes))
+        case _:
+            return expr
+
+
+def _pairs(elements: Sequence[Pair], sizes: Mapping[tuple[object, ...], int]) -> tuple[object, ...]:
+    """Return a dictionary's pairs, with `**{…}` for those with numbered keys (`"Block_0"`)."""
+    groups: dict[str, list[Pair]] = {}
+    for element in elements:
+        text = element.key.text if isinstance(element.key, Atom) else ""
+        groups.setdefault(text.rstrip("\"'0123456789"), []).append(element)
+    done: list[object] = []
+    for before, group in groups.items():
+        group.sort(key=lambda element: (len(element.key.text), element.key.text) if before else ())  # type: ignore[union-attr]
+        both = _of_elements([element.value for element in group], sizes) if before else None
+        keys = numbered([element.key.text for element in group]) if both is not None else None  # type: ignore[union-attr]
+        if both is None or keys is None or keys[1].start or keys[1].step != 1:
+            done.extend(Pair(element.key, gathered(element.value, sizes)) for element in group)
+            continue
+        comprehension, values = both
+        key = Atom(f'f"{keys[0]}{{i}}"')
+        pair = Each(Pair(key, comprehension.body), f"i, {_ELEMENT}", call("enumerate", values))  # type: ignore[arg-type]
+        inside = Sequence_("{", (pair,))
+        if len(groups) == 1:
+            return (pair,)
+        done.append(Star(Star(inside)))
+    return tuple(done)
+
+
+def _of_elements(
+    elements: Sequence[object], sizes: Mapping[tuple[object, ...], int]
+) -> tuple[Each, Expr] | None:
+    if len(elements) < FEWEST_ELEMENTS:
+        return None
+    shared = _Found()
+    try:
+        body = _shared(elements, shared)
+    except _Differs:
+        return None
+    if shared.base is None:
+        return None
+    values = iterated(
+        shared.base.expr, shared.keys, sizes.get((shared.base.root, *shared.base.steps))
+    )
+    return None if values is None else (Each(body, _ELEMENT, values), values)
+
+
+class _Differs(Exception):
+    """Elements differ in more than an index."""
+
+
+@dataclass(slots=True)
+class _Found:
+    base: Path | None = None
+    keys: tuple[str, ...] = field(default_factory=tuple)
+
+
+def _head(expr: object) -> Any:
+    return expr.bracket if isinstance(expr, Sequence_) else getattr(expr, "function", None)
+
+
+def _shared(elements: Sequence[Any], shared: _Found) -> Any:
+    """Return the expression that all items have in common, in terms of `g`; raise `_Differs`."""
+    first = elements[0]
+    if isinstance(first, (Pair, Keyword)):
+        label = first.key if isinstance(first, Pair) else first.name
+        if any(
+            type(element) is not type(first)
+            or (element.key if isinstance(element, Pair) else element.name) != label
+            for element in elements
+        ):
+            raise _Differs
+        value = _shared([element.value for element in elements], shared)
+        return Pair(first.key, value) if isinstance(first, Pair) else Keyword(first.name, value)
+    if all(element == first for element in elements):
+        return first
+    if isinstance(first, (Sequence_, Call)):
+        parts = [element.items for element in elements if type(element) is type(first)]
+        heads = list(map(_head, elements))
+        if len(parts) != len(elements) or any(head != heads[0] for head in heads):
+            raise _Differs
+        if len(set(map(len, parts))) != 1:
+            raise _Differs
+        inside = tuple(_shared(column, shared) for column in zip(*parts, strict=True))
+        if isinstance(first, Sequence_):
+            return Sequence_(first.bracket, inside)
+        return Call(first.function, inside)
+    way: Walk | None = walk([path_of(element) for element in elements])
+    if way is None:
+        raise _Differs
+    if shared.base is None:
+        shared.base, shared.keys = way.base, way.keys
+    if (shared.base, shared.keys) != (way.base, way.keys):
+        raise _Differs
+    return Path(_ELEMENT, way.after).expr

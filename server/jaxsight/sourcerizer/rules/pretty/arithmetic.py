@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -64,11 +65,9 @@ def axis(axes: tuple[int, ...], rank: int) -> dict[str, Expr]:
 def reduction(view: View) -> Iterator[Expr]:
     (x,) = view.operands
     over = axis(view.params["axes"], view.inputs[0].ndim)
-    if not view.name.startswith("arg"):
-        yield call(f"jnp.{REDUCTIONS[view.name]}", x, **over)
-        return
     yield call(f"jnp.{REDUCTIONS[view.name]}", x, **over)
-    yield call(f"jnp.{REDUCTIONS[view.name]}", x, axis=value(view.params["axes"][0]))
+    if view.name.startswith("arg"):
+        yield call(f"jnp.{REDUCTIONS[view.name]}", x, axis=value(view.params["axes"][0]))
 
 
 _KEPT: dict[str, Expr] = {"keepdims": Atom("True")}
@@ -88,16 +87,23 @@ def _kept(window: Window, reduced: Any) -> list[dict[str, Expr]]:
     return [_KEPT, {}] if keeps else [{}]
 
 
+_MEAN = "convert_element_type? reduce_sum broadcast_in_dim? div convert_element_type?"
+
+
 @IDIOMS(
     f"{_REDUCE} broadcast_in_dim|reshape",
     f"convert_element_type {_REDUCE} broadcast_in_dim? convert_element_type",
     f"convert_element_type {_REDUCE} convert_element_type broadcast_in_dim",
+    _MEAN,
 )
 def converted_reduction(window: Window) -> Iterator[Expr]:
+    """Yield reductions that convert their operand and result, and means."""
     reduced = window.find(*REDUCTIONS)
+    is_mean = any(equation.primitive.name == "div" for equation in window.equations)
+    name = "mean" if is_mean else REDUCTIONS[reduced.primitive.name]
     x = window.expr(window.origin(reduced.invars[0], "convert_element_type"))
     for keepdims in _kept(window, reduced):
-        yield call(f"jnp.{REDUCTIONS[reduced.primitive.name]}", x, **_axes(reduced), **keepdims)
+        yield call(f"jnp.{name}", x, **_axes(reduced), **keepdims)
 
 
 @IDIOMS("reshape argmax|argmin")
@@ -106,51 +112,34 @@ def position(window: Window) -> Iterator[Expr]:
     yield call(f"jnp.{search.primitive.name}", window.expr(flattened.invars[0]))
 
 
-@IDIOMS("convert_element_type? reduce_sum broadcast_in_dim? div convert_element_type?")
-def mean(window: Window) -> Iterator[Expr]:
-    reduced = window.find("reduce_sum")
-    x = window.expr(window.origin(reduced.invars[0], "convert_element_type"))
-    for keepdims in _kept(window, reduced):
-        yield call("jnp.mean", x, **_axes(reduced), **keepdims)
+_SHIFTED = "reduce_max max? broadcast_in_dim? stop_gradient? broadcast_in_dim? sub exp reduce_sum"
+_FINITE = (
+    "reduce_max max? is_finite broadcast_in_dim? select_n stop_gradient? broadcast_in_dim? "
+    "sub exp reduce_sum abs? log"
+)
+_OF_EXPONENTIALS = {
+    "softmax": (f"{_SHIFTED} broadcast_in_dim div",),
+    "log_softmax": (f"{_SHIFTED} broadcast_in_dim? log broadcast_in_dim? sub",),
+    "logsumexp": (
+        f"{_FINITE} add broadcast_in_dim?",
+        f"{_FINITE} reshape|squeeze|stop_gradient* add broadcast_in_dim?",
+    ),
+}
 
 
-_SOFTMAX = "reduce_max max? broadcast_in_dim? stop_gradient? broadcast_in_dim? sub exp"
-
-
-def _along(window: Window) -> tuple[Expr, list[dict[str, Expr]]]:
-    """Return the array, and the axes as arguments: some functions default to the last axis."""
+def _of_exponentials(name: str, window: Window) -> Iterator[Expr]:
+    """Yield a function of `jax.nn`, without its axes if these may be its default."""
     reduced = window.find("reduce_max")
     x = window.expr(window.origin(reduced.invars[0], "convert_element_type"))
     axes, rank = tuple(reduced.params["axes"]), reduced.invars[0].aval.ndim
     choices: list[dict[str, Expr]] = [{}] if axes in ((rank - 1,), tuple(range(rank))) else []
-    return x, [*choices, {"axis": value(axes[0] if len(axes) == 1 else axes)}]
+    for over in (*choices, {"axis": value(axes[0] if len(axes) == 1 else axes)}):
+        for keepdims in _kept(window, reduced) if name == "logsumexp" else [{}]:
+            yield call(f"jax.nn.{name}", x, **over, **keepdims)
 
 
-@IDIOMS(f"{_SOFTMAX} reduce_sum broadcast_in_dim div")
-def softmax(window: Window) -> Iterator[Expr]:
-    x, axes = _along(window)
-    for over in axes:
-        yield call("jax.nn.softmax", x, **over)
-
-
-@IDIOMS(f"{_SOFTMAX} reduce_sum broadcast_in_dim? log broadcast_in_dim? sub")
-def log_softmax(window: Window) -> Iterator[Expr]:
-    x, axes = _along(window)
-    for over in axes:
-        yield call("jax.nn.log_softmax", x, **over)
-
-
-@IDIOMS(
-    "reduce_max max? is_finite broadcast_in_dim? select_n stop_gradient? broadcast_in_dim? "
-    "sub exp reduce_sum abs? log add broadcast_in_dim?",
-    "reduce_max max? is_finite broadcast_in_dim? select_n stop_gradient? broadcast_in_dim? "
-    "sub exp reduce_sum abs? log reshape|squeeze|stop_gradient* add broadcast_in_dim?",
-)
-def logsumexp(window: Window) -> Iterator[Expr]:
-    x, axes = _along(window)
-    for over in axes:
-        for keepdims in _kept(window, window.find("reduce_max")):
-            yield call("jax.nn.logsumexp", x, **over, **keepdims)
+for _name, _patterns in _OF_EXPONENTIALS.items():
+    IDIOMS(*_patterns)(functools.partial(_of_exponentials, _name))
 
 
 @IDIOMS("integer_pow mul add mul tanh add mul mul", "div|mul|neg|erf|erfc|add* mul copy|copy_p?")
