@@ -249,6 +249,14 @@ def public_path(value: object) -> Atom | None:
     return None
 
 
+def path_of(value: object, subject: object) -> Atom:
+    """Return the public path of a function or class; raise `Unwritable` for `subject` without."""
+    path = public_path(value)
+    if path is None:
+        raise Unwritable(subject)
+    return path
+
+
 def _public_homes(module: str) -> list[str]:
     """Return the public modules of a private module's package, which may export its objects."""
     root = module.partition(".")[0]

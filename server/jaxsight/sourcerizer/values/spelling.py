@@ -31,7 +31,7 @@ from jaxsight.sourcerizer.text.exprs import (
     list_,
     tuple_,
 )
-from jaxsight.sourcerizer.values.public_names import imported, primitive, public_path
+from jaxsight.sourcerizer.values.public_names import imported, path_of, primitive, public_path
 from jaxsight.sourcerizer.values.scalars import dtype, number, text, typed
 
 
@@ -97,7 +97,7 @@ def _of_jax(subject: object) -> Expr:
                 f'jax.devices("{subject.platform}")[{jax.devices(subject.platform).index(subject)}]'
             )
         case jax.sharding.PartitionSpec():
-            return _call_by_path(subject, [_spec_part(part) for part in subject])
+            return call(path_of(type(subject), subject), *map(_spec_part, subject))
         case jax.sharding.NamedSharding() | jax.sharding.SingleDeviceSharding():
             return _sharding(subject)
         case jax.sharding.AbstractMesh() if getattr(subject, "abstract_device", None) is not None:
@@ -253,30 +253,17 @@ def function(subject: Callable[..., object] | type) -> Expr:
     """Return the path from which a function or class is imported."""
     if isinstance(subject, type) and issubclass(subject, np.generic):
         return dtype(subject)
-    path = public_path(subject)
-    if path is None:
-        raise Unwritable(subject)
-    return path
+    return path_of(subject, subject)
 
 
 def _member(member: enum.Enum) -> Expr:
-    path = public_path(type(member))
-    if path is None or not is_identifier(member.name or ""):
+    if not is_identifier(member.name or ""):
         raise Unwritable(member)
-    return path.dot(member.name)
-
-
-def _call_by_path(subject: object, arguments: Iterable[Expr]) -> Expr:
-    path = public_path(type(subject))
-    if path is None:
-        raise Unwritable(subject)
-    return call(path, *arguments)
+    return path_of(type(member), member).dot(member.name)
 
 
 def _fields(subject: object, fields: Iterable[tuple[str, object]]) -> Expr:
-    path = public_path(type(subject))
-    if path is None:
-        raise Unwritable(subject)
+    path = path_of(type(subject), subject)
     return call(path, *(Keyword(name, value(part)) for name, part in fields))
 
 
