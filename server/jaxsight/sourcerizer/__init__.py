@@ -28,6 +28,11 @@ At the top, `api` binds the arguments, `attempts` writes the program in the styl
 for, or else in a simpler one, until the text is proved, `main_function` writes the function that
 callers use, and `module_text` the text around it. `interpreters.same` compares two jaxprs.
 
+Other packages write a function with `api.write`, and execute or compare the result with `written`;
+`text.formatting.formatted` prints their own Python text. `repro` writes modules around the
+functions: it uses `text` and `values`, rules of its own (`equations.registry`, `writing.scope`) and
+`main_function`.
+
 An equation without inner programs is *spelled*: rules yield candidate expressions, the best first:
 `PRETTY` in the pretty style, then `LAX`, then the public function of the same name, then `bind`.
 The first one that is proved is written. So a rule may be speculative, need not know versions of

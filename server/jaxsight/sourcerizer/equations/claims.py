@@ -14,7 +14,7 @@ from jaxsight.interpreters.compat import rule_identity
 from jaxsight.interpreters.compat.jaxpr_types import Atom, Aval, Equation
 from jaxsight.interpreters.compat.staging import is_literal, opened
 from jaxsight.interpreters.same.tokens import value_token
-from jaxsight.sourcerizer.equations.idioms import program_key
+from jaxsight.sourcerizer.equations.idioms import hashable, program_key
 from jaxsight.sourcerizer.equations.registry import View
 from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.proof.prover import Claim
@@ -84,12 +84,8 @@ def spelling_key(equation: Equation) -> Any:
         if parameters[0] is None:
             return None
         parameters = (*parameters, params["num_consts"], params["symbolic_zeros"])
-    key = (primitive, parameters, tuple(map(_operand_key, equation.invars)), equation.ctx)
-    try:
-        hash(key)
-    except TypeError:
-        return None
-    return key
+    operands = tuple(map(_operand_key, equation.invars))
+    return hashable((primitive, parameters, operands, equation.ctx))
 
 
 def _operand_key(atom: Atom) -> Any:

@@ -285,12 +285,16 @@ def window_key(inside: Sequence[Equation], inputs: Sequence[Any]) -> Any:
         for var in equation.outvars:
             number[id(var)] = len(number)
         key.append((equation.primitive, tuple(equation.params.items()), operands, equation.ctx))
-    whole_key = tuple(key)
+    return hashable(tuple(key))
+
+
+def hashable(key: Any) -> Any:
+    """Return a key, or None if it cannot be hashed."""
     try:
-        hash(whole_key)
+        hash(key)
     except TypeError:
         return None
-    return whole_key
+    return key
 
 
 def program_key(program: Program) -> Any:
