@@ -203,11 +203,9 @@ def test_a_byte_order_mark_is_no_problem(tmp_path: Path) -> None:
     assert merge(read_project(tmp_path), {}).python == "py"
 
 
-def test_examples_of_a_project_know_where_they_stand() -> None:
+def test_examples_of_a_project_are_read() -> None:
     read = project('[tool.jaxsight.examples]\n"m:f" = "x: f32[8]"')
     assert read.values["examples"] == {"m:f": "x: f32[8]"}
-    range = read.example_ranges["m:f"]
-    assert (range.start.line, range.start.column, range.end.column) == (2, 8, 19)
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,15 @@ from jaxsight.source.text import (
     Edit,
     Position,
     Range,
-    byte_column,
     code_point_column,
     lines_of,
     normalized,
 )
+
+
+def byte_column(line: str, column: int) -> int:
+    """Return the UTF-8 byte column of a code point column; both may be past the line's end."""
+    return len(line[:column].encode("utf-8", "surrogatepass")) + max(0, column - len(line))
 
 
 def test_lines_end_where_python_ends_them() -> None:

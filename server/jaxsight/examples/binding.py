@@ -166,7 +166,8 @@ def _place(binding: _Binding, line: ExampleLine) -> None:
     name, stars = line.name, line.stars
     value = _Value(line.value, line.value.range, shared=False)
     if stars == 0 and name in signature.plain:
-        if name in signature.function.static_names and _holds_array(line.value):
+        is_python = isinstance(line.value, Expression | MeshAxes) or is_literal(line.value)
+        if name in signature.function.static_names and not is_python:
             message = f"static parameter {quoted(name)} cannot be an array"
             help = f"use a literal, or a Python expression: `{name} = …`"
             binding.problems.append(problem(MALFORMED, line.value.range, message, help))
@@ -232,10 +233,6 @@ def _unknown(signature: Signature, line: ExampleLine) -> Problem:
     else:
         help = _REMOVE
     return problem(UNKNOWN_ARGUMENT, line.range, message, help)
-
-
-def _holds_array(value: Written) -> bool:
-    return not isinstance(value, Expression | MeshAxes) and not is_literal(value)
 
 
 def _is_mesh(line: ExampleLine) -> bool:

@@ -284,8 +284,5 @@ def _problems_of(declared: Declared) -> list[Problem]:
 
 def _in_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     """Return each problem once, ordered by place."""
-
-    def place(problem: Problem) -> tuple[bool, Range]:
-        return problem.code == PROJECT_EXAMPLE, problem.range
-
-    return tuple(sorted(dict.fromkeys(problems), key=place))
+    unique = dict.fromkeys(problems)
+    return tuple(sorted(unique, key=lambda p: (p.code == PROJECT_EXAMPLE, p.range)))

@@ -40,8 +40,6 @@ class ProjectSettings:
     path: str
     values: Mapping[str, Any] = field(default_factory=dict)
     problems: tuple[Finding, ...] = ()
-    example_ranges: Mapping[str, Range] = field(default_factory=dict)
-    """The range of each entry of `examples`, quotes included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +97,7 @@ def parse_project(text: str, path: str) -> ProjectSettings:
         _finding(problem.range(toml_places), problem.message, problem.severity, problem.help)
         for problem in problems
     )
-    ranges = {
-        str(name): _place(toml_places, ("examples", name)).value
-        for name in values.get("examples", {})
-    }
-    return ProjectSettings(path, values, findings, ranges)
+    return ProjectSettings(path, values, findings)
 
 
 def merge(project: ProjectSettings, editor: Mapping[str, object]) -> Settings:
@@ -116,7 +110,8 @@ def merge(project: ProjectSettings, editor: Mapping[str, object]) -> Settings:
     values, problems = _read(editor, project=False)
     settings = Settings(
         problems=tuple(
-            f"jaxsight.{'.'.join(map(str, problem.keys))}: {_one_line(problem)}"
+            f"jaxsight.{'.'.join(map(str, problem.keys))}: {problem.message}"
+            + (f"; {problem.help}" if problem.help else "")
             for problem in problems
         )
     )
@@ -127,10 +122,6 @@ def merge(project: ProjectSettings, editor: Mapping[str, object]) -> Settings:
         value = {**layers[0], **layers[-1]} if setting.kind.table else layers[-1]
         settings = _with(settings, setting.attributes, value)
     return settings
-
-
-def _one_line(problem: _Problem) -> str:
-    return f"{problem.message}; {problem.help}" if problem.help else problem.message
 
 
 def _with(settings: Any, attributes: tuple[str, ...], value: object) -> Any:

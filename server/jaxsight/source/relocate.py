@@ -78,19 +78,9 @@ class _Carried:
 _PLACED = (ast.expr, ast.stmt, ast.arg, ast.keyword, ast.alias, ast.excepthandler, ast.pattern)
 
 
-@functools.lru_cache(maxsize=_MAPS_KEPT)
-def _carried(old: str, new: str) -> _Carried:
-    return _Carried(old, new)
-
-
-@functools.lru_cache(maxsize=_MAPS_KEPT)
-def _shift(old: str, new: str) -> TextShift:
-    return TextShift(old, new)
-
-
-@functools.lru_cache(maxsize=_MAPS_KEPT)
-def _source(text: str) -> SourceText:
-    return SourceText(text)
+_carried = functools.lru_cache(maxsize=_MAPS_KEPT)(_Carried)
+_shift = functools.lru_cache(maxsize=_MAPS_KEPT)(TextShift)
+_source = functools.lru_cache(maxsize=_MAPS_KEPT)(SourceText)
 
 
 def _range(source: SourceText, start: Pair, end: Pair) -> Range | None:
@@ -111,7 +101,7 @@ def expressions_at(chunk: ModuleChunk, position: Position) -> tuple[Range, ...]:
     source = _source(chunk.text)
     inside = position.up(chunk.first_line)
     line = source.lines[inside.line]
-    if not _is_code(line, inside.column):
+    if inside.column >= len(line) or line[inside.column].isspace():
         if inside.column == 0 or not _is_word(line[inside.column - 1 : inside.column]):
             return ()
         inside = Position(inside.line, inside.column - 1)
@@ -119,10 +109,6 @@ def expressions_at(chunk: ModuleChunk, position: Position) -> tuple[Range, ...]:
         preceding = Position(inside.line, inside.column - 1)
         return tuple(r.shifted(chunk.first_line) for r in _holding(chunk.text, preceding))
     return tuple(r.shifted(chunk.first_line) for r in _holding(chunk.text, inside))
-
-
-def _is_code(line: str, column: int) -> bool:
-    return column < len(line) and not line[column].isspace()
 
 
 def _is_word(character: str) -> bool:

@@ -175,7 +175,9 @@ class _Flow:
         self.lines.update(line + scope.first_line for line in statement.head)
         scope.lost.update(statement.bound)
         if statement.returns:
-            self.results.add(_function_name(scope.name))
+            # `layer` for `Model.layer.<locals>.`
+            function = scope.name.removesuffix(".").removesuffix(".<locals>")
+            self.results.add(function.rpartition(".")[2])
 
     def functions(self, scope: _Scope) -> None:
         """Visit the bodies of a scope's functions, after all of its own statements."""
@@ -211,8 +213,3 @@ class _Flow:
             for block in statement.blocks:
                 for _, decided in with_inner(block, ""):
                     self._mark_lost(decided, inner)
-
-
-def _function_name(scope: str) -> str:
-    """Return `layer` for `Model.layer.<locals>.`."""
-    return scope.removesuffix(".").removesuffix(".<locals>").rpartition(".")[2]

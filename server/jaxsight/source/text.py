@@ -71,13 +71,6 @@ def lines_of(text: str) -> list[str]:
     return normalized(text).split("\n")
 
 
-def byte_column(line: str, column: int) -> int:
-    """Return the UTF-8 byte column of a code point column; both may be past the line's end."""
-    if line.isascii():
-        return column
-    return len(line[:column].encode("utf-8", "surrogatepass")) + max(0, column - len(line))
-
-
 def code_point_column(line: str, byte: int) -> int:
     """Return the code point column of a UTF-8 byte column.
 

@@ -238,15 +238,13 @@ def logical_lines(source: ChunkText, section: Section) -> Iterator[LogicalLine]:
         if not continues:
             if start is not None:
                 yield LogicalLine(start, end)
-            start, indent, depth = first + len(_blanks(source.line(line))), source.indent(line), 0
+            text = source.line(line)
+            blanks = len(text) - len(text.lstrip(" \t"))
+            start, indent, depth = first + blanks, source.indent(line), 0
         depth = max(0, depth + opened(source.text, first, last))
         end = last
     if start is not None:
         yield LogicalLine(start, end)
-
-
-def _blanks(line: str) -> str:
-    return line[: len(line) - len(line.lstrip(" \t"))]
 
 
 def opened(text: str, start: int, end: int) -> int:

@@ -114,15 +114,6 @@ def _read_type(reader: TokenReader) -> str:
     return reader.advance().text
 
 
-def show_mesh(mesh: MeshAxes) -> str:
-    """Return the axes as one line of the notation."""
-    typed = any(axis.type != AUTO for axis in mesh.axes)
-    return ", ".join(
-        f"{axis.name}={show_size(axis.size)}{f' {axis.type}' if typed else ''}"
-        for axis in mesh.axes
-    )
-
-
 def to_mesh(mesh: MeshAxes, value_of: Callable[[Size], int]) -> Mesh:
     """Return the mesh with all sizes resolved, as the tracer takes it."""
     axes: list[tuple[str, int]] = []

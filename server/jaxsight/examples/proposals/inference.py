@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import permutations
 from types import MappingProxyType
 
 from jaxsight.examples.annotations import example_of
@@ -83,7 +84,8 @@ def infer(
     words = described(_documented(chunk, function), [p.name for p in function.parameters])
     interpreter = facts.interpret(node, source, words)
     around = Around(NamesAround(source, library), frozenset(facts.evidence))
-    covered = {*known, *_covered(function)}
+    shared = read_docstring(function.class_docstring).sets[:1]
+    covered = {*known, *(line.name for declared in shared for line in declared.examples)}
     needed = [p for p in signature.required if p.name not in covered]
     optional = [p for p in signature.parameters if p.default == "None" and p.name not in known]
     clues: dict[str, Clues] = {}
@@ -262,7 +264,9 @@ class _Facts:
                     None,
                 )
             if likely is None and shape.ties and not names.SCALAR.fullmatch(name):
-                likely = next(iter(_linked(shape, links)), USUAL_RANK)
+                pairs = ((a.find(), b.find()) for link in links for a, b in permutations(link))
+                linked = (other.rank for mine, other in pairs if mine is shape and other.rank)
+                likely = next(linked, USUAL_RANK)
             if likely is not None:
                 shape.set_rank(max(likely, shape.least))
 
@@ -280,14 +284,6 @@ def _constant(text: str) -> Const | None:
         return Const(ast.literal_eval(text))
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return None
-
-
-def _linked(shape: Shape, links: list[tuple[Shape, Shape]]) -> Iterator[int]:
-    """Yield the ranks of the arrays that one is broadcast with."""
-    for one, two in links:
-        for mine, other in ((one.find(), two.find()), (two.find(), one.find())):
-            if mine is shape and other.rank:
-                yield other.rank
 
 
 def _fix_scalars(clues: Clues, what: What) -> None:
@@ -311,12 +307,6 @@ def _definition(chunk: ModuleChunk, function: Function) -> ast.FunctionDef | Non
         if isinstance(node, ast.FunctionDef) and node.name == name and node.end_lineno == end:
             return node
     return None
-
-
-def _covered(function: Function) -> set[str]:
-    """Return the parameters that the class gives: `self`."""
-    shared = read_docstring(function.class_docstring).sets[:1]
-    return {line.name for declared in shared for line in declared.examples}
 
 
 _LONGEST_TEXT = 20_000

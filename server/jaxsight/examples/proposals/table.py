@@ -21,13 +21,9 @@ def kind_of(clues: Clues) -> What:
     """Return what a parameter is."""
     for holds, kind in ROWS:
         if holds(clues):
-            return (
-                What(kind)
-                if isinstance(kind, Kind)
-                else kind
-                if isinstance(kind, What)
-                else kind(clues)
-            )
+            if isinstance(kind, Kind):
+                return What(kind)
+            return kind if isinstance(kind, What) else kind(clues)
     return What(Kind.ARRAY)
 
 
@@ -37,10 +33,6 @@ def _annotated(clues: Clues) -> What:
 
 def _of_class(clues: Clues) -> What:
     return What(Kind.OBJECT, clues.record or clues.like)
-
-
-def _choice(clues: Clues) -> What:
-    return What(Kind.LITERAL, clues.uses.choices[0])
 
 
 _UNUSED = (Kind.UNKNOWN, Kind.TREE)
@@ -86,7 +78,10 @@ ROWS: tuple[Row, ...] = (
     (lambda c: c.uses.called is not None and c.module, lambda c: What(Kind.OBJECT, c.module)),
     (lambda c: c.uses.called is not None, Kind.FUNCTION),
     (lambda c: c.is_annotated(Kind.FUNCTION) and not c.uses.array, Kind.FUNCTION),
-    (lambda c: c.uses.choices and not c.uses.array, _choice),
+    (
+        lambda c: c.uses.choices and not c.uses.array,
+        lambda c: What(Kind.LITERAL, c.uses.choices[0]),
+    ),
     (lambda c: c.uses.key and not c.is_annotated(Kind.INTEGER), Kind.KEY),
     (lambda c: c.uses.dtype and not c.uses.array, Kind.DTYPE),
     (lambda c: c.uses.shape_like and not c.uses.array and c.uses.number, Kind.SIZE),

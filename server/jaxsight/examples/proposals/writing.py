@@ -105,13 +105,7 @@ def source(guess: Guess, clues: Clues) -> str:
             if not numpy:
                 return "None"
             sizes = ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "")
-            rest = (
-                ""
-                if dtype == "float32"
-                else ", dtype=int"
-                if dtype == "int32"
-                else f", dtype={dtype!r}"
-            )
+            rest = {"float32": "", "int32": ", dtype=int"}.get(dtype, f", dtype={dtype!r}")
             return f"{numpy}.ones(({sizes}){rest})"
         case KeyGuess():
             return clues.around.key or "None"
@@ -204,10 +198,6 @@ def _tree(writer: Writer, what: What) -> Guess:
     return DictGuess((("'w'", ArrayGuess((first, last))), ("'b'", ArrayGuess((last,)))))
 
 
-def _dict(writer: Writer, what: What) -> Guess:
-    return _keyed(writer.clues.uses, writer.sizing, writer.place)
-
-
 def _keyed(evidence: Evidence, sizing: Sizing, place: str) -> DictGuess:
     """Return a dict of arrays, and of dicts if its items have keys."""
     items: list[tuple[str, ArrayGuess | DictGuess]] = []
@@ -295,7 +285,7 @@ EXAMPLES: Mapping[Kind, Callable[[Writer, What], Guess]] = {
     Kind.SCALAR: _scalar,
     Kind.KEY: lambda writer, what: KeyGuess(),
     Kind.TREE: _tree,
-    Kind.DICT: _dict,
+    Kind.DICT: lambda writer, what: _keyed(writer.clues.uses, writer.sizing, writer.place),
     Kind.LIST: _list,
     Kind.WIDTHS: _literal("[8, 16, 8]"),
     Kind.OBJECT: _object,

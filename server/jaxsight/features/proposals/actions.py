@@ -51,29 +51,18 @@ async def add_examples(
     chunk, function = innermost
     if function.refused or _has_section(subjects, chunk, function):
         return []
-    if not range.touches(_head(chunk, function)):
-        return await _unasked(engine, document, chunk, function)
+    head = Range(function.range.start, function.body_start).shifted(chunk.first_line)
+    if not range.touches(head):  # nothing is tried inside of a function's body
+        known = await engine.proposals.known(document, chunk, function)
+        if known is not None:
+            return await _of_outcome(engine, document, chunk, function, known)
+        return await _pending(engine, document, chunk, function)
     trying = asyncio.ensure_future(engine.proposals.outcome(document, chunk, function))
     engine.waiting.hold(trying)
     await asyncio.wait([trying], timeout=PATIENCE)
     if trying.done():
         return await _of_outcome(engine, document, chunk, function, trying.result())
     return await _pending(engine, document, chunk, function)
-
-
-async def _unasked(
-    engine: Engine, document: Document, chunk: ModuleChunk, function: Function
-) -> list[Action]:
-    """Return the actions inside of a function's body: nothing is tried for them."""
-    known = await engine.proposals.known(document, chunk, function)
-    if known is not None:
-        return await _of_outcome(engine, document, chunk, function, known)
-    return await _pending(engine, document, chunk, function)
-
-
-def _head(chunk: ModuleChunk, function: Function) -> Range:
-    start = function.range.start
-    return Range(start, function.body_start).shifted(chunk.first_line)
 
 
 def _has_section(subjects: tuple[Subject, ...], chunk: ModuleChunk, function: Function) -> bool:

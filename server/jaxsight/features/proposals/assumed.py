@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from jaxsight.features.proposals.functions import worth_proposing
-from jaxsight.queries.documents import Document, Subject
+from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.proposals.proposals import show
 from jaxsight.queries.traces.query import Question
 from jaxsight.queries.traces.trace_cache import Superseded
+from jaxsight.queries.traces.traces import named
 from jaxsight.source.functions import Function
 from jaxsight.source.module import ModuleChunk
 from jaxsight.wire.messages.replies import Traced
@@ -127,7 +128,7 @@ async def _traces(engine: Engine, document: Document, name: str) -> bool:
     Raises:
         Superseded: a newer question about the function arrived meanwhile.
     """
-    subject = _subject(engine, document, name)
+    subject = named(engine.documents.subjects(document), name)
     if subject is None or not subject.is_proposed:
         return True  # it has better inputs by now
     question = await engine.traces.question(document, subject)
@@ -145,8 +146,3 @@ async def _traces(engine: Engine, document: Document, name: str) -> bool:
         view = engine.traces.located(answer, document.module, question, subject)
         engine.waiting.go_on(naming, view)
     return True
-
-
-def _subject(engine: Engine, document: Document, name: str) -> Subject | None:
-    subjects = engine.documents.subjects(document)
-    return next((subject for subject in subjects if subject.name == name), None)

@@ -185,7 +185,9 @@ class _Judge:
             if not reason and effects.executes and self.loops.reached(statement):
                 reason = _COMPILED_LOOP
         if reason:
-            return _left_out(reason, self.of_skipped(effects, outcome), names)
+            skipped = self.of_skipped(effects, outcome)
+            changes = None if skipped.changes is None else skipped.changes | names
+            return ChunkRole(Role.LEFT_OUT, reason, changes, skipped.writes_files)
         if not outcome.pure or self.facts.rebinds_acting(effects):
             changes = self.of_skipped(effects, outcome).changes
             return ChunkRole(Role.ACTS, changes=None if changes is None else changes | names)
@@ -414,11 +416,6 @@ class _Judge:
                 if any(full_name.startswith(_ARRAY_PACKAGES) for full_name in full_names):
                     return True
         return False
-
-
-def _left_out(reason: str, outcome: _Outcome, names: frozenset[str]) -> ChunkRole:
-    changes = None if outcome.changes is None else outcome.changes | names
-    return ChunkRole(Role.LEFT_OUT, reason, changes, outcome.writes_files)
 
 
 def _pure_if(pure: bool) -> _Outcome:

@@ -10,6 +10,7 @@ import functools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import Flag, auto
 
 from jaxsight.source.analysis import library_functions
 from jaxsight.source.slicing.loop_calls import (
@@ -85,6 +86,20 @@ class _Instance:
 _Object = _Library | _Compiled | _Function | _Class | _Instance
 
 
+class _Reached(Flag):
+    """What running code leads to."""
+
+    COMPILED = auto()
+    """A call of a compiled function."""
+    LOOP = auto()
+    """Such a call in a loop of many iterations."""
+
+    def repeated(self, is_repeated: bool) -> _Reached:
+        """Return what the same code leads to where it is repeated, if it is."""
+        is_loop = is_repeated and _Reached.COMPILED in self
+        return self | _Reached.LOOP if is_loop else self
+
+
 class CompiledLoops:
     """Follows the calls of a module's statements; `analyzed` is told which ones it has read."""
 
@@ -100,79 +115,56 @@ class CompiledLoops:
         self._left = _MOST
         self._depth = 0
         self._active = set()
-        return self._running(statement.code, _Scope(statement.code))[1]
+        return _Reached.LOOP in self._running(statement.code, _Scope(statement.code))
 
-    def _running(self, code: Code, scope: _Scope) -> tuple[bool, bool]:
-        """Return whether running code calls compiled functions, and whether it does in a loop."""
+    def _running(self, code: Code, scope: _Scope) -> _Reached:
+        """Return what running code reaches."""
+        reached = _Reached(0)
         if id(code) in self._active or self._depth > _DEEPEST:
-            return False, False
+            return reached
         self._active.add(id(code))
         self._depth += 1
-        calls = loops = False
         for repeated, group in ((False, code.calls), (True, code.repeated)):
             for call in group:
-                called, looped = self._calling(call, scope)
-                calls |= called
-                loops |= looped or (repeated and called)
-                if loops:
+                reached |= self._calling(call, scope).repeated(repeated)
+                if _Reached.LOOP in reached:
                     break
         self._depth -= 1
         self._active.discard(id(code))
-        return calls, loops
+        return reached
 
-    def _calling(self, call: Called, scope: _Scope) -> tuple[bool, bool]:
-        calls = loops = False
+    def _calling(self, call: Called, scope: _Scope) -> _Reached:
+        reached = _Reached(0)
         for function in self._values(call.function, scope):
             match function:
-                case _Compiled():
-                    calls = True
                 case _Library(name=name):
-                    called, looped = self._handing(name, call, scope)
-                    calls |= called
-                    loops |= looped
-                case _Function():
-                    called, looped = self._running(
-                        function.code, self._entered(function, call, scope)
-                    )
-                    calls |= called
-                    loops |= looped
+                    reached |= self._handing(name, call, scope)
                 case _Class():
-                    instance = _Instance(function, call, scope)
-                    for method in self._attribute(instance, "__init__"):
-                        called, looped = self._running_method(method, call, scope)
-                        calls |= called
-                        loops |= looped
+                    for method in self._attribute(_Instance(function, call, scope), "__init__"):
+                        reached |= self._entering(method, call, scope)
                 case _Instance():
                     for method in self._attribute(function, "__call__"):
-                        called, looped = self._running_method(method, call, scope)
-                        calls |= called
-                        loops |= looped
-        return calls, loops
+                        reached |= self._entering(method, call, scope)
+                case _:
+                    reached |= self._entering(function, call, scope)
+        return reached
 
-    def _running_method(self, method: _Object, call: Called, scope: _Scope) -> tuple[bool, bool]:
-        match method:
+    def _entering(self, function: _Object, call: Called, scope: _Scope) -> _Reached:
+        match function:
             case _Compiled():
-                return True, False
+                return _Reached.COMPILED
             case _Function():
-                return self._running(method.code, self._entered(method, call, scope))
-        return False, False
+                return self._running(function.code, self._entered(function, call, scope))
+        return _Reached(0)
 
-    def _handing(self, name: str, call: Called, scope: _Scope) -> tuple[bool, bool]:
+    def _handing(self, name: str, call: Called, scope: _Scope) -> _Reached:
         """Return the same for a library's function, which may call those it is passed."""
-        if name.startswith(_JAX) or library_functions.is_wrapper(name):
-            return False, False
-        calls = loops = False
-        for argument in (*call.arguments, *(value for _, value in call.keywords)):
-            for value in self._values(argument, scope):
-                if isinstance(value, _Compiled):
-                    calls = True
-                elif isinstance(value, _Function):
-                    called, looped = self._running(
-                        value.code, self._entered(value, Called(argument), scope)
-                    )
-                    calls |= called
-                    loops |= looped
-        return calls, loops or (calls and name in _REPEATING)
+        reached = _Reached(0)
+        if not name.startswith(_JAX) and not library_functions.is_wrapper(name):
+            for argument in (*call.arguments, *(value for _, value in call.keywords)):
+                for value in self._values(argument, scope):
+                    reached |= self._entering(value, Called(argument), scope)
+        return reached.repeated(name in _REPEATING)
 
     def _entered(self, function: _Function, call: Called, scope: _Scope) -> _Scope:
         """Return the scope of a function that is called, with its arguments."""
@@ -324,11 +316,9 @@ class CompiledLoops:
                 for argument in call.arguments[:1]:
                     yield from self._values(argument, scope)
             case _Compiled():
-                yield from (
-                    self._values(call.function.of, scope)
-                    if (isinstance(call.function, Attribute) and call.function.name in _STAGES)
-                    else ()
-                )
+                match call.function:
+                    case Attribute(of=owner, name=name) if name in _STAGES:
+                        yield from self._values(owner, scope)
             case _Function() if id(function.code) not in self._active and scope is not None:
                 inside = self._entered(function, call, scope)
                 for value in function.code.returned:

@@ -52,7 +52,9 @@ class Gathering:
         """Chunks that the function needs by name; errors in others must not affect the answer."""
         broken = frozenset(self.broken)
         self._include_acting()
-        self.keep_all = keep_all or self._introspects()
+        self.keep_all = keep_all or any(
+            module.chunks[i].name_effects.introspects for i in self.included
+        )
         if self.keep_all:
             for index in range(self.end):
                 if index not in self.without:
@@ -102,9 +104,6 @@ class Gathering:
             ):
                 self._include(index)
         self._follow()
-
-    def _introspects(self) -> bool:
-        return any(self.module.chunks[i].name_effects.introspects for i in self.included)
 
     def _may_matter(self, index: int) -> bool:
         changes = self.roles.all[index].changes
@@ -216,7 +215,9 @@ class Gathering:
                 for name in self._later:
                     self._need_when_called(name, index)
             for name in (*statement.name_effects.binds, *statement.name_effects.may_bind):
-                self._include_rules(name)
+                for ruling in self.bindings.ruled.get(name, ()):
+                    if ruling < self.end and ruling not in self.without:
+                        self._include(ruling)
 
     def _need_later(self, name: str) -> None:
         """Note a name that is read when a function is called, or whose value may be."""
@@ -238,9 +239,3 @@ class Gathering:
             self.unknown.add(name)
         for index in reaching:
             self._include(index)
-
-    def _include_rules(self, name: str) -> None:
-        """Include the chunks that give a function its rules."""
-        for index in self.bindings.ruled.get(name, ()):
-            if index < self.end and index not in self.without:
-                self._include(index)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -179,7 +179,7 @@ class Plan:
                 for index, chunk, key in zip(self.indices, chunks, keys, strict=True)
             ),
             module_chunks=chunks,
-            key=_digest(keyed),
+            key=hashlib.blake2b("\0".join(keyed).encode(), digest_size=16).hexdigest(),
             keyed=tuple(index in self._keyed for index in self.indices),
             broken=tuple(module.chunks[index] for index in self.broken),
             unknown=self.unknown,
@@ -233,7 +233,3 @@ def _read_now(
                 names |= added
                 todo += added
     return names
-
-
-def _digest(keys: Sequence[str]) -> str:
-    return hashlib.blake2b("\0".join(keys).encode(), digest_size=16).hexdigest()

@@ -48,7 +48,9 @@ def rank(wrong: Wrong) -> Iterator[Proposal]:
     """Give arrays the rank that the message names."""
     message = wrong.message
     found = next((c for pattern in _RANKS if (c := pattern.search(message))), None)
-    terms = _terms(wrong.expression) if "subscript" in message else []
+    spec = re.search(r"einsum\(\s*[\"']([^\"']*)[\"']", wrong.expression)
+    is_einsum = spec is not None and "subscript" in message
+    terms = spec[1].replace(" ", "").partition("->")[0].split(",") if spec and is_einsum else []
     if found is not None:
         number = int(found[1])
         wanted = number + 1 if "axis" in found[0] and number >= 0 else abs(number)
@@ -82,11 +84,6 @@ def _with_rank(wrong: Wrong, guess: ArrayGuess, rank: int) -> ArrayGuess:
     used = set(wrong.proposal.shape(guess))
     fresh = [size for size in (2, *FRESH, 12, 48, 40) if size not in used]
     return replace(guess, shape=(*fresh[: rank - len(shape)], *shape))
-
-
-def _terms(expression: str) -> list[str]:
-    spec = re.search(r"einsum\(\s*[\"']([^\"']*)[\"']", expression)
-    return spec[1].replace(" ", "").partition("->")[0].split(",") if spec else []
 
 
 def _by_terms(arrays: Mapping[str, ArrayGuess], terms: list[str]) -> dict[str, ArrayGuess]:

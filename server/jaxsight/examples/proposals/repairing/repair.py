@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 
 from jaxsight.examples.proposals.inference import Inferred
@@ -56,7 +57,8 @@ def repaired(wrong: Wrong) -> Iterator[Proposal]:
 
 def variants(inferred: Inferred, proposal: Proposal) -> Iterator[Proposal]:
     """Yield proposals with other ranks of the arrays about whose ranks little is known."""
-    free = {n: g for n, g in _arrays(proposal).items() if not _is_certain(inferred, n)}
+    certain = {n for n, clues in inferred.clues.items() if clues.uses.shape.find().least > 2}
+    free = {n: g for n, g in _arrays(proposal).items() if n not in certain}
     for rank in (1, 3, 2, 4, 0):
         yield proposal.having({n: replace(g, shape=fitting.FRESH[:rank]) for n, g in free.items()})
 
@@ -109,17 +111,9 @@ def enriched(inferred: Inferred, proposal: Proposal) -> Iterator[Proposal]:
     for name, array in list(arrays.items())[: len(arrays) > 1]:
         yield proposal.with_example(name, replace(array, dtype="int32"))
     for dtype in ("int32", "complex64"):
-        yield proposal.having({n: _of_dtype(g, dtype) for n, g in examples.items()})
+        of_dtype = partial(replace, dtype=dtype)
+        yield proposal.having({n: changed(g, of_dtype) for n, g in examples.items()})
 
 
 def _arrays(proposal: Proposal) -> dict[str, ArrayGuess]:
     return {n: g for n, g in proposal.examples.items() if isinstance(g, ArrayGuess)}
-
-
-def _of_dtype(guess: Guess, dtype: str) -> Guess:
-    return changed(guess, lambda array: replace(array, dtype=dtype))
-
-
-def _is_certain(inferred: Inferred, name: str) -> bool:
-    clues = inferred.clues.get(name)
-    return clues is not None and clues.uses.shape.find().least > 2
