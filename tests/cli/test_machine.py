@@ -11,7 +11,7 @@ from jaxsight.features.caveats import Completeness
 from jaxsight.features.findings.examined import Examination
 from jaxsight.features.kernels.uncompiled import Uncompiled
 from jaxsight.rules.finding import Finding, Severity
-from jaxsight.source.slicing.caveat import Caveat
+from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.source.text import Position, Range
 
 SOURCE = "def f(x):\n    return bool(x)\n"
@@ -73,7 +73,7 @@ def test_github_and_sarif_say_help_and_notes_below_the_message() -> None:
     assert result["message"]["text"].endswith("\nhelp: unroll it\nnote: in 2 ms")
 
 
-CAVEAT = Caveat(Range(Position(119, 0), Position(119, 0)), "`train()` was not run,\n100 %")
+CAVEAT = SliceCaveat(Range(Position(119, 0), Position(119, 0)), "`train()` was not run,\n100 %")
 WORDS = "`train()` was not run, 100 %"
 
 

@@ -27,11 +27,11 @@ from jaxsight.examples.notation.values import (
     Division,
     Key,
     Literal,
-    Named,
+    NamedSize,
     Node,
     Number,
     Size,
-    Tree,
+    TreeNode,
     show,
     show_size,
     to_spec,
@@ -41,7 +41,7 @@ from jaxsight.wire.messages.inputs import ArraySpec, InputSpec, KeySpec, TreeSpe
 
 NAMES = st.sampled_from(["B", "d_model", "where", "key", "f32", "größe"])
 SIZES: st.SearchStrategy[Size] = st.recursive(
-    st.one_of(st.integers(0, 10**6).map(Number), NAMES.map(Named)),
+    st.one_of(st.integers(0, 10**6).map(Number), NAMES.map(NamedSize)),
     lambda inner: st.builds(Arithmetic, st.sampled_from(["+", "-", "*", "//", "%"]), inner, inner),
     max_leaves=6,
 )
@@ -91,11 +91,11 @@ def trees(inner: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
     children = st.lists(inner, max_size=3)
 
     def with_keys(items: dict[str, Node]) -> Node:
-        return Tree("dict", tuple(items.values()), tuple(items))
+        return TreeNode("dict", tuple(items.values()), tuple(items))
 
     return st.one_of(
-        children.map(lambda c: Tree("list", tuple(c))),
-        children.map(lambda c: Tree("tuple", tuple(c))),
+        children.map(lambda c: TreeNode("list", tuple(c))),
+        children.map(lambda c: TreeNode("tuple", tuple(c))),
         st.dictionaries(KEYS, inner, max_size=3).map(with_keys),
     )
 

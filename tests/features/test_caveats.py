@@ -14,7 +14,7 @@ from jaxsight.features.caveats import completeness
 from jaxsight.features.model import Linked, Shown
 from jaxsight.rules.fixing.context import applied
 from jaxsight.session import Session
-from jaxsight.source.slicing.caveat import Caveat
+from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.source.text import Position, Range
 from jaxsight.text.markdown_reader import plain
 from jaxsight.wire.messages.replies import Traced
@@ -23,8 +23,8 @@ from jaxsight.wire.messages.requests import SourceOptions
 TRAIN = "`train()` was not run and may change `CFG`"
 
 
-def caveat(reason: str = TRAIN, line: int = 120) -> Caveat:
-    return Caveat(Range(Position(line - 1, 0), Position(line - 1, 0)), reason)
+def caveat(reason: str = TRAIN, line: int = 120) -> SliceCaveat:
+    return SliceCaveat(Range(Position(line - 1, 0), Position(line - 1, 0)), reason)
 
 
 def test_a_hover_has_a_line_for_each_caveat() -> None:

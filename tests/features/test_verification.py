@@ -19,7 +19,7 @@ from jaxsight.queries.traces.query import Question, ask
 from jaxsight.rules.finding import Finding, Severity
 from jaxsight.session import Session
 from jaxsight.settings.example_settings import ExampleSettings
-from jaxsight.source.slicing.caveat import Caveat
+from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.messages.replies import Failed, Imported, Made, Traced
 from jaxsight.wire.messages.requests import Import
@@ -86,7 +86,7 @@ def sliced(
                 chunks=tuple(Chunk(c.id, c.id, c.text) for c in members),
             ),
             caveats=tuple(
-                Caveat(document.module.functions[0][1].range.shifted(line), "it was not run")
+                SliceCaveat(document.module.functions[0][1].range.shifted(line), "it was not run")
                 for line in named
             ),
         )

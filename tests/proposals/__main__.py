@@ -13,7 +13,7 @@ from pathlib import Path
 
 import jax
 
-from jaxsight.queries.proposals.trying import Outcome
+from jaxsight.queries.proposals.trying import Tried
 from jaxsight.session import Session
 from tests.proposals.choosing import LISTS, Chosen, chosen
 from tests.quiet import QUIET
@@ -28,7 +28,7 @@ class Measured:
     """What came of one function."""
 
     chosen: Chosen
-    outcome: Outcome | None
+    outcome: Tried | None
     seconds: float
 
     @property

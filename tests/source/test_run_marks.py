@@ -9,7 +9,7 @@ import pytest
 from jaxsight.features.code_actions import run_marks
 from jaxsight.rules.fixing.context import applied
 from jaxsight.source.module import Module
-from jaxsight.source.slicing.caveat import Caveat
+from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.source.text import Position, Range
 
 
@@ -24,7 +24,7 @@ def marked(text: str, line: int = 0) -> dict[str, str]:
     module = Module.parse(text)
     chunk = module.chunk_at(Position(line, 0))
     assert chunk is not None
-    caveats = [Caveat(at(chunk.first_line), "`train()` was not run")]
+    caveats = [SliceCaveat(at(chunk.first_line), "`train()` was not run")]
     return {
         action.title.split()[0]: applied(text, list(action.edits))
         for action in run_marks(module, caveats, at(line))
@@ -88,6 +88,9 @@ def test_a_mark_in_a_string_is_no_mark() -> None:
 
 def test_only_statements_that_a_caveat_names_have_the_actions_on_any_of_their_lines() -> None:
     module = Module.parse("a = 1\nfor i in y:\n    train()\nb = 2\n")
-    caveats = [Caveat(at(1), "`train()` was not run"), Caveat(at(1), "the loop was stopped")]
+    caveats = [
+        SliceCaveat(at(1), "`train()` was not run"),
+        SliceCaveat(at(1), "the loop was stopped"),
+    ]
     offered = [len(list(run_marks(module, caveats, at(line)))) for line in range(4)]
     assert offered == [0, 2, 2, 0]

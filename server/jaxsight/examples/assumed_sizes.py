@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 
-from jaxsight.examples.notation.values import Array, Key, Literal, Named, Node, Number, Tree
+from jaxsight.examples.notation.values import Array, Key, Literal, NamedSize, Node, Number, TreeNode
 from jaxsight.examples.resizing import SizedInputs
 from jaxsight.examples.signature import Signature
 from jaxsight.source.functions import Function
@@ -95,13 +95,13 @@ def _named(node: Node, names: _Names) -> Node:
     match node:
         case Array(shape=shape) | Key(shape=shape):
             named = (
-                Named(names.name(size.value, size.range), size.range)
+                NamedSize(names.name(size.value, size.range), size.range)
                 if isinstance(size, Number) and size.value > 1
                 else size
                 for size in shape
             )
             return replace(node, shape=tuple(named))
-        case Tree(children=children):
+        case TreeNode(children=children):
             return replace(node, children=tuple(_named(child, names) for child in children))
         case Literal():
             return node
@@ -110,7 +110,7 @@ def _named(node: Node, names: _Names) -> Node:
 def _has_literals(node: Node) -> bool:
     """Return whether a tree of arrays has numbers beside them."""
     match node:
-        case Tree(children=children):
+        case TreeNode(children=children):
             return any(map(_has_literals, children))
         case Literal(source=source):
             return any(character.isdigit() for character in source)

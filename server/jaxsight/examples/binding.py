@@ -17,7 +17,7 @@ from jaxsight.examples.notation.meshes import MeshAxes, division_problem, to_mes
 from jaxsight.examples.notation.sizes import Sizes
 from jaxsight.examples.notation.values import (
     Node,
-    Tree,
+    TreeNode,
     axes_of,
     is_literal,
     names_in,
@@ -65,7 +65,7 @@ class Layers:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class Lacking:
     """A parameter without example; `sizes` are the undefined ones of its annotation."""
 
     name: str
@@ -80,7 +80,7 @@ class Bound:
     """
 
     set: ExampleSet | None
-    missing: tuple[Missing, ...]
+    missing: tuple[Lacking, ...]
     problems: tuple[Problem, ...]
     shared_problems: tuple[Problem, ...]
 
@@ -173,7 +173,7 @@ def _place(binding: _Binding, line: ExampleLine) -> None:
             binding.problems.append(problem(MALFORMED, line.value.range, message, help))
         binding.values[name] = value
     elif stars == 1 and name == signature.variadic:
-        if isinstance(line.value, Tree) and line.value.kind != "dict":
+        if isinstance(line.value, TreeNode) and line.value.kind != "dict":
             binding.values["*"] = value
         else:
             message = f"{quoted(f'*{name}')} takes a tuple of examples"
@@ -202,7 +202,7 @@ def _place(binding: _Binding, line: ExampleLine) -> None:
 def _place_keywords(binding: _Binding, line: ExampleLine) -> None:
     tree = line.value
     write = f"write `**{line.name}: {{'a': f32[8]}}`"
-    if not isinstance(tree, Tree) or tree.kind != "dict":
+    if not isinstance(tree, TreeNode) or tree.kind != "dict":
         message = f"{quoted(f'**{line.name}')} takes a dict of examples"
         binding.problems.append(problem(MALFORMED, tree.range, message, write))
         return
@@ -280,22 +280,22 @@ def _axes_of(bound: _Value) -> set[str]:
     return {axis.name for axis in axes_of(bound.value)}
 
 
-def _fill(binding: _Binding, spoiled: frozenset[str]) -> tuple[Missing, ...]:
+def _fill(binding: _Binding, spoiled: frozenset[str]) -> tuple[Lacking, ...]:
     """Take missing examples from annotations; return the parameters that still have none."""
-    missing: list[Missing] = []
+    missing: list[Lacking] = []
     for parameter in binding.signature.required:
         if parameter.name in binding.values or parameter.name in spoiled:
             continue
         node = example_of(parameter.annotation)
         if node is None:
-            missing.append(Missing(parameter.name))
+            missing.append(Lacking(parameter.name))
             continue
         names = [name for size in sizes_of(node) for name in names_in(size)]
         unknown = [name for name in dict.fromkeys(names) if not binding.sizes.knows(name)]
         try:
             to_spec(node, binding.sizes.value)
         except Malformed:
-            missing.append(Missing(parameter.name, tuple(unknown)))
+            missing.append(Lacking(parameter.name, tuple(unknown)))
         else:
             binding.values[parameter.name] = _Value(node, parameter.range, shared=False)
     return tuple(missing)
@@ -305,7 +305,7 @@ def _argument(binding: _Binding, name: str, bound: _Value) -> None:
     """Add a parameter's argument, or one for each item of `*args`."""
     try:
         match name, bound.value:
-            case "*", Tree(_, children):
+            case "*", TreeNode(_, children):
                 for number, child in enumerate(children):
                     _add(binding, f"{binding.signature.variadic}[{number}]", child, child.range)
             case _, value:
@@ -358,7 +358,7 @@ def _numbers(binding: _Binding, layers: Layers) -> tuple[tuple[str, int], ...]:
 
 
 def missing_problems(
-    signature: Signature, missing: Sequence[Missing], heading: Range
+    signature: Signature, missing: Sequence[Lacking], heading: Range
 ) -> list[Problem]:
     """Return problems for parameters without example, at the heading of the set."""
     problems: list[Problem] = []

@@ -16,11 +16,11 @@ from jaxsight.examples.notation.values import (
     Array,
     Key,
     Literal,
-    Named,
+    NamedSize,
     Node,
     Number,
     Size,
-    Tree,
+    TreeNode,
     arrays_of,
     names_in,
     sizes_of,
@@ -165,7 +165,7 @@ def _used_names(
     sizes = [size for node in nodes.values() for size in sizes_of(node)]
     sources = [a.spec.source for a in example_set.arguments if isinstance(a.spec, ValueSpec)]
     words = {word for source in sources for word in _WORD.findall(source)}
-    sizes += [Named(name) for name in words]
+    sizes += [NamedSize(name) for name in words]
     return {name for size in sizes for name in reading.used(size)}
 
 
@@ -195,7 +195,7 @@ def _named_numbers(
             if len(node.shape) != len(example.shape):
                 continue
             for size, described in zip(node.shape, example.shape, strict=True):
-                if isinstance(size, Number) and isinstance(described, Named):
+                if isinstance(size, Number) and isinstance(described, NamedSize):
                     _add(names, refused, size, described.name)
     annotated = set(names)
     written = {p.name for p in function.parameters if nodes.get(p.name) != example_of(p.annotation)}
@@ -220,13 +220,13 @@ def _renamed(node: Node, ranges: Mapping[_Place, str], numbers: Mapping[int, str
     def name_of(size: Size) -> Size:
         if isinstance(size, Number):
             name = ranges.get((size.range, size.value)) or numbers.get(size.value)
-            return Named(name, size.range) if name else size
+            return NamedSize(name, size.range) if name else size
         return size
 
     match node:
         case Array() | Key():
             return replace(node, shape=tuple(map(name_of, node.shape)))
-        case Tree(children=children):
+        case TreeNode(children=children):
             return replace(node, children=tuple(_renamed(c, ranges, numbers) for c in children))
         case Literal():
             return node

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from jaxsight.features import stale_marks as stale
 from jaxsight.features.model import Hint, Shown
 from jaxsight.queries.traces.located_answer import View
-from jaxsight.source.slicing.caveat import Caveat
+from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.source.text import Range
 from jaxsight.text.inert import clause
 from jaxsight.text.markdown import prose
@@ -39,31 +39,31 @@ class Completeness:
     function: str
     range: Range
     """The whole definition."""
-    caveats: tuple[Caveat, ...] = ()
+    caveats: tuple[SliceCaveat, ...] = ()
 
 
-def reason(caveat: Caveat) -> str:
+def reason(caveat: SliceCaveat) -> str:
     """Return the reason on one line, with control characters escaped."""
     return clause(caveat.reason, _LONGEST)
 
 
-def line(caveat: Caveat) -> int:
+def line(caveat: SliceCaveat) -> int:
     """Return the line of the statement, from 1."""
     return caveat.range.start.line + 1
 
 
-def marks(caveats: Sequence[Caveat]) -> list[str]:
+def marks(caveats: Sequence[SliceCaveat]) -> list[str]:
     """Return `⚠ 1 caveat` in a list; an empty list without caveats."""
     many = "" if len(caveats) == 1 else "s"
     return [f"{MARK} {len(caveats)} caveat{many}"] if caveats else []
 
 
-def text(caveat: Caveat) -> str:
+def text(caveat: SliceCaveat) -> str:
     """Return a caveat as text: ``line 120: `train()` was not run and may change `CFG` ``."""
     return f"line {line(caveat)}: {reason(caveat)}"
 
 
-def markdown(caveats: Sequence[Caveat]) -> str:
+def markdown(caveats: Sequence[SliceCaveat]) -> str:
     """Return a Markdown list of the first caveats for hovers; empty if there are none."""
     if not caveats:
         return ""
@@ -80,13 +80,13 @@ def hint(view: View, at: Range) -> Hint | None:
     return Hint(at, f"{stale.mark(view)}{label}", tooltip, view.stale)
 
 
-def lines(caveats: Sequence[Caveat]) -> list[str]:
+def lines(caveats: Sequence[SliceCaveat]) -> list[str]:
     """Return a line of plain text for each of the first caveats, and the number of further ones."""
     shown = [text(caveat) for caveat in caveats[:MOST]]
     return [*shown, f"{len(caveats) - MOST} more"] if len(caveats) > MOST else shown
 
 
-def comment_lines(caveats: Sequence[Caveat], kind: str) -> list[str]:
+def comment_lines(caveats: Sequence[SliceCaveat], kind: str) -> list[str]:
     """Return these lines as comments of a virtual document of that kind."""
     return [f"{_COMMENTS.get(kind, '#')} note: {note}" for note in lines(caveats)]
 
@@ -100,7 +100,7 @@ def commented(shown: Shown, kind: str) -> Shown:
     return replace(shown, text="\n".join([*comments, shown.text]), links=links)
 
 
-def record(caveats: Sequence[Caveat]) -> dict[str, object]:
+def record(caveats: Sequence[SliceCaveat]) -> dict[str, object]:
     """Return the keys of a function's JSON: `complete`, and `caveats` by line."""
     return {
         "complete": not caveats,

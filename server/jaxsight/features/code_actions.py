@@ -23,7 +23,7 @@ from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.query import Question
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.run_marks import ALWAYS, NEVER, mark_edit, mark_of
-from jaxsight.source.slicing.caveat import Caveat
+from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.wire.messages.replies import Failed, Traced
 from jaxsight.wire.messages.requests import SourceOptions
@@ -86,7 +86,7 @@ async def resolve(engine: Engine, path: str, pending: str) -> tuple[Edit, ...]:
     return insertion(document.module, subject, shown.text, module_name(document.path))
 
 
-def run_marks(module: Module, caveats: Sequence[Caveat], range: Range) -> Iterator[Action]:
+def run_marks(module: Module, caveats: Sequence[SliceCaveat], range: Range) -> Iterator[Action]:
     """Yield *Always run this statement* and *Never run this statement*.
 
     Only statements at the range that a caveat names have these actions.
@@ -103,7 +103,7 @@ def run_marks(module: Module, caveats: Sequence[Caveat], range: Range) -> Iterat
                 yield Action(title, RUN, (mark_edit(module, chunk, mark),))
 
 
-def _at(module: Module, caveat: Caveat) -> ModuleChunk | None:
+def _at(module: Module, caveat: SliceCaveat) -> ModuleChunk | None:
     return module.chunk_at(caveat.range.start)
 
 

@@ -13,8 +13,8 @@ from jaxsight.examples.notation.contracts import (
     HOST_MOVED,
     HOST_TRANSFERS,
     METRICS,
-    Condition,
     Expect,
+    MetricDemand,
 )
 from jaxsight.features.kernels import collectives, host_transfers
 from jaxsight.features.kernels.summary import devices
@@ -235,7 +235,9 @@ def _collectives(kernels: Kernels, metric: str) -> list[Kernel]:
     ]
 
 
-def _broken(expect: Expect, kernels: Kernels) -> Iterator[tuple[Condition, str, tuple[str, ...]]]:
+def _broken(
+    expect: Expect, kernels: Kernels
+) -> Iterator[tuple[MetricDemand, str, tuple[str, ...]]]:
     """Yield the broken conditions, each with message and notes."""
     on, several = devices(kernels.compiled, kernels.target), kernels.compiled.devices > 1
     for condition in expect.conditions:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from jaxsight.rules.finding import Finding
-from jaxsight.source.slicing.caveat import Caveat
+from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.source.text import Edit, Range
 from jaxsight.wire.messages.compiling import Compiled
 
@@ -121,7 +121,7 @@ class Shown:
     equations: int = 0
     companion: bytes = b""
     """The file of arrays that sourcerized code loads from the same folder."""
-    caveats: tuple[Caveat, ...] = ()
+    caveats: tuple[SliceCaveat, ...] = ()
     """Statements of the module that were skipped; not in `text`."""
     ran: tuple[str, ...] = ()
     """Runs of sourcerized code next to the original, with equal results."""
@@ -228,7 +228,7 @@ class Panel:
     stale: bool = False
     drawn: Drawn | None = None
     trouble: str = ""
-    caveats: tuple[Caveat, ...] = ()
+    caveats: tuple[SliceCaveat, ...] = ()
     """How the answer may differ from that of the imported module."""
     assumed: str = ""
     """The assumed inputs in words, with their sizes; empty if there are none."""

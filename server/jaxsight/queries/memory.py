@@ -23,7 +23,7 @@ from jaxsight.wire.messages.requests import SourceOptions
 from jaxsight.workers.compilation.compilers import Trouble
 
 if TYPE_CHECKING:
-    from jaxsight.queries.proposals.trying import Outcome
+    from jaxsight.queries.proposals.trying import Tried
 
 ByFunction = tuple[str, str]
 """A file and the qualified name of a function."""
@@ -139,7 +139,7 @@ class Memory:
     saved: Cache[Unit, Compiled] = field(default_factory=lambda: Cache(file=_file))
     """The compiled program of a function when its file was last saved, by function and target."""
 
-    proposals: Cache[Unit, Outcome] = field(
+    proposals: Cache[Unit, Tried] = field(
         default_factory=lambda: Cache(
             size=_ANSWERS,
             file=_file,

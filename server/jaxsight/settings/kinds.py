@@ -37,7 +37,7 @@ Complain = Callable[[Path, str, str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind(Generic[T]):
+class ValueKind(Generic[T]):
     """A kind of values: `expected` completes "expected …", `schema` is for the raw value."""
 
     expected: str
@@ -78,14 +78,14 @@ def nearest(name: str, names: Sequence[str]) -> str:
 
 def _scalar(
     expected: str, schema: Mapping[str, object], convert: Callable[[object], T | None]
-) -> Kind[T]:
+) -> ValueKind[T]:
     def read(value: object, complain: Complain) -> T | None:
         converted = convert(value)
         if converted is None:
             complain((), f"expected {expected}, got {shown(value)}", "")
         return converted
 
-    return Kind(expected, schema, read)
+    return ValueKind(expected, schema, read)
 
 
 def _positive_number(value: object) -> float | None:
@@ -100,21 +100,21 @@ def _positive_integer(value: object) -> int | None:
     return None
 
 
-TEXT: Kind[str] = _scalar(
+TEXT: ValueKind[str] = _scalar(
     "a string", {"type": "string"}, lambda value: value if isinstance(value, str) else None
 )
-FLAG: Kind[bool] = _scalar(
+FLAG: ValueKind[bool] = _scalar(
     "true or false", {"type": "boolean"}, lambda value: value if isinstance(value, bool) else None
 )
-SECONDS: Kind[float] = _scalar(
+SECONDS: ValueKind[float] = _scalar(
     "a positive number of seconds", {"type": "number", "exclusiveMinimum": 0}, _positive_number
 )
-SIZE: Kind[int] = _scalar(
+SIZE: ValueKind[int] = _scalar(
     "a positive whole number", {"type": "integer", "minimum": 1}, _positive_integer
 )
 
 
-def one_of(*choices: str) -> Kind[str]:
+def one_of(*choices: str) -> ValueKind[str]:
     """Return the kind of one of some words."""
     expected = "one of " + ", ".join(shown(choice) for choice in choices)
 
@@ -137,7 +137,7 @@ def _read_target(value: object, complain: Complain) -> str | None:
         return None
 
 
-TARGET: Kind[str] = Kind("a target", {"type": "string"}, _read_target)
+TARGET: ValueKind[str] = ValueKind("a target", {"type": "string"}, _read_target)
 
 
 def _read_mesh(value: object, complain: Complain) -> Mesh | None:
@@ -153,10 +153,12 @@ def _read_mesh(value: object, complain: Complain) -> Mesh | None:
         return None
 
 
-MESH: Kind[Mesh] = Kind('a mesh such as "data=2, model=4"', {"type": "string"}, _read_mesh)
+MESH: ValueKind[Mesh] = ValueKind(
+    'a mesh such as "data=2, model=4"', {"type": "string"}, _read_mesh
+)
 
 
-def list_of(kind: Kind[T], expected: str) -> Kind[tuple[T, ...]]:
+def list_of(kind: ValueKind[T], expected: str) -> ValueKind[tuple[T, ...]]:
     """Return the kind of a list whose items are of one kind; invalid items are dropped."""
 
     def read(value: object, complain: Complain) -> tuple[T, ...] | None:
@@ -173,7 +175,7 @@ def list_of(kind: Kind[T], expected: str) -> Kind[tuple[T, ...]]:
                 elements.append(read)
         return tuple(elements)
 
-    return Kind(expected, {"type": "array", "items": dict(kind.schema)}, read)
+    return ValueKind(expected, {"type": "array", "items": dict(kind.schema)}, read)
 
 
 BYTES_PER_UNIT = {
@@ -202,7 +204,7 @@ def _bytes(value: object) -> int | None:
             return _positive_integer(value)
 
 
-MEMORY: Kind[int] = _scalar(
+MEMORY: ValueKind[int] = _scalar(
     'an amount of memory such as "4 GiB"',
     {"type": ["string", "integer"]},
     _bytes,
@@ -233,14 +235,14 @@ def _read_codes(value: object, complain: Complain) -> tuple[str, ...] | None:
     return tuple(codes)
 
 
-CODE_LIST: Kind[tuple[str, ...]] = Kind(
+CODE_LIST: ValueKind[tuple[str, ...]] = ValueKind(
     "a list of rules or rule prefixes",
     {"type": "array", "items": {"type": "string"}},
     _read_codes,
 )
 
 
-def table_of(kind: Kind[T], expected: str) -> Kind[Mapping[str, T]]:
+def table_of(kind: ValueKind[T], expected: str) -> ValueKind[Mapping[str, T]]:
     """Return the kind of a table whose values are of one kind; invalid entries are dropped."""
 
     def read(value: object, complain: Complain) -> Mapping[str, T] | None:
@@ -258,4 +260,4 @@ def table_of(kind: Kind[T], expected: str) -> Kind[Mapping[str, T]]:
         return entries
 
     schema = {"type": "object", "additionalProperties": dict(kind.schema)}
-    return Kind(expected, schema, read, table=True)
+    return ValueKind(expected, schema, read, table=True)

@@ -21,7 +21,7 @@ from jaxsight.settings.kinds import (
     SIZE,
     TARGET,
     TEXT,
-    Kind,
+    ValueKind,
     list_of,
     one_of,
     table_of,
@@ -37,7 +37,7 @@ class Setting:
     """A setting: `key` is dotted and in camelCase, `default` a value of TOML and JSON."""
 
     key: str
-    kind: Kind[Any]
+    kind: ValueKind[Any]
     default: object
     description: str
     scope: Scope
@@ -47,7 +47,7 @@ class Setting:
 
 
 def _setting(
-    kind: Kind[Any],
+    kind: ValueKind[Any],
     default: object,
     description: str,
     *,
@@ -185,7 +185,7 @@ class CompilerSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class TraceSettings:
     """Logging of the communication between editor and server."""
 
     server: str = _setting(
@@ -320,7 +320,7 @@ class Settings:
         'Memory limit of each tracer and compiler process (`"4 GiB"`, or a number of bytes). '
         "A process that exceeds it is restarted.",
     )
-    trace: Trace = field(default_factory=Trace)
+    trace: TraceSettings = field(default_factory=TraceSettings)
     problems: tuple[str, ...] = field(default=(), metadata={"internal": True})
     """Problems of the editor's values; those of the project are findings on its own lines."""
 

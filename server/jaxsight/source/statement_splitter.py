@@ -50,7 +50,7 @@ _NEVER_IN_BRACKETS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class SplitText:
     """One step through a text: a statement (`None` for a stray continuation line), and offsets.
 
     `next` is where the next statement begins. The step depends only on the text up to `reach`
@@ -69,20 +69,20 @@ def first_start(text: str) -> int:
     return match.start() if match else len(text)
 
 
-def split_at(text: str, start: int) -> Split:
+def split_at(text: str, start: int) -> SplitText:
     """Return the statement at `start`: the text's first start or another step's `next`."""
     single = _next_start(text, start)
     if not _begins_with(text, start, "@"):
         statement = _read(text[start:single])
         if statement is None or statement.broken is None or statement.broken.too_large:
-            return Split(statement, start, single, _reach(text, single))
+            return SplitText(statement, start, single, _reach(text, single))
     end, looked = _logical_end(text, start)
     if end is not None and end != single:
         statement = _read(text[start:end])
         if statement is None or statement.broken is None:
-            return Split(statement, start, end, _reach(text, end))
+            return SplitText(statement, start, end, _reach(text, end))
     reach = _reach(text, max(single, looked))
-    return Split(statement_of(_trimmed(text[start:single])), start, single, reach)
+    return SplitText(statement_of(_trimmed(text[start:single])), start, single, reach)
 
 
 def _read(block: str) -> TopLevelStatement | None:

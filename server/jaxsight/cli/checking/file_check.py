@@ -25,7 +25,7 @@ from jaxsight.files.markers import is_marked
 from jaxsight.projects.projects import SETTINGS_FILE
 from jaxsight.rules.finding import Finding, Severity
 from jaxsight.source.module import Module
-from jaxsight.source.slicing.caveat import Caveat
+from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.source.text import Position, Range
 
 SYNTAX = "invalid-syntax"
@@ -183,7 +183,7 @@ async def _settle(run: CommandRun, path: str, options: CheckOptions) -> None:
     budget.spend(await run.get(run.session.settle_inputs(path, patience=budget.share)))
 
 
-def _caveats(finding: Finding, functions: Sequence[Completeness]) -> tuple[Caveat, ...]:
+def _caveats(finding: Finding, functions: Sequence[Completeness]) -> tuple[SliceCaveat, ...]:
     """Return the caveats of a finding's function; outside of functions, of all in the file."""
     around = [function for function in functions if finding.range.start in function.range]
     caveats = {caveat for function in around or functions for caveat in function.caveats}

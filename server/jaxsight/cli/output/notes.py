@@ -15,14 +15,14 @@ from jaxsight.features.caveats import Completeness
 from jaxsight.features.findings import inputs
 from jaxsight.features.proposals import assumptions
 from jaxsight.queries.traces.located_answer import View
-from jaxsight.source.slicing.caveat import Caveat
+from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.text.inert import one_line
 
 _NAMED = 3
 """Functions that a line lists; the rest are counted."""
 
 
-def note(path: str, caveat: Caveat) -> str:
+def note(path: str, caveat: SliceCaveat) -> str:
     """Return a caveat in one line.
 
     For example ``note: model.py:120: `train()` was not run and may change `CFG` ``.
@@ -38,7 +38,7 @@ def note_at(path: str, line: str, message: str) -> str:
     return f"note: {shown_path(path)}:{line}: {message}"
 
 
-def print_notes(printer: Printer, path: str, function_caveats: Sequence[Caveat]) -> None:
+def print_notes(printer: Printer, path: str, function_caveats: Sequence[SliceCaveat]) -> None:
     """Print all caveats of one function."""
     for caveat in function_caveats:
         print_note(printer, note(path, caveat))
@@ -102,7 +102,7 @@ def print_examined(printer: Printer, files: Sequence[ExaminedFile]) -> None:
 
 def _of_file(path: str, cells: Cells, functions: Iterable[Completeness]) -> Iterator[str]:
     """Yield a line for each skipped statement of a file, with the functions that it may affect."""
-    by_caveat: dict[Caveat, list[str]] = {}
+    by_caveat: dict[SliceCaveat, list[str]] = {}
     for function in functions:
         for caveat in function.caveats:
             by_caveat.setdefault(caveat, []).append(f"`{function.function}`")

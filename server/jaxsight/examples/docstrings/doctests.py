@@ -24,7 +24,7 @@ _CONTINUED = re.compile(r"[ \t]*\.\.\.(?: (?P<code>.*))?")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class DoctestCall:
     """A call of the function, with names of the doctest replaced; `names` are the others."""
 
     source: str
@@ -32,7 +32,7 @@ class Call:
     range: Range
 
 
-def calls_in(function: Function) -> tuple[Call, ...]:
+def calls_in(function: Function) -> tuple[DoctestCall, ...]:
     """Return the distinct calls of a function in the doctests of its docstring, in order.
 
     Methods have none, because their instance is not among the arguments.
@@ -45,7 +45,7 @@ def calls_in(function: Function) -> tuple[Call, ...]:
         return ()
     name = function.qualname.rpartition(".")[2]
     values: dict[str, ast.expr | None] = {}
-    calls: dict[str, Call] = {}
+    calls: dict[str, DoctestCall] = {}
     for statement, range in _statements(function.docstring):
         if _configures(statement):
             break  # the following calls are meant for other options than the module's
@@ -59,7 +59,7 @@ def calls_in(function: Function) -> tuple[Call, ...]:
             alone = ast.Call(ast.Name(name, ast.Load()), whole.args, whole.keywords)
             source = ast.unparse(alone)
             names = tuple(n for n in free_in(source) if n != name)
-            calls.setdefault(source, Call(source, names, range))
+            calls.setdefault(source, DoctestCall(source, names, range))
         _remember(statement, values)
     return tuple(calls.values())
 

@@ -64,7 +64,7 @@ class ExampleLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class SizeDefinition:
     """A size defined by a `where`."""
 
     name: str
@@ -79,7 +79,7 @@ class DeclaredSet:
     name: str
     heading: Range
     examples: tuple[ExampleLine, ...] = ()
-    sizes: tuple[Definition, ...] = ()
+    sizes: tuple[SizeDefinition, ...] = ()
     expects: tuple[Expect, ...] = ()
     spoiled: frozenset[str] = frozenset()
     problems: tuple[Problem, ...] = ()
@@ -177,7 +177,7 @@ class _Lines:
     examples: list[ExampleLine] = field(default_factory=list)
     names: set[tuple[str, int]] = field(default_factory=set)
     """The names of `examples`, with their stars."""
-    sizes: list[Definition] = field(default_factory=list)
+    sizes: list[SizeDefinition] = field(default_factory=list)
     expects: list[Expect] = field(default_factory=list)
     spoiled: set[str] = field(default_factory=set)
     problems: list[Problem] = field(default_factory=list)
@@ -281,7 +281,7 @@ def _read_sizes(lines: _Lines, reader: TokenReader) -> None:
             message = f"duplicate definition of size {quoted(name.text)}"
             lines.problems.append(problem(CONFLICT, range, message, "remove one of them"))
         else:
-            lines.sizes.append(Definition(name.text, size, range))
+            lines.sizes.append(SizeDefinition(name.text, size, range))
         if reader.token.kind == "end":
             return
         reader.take(",", "`,` or the end of the line")

@@ -69,7 +69,7 @@ _PLAIN = re.compile(r"[0-9][0-9_]*(\.[0-9_]+)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class MetricDemand:
     """One comparison; `value` is a number of kernels, launches or bytes."""
 
     metric: str
@@ -83,19 +83,19 @@ class Expect:
     """A contract for a target; an empty `target` is the configured one."""
 
     target: str
-    conditions: tuple[Condition, ...]
+    conditions: tuple[MetricDemand, ...]
     range: Range
 
 
 def read_conditions(
     source: ChunkText, start: int, end: int
-) -> tuple[list[Condition], list[Problem]]:
+) -> tuple[list[MetricDemand], list[Problem]]:
     """Return the conditions between two offsets, separated by commas or lines.
 
     Reading stops at the first malformed condition, which is the problem returned.
     """
     reader = TokenReader(source, start, end)
-    conditions: list[Condition] = []
+    conditions: list[MetricDemand] = []
     try:
         if reader.token.is_a("end"):
             raise reader.expected("a condition", help="write a condition such as `kernels <= 3`")
@@ -111,7 +111,7 @@ def read_conditions(
     return conditions, []
 
 
-def _condition(reader: TokenReader) -> Condition:
+def _condition(reader: TokenReader) -> MetricDemand:
     name = _metric(reader)
     if not reader.token.is_("<=", "<", "==", ">=", ">"):
         raise reader.expected(
@@ -141,7 +141,7 @@ def _condition(reader: TokenReader) -> Condition:
         raise reader.fail(f"`{name.text}` must be a whole number{of_bytes}", number)
     match comparison:
         case "<=" | "<" | "==" | ">=" | ">":
-            return Condition(name.text, comparison, int(amount), reader.range_from(name.start))
+            return MetricDemand(name.text, comparison, int(amount), reader.range_from(name.start))
         case _:
             raise AssertionError(comparison)
 

@@ -19,7 +19,7 @@ from jaxsight.examples.notation.values import (
     Key,
     Literal,
     Node,
-    Tree,
+    TreeNode,
     is_literal,
     show,
 )
@@ -211,13 +211,13 @@ class _Parser:
         range = self.reader.range_from(opening.start)
         match opening.text:
             case "[":
-                return Tree("list", tuple(children), range=range)
+                return TreeNode("list", tuple(children), range=range)
             case "(" if len(children) == 1 and not comma:
                 return children[0]
             case "(":
-                return Tree("tuple", tuple(children), range=range)
+                return TreeNode("tuple", tuple(children), range=range)
             case _ if mapping or not children:
-                return Tree("dict", tuple(children), tuple(map(show, keys)), range)
+                return TreeNode("dict", tuple(children), tuple(map(show, keys)), range)
             case _:
                 return Literal("{" + ", ".join(map(show, children)) + "}", range)
 
@@ -297,7 +297,7 @@ def _hashable(node: Node) -> bool:
     match node:
         case Literal(source):
             return not source.startswith("{")
-        case Tree("tuple", children):
+        case TreeNode("tuple", children):
             return all(map(_hashable, children))
         case _:
             return False

@@ -10,7 +10,7 @@ from jaxsight.examples.notation.values import (
     Arithmetic,
     Axis,
     Division,
-    Named,
+    NamedSize,
     Number,
     Operator,
     Size,
@@ -136,7 +136,7 @@ class _Arithmetic:
                 return Number(value, self.reader.token_range(token))
             case "name":
                 self.reader.advance()
-                return Named(token.text, self.reader.token_range(token))
+                return NamedSize(token.text, self.reader.token_range(token))
             case "operator" if token.text == "(":
                 self.reader.advance()
                 self._operate()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from jaxsight.examples.notation.values import (
     Arithmetic,
-    Named,
+    NamedSize,
     Number,
     Operator,
     Size,
@@ -69,7 +69,7 @@ class Sizes:
         match size:
             case Number(value):
                 return value
-            case Named(name, range):
+            case NamedSize(name, range):
                 if name in inside:
                     circle = clause(" → ".join((*inside[inside.index(name) :], name)), 60)
                     raise Malformed(problem(CONFLICT, range, f"circular size definition: {circle}"))

@@ -34,7 +34,7 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedSize:
     """A size given by name."""
 
     name: str
@@ -49,7 +49,7 @@ class Arithmetic:
     range: Range = field(default=_NOWHERE, compare=False)
 
 
-Size = Number | Named | Arithmetic
+Size = Number | NamedSize | Arithmetic
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class TreeNode:
     """A display; `keys` are the sources of a dict's keys."""
 
     kind: TreeKind
@@ -108,7 +108,7 @@ class Tree:
     range: Range = field(default=_NOWHERE, compare=False)
 
 
-Node = Array | Key | Literal | Tree
+Node = Array | Key | Literal | TreeNode
 
 
 def show(node: Node) -> str:
@@ -121,14 +121,14 @@ def show(node: Node) -> str:
             return f"key<{KEY_TAGS[implementation]}>[{_shape(shape, division)}]"
         case Literal(source):
             return source
-        case Tree("dict", children, keys):
+        case TreeNode("dict", children, keys):
             pairs = zip(keys, children, strict=True)
             return "{" + ", ".join(f"{key}: {show(child)}" for key, child in pairs) + "}"
-        case Tree("list", children):
+        case TreeNode("list", children):
             return "[" + ", ".join(map(show, children)) + "]"
-        case Tree(_, (child,)):
+        case TreeNode(_, (child,)):
             return f"({show(child)},)"
-        case Tree(_, children):
+        case TreeNode(_, children):
             return "(" + ", ".join(map(show, children)) + ")"
 
 
@@ -147,7 +147,7 @@ def show_size(size: Size) -> str:
     match size:
         case Number(value):
             return str(value)
-        case Named(name):
+        case NamedSize(name):
             return name
         case Arithmetic(operator, left, right):
             first = _bracketed(left, _binding(left) < _binding(size))
@@ -174,7 +174,7 @@ def is_literal(node: Node) -> bool:
     match node:
         case Literal():
             return True
-        case Tree(_, children):
+        case TreeNode(_, children):
             return all(map(is_literal, children))
         case _:
             return False
@@ -185,7 +185,7 @@ def arrays_of(node: Node) -> Iterator[Array | Key]:
     match node:
         case Array() | Key():
             yield node
-        case Tree(_, children):
+        case TreeNode(_, children):
             for child in children:
                 yield from arrays_of(child)
         case Literal():
@@ -205,7 +205,7 @@ def axes_of(node: Node) -> tuple[Axis, ...]:
 def names_in(size: Size) -> tuple[str, ...]:
     """Return the names in a size."""
     match size:
-        case Named(name):
+        case NamedSize(name):
             return (name,)
         case Arithmetic(_, left, right):
             return names_in(left) + names_in(right)
@@ -222,7 +222,7 @@ def to_spec(node: Node, value_of: Callable[[Size], int]) -> InputSpec:
             return KeySpec(implementation, tuple(map(value_of, shape)), _spec(division))
         case _ if is_literal(node):
             return ValueSpec(show(node), literal=True)
-        case Tree(kind, children, keys):
+        case TreeNode(kind, children, keys):
             return TreeSpec(kind, tuple(to_spec(child, value_of) for child in children), keys)
         case Literal():
             raise AssertionError("a literal is one")

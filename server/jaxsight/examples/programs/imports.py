@@ -22,7 +22,7 @@ _MOST = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Import:
+class TextImport:
     """A module or a name of one that a text imports."""
 
     module: str
@@ -33,11 +33,11 @@ class Import:
     """The name by which the text knows it; `*` for all names of the module."""
 
 
-def imports_in(text: str) -> tuple[Import, ...]:
+def imports_in(text: str) -> tuple[TextImport, ...]:
     """Return what a text imports, anywhere in it."""
     if "import" not in text:
         return ()
-    found: list[Import] = []
+    found: list[TextImport] = []
     for match in _IMPORT.finditer(text):
         module = match["module"]
         listed = _COMMENT.sub("", match["names"] or match["modules"]).strip("()\\ \t\n")
@@ -47,15 +47,15 @@ def imports_in(text: str) -> tuple[Import, ...]:
                 continue
             name, alias = aliased["name"], aliased["alias"]
             if module is None:
-                found.append(Import(name, "", alias or name))
+                found.append(TextImport(name, "", alias or name))
             else:
-                found.append(Import(module, name, alias or name))
+                found.append(TextImport(module, name, alias or name))
         if len(found) >= _MOST:
             break
     return tuple(found[:_MOST])
 
 
-def places_of(imported: Import, importer: str, folders: tuple[str, ...]) -> Iterator[str]:
+def places_of(imported: TextImport, importer: str, folders: tuple[str, ...]) -> Iterator[str]:
     """Yield the paths, without `.py`, at which an imported module may be.
 
     That of the name comes first, which may be a module of a package.

@@ -16,7 +16,7 @@ from pathlib import PurePath
 
 from jaxsight.examples.programs import texts
 from jaxsight.examples.programs.entries import entries_in
-from jaxsight.examples.programs.imports import Import
+from jaxsight.examples.programs.imports import TextImport
 from jaxsight.wire.messages.inputs import EntryPoint
 
 MOST = 12
@@ -47,7 +47,7 @@ class Importer:
 
     path: str
     distance: int
-    imports: tuple[Import, ...]
+    imports: tuple[TextImport, ...]
     """What it imports of the file, or of the one between them."""
 
     def kind_for(self, path: str) -> _Kind:
@@ -65,7 +65,7 @@ class Importer:
 
 
 def importers_of(
-    path: str, imported_by: Mapping[str, Mapping[str, tuple[Import, ...]]]
+    path: str, imported_by: Mapping[str, Mapping[str, tuple[TextImport, ...]]]
 ) -> tuple[Importer, ...]:
     """Return the files that import a file, the nearest and most telling ones first.
 

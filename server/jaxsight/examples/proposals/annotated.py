@@ -6,7 +6,7 @@ import ast
 import re
 
 from jaxsight.examples.proposals.kinds import UNKNOWN, Kind, What
-from jaxsight.examples.proposals.sources import Names
+from jaxsight.examples.proposals.sources import ModuleScope
 
 _DEEPEST = 2
 """Definitions of types that are followed from one to the next."""
@@ -45,7 +45,7 @@ _ROWS = tuple(
 """The first row whose pattern is found decides."""
 
 
-def kind_in(annotation: str | None, names: Names, depth: int = 0) -> What:
+def kind_in(annotation: str | None, names: ModuleScope, depth: int = 0) -> What:
     """Return what an annotation says, with the definitions of the names in it."""
     what = kind_of(annotation)
     if what.kind is not Kind.OBJECT or depth > _DEEPEST:
@@ -61,7 +61,7 @@ def kind_in(annotation: str | None, names: Names, depth: int = 0) -> What:
         case ast.expr() as value:
             pass
     assert definition is not None
-    return kind_in(ast.unparse(value), Names(definition.source, names.library), depth + 1)
+    return kind_in(ast.unparse(value), ModuleScope(definition.source, names.library), depth + 1)
 
 
 def kind_of(annotation: str | None) -> What:

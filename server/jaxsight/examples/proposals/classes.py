@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from jaxsight.examples.proposals.annotated import kind_of
 from jaxsight.examples.proposals.kinds import Kind
-from jaxsight.examples.proposals.sources import Definition, Names
+from jaxsight.examples.proposals.sources import DefinedName, ModuleScope
 
 _NOT_A_FIELD = re.compile(r"\b(?:ClassVar|InitVar)\b")
 _HIGHEST = 3
@@ -71,14 +71,14 @@ MODULES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class RequiredArgument:
     """An argument that making an object requires."""
 
     name: str
     annotation: str
 
 
-def like(name: str, attributes: set[str], names: Names) -> str:
+def like(name: str, attributes: set[str], names: ModuleScope) -> str:
     """Return the class of the module, or imported, that has these attributes and suits a name.
 
     A name suits a class if it is the class's name in lower case, as `scope` is for `Scope`.
@@ -95,7 +95,7 @@ def like(name: str, attributes: set[str], names: Names) -> str:
     return with_members(attributes, names)
 
 
-def with_members(attributes: Collection[str], names: Names) -> str:
+def with_members(attributes: Collection[str], names: ModuleScope) -> str:
     """Return the class of the module that has these attributes, and the fewest others."""
     wanted = set(attributes)
     suited = {
@@ -106,7 +106,7 @@ def with_members(attributes: Collection[str], names: Names) -> str:
     return min(suited, key=lambda name: len(suited[name]), default="")
 
 
-def callable_module(names: Names) -> str:
+def callable_module(names: ModuleScope) -> str:
     """Return the last module of Equinox or NNX in the file that can be called, or nothing."""
     called = [
         name
@@ -117,7 +117,7 @@ def callable_module(names: Names) -> str:
     return called[-1] if called else ""
 
 
-def implementing(protocol: ast.ClassDef, names: Names) -> Iterator[str]:
+def implementing(protocol: ast.ClassDef, names: ModuleScope) -> Iterator[str]:
     """Yield the classes of the module that have the methods of a protocol."""
     wanted = members_of(protocol)
     if wanted and any("Protocol" in ast.unparse(base) for base in protocol.bases):
@@ -212,7 +212,7 @@ def _methods(node: ast.ClassDef) -> Iterator[ast.FunctionDef]:
     return (statement for statement in node.body if isinstance(statement, ast.FunctionDef))
 
 
-def inherits(definition: Definition, name: str, names: Names, depth: int = 0) -> bool:
+def inherits(definition: DefinedName, name: str, names: ModuleScope, depth: int = 0) -> bool:
     """Return whether a class has a base of this name."""
     node = definition.node
     if not isinstance(node, ast.ClassDef) or depth > _HIGHEST:
@@ -220,14 +220,16 @@ def inherits(definition: Definition, name: str, names: Names, depth: int = 0) ->
     return any(
         written.rpartition(".")[2] == name
         or (
-            (above := Names(definition.source, names.library).find(written)) is not None
+            (above := ModuleScope(definition.source, names.library).find(written)) is not None
             and inherits(above, name, names, depth + 1)
         )
         for written in (ast.unparse(base).partition("[")[0] for base in node.bases)
     )
 
 
-def arguments_of(definition: Definition, names: Names, depth: int = 0) -> Iterator[Argument]:
+def arguments_of(
+    definition: DefinedName, names: ModuleScope, depth: int = 0
+) -> Iterator[RequiredArgument]:
     """Yield the arguments that making an object needs: of `__init__`, or its fields."""
     node = definition.node
     if not isinstance(node, ast.ClassDef):
@@ -239,7 +241,7 @@ def arguments_of(definition: Definition, names: Names, depth: int = 0) -> Iterat
     given: set[str] = set()
     for base in node.bases:
         written = ast.unparse(base).partition("[")[0]
-        above = Names(definition.source, names.library).find(written)
+        above = ModuleScope(definition.source, names.library).find(written)
         if above is not None and depth < _HIGHEST and above.node is not node:
             for argument in arguments_of(above, names, depth + 1):
                 given.add(argument.name)
@@ -251,10 +253,10 @@ def arguments_of(definition: Definition, names: Names, depth: int = 0) -> Iterat
                 text = ast.unparse(kind)
                 is_field = name not in given and not _NOT_A_FIELD.search(text)
                 if is_field and not _has_default(value):
-                    yield Argument(name, text)
+                    yield RequiredArgument(name, text)
 
 
-def required(arguments: ast.arguments, skipped: int) -> Iterator[Argument]:
+def required(arguments: ast.arguments, skipped: int) -> Iterator[RequiredArgument]:
     """Yield the parameters without a default."""
     every = [*arguments.posonlyargs, *arguments.args]
     needed: Sequence[ast.arg] = every[: len(every) - len(arguments.defaults)][skipped:]
@@ -265,7 +267,9 @@ def required(arguments: ast.arguments, skipped: int) -> Iterator[Argument]:
     ]
     for argument in (*needed, *keyword_only):
         annotation = argument.annotation
-        yield Argument(argument.arg, ast.unparse(annotation) if annotation is not None else "")
+        yield RequiredArgument(
+            argument.arg, ast.unparse(annotation) if annotation is not None else ""
+        )
 
 
 def _gives(node: ast.ClassDef, name: str) -> bool:

@@ -13,7 +13,7 @@ from jaxsight.examples.proposals.interpreting.evidence import Evidence
 from jaxsight.examples.proposals.kinds import Kind, What
 from jaxsight.examples.proposals.proposal import Guess
 from jaxsight.examples.proposals.prose import Described
-from jaxsight.examples.proposals.sources import Names
+from jaxsight.examples.proposals.sources import ModuleScope
 from jaxsight.text.names import words
 
 _PLAIN = frozenset(
@@ -28,10 +28,10 @@ _PLAIN = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class Surroundings:
     """What is known outside of a parameter."""
 
-    names: Names
+    names: ModuleScope
     parameters: frozenset[str] = frozenset()
     """The names of all parameters."""
     kinds: dict[str, What] = field(default_factory=dict)
@@ -58,9 +58,9 @@ class Clues:
     """The evidence about one parameter; `table.ROWS` reads it."""
 
     name: str
-    around: Around
+    around: Surroundings
     annotation: str = ""
-    scope: Names | None = None
+    scope: ModuleScope | None = None
     """The module of the annotation, if it is another one."""
     uses: Evidence = field(default_factory=lambda: Evidence(""))
     said: Described = field(default_factory=Described)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from itertools import islice
 
 from jaxsight.examples.proposals import classes
-from jaxsight.examples.proposals.classes import Argument
-from jaxsight.examples.proposals.clues import Around, Clues
+from jaxsight.examples.proposals.classes import RequiredArgument
+from jaxsight.examples.proposals.clues import Clues, Surroundings
 from jaxsight.examples.proposals.interpreting.evidence import Evidence
-from jaxsight.examples.proposals.sources import Definition, Names
+from jaxsight.examples.proposals.sources import DefinedName, ModuleScope
 
 _DEEPEST = 2
 """Objects that are made for the arguments of others."""
@@ -28,7 +28,7 @@ Made = tuple[int, str]
 class Builder:
     """Writes expressions that the module can evaluate; `value` writes an argument."""
 
-    around: Around
+    around: Surroundings
     value: Callable[[Clues, int], str]
     """Takes what is known of an argument, and how deep the object is in others."""
     members: Mapping[str, Evidence]
@@ -40,7 +40,7 @@ class Builder:
         return tuple(dict.fromkeys(text for _, text in best))[:_MOST]
 
     @property
-    def _names(self) -> Names:
+    def _names(self) -> ModuleScope:
         return self.around.names
 
     def _made(self, written: str, depth: int) -> Iterator[Made]:
@@ -94,7 +94,7 @@ class Builder:
             usual = usual.replace(value, text)
         return usual
 
-    def _constructed(self, written: str, definition: Definition, depth: int) -> Made:
+    def _constructed(self, written: str, definition: DefinedName, depth: int) -> Made:
         assert isinstance(definition.node, ast.ClassDef)
         needed = list(classes.arguments_of(definition, self._names))
         values = self._values(needed, written, definition, depth, self.members)
@@ -104,14 +104,14 @@ class Builder:
 
     def _values(
         self,
-        arguments: list[Argument],
+        arguments: list[RequiredArgument],
         written: str,
-        definition: Definition,
+        definition: DefinedName,
         depth: int,
         members: Mapping[str, Evidence],
     ) -> list[str]:
         prefix = written.rpartition(".")[0]
-        scope = Names(definition.source, self._names.library)
+        scope = ModuleScope(definition.source, self._names.library)
         return [
             self.value(
                 Clues(
@@ -136,7 +136,7 @@ class Builder:
             if not is_maker or maker.rpartition(".")[2].startswith("_"):
                 continue
             needed = list(classes.required(node.args, 0))
-            definition = Definition(node, self._names.source)
+            definition = DefinedName(node, self._names.source)
             values = self._values(needed, written, definition, 1, {})
             is_generator = any(isinstance(n, ast.Yield) for n in ast.walk(node))
             if "None" not in values and not is_generator:
@@ -159,5 +159,5 @@ class Builder:
                 yield (0 if is_usual else cost + 1), made
 
 
-def _inside(arguments: list[Argument], values: list[str]) -> str:
+def _inside(arguments: list[RequiredArgument], values: list[str]) -> str:
     return ", ".join(f"{a.name}={v}" for a, v in zip(arguments, values, strict=True))

@@ -12,19 +12,28 @@ from types import MappingProxyType
 from jaxsight.examples.annotations import example_of
 from jaxsight.examples.docstrings.lines import read_docstring
 from jaxsight.examples.notation.parser import parse_example
-from jaxsight.examples.notation.values import Array, Key, Literal, Named, Node, Number, Size, Tree
+from jaxsight.examples.notation.values import (
+    Array,
+    Key,
+    Literal,
+    NamedSize,
+    Node,
+    Number,
+    Size,
+    TreeNode,
+)
 from jaxsight.examples.problems import Malformed
 from jaxsight.examples.proposals import classes, names
-from jaxsight.examples.proposals.clues import Around, Clues
+from jaxsight.examples.proposals.clues import Clues, Surroundings
 from jaxsight.examples.proposals.interpreting.evidence import Const, Evidence, Param, Value
-from jaxsight.examples.proposals.interpreting.interpretation import Interpreter
+from jaxsight.examples.proposals.interpreting.interpretation import BodyInterpreter
 from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
 from jaxsight.examples.proposals.kinds import SIZED, Kind, What
 from jaxsight.examples.proposals.proposal import ArrayGuess, Guess, ListGuess, Proposal
 from jaxsight.examples.proposals.prose import Described, described
 from jaxsight.examples.proposals.sizing import USUAL_RANK, Sizing
-from jaxsight.examples.proposals.sources import Library, Source, source_of
-from jaxsight.examples.proposals.sources import Names as NamesAround
+from jaxsight.examples.proposals.sources import Definitions, Library, source_of
+from jaxsight.examples.proposals.sources import ModuleScope as NamesAround
 from jaxsight.examples.proposals.table import kind_of
 from jaxsight.examples.proposals.writing import example
 from jaxsight.examples.signature import Signature
@@ -43,7 +52,7 @@ class Inferred:
     """What is known of a function, and the proposal that follows from it."""
 
     proposal: Proposal
-    around: Around
+    around: Surroundings
     clues: Mapping[str, Clues]
     optional: Mapping[str, Guess]
     """Examples of the parameters whose default is `None`."""
@@ -83,7 +92,7 @@ def infer(
     facts = _Facts(signature, known)
     words = described(_documented(chunk, function), [p.name for p in function.parameters])
     interpreter = facts.interpret(node, source, words)
-    around = Around(NamesAround(source, library), frozenset(facts.evidence))
+    around = Surroundings(NamesAround(source, library), frozenset(facts.evidence))
     shared = read_docstring(function.class_docstring).sets[:1]
     covered = {*known, *(line.name for declared in shared for line in declared.examples)}
     needed = [p for p in signature.required if p.name not in covered]
@@ -158,14 +167,14 @@ class _Facts:
         return frozenset((*self.evidence, *self._sized))
 
     def interpret(
-        self, node: ast.FunctionDef, source: Source, words: Mapping[str, Described]
-    ) -> Interpreter:
+        self, node: ast.FunctionDef, source: Definitions, words: Mapping[str, Described]
+    ) -> BodyInterpreter:
         """Collect what annotations, the body and the docstring say, in this order."""
         for name, declared in self._declared.items():
             if name in self.evidence and declared is not None:
                 self._declare(name, self.evidence[name], declared)
         methods = classes.methods_of(source.classes.get(self._class))
-        interpreter = Interpreter(
+        interpreter = BodyInterpreter(
             source.functions,
             source.aliases,
             source.types,
@@ -195,12 +204,12 @@ class _Facts:
                     facts.shape.fix(i, self._dim(size))
             case Key():
                 facts.key = True
-            case Tree("dict", children, keys):
+            case TreeNode("dict", children, keys):
                 for key, child in zip(keys, children, strict=True):
                     shape = facts.keys.setdefault(key, Shape())
                     inner = facts.labelled.setdefault(key, Evidence(key, shape=shape))
                     self._declare(key, inner, child)
-            case Tree(_, children):
+            case TreeNode(_, children):
                 facts.parts = tuple(Evidence(f"{name}{i}") for i in range(len(children)))
                 for part, child in zip(facts.parts, children, strict=True):
                     self._declare(part.name, part, child)
@@ -211,7 +220,7 @@ class _Facts:
         match size:
             case Number(value):
                 return Dim(number=value, is_one=value == 1)
-            case Named(name):
+            case NamedSize(name):
                 return self._sized.setdefault(name, Dim(name=name))
         return Dim()
 
@@ -227,7 +236,7 @@ class _Facts:
                 root.likely = likely if root.likely is None else root.likely
                 sizes = sizes[said.shape.index("...") :] if said.shape[0] == "..." else []
             for i, size in enumerate(reversed(sizes), start=1):
-                name = Number(int(size)) if size.isdigit() else Named(size)
+                name = Number(int(size)) if size.isdigit() else NamedSize(size)
                 shape.fix(-i, self._dim(name))
         elif said.rank is not None and root.rank is None and root.likely is None:
             root.likely = said.rank

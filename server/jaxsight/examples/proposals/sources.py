@@ -25,7 +25,7 @@ _HIGHEST = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class Definitions:
     """The definitions and imports of a module, by name."""
 
     functions: dict[str, ast.FunctionDef] = field(default_factory=dict)
@@ -37,23 +37,23 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class DefinedName:
     """The definition that a name of a module refers to, and the module that it is in."""
 
     node: ast.ClassDef | ast.FunctionDef | ast.expr
-    source: Source
+    source: Definitions
 
     @staticmethod
-    def of(name: str, source: Source) -> Definition | None:
+    def of(name: str, source: Definitions) -> DefinedName | None:
         """Return the definition of a name in a module."""
         node = source.classes.get(name) or source.types.get(name) or source.functions.get(name)
-        return Definition(node, source) if node is not None else None
+        return DefinedName(node, source) if node is not None else None
 
 
 @functools.lru_cache(maxsize=_MODULES_KEPT)
-def source_of(module: Module, package: str = "") -> Source:
+def source_of(module: Module, package: str = "") -> Definitions:
     """Return what a module of the editor defines; relative imports start at `package`."""
-    source = Source()
+    source = Definitions()
     for chunk in module.chunks:
         is_class = chunk.text.startswith(("class ", "@", "type "))
         is_type = len(chunk.text) < _LONGEST_ALIAS and _ALIAS.match(chunk.text)
@@ -65,7 +65,7 @@ def source_of(module: Module, package: str = "") -> Source:
     return source
 
 
-def _collect(body: Iterable[ast.stmt], source: Source, package: str) -> None:
+def _collect(body: Iterable[ast.stmt], source: Definitions, package: str) -> None:
     for node in body:
         match node:
             case ast.FunctionDef(name=name):
@@ -100,13 +100,13 @@ def _relative(package: str, level: int, origin: str) -> str:
 
 
 @functools.lru_cache(maxsize=_FILES_KEPT)
-def _read(path: str, package: str, changed: float) -> Source:
+def _read(path: str, package: str, changed: float) -> Definitions:
     """Return what a file defines; `changed` is its time of modification."""
-    source = Source()
+    source = Definitions()
     try:
         _collect(ast.parse(reading.text(path, _LARGEST)).body, source, package)
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return Source()
+        return Definitions()
     return source
 
 
@@ -142,7 +142,7 @@ class Library:
             names.append(folder.name)
         return ".".join(reversed(names))
 
-    def find(self, dotted: str, depth: int = 0) -> Definition | None:
+    def find(self, dotted: str, depth: int = 0) -> DefinedName | None:
         """Return where a dotted name is defined."""
         module, _, name = dotted.rpartition(".")
         if not module or depth > _DEEPEST:
@@ -150,13 +150,13 @@ class Library:
         source = self.module(module)
         if source is None:
             return None
-        definition = Definition.of(name, source)
+        definition = DefinedName.of(name, source)
         if definition is not None:
             return definition
         origin = source.aliases.get(name)
         return self.find(origin, depth + 1) if origin is not None else None
 
-    def module(self, dotted: str) -> Source | None:
+    def module(self, dotted: str) -> Definitions | None:
         """Return a module by its name; `None` if there is no file of it."""
         relative = Path(*dotted.split("."))
         top = relative.parts[0]
@@ -176,17 +176,17 @@ class Library:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class ModuleScope:
     """What the names of a module mean, also those that it imports."""
 
-    source: Source
+    source: Definitions
     library: Library
 
-    def find(self, written: str) -> Definition | None:
+    def find(self, written: str) -> DefinedName | None:
         """Return the definition of a name as the module writes it: `base.Params`."""
         root, _, rest = written.partition(".")
         if not rest:
-            definition = Definition.of(root, self.source)
+            definition = DefinedName.of(root, self.source)
             if definition is not None:
                 return definition
         origin = self.source.aliases.get(root)
@@ -195,11 +195,11 @@ class Names:
             outer, _, inner = written.rpartition(".")
             around = self.find(outer)
             match around:
-                case Definition(ast.ClassDef() as node):
+                case DefinedName(ast.ClassDef() as node):
                     nested = [n for n in node.body if isinstance(n, ast.ClassDef)]
                     same = next((n for n in nested if n.name == inner), None)
                     same = same or around.source.classes.get(inner)
-                    return Definition(same, around.source) if same is not None else None
+                    return DefinedName(same, around.source) if same is not None else None
         return definition
 
     def alias(self, module: str) -> str:

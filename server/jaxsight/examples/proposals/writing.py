@@ -37,7 +37,7 @@ _FEW_INSIDE = re.compile(r"head|layer|depth|block|group|spatial")
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class ExampleWriter:
     """Writes examples; `sizing` has the shapes, `place` names the one that is written."""
 
     clues: Clues
@@ -64,9 +64,9 @@ class Writer:
             return (_SIDE,) * rank
         return self.sizing.shape(self.place)
 
-    def items(self, clues: Clues) -> Writer:
+    def items(self, clues: Clues) -> ExampleWriter:
         """Return the writer of an item."""
-        return Writer(clues, self.sizing, f"{self.place}/{clues.name}")
+        return ExampleWriter(clues, self.sizing, f"{self.place}/{clues.name}")
 
 
 def example(clues: Clues, what: What, sizing: Sizing) -> Guess:
@@ -77,7 +77,7 @@ def example(clues: Clues, what: What, sizing: Sizing) -> Guess:
         case Array(dtype):
             shape = sizing.shape(clues.name) if what.kind is Kind.ARRAY else ()
             return ArrayGuess(shape, dtype)
-    return Writer(clues, sizing, clues.name).example(what)
+    return ExampleWriter(clues, sizing, clues.name).example(what)
 
 
 def objects(clues: Clues, written: str) -> tuple[str, ...]:
@@ -94,7 +94,7 @@ def argument(clues: Clues, depth: int = 0) -> str:
             if depth < _DEEPEST and (made := builder.expressions(written, depth + 1)):
                 return made[0]
         return "None"
-    return source(Writer(clues, Sizing(set()), clues.name).example(what), clues)
+    return source(ExampleWriter(clues, Sizing(set()), clues.name).example(what), clues)
 
 
 def source(guess: Guess, clues: Clues) -> str:
@@ -122,11 +122,11 @@ def source(guess: Guess, clues: Clues) -> str:
 # The examples of the kinds
 
 
-def _array(writer: Writer, what: What) -> Guess:
+def _array(writer: ExampleWriter, what: What) -> Guess:
     return ArrayGuess(writer.shape, _dtype_of(writer.clues))
 
 
-def _scalar(writer: Writer, what: What) -> Guess:
+def _scalar(writer: ExampleWriter, what: What) -> Guess:
     numpy = writer.clues.around.numpy
     if not writer.clues.is_argument:
         return ArrayGuess((), _dtype_of(writer.clues))
@@ -135,19 +135,19 @@ def _scalar(writer: Writer, what: What) -> Guess:
     return LiteralGuess("0.5")
 
 
-def _size(writer: Writer, what: What) -> Guess:
+def _size(writer: ExampleWriter, what: What) -> Guess:
     if writer.clues.is_argument:
         return LiteralGuess("2" if _FEW_INSIDE.search(writer.clues.name) else str(_SIDE))
     few = what.kind is Kind.INTEGER or _FEW.search(writer.clues.name)
     return LiteralGuess("2" if few else "4")
 
 
-def _shape(writer: Writer, what: What) -> Guess:
+def _shape(writer: ExampleWriter, what: What) -> Guess:
     shape = (_SIDE, _SIDE) if writer.clues.is_argument else writer.sizing.usual()
     return LiteralGuess(f"({', '.join(map(str, writer.sizing.numbers(shape)))})")
 
 
-def _function(writer: Writer, what: What) -> Guess:
+def _function(writer: ExampleWriter, what: What) -> Guess:
     clues = writer.clues
     trees = [n for n, k in clues.around.kinds.items() if k.kind in (Kind.TREE, Kind.DICT)]
     jax = clues.around.names.alias("jax")
@@ -157,7 +157,7 @@ def _function(writer: Writer, what: What) -> Guess:
     )
 
 
-def _program(writer: Writer, what: What) -> Guess:
+def _program(writer: ExampleWriter, what: What) -> Guess:
     names_around = writer.clues.around.names
     numpyro = names_around.alias("numpyro")
     distributions = names_around.alias("numpyro.distributions")
@@ -166,25 +166,25 @@ def _program(writer: Writer, what: What) -> Guess:
     )
 
 
-def _stub(writer: Writer, what: What) -> Guess:
+def _stub(writer: ExampleWriter, what: What) -> Guess:
     clues = writer.clues
     made = functions.stub(clues.name, clues.uses, clues.around.key, clues.around.numpy)
     return ExpressionGuess(made) if made else ArrayGuess(writer.sizing.usual())
 
 
-def _object(writer: Writer, what: What) -> Guess:
+def _object(writer: ExampleWriter, what: What) -> Guess:
     clues = writer.clues
     made = objects(clues, what.detail)
     return ExpressionGuess(made[0] if made else f"{what.detail}()")
 
 
-def _dtype(writer: Writer, what: What) -> Guess:
+def _dtype(writer: ExampleWriter, what: What) -> Guess:
     numpy = writer.clues.around.numpy
     dtype = next(iter(writer.clues.uses.dtypes), "float32")
     return ExpressionGuess(f"{numpy}.{dtype}") if numpy else LiteralGuess("'float32'")
 
 
-def _tree(writer: Writer, what: What) -> Guess:
+def _tree(writer: ExampleWriter, what: What) -> Guess:
     clues = writer.clues
     if names.MODEL_KEYWORDS.fullmatch(clues.name):
         return LiteralGuess("{}")
@@ -212,7 +212,7 @@ def _keyed(evidence: Evidence, sizing: Sizing, place: str) -> DictGuess:
     return DictGuess(tuple(items))
 
 
-def _list(writer: Writer, what: What) -> Guess:
+def _list(writer: ExampleWriter, what: What) -> Guess:
     """Return a tuple of what it is unpacked into, or a list of what a loop unpacks."""
     uses = writer.clues.uses
     listed = uses.item.parts if uses.item is not None and not uses.parts else ()
@@ -229,7 +229,7 @@ def _list(writer: Writer, what: What) -> Guess:
     return ListGuess((ArrayGuess(writer.shape),) * min(uses.sequence or 2, _LONGEST))
 
 
-def _optimizer_state(writer: Writer, what: What) -> Guess:
+def _optimizer_state(writer: ExampleWriter, what: What) -> Guess:
     """Return the state that an optimizer of the module begins with."""
     clues = writer.clues
     optax = clues.around.names.alias("optax")
@@ -248,21 +248,21 @@ def _optimizer_state(writer: Writer, what: What) -> Guess:
     return ExpressionGuess(f"{optimizer}.init({source(writer.sizing.numbered(tree), clues)})")
 
 
-def _shape_and_dtype(writer: Writer, what: What) -> Guess:
+def _shape_and_dtype(writer: ExampleWriter, what: What) -> Guess:
     jax, numpy = writer.clues.around.names.alias("jax"), writer.clues.around.numpy
     if not (jax and numpy):
         return LiteralGuess("None")
     return ExpressionGuess(f"{jax}.ShapeDtypeStruct(({_SIDE},), {numpy}.float32)")
 
 
-def _mesh(writer: Writer, what: What) -> Guess:
+def _mesh(writer: ExampleWriter, what: What) -> Guess:
     jax = writer.clues.around.names.alias("jax")
     if writer.clues.is_argument and jax:
         return ExpressionGuess(f"{jax}.make_mesh((1,), ('data',))")
     return LiteralGuess("data=2")
 
 
-def _rngs(writer: Writer, what: What) -> Guess:
+def _rngs(writer: ExampleWriter, what: What) -> Guess:
     nnx = writer.clues.around.names.alias("flax.nnx")
     return ExpressionGuess(f"{nnx}.Rngs(0)") if nnx else LiteralGuess("None")
 
@@ -276,11 +276,11 @@ def _dtype_of(clues: Clues) -> str:
     return "int32" if clues.said.integer and not uses.inexact else "float32"
 
 
-def _literal(text: str) -> Callable[[Writer, What], Guess]:
+def _literal(text: str) -> Callable[[ExampleWriter, What], Guess]:
     return lambda writer, what: LiteralGuess(text)
 
 
-EXAMPLES: Mapping[Kind, Callable[[Writer, What], Guess]] = {
+EXAMPLES: Mapping[Kind, Callable[[ExampleWriter, What], Guess]] = {
     Kind.ARRAY: _array,
     Kind.SCALAR: _scalar,
     Kind.KEY: lambda writer, what: KeyGuess(),

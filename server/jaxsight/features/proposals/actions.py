@@ -24,7 +24,7 @@ from jaxsight.text.inert import clause
 if TYPE_CHECKING:
     from jaxsight.examples.proposals.inference import Inferred
     from jaxsight.examples.proposals.proposal import Proposal
-    from jaxsight.queries.proposals.trying import Outcome
+    from jaxsight.queries.proposals.trying import Tried
 
 ADD_EXAMPLES = "refactor.rewrite.jaxsight.addExamples"
 PENDING = "examples of "
@@ -106,7 +106,7 @@ async def _of_outcome(
     document: Document,
     chunk: ModuleChunk,
     function: Function,
-    outcome: Outcome | None,
+    outcome: Tried | None,
 ) -> list[Action]:
     reason = ""
     if outcome is None:

@@ -25,7 +25,7 @@ from jaxsight.wire.messages.replies import Traced
 from jaxsight.workers.supervisor import Priority
 
 if TYPE_CHECKING:
-    from jaxsight.queries.proposals.trying import Outcome
+    from jaxsight.queries.proposals.trying import Tried
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ def is_worth_proposing(engine: Engine, document: Document) -> bool:
 
 async def _outcome(
     engine: Engine, document: Document, chunk: ModuleChunk, function: Function
-) -> Outcome | None:
+) -> Tried | None:
     """Return the best outcome for a function: a call with its unknown arguments comes first."""
     for partial in engine.dry_runs.partial(document.path, function.qualname):
         outcome = await engine.proposals.outcome(document, chunk, function, partial)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 
 from jaxsight.examples.programs import texts as program_texts
-from jaxsight.examples.programs.imports import Import, imports_in, places_of
+from jaxsight.examples.programs.imports import TextImport, imports_in, places_of
 from jaxsight.examples.programs.ranking import importers_of, programs
 from jaxsight.files import reading
 from jaxsight.files.texts import Version, stamp_of, version_of_text
@@ -47,7 +47,7 @@ class _Known:
     """A file as it was last looked at."""
 
     version: Version
-    imports: tuple[Import, ...]
+    imports: tuple[TextImport, ...]
 
 
 @dataclass(slots=True)
@@ -58,7 +58,7 @@ class _Listing:
     files: tuple[str, ...]
     places: dict[str, str]
     """The Python files by what they are imported by."""
-    imported: dict[str, tuple[_Known, Mapping[str, tuple[Import, ...]]]] = field(
+    imported: dict[str, tuple[_Known, Mapping[str, tuple[TextImport, ...]]]] = field(
         default_factory=dict
     )
     """By file: the file as it was, and what it imports of which other files."""
@@ -91,7 +91,7 @@ class ProjectFiles:
         if listing.places.setdefault(_place(path), path) != path or path not in listing.files:
             listing.imported.clear()  # the file is not saved yet, or has two suffixes
             listing.places[_place(path)] = path
-        imported_by: dict[str, dict[str, tuple[Import, ...]]] = {}
+        imported_by: dict[str, dict[str, tuple[TextImport, ...]]] = {}
         for file in listing.files:
             for target, imports in self._imported(file, root, listing, opened).items():
                 imported_by.setdefault(target, {})[file] = imports
@@ -103,13 +103,13 @@ class ProjectFiles:
 
     def _imported(
         self, file: str, root: str, listing: _Listing, opened: Mapping[str, str]
-    ) -> Mapping[str, tuple[Import, ...]]:
+    ) -> Mapping[str, tuple[TextImport, ...]]:
         """Return the files that a file imports, with what it imports of each."""
         known = self._looked_at(file, opened)
         before = listing.imported.get(file)
         if before is not None and before[0] is known:
             return before[1]
-        targets: dict[str, tuple[Import, ...]] = {}
+        targets: dict[str, tuple[TextImport, ...]] = {}
         folders = _folders(file, root)
         for imported in known.imports:
             places = places_of(imported, file, folders)

@@ -29,7 +29,7 @@ from jaxsight.source.module import ModuleChunk
 from jaxsight.source.slicing.slices import slice_for
 
 if TYPE_CHECKING:
-    from jaxsight.queries.proposals.trying import Outcome
+    from jaxsight.queries.proposals.trying import Tried
 
 _TRYING = "jaxsight.queries.proposals.trying"
 _Key = tuple[str, str, str]
@@ -54,7 +54,7 @@ class Proposals:
         self._memory = memory
         self._sandboxes: dict[str, Sandbox] = {}
         self._benches: dict[str, ProjectBench] = {}
-        self._running: dict[_Key, asyncio.Task[Outcome | None]] = {}
+        self._running: dict[_Key, asyncio.Task[Tried | None]] = {}
         self._turn = asyncio.Lock()
         self._watched: set[str] = set()
 
@@ -75,7 +75,7 @@ class Proposals:
 
     async def known(
         self, document: Document, chunk: ModuleChunk, function: Function
-    ) -> Outcome | None:
+    ) -> Tried | None:
         """Return the outcome for a function that was tried, as it and what it uses are now."""
         return self._memory.proposals.get(await self._key(document, chunk, function))
 
@@ -103,7 +103,7 @@ class Proposals:
         chunk: ModuleChunk,
         function: Function,
         partial: PartialCall | None = None,
-    ) -> Outcome | None:
+    ) -> Tried | None:
         """Return the outcome for a function; it is tried if it was not yet.
 
         With a call of the function, the arguments that it lacks are proposed.
@@ -141,7 +141,7 @@ class Proposals:
         chunk: ModuleChunk,
         function: Function,
         partial: PartialCall | None,
-    ) -> Outcome | None:
+    ) -> Tried | None:
         async with self._turn:
             trying = await asyncio.to_thread(import_module, _TRYING)
             project = self._projects.of(document.path)
@@ -153,7 +153,7 @@ class Proposals:
             if partial is None and (bench.has_died or self._has_written(document)):
                 sandbox = await self._sandbox(project)
                 try:
-                    outcome: Outcome | None = await attempt(sandbox)
+                    outcome: Tried | None = await attempt(sandbox)
                 finally:
                     sandbox.rest()
             else:
@@ -191,7 +191,7 @@ def _digest(*parts: object) -> str:
     return hashlib.blake2b(text, digest_size=16).hexdigest()
 
 
-def show(document: Document, function: str, outcome: Outcome | None) -> None:
+def show(document: Document, function: str, outcome: Tried | None) -> None:
     """Trace a function with the proposals that can be traced from now on; `None` ends that."""
     proposed = {name: sets for name, sets in document.proposed.items() if name != function}
     if outcome is not None and outcome.traced:

@@ -47,7 +47,7 @@ _FIRST_PATIENCE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Tried:
     """The proposals of a function that can be traced, the best first.
 
     Without any, `guess` is the best one, and `reason` says why it could not be traced. `tried` is
@@ -109,7 +109,7 @@ async def outcome_of(
     most: int = MOST_TRIED,
     partial: PartialCall | None = None,
     device: SeenDevice | None = None,
-) -> Outcome | None:
+) -> Tried | None:
     """Return the proposals of a function that were traced; `None` if it cannot be read.
 
     Args:
@@ -175,7 +175,7 @@ class _Search:
         self.is_slow = False
         self._seen: set[str] = set()
 
-    async def run(self, most: int) -> Outcome:
+    async def run(self, most: int) -> Tried:
         """Try proposals, each followed by those that its error suggests."""
         first = self.inferred.proposal
         fed = self.partial.fed if self.partial is not None else ()
@@ -235,13 +235,13 @@ class _Search:
         self._seen.add(text)
         return True
 
-    def _outcome(self) -> Outcome:
+    def _outcome(self) -> Tried:
         good = [tried for tried in self.tries if tried.has_content]
         trivial = not good
         if trivial:
             good = [tried for tried in self.tries if tried.traced]
         first = self.tries[0] if self.tries else None
-        return Outcome(
+        return Tried(
             tuple(tried.proposal for tried in good[:MOST_OFFERED]),
             self.inferred.proposal,
             "" if good or first is None else first.reason,

@@ -21,7 +21,7 @@ from jaxsight.queries.sizes.naming import SizeNames, blanked
 from jaxsight.queries.traces.query import Question
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.relocate import relocate
-from jaxsight.source.slicing.caveat import Caveat, quoted, quoted_line
+from jaxsight.source.slicing.caveat import SliceCaveat, quoted, quoted_line
 from jaxsight.source.supported_lines import lost_lines, names_bound
 from jaxsight.source.text import Position, Range
 from jaxsight.source.text_shift import TextShift, shift_between
@@ -206,7 +206,7 @@ class View:
         return dict(self._places())
 
     @property
-    def caveats(self) -> tuple[Caveat, ...]:
+    def caveats(self) -> tuple[SliceCaveat, ...]:
         """Statements of the module that this answer skipped, in text order.
 
         Statements that failed for one reason, such as an undefined name, are one caveat.
@@ -229,7 +229,7 @@ class View:
             first, *others = sorted(lines)
             more = f" and {count(len(others), 'other statement')}" if others else ""
             whose = "" if reason.startswith("`") else f"{lines[first]}{more} "
-            caveats.append(Caveat(first, f"{whose}{reason}"))
+            caveats.append(SliceCaveat(first, f"{whose}{reason}"))
         return tuple(sorted(dict.fromkeys(caveats), key=lambda caveat: caveat.range))
 
     @property

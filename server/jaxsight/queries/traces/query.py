@@ -16,7 +16,7 @@ from jaxsight.examples import ExampleSet
 from jaxsight.queries.documents import Document, Subject, module_name
 from jaxsight.rules.finding import Severity
 from jaxsight.source.module import Module
-from jaxsight.source.slicing.caveat import Caveat
+from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.source.slicing.slices import Slice, slice_for
 from jaxsight.wire.device_mentions import may_depend_on_devices
 from jaxsight.wire.messages.requests import NEW, Trace
@@ -37,7 +37,7 @@ class Question:
     slice: Slice
     trace: Trace
     key: str
-    caveats: tuple[Caveat, ...] = ()
+    caveats: tuple[SliceCaveat, ...] = ()
     """Statements that were not run and may change the answer."""
     asked: int = field(default_factory=itertools.count(1).__next__, compare=False)
     """Its number in the order in which questions are asked."""

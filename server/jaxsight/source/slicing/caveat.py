@@ -15,7 +15,7 @@ _STATEMENT_SHOWN = 48
 
 
 @dataclass(frozen=True, slots=True)
-class Caveat:
+class SliceCaveat:
     """Why an answer may differ from that of the imported module.
 
     It names the statement at `range` and gives the reason in one clause.
@@ -25,7 +25,7 @@ class Caveat:
     reason: str
 
 
-def skipped(chunk: ModuleChunk, role: ChunkRole) -> Caveat:
+def skipped(chunk: ModuleChunk, role: ChunkRole) -> SliceCaveat:
     """Return the caveat of a chunk that is left out."""
     names = sorted(role.changes) if role.changes is not None else []
     if role.changes is None:
@@ -36,15 +36,15 @@ def skipped(chunk: ModuleChunk, role: ChunkRole) -> Caveat:
         consequence = f"may change `{names[0]}` and {len(names) - 1} other names"
     else:
         consequence = "may change " + " and ".join(f"`{name}`" for name in names)
-    return Caveat(
+    return SliceCaveat(
         _first_line(chunk), f"{quoted(chunk)} was not run ({role.reason}) and {consequence}"
     )
 
 
-def redefined(chunk: ModuleChunk) -> Caveat:
+def redefined(chunk: ModuleChunk) -> SliceCaveat:
     """Return the caveat of the chunk before which a slice ends."""
     reason = f"{quoted(chunk)} was not run: it redefines the name"
-    return Caveat(_first_line(chunk), reason)
+    return SliceCaveat(_first_line(chunk), reason)
 
 
 def _first_line(chunk: ModuleChunk) -> Range:

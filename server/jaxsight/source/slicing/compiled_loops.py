@@ -14,14 +14,14 @@ from enum import Flag, auto
 
 from jaxsight.source.analysis import library_functions
 from jaxsight.source.slicing.loop_calls import (
-    Attribute,
-    Called,
+    AttributeOf,
     Code,
     Defined,
     DefinedClass,
-    Imported,
-    Named,
+    ImportOf,
+    NameOf,
     OneOf,
+    ResultOf,
     Value,
 )
 from jaxsight.source.slicing.name_facts import NameFacts
@@ -79,7 +79,7 @@ class _Class:
 @dataclass(frozen=True, eq=False, slots=True)
 class _Instance:
     of: _Class
-    arguments: Called
+    arguments: ResultOf
     scope: _Scope | None
 
 
@@ -133,7 +133,7 @@ class CompiledLoops:
         self._active.discard(id(code))
         return reached
 
-    def _calling(self, call: Called, scope: _Scope) -> _Reached:
+    def _calling(self, call: ResultOf, scope: _Scope) -> _Reached:
         reached = _Reached(0)
         for function in self._values(call.function, scope):
             match function:
@@ -149,7 +149,7 @@ class CompiledLoops:
                     reached |= self._entering(function, call, scope)
         return reached
 
-    def _entering(self, function: _Object, call: Called, scope: _Scope) -> _Reached:
+    def _entering(self, function: _Object, call: ResultOf, scope: _Scope) -> _Reached:
         match function:
             case _Compiled():
                 return _Reached.COMPILED
@@ -157,16 +157,16 @@ class CompiledLoops:
                 return self._running(function.code, self._entered(function, call, scope))
         return _Reached(0)
 
-    def _handing(self, name: str, call: Called, scope: _Scope) -> _Reached:
+    def _handing(self, name: str, call: ResultOf, scope: _Scope) -> _Reached:
         """Return the same for a library's function, which may call those it is passed."""
         reached = _Reached(0)
         if not name.startswith(_JAX) and not library_functions.is_wrapper(name):
             for argument in (*call.arguments, *(value for _, value in call.keywords)):
                 for value in self._values(argument, scope):
-                    reached |= self._entering(value, Called(argument), scope)
+                    reached |= self._entering(value, ResultOf(argument), scope)
         return reached.repeated(name in _REPEATING)
 
-    def _entered(self, function: _Function, call: Called, scope: _Scope) -> _Scope:
+    def _entered(self, function: _Function, call: ResultOf, scope: _Scope) -> _Scope:
         """Return the scope of a function that is called, with its arguments."""
         parameters = list(function.code.parameters)
         arguments: dict[str, tuple[_Object, ...]] = {}
@@ -189,16 +189,16 @@ class CompiledLoops:
 
     def _possible(self, value: Value, scope: _Scope | None) -> Iterator[_Object]:
         match value:
-            case Named(name=name):
+            case NameOf(name=name):
                 yield from self._named(name, scope)
-            case Imported(name=name):
+            case ImportOf(name=name):
                 yield _Library(name)
-            case Attribute(of=owner, name=name):
+            case AttributeOf(of=owner, name=name):
                 for each in self._values(owner, scope):
                     yield from self._attribute(each, name)
-                if isinstance(owner, Named):
+                if isinstance(owner, NameOf):
                     yield from self._assigned(f"{owner.name}.{name}", scope)
-            case Called():
+            case ResultOf():
                 for function in self._values(value.function, scope):
                     yield from self._result(function, value, scope)
             case OneOf(values=values):
@@ -214,7 +214,7 @@ class CompiledLoops:
             if name in scope.arguments:
                 yield from scope.arguments[name]
             for value in scope.code.bound.get(name, ()):
-                if value != Named(name):
+                if value != NameOf(name):
                     yield from self._values(value, scope)
             if name in scope.arguments or name in scope.code.parameters:
                 return
@@ -230,7 +230,7 @@ class CompiledLoops:
                 continue
             self._analyzed[index] = statement
             for value in statement.code.bound.get(name, ()):
-                if value != Named(name):
+                if value != NameOf(name):
                     yield from self._values(value, _Scope(statement.code))
 
     def _assigned(self, name: str, scope: _Scope | None) -> Iterator[_Object]:
@@ -298,12 +298,12 @@ class CompiledLoops:
 
     def _methods(self, values: list[Value]) -> Iterator[Code]:
         for value in values:
-            while isinstance(value, Called) and value.arguments:
+            while isinstance(value, ResultOf) and value.arguments:
                 value = value.arguments[0]
             if isinstance(value, Defined):
                 yield value.code
 
-    def _result(self, function: _Object, call: Called, scope: _Scope | None) -> Iterator[_Object]:
+    def _result(self, function: _Object, call: ResultOf, scope: _Scope | None) -> Iterator[_Object]:
         """Yield what a call may return."""
         match function:
             case _Library(name=name) if name.rpartition(".")[2] == "partial" and call.arguments:
@@ -317,7 +317,7 @@ class CompiledLoops:
                     yield from self._values(argument, scope)
             case _Compiled():
                 match call.function:
-                    case Attribute(of=owner, name=name) if name in _STAGES:
+                    case AttributeOf(of=owner, name=name) if name in _STAGES:
                         yield from self._values(owner, scope)
             case _Function() if id(function.code) not in self._active and scope is not None:
                 inside = self._entered(function, call, scope)

@@ -17,25 +17,25 @@ _Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NameOf:
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportOf:
     """What an import inside a function binds, by its full name."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Attribute:
+class AttributeOf:
     of: Value
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class ResultOf:
     """A call's result."""
 
     function: Value
@@ -65,7 +65,7 @@ class DefinedClass:
     bases: tuple[Value, ...] = ()
 
 
-Value = Named | Imported | Attribute | Called | OneOf | Defined | DefinedClass
+Value = NameOf | ImportOf | AttributeOf | ResultOf | OneOf | Defined | DefinedClass
 
 
 @dataclass(eq=False, slots=True)
@@ -81,8 +81,8 @@ class Code:
     parameters: tuple[str, ...] = ()
     bound: dict[str, list[Value]] = field(default_factory=dict)
     attributes: dict[str, list[Value]] = field(default_factory=dict)
-    calls: list[Called] = field(default_factory=list)
-    repeated: list[Called] = field(default_factory=list)
+    calls: list[ResultOf] = field(default_factory=list)
+    repeated: list[ResultOf] = field(default_factory=list)
     returned: list[Value] = field(default_factory=list)
 
 
@@ -123,13 +123,13 @@ class _Reader(ast.NodeVisitor):
         """Return an expression's value; its calls are recorded when it is visited."""
         match node:
             case ast.Name(id=name):
-                return Named(name)
+                return NameOf(name)
             case ast.Attribute(value=inner, attr=name):
-                return Attribute(self.value(inner), name)
+                return AttributeOf(self.value(inner), name)
             case ast.Call(func=function, args=args, keywords=keywords):
                 values = tuple(self.value(arg) for arg in args)
                 named = tuple((k.arg or "", self.value(k.value)) for k in keywords)
-                return Called(self.value(function), values, named)
+                return ResultOf(self.value(function), values, named)
             case ast.Subscript(value=inner) | ast.Starred(value=inner) | ast.Await(value=inner):
                 return self.value(inner)
             case ast.NamedExpr(value=inner):
@@ -152,7 +152,7 @@ class _Reader(ast.NodeVisitor):
         value: Value = Defined(_function(node))
         for decorator in reversed(node.decorator_list):
             self.visit(decorator)
-            value = Called(self.value(decorator), (value,))
+            value = ResultOf(self.value(decorator), (value,))
         self.code.bound.setdefault(node.name, []).append(value)
 
     visit_AsyncFunctionDef = visit_FunctionDef
@@ -174,7 +174,7 @@ class _Reader(ast.NodeVisitor):
                 self._import(alias.asname or alias.name, f"{node.module}.{alias.name}")
 
     def _import(self, name: str, full_name: str) -> None:
-        self.code.bound.setdefault(name, []).append(Imported(full_name))
+        self.code.bound.setdefault(name, []).append(ImportOf(full_name))
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
         """Leave out its body, which does not run yet."""
@@ -250,7 +250,7 @@ class _Reader(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         self.generic_visit(node)
         call = self.value(node)
-        assert isinstance(call, Called)
+        assert isinstance(call, ResultOf)
         (self.code.repeated if self.depth else self.code.calls).append(call)
 
 

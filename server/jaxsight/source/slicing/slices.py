@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 from jaxsight.lru import Recent
 from jaxsight.source.bindings import Bindings
 from jaxsight.source.module import Module, ModuleChunk
-from jaxsight.source.slicing.caveat import Caveat, redefined, skipped
+from jaxsight.source.slicing.caveat import SliceCaveat, redefined, skipped
 from jaxsight.source.slicing.chunk_roles import ChunkRoles, Role, roles_of
 from jaxsight.source.slicing.gathering import Gathering
 from jaxsight.source.slicing.slice_keys import Dependencies, SliceKeys
@@ -52,7 +52,7 @@ class Slice:
     """
     broken: tuple[ModuleChunk, ...] = ()
     unknown: tuple[str, ...] = ()
-    caveats: tuple[Caveat, ...] = ()
+    caveats: tuple[SliceCaveat, ...] = ()
     harmless: frozenset[str] = frozenset()
     """Ids of chunks that the answer does not depend on: it may be stopped without a caveat."""
 
@@ -87,12 +87,12 @@ def slice_for(
         gathered = Gathering(module, roles, roots, own_index, keep_all)
         while in_cells and gathered.redefining is not None:
             gathered = Gathering(module, roles, roots, own_index, keep_all, gathered)
-        plan = Plan(module, roles, gathered, in_cells)
+        plan = SlicePlan(module, roles, gathered, in_cells)
         plans.put((roots, own_index, keep_all, in_cells), plan)
     return plan.slice(module, roles)
 
 
-class Plan:
+class SlicePlan:
     """The chunks of a slice and their dependencies; valid while each of them reads the same names.
 
     The bindings of the chunks are fixed: a plan belongs to a module's bindings and roles.
@@ -214,7 +214,7 @@ class Plan:
 
 
 _plans: WeakKeyDictionary[
-    ChunkRoles, Recent[tuple[tuple[str, ...], int | None, bool, bool], Plan]
+    ChunkRoles, Recent[tuple[tuple[str, ...], int | None, bool, bool], SlicePlan]
 ] = WeakKeyDictionary()
 """By roles: the plans of their slices, by the arguments of `slice_for`."""
 

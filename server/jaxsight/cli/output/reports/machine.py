@@ -29,7 +29,7 @@ from jaxsight.features import caveats
 from jaxsight.features.fixes.verifier import Fix
 from jaxsight.rules import RULES
 from jaxsight.rules.finding import Finding, Severity
-from jaxsight.source.slicing.caveat import Caveat
+from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.source.text import Position, Range
 from jaxsight.text.inert import visible
 
@@ -110,7 +110,7 @@ def _object(reported: Reported) -> dict[str, Any]:
     }
 
 
-def _caveats(of_function: Sequence[Caveat], cells: Cells) -> dict[str, object]:
+def _caveats(of_function: Sequence[SliceCaveat], cells: Cells) -> dict[str, object]:
     """Return the keys about a function's caveats, in a notebook with the cell of each."""
     if not cells:
         return caveats.record(of_function)
@@ -270,7 +270,7 @@ def as_github(
     return "\n".join([*commands, summary])
 
 
-def _left_out(incomplete: Sequence[Incomplete]) -> dict[tuple[str, Cells, Caveat], None]:
+def _left_out(incomplete: Sequence[Incomplete]) -> dict[tuple[str, Cells, SliceCaveat], None]:
     """Return the caveats of all functions, without duplicates."""
     return dict.fromkeys(
         (subject.path, subject.cells, caveat)

@@ -12,7 +12,7 @@ from jaxsight.features.findings.examined import Examination
 from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.kernels.uncompiled import Uncompiled
 from jaxsight.rules.finding import Finding
-from jaxsight.source.slicing.caveat import Caveat
+from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.text.units import count
 
 
@@ -23,7 +23,7 @@ class Reported:
     path: str
     source: str
     finding: Finding
-    caveats: tuple[Caveat, ...] = ()
+    caveats: tuple[SliceCaveat, ...] = ()
     """Statements that were skipped in the slice of the finding's function."""
     fix: Fix | None = None
     """A verified fix, if fixes were requested and there is one."""

@@ -9,10 +9,10 @@ from jaxsight.examples.proposals.interpreting import uses
 from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Const,
+    Dotted,
     Evidence,
     Items,
     Machine,
-    Named,
     Param,
     RankOf,
     ShapeOf,
@@ -134,7 +134,7 @@ def among(one: Value, two: Value) -> None:
                 match value:
                     case Const(str() as choice):
                         evidence.choices.append(repr(choice))
-                    case Named(dotted, None) if dotted.startswith(("jax.numpy.", "numpy.")):
+                    case Dotted(dotted, None) if dotted.startswith(("jax.numpy.", "numpy.")):
                         evidence.dtype = True
                         evidence.dtypes.append(dotted.rpartition(".")[2])
         case Size(dim), Items((*_, Const(int() as number))):
@@ -179,7 +179,7 @@ def has_shape(call: LibraryCall) -> Value:
 def has_type(call: LibraryCall) -> Value:
     """`chex.assert_type([x, y], [float, int])`."""
     for value, wanted in _asserted(call.arguments):
-        if isinstance(wanted, Named) and wanted.dotted == "int":
+        if isinstance(wanted, Dotted) and wanted.dotted == "int":
             uses.as_index(value)
     return UNKNOWN
 

@@ -10,10 +10,10 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     Arr,
     Closure,
     Const,
+    Dotted,
     Evidence,
     Items,
     Machine,
-    Named,
     Param,
     Value,
 )
@@ -85,7 +85,7 @@ def grad(call: LibraryCall) -> Value:
     match call.get(0):
         case Param(evidence) as function:
             evidence.differentiated = True
-            return Named("differentiated", function)
+            return Dotted("differentiated", function)
     return same(call)
 
 
@@ -100,7 +100,7 @@ def partial(call: LibraryCall) -> Value:
     match call.arguments:
         case [Closure() as function, *given]:
             return replace(function, bound=(*function.bound, *given))
-        case [Named("jit" | "jax.jit"), *_]:
+        case [Dotted("jit" | "jax.jit"), *_]:
             return UNKNOWN
     return UNKNOWN
 

@@ -158,7 +158,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Named:
+class Dotted:
     """A name of the module, or an attribute of one: `jnp.sum`."""
 
     dotted: str
@@ -182,7 +182,7 @@ Value = (
     | Closure
     | Layer
     | Result
-    | Named
+    | Dotted
     | Unknown
 )
 UNKNOWN = Unknown()

@@ -10,9 +10,9 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Arr,
     Const,
+    Dotted,
     Evidence,
     Items,
-    Named,
     Param,
     Result,
     ShapeOf,
@@ -38,10 +38,10 @@ def indexed(value: Value, parts: Sequence[Part]) -> Value:
             item = evidence.keys.setdefault(repr(key), Shape())
             facts = evidence.labelled.setdefault(repr(key), Evidence(key, shape=item))
             return Param(facts)
-        case Named("at", bound), _ if bound is not None:
+        case Dotted("at", bound), _ if bound is not None:
             if (shape := uses.as_array(bound)) is not None:
                 _taken(shape, parts)
-            return Named("at.", bound)
+            return Dotted("at.", bound)
     shape = uses.as_array(value)
     if shape is None:
         for part in parts if isinstance(value, Result) or len(parts) > 1 else ():

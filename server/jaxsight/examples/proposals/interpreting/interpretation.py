@@ -24,10 +24,10 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     Arr,
     Closure,
     Const,
+    Dotted,
     Evidence,
     Items,
     Layer,
-    Named,
     Param,
     RankOf,
     Result,
@@ -54,7 +54,7 @@ class _Enough(Exception):
 
 
 @dataclass(eq=False, slots=True)
-class Interpreter:
+class BodyInterpreter:
     """Interprets one function; `functions` are those of its module, `aliases` its imports."""
 
     functions: Mapping[str, ast.FunctionDef]
@@ -320,7 +320,7 @@ class Interpreter:
                 self.depth -= 1
             if isinstance(made, Closure | Layer):
                 return made
-        return Named(self.aliases.get(name, name))
+        return Dotted(self.aliases.get(name, name))
 
     def _part(self, part: ast.expr, scope: dict[str, Value]) -> Value | slice:
         """Return a part of a subscript; a slice has constant bounds or none."""
@@ -454,7 +454,7 @@ class Interpreter:
                 return self._inline(function, arguments, keywords)
             case Layer():
                 return layers.applied(function, arguments)
-            case Named():
+            case Dotted():
                 made = layers.layer(function, arguments, keywords)
                 return made or operations.result_of(
                     function, uses.LibraryCall(self, arguments, keywords)

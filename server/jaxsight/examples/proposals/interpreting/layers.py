@@ -9,9 +9,9 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Arr,
     Const,
+    Dotted,
     Items,
     Layer,
-    Named,
     Param,
     RankOf,
     Value,
@@ -40,7 +40,7 @@ _LAYERS = {
 
 
 def layer(
-    function: Named, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    function: Dotted, arguments: Sequence[Value], keywords: Mapping[str, Value]
 ) -> Layer | None:
     """Return the layer of a neural network that a call makes: `nn.Conv(32, kernel_size=(3, 3))`."""
     library, _, _ = function.dotted.partition(".")

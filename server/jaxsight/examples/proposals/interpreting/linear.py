@@ -9,9 +9,9 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Arr,
     Const,
+    Dotted,
     Items,
     Machine,
-    Named,
     Param,
     Value,
 )
@@ -150,7 +150,7 @@ def vectorize(call: LibraryCall) -> Value:
     """`jnp.vectorize(f, signature="(n,n),(n)->(n)")`: the last axes are those of the signature."""
     match call.keywords.get("signature", UNKNOWN):
         case Const(str()) as signature:
-            return Named("vectorized", signature)
+            return Dotted("vectorized", signature)
     return UNKNOWN
 
 

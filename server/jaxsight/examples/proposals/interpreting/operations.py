@@ -11,9 +11,9 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Arr,
     Const,
+    Dotted,
     Evidence,
     Items,
-    Named,
     Param,
     RankOf,
     ShapeOf,
@@ -62,7 +62,7 @@ _BINARY = words(
 )
 
 
-def result_of(function: Named, call: LibraryCall) -> Value:
+def result_of(function: Dotted, call: LibraryCall) -> Value:
     """Return the value of a call of a library's function, or of a method of an array."""
     if function.bound is not None:
         call = replace(call, arguments=[function.bound, *call.arguments])
@@ -328,7 +328,7 @@ def _length(call: LibraryCall) -> Value:
 
 
 def _held(name: str) -> Operation:
-    return lambda call: Named(name, Items(tuple(call.arguments)))
+    return lambda call: Dotted(name, Items(tuple(call.arguments)))
 
 
 def _shape(call: LibraryCall) -> Value:

@@ -10,10 +10,10 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Arr,
     Const,
+    Dotted,
     Evidence,
     Items,
     Machine,
-    Named,
     Param,
     RankOf,
     Result,
@@ -150,9 +150,9 @@ def item_of(machine: Machine, value: Value) -> Value:
             return values[0]
         case ShapeOf():
             return Size(Dim())
-        case Named("zip", Items(values)):
+        case Dotted("zip", Items(values)):
             return Items(tuple(item_of(machine, inner) for inner in values))
-        case Named("enumerate", Items((inner,))):
+        case Dotted("enumerate", Items((inner,))):
             return Items((UNKNOWN, item_of(machine, inner)))
         case Arr():
             return Arr(Shape())
@@ -212,8 +212,8 @@ def unpacked(value: Value, count: int, *, starred: bool) -> list[Value]:
 def attribute(value: Value, name: str) -> Value:
     """Return an attribute of a value."""
     match value:
-        case Named(dotted, None):
-            return Named(f"{dotted}.{name}")
+        case Dotted(dotted, None):
+            return Dotted(f"{dotted}.{name}")
         case Param() | Arr() if name in _OF_ARRAYS or name in _METHODS:
             if name == "size" and isinstance(value, Param):
                 value.evidence.array += 1
@@ -224,14 +224,14 @@ def attribute(value: Value, name: str) -> Value:
             return _array_attribute(value, shape, name)
         case Param(evidence) if name in ("items", "keys", "values"):
             evidence.tree = True
-            return Named(f".{name}", value)
+            return Dotted(f".{name}", value)
         case Param(evidence):
             if name in _OF_STRINGS:
-                return Named(f"str.{name}", value)
+                return Dotted(f"str.{name}", value)
             evidence.attributes.add(name)
             return Param(evidence.members.setdefault(name, Evidence(name)))
-        case Named("at.", bound) if bound is not None:
-            return Named("at.update", bound)
+        case Dotted("at.", bound) if bound is not None:
+            return Dotted("at.update", bound)
     return UNKNOWN
 
 
@@ -252,8 +252,8 @@ def _array_attribute(value: Value, shape: Shape, name: str) -> Value:
         case "real" | "imag":
             return Arr(shape)
         case "at":
-            return Named("at", value)
-    return Named(name, value)
+            return Dotted("at", value)
+    return Dotted(name, value)
 
 
 def transposed(shape: Shape) -> Arr:

@@ -90,7 +90,7 @@ class Wrong:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ErrorRow:
     """A message, the examples that it may be about, and the kinds of the parameter."""
 
     pattern: str
@@ -104,31 +104,33 @@ class Row:
 
 _ANY = (ArrayGuess, DictGuess, ListGuess, KeyGuess, LiteralGuess, ExpressionGuess)
 ROWS = (
-    Row(
+    ErrorRow(
         r"(?i)\bkey\b.*(?:prng|random|dtype|expected)|PRNG",
         (ArrayGuess,),
         Kind.KEY,
         name=names.KEY,
     ),
-    Row(r"key<|typed PRNG key|key types", (KeyGuess,), Kind.ARRAY),
-    Row(r"not callable", _ANY, Kind.FUNCTION),
-    Row(r"no attribute '(?:items|keys|values|get)'", _ANY, Kind.TREE),
-    Row(
+    ErrorRow(r"key<|typed PRNG key|key types", (KeyGuess,), Kind.ARRAY),
+    ErrorRow(r"not callable", _ANY, Kind.FUNCTION),
+    ErrorRow(r"no attribute '(?:items|keys|values|get)'", _ANY, Kind.TREE),
+    ErrorRow(
         r"not a valid JAX|as a JAX value|hashable|Value '.*' of type",
         (DictGuess, ListGuess, KeyGuess, LiteralGuess, ExpressionGuess),
         Kind.ARRAY,
     ),
-    Row(
+    ErrorRow(
         r"(?i)not compatible with finfo|floating|inexact|must have equal types",
         (LiteralGuess,),
         Kind.SCALAR,
         text=r"\d+",
         name=re.compile(r".*"),
     ),
-    Row(r"^expected str", (ArrayGuess,), Kind.STRING),
-    Row(r"(?i)negative|positive|must be (?:>|greater|at least)", (LiteralGuess,), Kind.SIZE, "-1"),
-    Row(r"structure|pytree|sequence|iterable|list|tuple", (ArrayGuess,), Kind.LIST),
-    Row(
+    ErrorRow(r"^expected str", (ArrayGuess,), Kind.STRING),
+    ErrorRow(
+        r"(?i)negative|positive|must be (?:>|greater|at least)", (LiteralGuess,), Kind.SIZE, "-1"
+    ),
+    ErrorRow(r"structure|pytree|sequence|iterable|list|tuple", (ArrayGuess,), Kind.LIST),
+    ErrorRow(
         r"structure|pytree|sequence|iterable|list|tuple|unsupported operand|'dict'|bad operand",
         (DictGuess,),
         Kind.ARRAY,
