@@ -38,7 +38,7 @@ _ADDS = re.compile(r"\b(?:add|subtract)\b")
 _SCATTERS = re.compile(r"\bsegment_sum\(|\.add\(")
 _AXES = re.compile(r"scatter_dims_to_operand_dims=\(([\d, ]*)\)")
 _DEPTH = 20
-"""Values between a carry and its addition that are looked at."""
+"""Equations between a carry and its addition that are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,24 +122,20 @@ def _addition(flow: Flow, after: int, before: int, dtype: str) -> Step | None:
 
     A compensated sum, which subtracts the old carry from the new one, is none.
     """
-    waiting, depth = [flow.of(after)], 0
-    while waiting and depth < _DEPTH:
-        depth += 1
-        number = waiting.pop()
-        step = flow.made_by(number)
-        if step is None or flow.value(number).dtype != dtype:
+
+    def goes_on(step: Step) -> bool:
+        is_followed = step.primitive in MOVES | {"add", "select_n"}
+        return is_followed and flow.value(step.results[0]).dtype == dtype
+
+    for step in flow.backwards(after, goes_on, _DEPTH):
+        result = step.results[0]
+        if step.primitive not in ("add", "sub") or flow.value(result).dtype != dtype:
             continue
-        if step.primitive in ("add", "sub"):
-            if any(user.primitive == "sub" for user in flow.used_by(number)):
-                return None
-            operands = step.operands if step.primitive == "add" else step.operands[:1]
-            if before in {stripped(flow, operand) for operand in operands}:
-                return step
-            waiting += map(flow.of, operands)
-        elif step.primitive in MOVES:
-            waiting.append(flow.of(step.operands[0]))
-        elif step.primitive == "select_n":
-            waiting += map(flow.of, step.operands[1:])
+        if any(user.primitive == "sub" for user in flow.used_by(result)):
+            return None
+        operands = step.operands if step.primitive == "add" else step.operands[:1]
+        if before in {stripped(flow, operand) for operand in operands}:
+            return step
     return None
 
 

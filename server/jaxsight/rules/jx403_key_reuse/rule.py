@@ -95,7 +95,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             )
         elif before is not step or not _drawn(view, step):
             continue
-        elif keys.from_outside(step):
+        elif keys.from_outside(step.operands[0]):
             reported.add(step.span)
             yield Violation(
                 "PRNG key split in every iteration of a loop: all give the same keys"
@@ -222,19 +222,17 @@ class _Keys:
             case _:
                 return False
 
-    def from_outside(self, step: Step) -> bool:
-        """Whether a step in a loop consumes the same key in every iteration."""
-        waiting = [self._flow.of(step.operands[0])]
-        while waiting:
-            number = waiting.pop()
-            if number in self._looped:
-                return True
-            if number in self._outer:
-                waiting.append(self._flow.of(self._outer[number]))
-            maker = self._flow.made_by(number)
-            if maker is not None and maker.primitive in _MOVES:
-                waiting += [self._flow.of(maker.operands[0])] if maker.operands else []
-        return False
+    def from_outside(self, number: int) -> bool:
+        """Whether a key that a loop consumes is the same in every iteration."""
+        number = self._flow.of(number)
+        if number in self._looped:
+            return True
+        if number in self._outer and self.from_outside(self._outer[number]):
+            return True
+        maker = self._flow.made_by(number)
+        if maker is None or maker.primitive not in _MOVES or not maker.operands:
+            return False
+        return self.from_outside(maker.operands[0])
 
     def _made(self, number: int) -> Token:
         value = self._flow.values[number]
