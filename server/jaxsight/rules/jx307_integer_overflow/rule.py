@@ -25,11 +25,12 @@ from jaxsight.rules.jx307_integer_overflow.integers import (
 from jaxsight.rules.jx307_integer_overflow.intent import is_meant
 from jaxsight.rules.jx307_integer_overflow.literals import literal_too_large
 from jaxsight.rules.jx307_integer_overflow.recurrences import first_overflow
+from jaxsight.rules.program.guards import Operators, is_written
 from jaxsight.rules.program.integers.inference import Intervals
 from jaxsight.rules.program.integers.intervals import limits
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.expressions import Expression, name_of, parsed
+from jaxsight.rules.text.expressions import parsed
 from jaxsight.rules.violation import Violation
 from jaxsight.wire.observations import Failure
 from jaxsight.wire.primitives import COMPARISONS
@@ -44,26 +45,26 @@ RULE = Rule(
 _PRODUCTS = frozenset({"dot", "matmul", "einsum", "vdot", "inner", "tensordot", "vecdot"})
 _RANGES = frozenset({"arange", "iota"})
 _POWERS = frozenset({"square", "power", "pow"})
-_WRITTEN: dict[str, tuple[frozenset[str], type[ast.operator | ast.unaryop] | None]] = {
-    "add": (_RANGES | {"add"}, ast.Add),
-    "sub": (frozenset({"sub", "subtract", "diff", "ediff1d"}), ast.Sub),
-    "mul": (_RANGES | _PRODUCTS | {"mul", "multiply", "outer", "kron"}, ast.Mult),
-    "integer_pow": (_POWERS, ast.Pow),
-    "square": (_POWERS, ast.Pow),
-    "shift_left": (frozenset({"left_shift", "shift_left"}), ast.LShift),
-    "dot_general": (_PRODUCTS, ast.MatMult),
-    "neg": (frozenset({"neg", "negative"}), ast.USub),
-    "iota": (_RANGES, None),
-    "reduce_sum": (frozenset({"sum", "nansum"}), None),
-    "reduce_prod": (frozenset({"prod", "nanprod"}), None),
-    "cumsum": (frozenset({"cumsum", "nancumsum"}), None),
-    "cumprod": (frozenset({"cumprod", "nancumprod"}), None),
+_WRITTEN: dict[str, tuple[frozenset[str], Operators]] = {
+    "add": (_RANGES | {"add"}, (ast.Add,)),
+    "sub": (frozenset({"sub", "subtract", "diff", "ediff1d"}), (ast.Sub,)),
+    "mul": (_RANGES | _PRODUCTS | {"mul", "multiply", "outer", "kron"}, (ast.Mult,)),
+    "integer_pow": (_POWERS, (ast.Pow,)),
+    "square": (_POWERS, (ast.Pow,)),
+    "shift_left": (frozenset({"left_shift", "shift_left"}), (ast.LShift,)),
+    "dot_general": (_PRODUCTS, (ast.MatMult,)),
+    "neg": (frozenset({"neg", "negative"}), (ast.USub,)),
+    "iota": (_RANGES, ()),
+    "reduce_sum": (frozenset({"sum", "nansum"}), ()),
+    "reduce_prod": (frozenset({"prod", "nanprod"}), ()),
+    "cumsum": (frozenset({"cumsum", "nancumsum"}), ()),
+    "cumprod": (frozenset({"cumprod", "nancumprod"}), ()),
     "convert_element_type": (
         frozenset(
             {"astype", "asarray", "array", "convert_element_type", "int8", "int16", "uint8",
              "uint16", "uint32"}
         ),
-        None,
+        (),
     ),
 }  # fmt: skip
 """By primitive the functions, and the operator, that users write it with."""
@@ -150,14 +151,14 @@ def _of_equation(integers: Integers, step: Step) -> Violation | None:
     usual = bits_of(dtype) >= 32 and not dtype.startswith("uint") and step.primitive != "and"
     if usual and certain_overflow(integers, step) is None:
         return None  # most integers have 32 bits and are not known: spare reading the text
-    node = parsed(integers.view.quote(step.path))
-    if node is None:
+    text = integers.view.quote(step.path)
+    if (node := parsed(text)) is None:
         return None
     if (violation := literal_too_large(integers, step, node)) is not None:
         return violation
     if step.primitive == "and":
         return None if is_meant(integers, step) else power_of_two(integers, step, node)
-    if not _is_written(node, step.primitive):
+    if not _is_written(text, step.primitive):
         return None
     violation = (
         certain_overflow(integers, step)
@@ -174,8 +175,8 @@ def _of_loop(integers: Integers, loop: Step) -> Violation | None:
     if overflow is None:
         return None
     step = overflow.step
-    node = parsed(integers.view.quote(step.path))
-    if not _is_written(node, step.primitive) or is_meant(integers, step):
+    text = integers.view.quote(step.path)
+    if not _is_written(text, step.primitive) or is_meant(integers, step):
         return None
     dtype = integers.dtype(step)
     return Violation(
@@ -187,13 +188,5 @@ def _of_loop(integers: Integers, loop: Step) -> Violation | None:
     )
 
 
-def _is_written(node: Expression | None, primitive: str) -> bool:
-    """Whether an expression itself stands for a primitive."""
-    calls, operator = _WRITTEN.get(primitive, (frozenset[str](), None))
-    match node:
-        case ast.Call() as call:
-            return name_of(call) in calls
-        case ast.BinOp(op=op) | ast.AugAssign(op=op) | ast.UnaryOp(op=op):
-            return operator is not None and isinstance(op, operator)
-        case _:
-            return False
+def _is_written(text: str, primitive: str) -> bool:
+    return primitive in _WRITTEN and is_written(text, *_WRITTEN[primitive])

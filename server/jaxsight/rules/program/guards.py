@@ -30,9 +30,10 @@ def has_rule(view: ProgramView, step: Step) -> bool:
     )
 
 
-def is_written(
-    text: str, calls: Collection[str], operators: Sequence[type[ast.operator]] = ()
-) -> bool:
+Operators = Sequence[type[ast.operator | ast.unaryop]]
+
+
+def is_written(text: str, calls: Collection[str], operators: Operators = ()) -> bool:
     """Whether an expression is itself a call of one of these functions, or one of the operators.
 
     Other expressions contain it, or are a library's.
@@ -40,7 +41,7 @@ def is_written(
     match parsed(text):
         case ast.Call() as call:
             return name_of(call) in calls
-        case ast.BinOp(op=operator) | ast.AugAssign(op=operator):
+        case ast.BinOp(op=operator) | ast.AugAssign(op=operator) | ast.UnaryOp(op=operator):
             return isinstance(operator, tuple(operators))
         case _:
             return False
