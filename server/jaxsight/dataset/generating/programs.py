@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import random
+import re
 
 from jaxsight.dataset.generating import templates as families
-from jaxsight.dataset.generating.registry import TEMPLATES, of_category
-from jaxsight.dataset.generating.writer import Writer
+from jaxsight.dataset.generating.choices import Choices
+from jaxsight.dataset.generating.expansion import Expansion
+from jaxsight.dataset.generating.printing import module
+from jaxsight.dataset.generating.snippets import TEMPLATES, Template
 from jaxsight.dataset.program import Program
 from jaxsight.dataset.spec import Spec
 
 assert families.MODULES, "templates register themselves when their modules are imported"
+
+_TRANSFORMATIONS = re.compile(
+    r"jax\.(grad|value_and_grad|jvp|vjp|linearize|hessian|jacfwd|jacrev|vmap|jit|checkpoint"
+    r"|custom_jvp|custom_vjp|shard_map)\b"
+)
 
 
 def templates() -> dict[str, str]:
@@ -22,23 +30,25 @@ def generate(spec: Spec, number: int) -> Program:
     """Return the program `number` of a specification."""
     choices = random.Random(f"{spec.digest}/{spec.seed}/{number}")
     category = spec.categories[number % len(spec.categories)]
-    candidates = of_category(category)
+    candidates = [each for _, each in sorted(TEMPLATES.items()) if each.category == category]
     chosen = choices.choices(candidates, [each.weight for each in candidates])[0]
-    writer = Writer(spec, choices)
-    writer.names |= chosen.names
-    chosen.write(writer)
-    smooth = any(value.is_smooth for value in writer.results) and not writer.is_blocked
-    text = writer.text()
+    return written(chosen, spec, choices, number)
+
+
+def written(template: Template, spec: Spec, source: random.Random, number: int) -> Program:
+    """Return a program of a template."""
+    made = Expansion(Choices(spec, source), template.tree)
+    text = module(made)
     if "stop_gradient" in text:
-        writer.labels.add("own-derivative")
+        made.labels.add("own-derivative")
     return Program(
         number=number,
         text=text,
-        function=writer.function_name(),
-        arguments=writer.parameters,
-        category=category,
-        template=chosen.name,
-        transformations=tuple(sorted(writer.transformations)),
-        is_differentiable=smooth,
-        labels=tuple(sorted(writer.labels)),
+        function=made.name,
+        arguments=made.parameters,
+        category=template.category,
+        template=template.name,
+        transformations=tuple(sorted(set(_TRANSFORMATIONS.findall(text)))),
+        is_differentiable=True,
+        labels=tuple(sorted(made.labels)),
     )

@@ -1,393 +1,504 @@
-"""Steps of programs that change shapes: reductions, normalisations, movements, combinations."""
+"""Random steps of programs: what holes such as `mapped(x)` and `more(x)` of templates become.
+
+The functions of real numbers are spelled so that their results are defined and of moderate size
+wherever their arguments are: no step has to know the range of a value. Those with jumps are applied
+to arguments only, as rounding moves a computed value across a jump.
+"""
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
-from jaxsight.dataset.generating.elementwise import (
-    binary,
-    compare,
-    scaled,
-    unary_names,
-)
-from jaxsight.dataset.generating.ranges import calm
-from jaxsight.dataset.generating.types import (
-    COMPLEX,
-    PRODUCT,
-    SUM,
-    Value,
-    jnp_dtype,
-    operand,
-    power,
-    real_dtype,
-    sized,
-    without,
-)
-from jaxsight.dataset.generating.writer import Writer
+from jaxsight.dataset.generating.choices import COMPLEX, FLOATS, INTEGERS, WIDE, Choices
 
 
-def axis_of(w: Writer, x: Value) -> int:
-    """Return an axis, mostly the last one, as a person writes it."""
-    axis = x.rank - 1 if w.chance(0.5) else w.between(0, x.rank - 1)
-    return -1 if axis == x.rank - 1 and w.chance(0.8) else axis
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An expression and its type.
+
+    Attributes:
+        text: the expression.
+        dtype: as NumPy names it.
+        rank: the number of its dimensions.
+        is_given: whether it is an argument, or has the same bits eagerly and compiled.
+    """
+
+    text: str
+    dtype: str
+    rank: int
+    is_given: bool = False
+
+    def __str__(self) -> str:
+        return self.text if self.text.isidentifier() else f"({self.text})"
 
 
-def as_float(w: Writer, x: Value, dtype: str | None = None) -> Value:
-    """Return a value converted to real numbers of moderate size."""
-    if x.is_float and dtype in (None, x.dtype):
+SMOOTH = {
+    "jnp.tanh({x})": "bounded",
+    "jnp.sin(0.5 * {x})": "wave",
+    "jnp.cos(0.5 * {x})": "wave",
+    "jnp.exp(jnp.tanh({x}))": "growth",
+    "jnp.exp(-jnp.abs({x}))": "decay",
+    "jnp.expm1(jnp.tanh({x}))": "growth",
+    "jnp.exp2(-jnp.abs({x}))": "powers",
+    "jnp.log(jnp.abs({x}) + 0.5)": "logs",
+    "jnp.log1p(jnp.abs({x}))": "logs",
+    "jnp.log2(1.5 + jnp.abs({x}))": "octaves",
+    "jnp.log10({x} ** 2 + 1.0)": "decades",
+    "jnp.sqrt(jnp.abs({x}) + 0.1)": "roots",
+    "jnp.sqrt(1.0 + jax.nn.softplus({x}))": "roots",
+    "lax.rsqrt(jnp.abs({x}) + 0.3)": "inverse_roots",
+    "jnp.cbrt(jnp.abs({x}) + 0.1)": "cube_roots",
+    "jnp.square(jnp.tanh({x}))": "squares",
+    "jnp.tanh({x}) ** 3": "cubes",
+    "{x} / (1.0 + jnp.abs({x}))": "softened",
+    "jax.nn.sigmoid({x})": "gate",
+    "jax.nn.softplus({x})": "rates",
+    "jax.nn.relu({x}) + 0.1 * {x}": "rectified",
+    "jax.nn.gelu({x})": "activated",
+    "jax.nn.silu({x})": "activated",
+    "jax.nn.elu({x})": "activated",
+    "jax.nn.leaky_relu({x})": "activated",
+    "jax.nn.log_sigmoid({x})": "log_probabilities",
+    "jax.nn.soft_sign({x})": "softened",
+    "0.3 * {x} + jax.nn.relu6({x})": "activated",
+    "jax.nn.selu({x})": "activated",
+    "jax.nn.mish({x})": "activated",
+    "0.2 * {x} - jax.nn.hard_tanh({x})": "clipped",
+    "jnp.arctan({x})": "angle",
+    "jnp.arcsin(0.9 * jnp.tanh({x}))": "angle",
+    "jnp.arccos(0.9 * jnp.sin({x}))": "angle",
+    "jnp.sinh(jnp.tanh({x}))": "hyperbolic",
+    "jnp.cosh(jnp.sin({x}))": "hyperbolic",
+    "jnp.tan(jnp.tanh({x}))": "slope",
+    "jnp.arcsinh({x})": "compressed",
+    "jnp.arccosh(jnp.abs({x}) + 1.2)": "distance",
+    "jnp.arctanh(0.9 * jnp.tanh({x}))": "rapidity",
+    "jnp.reciprocal(jnp.abs({x}) + 0.5)": "inverse",
+    "1.0 / (1.0 + {x} ** 2)": "inverse",
+    "jnp.sinc({x} / 4.0)": "kernel_values",
+    "lax.erf({x})": "errors",
+    "lax.erfc(jnp.tanh({x}))": "tails",
+    "lax.erf_inv(0.8 * jnp.tanh({x}))": "quantiles",
+    "lax.logistic({x})": "gate",
+    "jnp.nan_to_num({x})": "cleaned",
+    "jnp.deg2rad({x})": "radians",
+    "jax.nn.sigmoid({x}) * {x}": "gated",
+    "0.5 * {x}": "scaled",
+    "{x} + 1.0": "shifted",
+    "{x} - 0.25": "shifted",
+    "{x} / 3.0": "scaled",
+    "2.0 - 0.5 * {x}": "reflected",
+    "1.5 * {x}": "scaled",
+}
+"""Functions of real numbers, and names for their results."""
+
+SPECIAL = {
+    "lax.lgamma(jnp.abs({x}) + 0.5)": "log_gamma",
+    "lax.digamma(jnp.abs({x}) + 0.5)": "digammas",
+    "jax.scipy.special.i0e({x})": "bessel",
+    "jax.scipy.special.i1e({x})": "bessel",
+    "jax.scipy.special.logit(0.1 + 0.8 * jax.nn.sigmoid({x}))": "logits",
+    "jax.scipy.special.entr(jnp.abs({x}) + 0.1)": "entropies",
+    "jax.scipy.stats.norm.cdf({x})": "cumulative",
+    "jax.scipy.stats.norm.logpdf(jnp.tanh({x}))": "log_density",
+}
+"""Those of `float32` and `float64` only."""
+
+JUMPING = {
+    "jnp.floor({x})": "floored",
+    "jnp.ceil({x})": "raised",
+    "jnp.round({x})": "rounded",
+    "jnp.trunc({x})": "whole",
+    "lax.reduce_precision({x}, 8, 7)": "coarse",
+    "jnp.sign({x}) * jnp.sqrt(jnp.abs({x}) + 0.1)": "signed_roots",
+    "lax.stop_gradient({x})": "frozen",
+    "jnp.remainder({x}, 1.5)": "remainders",
+    "jnp.where({x} > 0.5, {x}, 0.2 * {x})": "bent",
+}
+"""Those that jump, or whose derivative is another than their slope."""
+
+COMPLEX_FUNCTIONS = {
+    "jnp.conj({x})": "conjugate",
+    "{x} / (jnp.abs({x}) + 0.5)": "phasors",
+    "{x} / (1.0 + jnp.abs({x}))": "softened",
+    "jnp.tanh({x} / (4.0 + jnp.abs({x})))": "bounded",
+    "jnp.sin({x} / (2.0 + jnp.abs({x})))": "wave",
+    "jnp.cos({x} / (2.0 + jnp.abs({x})))": "wave",
+    "jnp.exp({x} / (1.0 + jnp.abs({x})))": "growth",
+    "jnp.sqrt({x} + 8.0)": "roots",
+    "lax.complex(jnp.imag({x}), jnp.real({x}))": "swapped",
+    "{x} * (0.5 + 0.5j)": "turned",
+    "jnp.log(jnp.abs({x}) + 1.0) * {x}": "weighted",
+    "{x} + 0.5j": "shifted",
+}
+
+INTEGER_FUNCTIONS = {
+    "{x} & {mask}": "masked",
+    "{x} ^ {mask}": "toggled",
+    "{x} | {mask}": "flagged",
+    "{x} << {k}": "shifted",
+    "{x} >> {k}": "halved",
+    "~{x}": "inverted",
+    "lax.population_count({x})": "bit_counts",
+    "jnp.bitwise_count({x}).astype({x}.dtype)": "bit_counts",
+    "lax.clz({x})": "leading_zeros",
+    "{x} * {k}": "multiples",
+    "{x} + {k}": "moved_on",
+    "{x} % {m}": "residues",
+    "{x} // {m}": "quotients",
+    "jnp.minimum({x}, {mask})": "capped",
+    "jnp.maximum({x}, {mask})": "raised",
+    "jnp.clip({x}, 5, 60)": "clipped",
+    "{x} ** 2": "squares",
+    "jnp.where({x} > {m}, {x}, {k})": "replaced",
+    "jnp.abs({x} - {m})": "distances",
+    "jnp.sign({x}) * {k}": "signs",
+}
+
+SUMS = {
+    "{x} + {y}": "total",
+    "{x} - {y}": "difference",
+    "{x} * jnp.tanh({y})": "modulated",
+    "0.5 * ({x} + {y})": "average",
+    "{x} / (1.0 + jnp.abs({y}))": "ratio",
+    "{x} / (1.0 + {y} ** 2)": "ratio",
+    "{x} * jax.nn.sigmoid({y})": "gated",
+    "jnp.maximum({x}, {y})": "larger",
+    "jnp.minimum({x}, {y})": "smaller",
+    "jnp.logaddexp({x}, {y})": "soft_maximum",
+    "jnp.arctan2({x}, jnp.abs({y}) + 0.5)": "angle",
+    "jnp.sqrt({x} ** 2 + {y} ** 2 + 1.0)": "radius",
+    "jnp.power(jax.nn.sigmoid({x}) + 0.5, jnp.tanh({y}))": "powers",
+    "jnp.hypot(jnp.tanh({x}) + 3.0, {y})": "distance",
+    "jnp.exp(-jnp.abs({x} - {y}))": "similarity",
+}
+"""Functions of two real numbers that are defined everywhere."""
+
+GIVEN_PAIRS = {
+    "{x} * {y}": "product",
+    "jnp.copysign({x}, {y})": "signed",
+    "jnp.where({x} > {y}, {x}, 0.5 * {y})": "chosen",
+    "jnp.heaviside({x}, 0.5) * {y}": "gated",
+    "jnp.remainder({x}, jnp.abs({y}) + 0.5)": "remainders",
+}
+"""Functions of two arguments."""
+
+SAME_SHAPE = {
+    "lax.rem({x}, lax.max(lax.abs({y}), lax.full_like({y}, 0.5)))": "remainders",
+    "lax.nextafter({x}, {y})": "next_values",
+    "lax.pow(lax.logistic({x}), lax.tanh({y}))": "powers",
+}
+"""Functions of two arguments of one shape."""
+
+INTEGER_PAIRS = {
+    "{x} + {y}": "total",
+    "{x} - {y}": "difference",
+    "{x} * {y}": "product",
+    "{x} & {y}": "common",
+    "{x} | {y}": "union",
+    "{x} ^ {y}": "hashed",
+    "jnp.maximum({x}, {y})": "larger",
+    "jnp.minimum({x}, {y})": "smaller",
+    "{x} % (({y} & 7) + 1)": "residues",
+    "{x} // (({y} & 7) + 1)": "quotients",
+    "{x} << ({y} & 3)": "shifted",
+    "{x} >> ({y} & 3)": "halved",
+    "jnp.where({x} > {y}, {x}, {y})": "chosen",
+}
+
+COMPLEX_PAIRS = {
+    "{x} + {y}": "total",
+    "{x} - {y}": "difference",
+    "{x} * {y} / (1.0 + jnp.abs({y}))": "product",
+    "{x} / (1.0 + jnp.abs({y}))": "ratio",
+    "{x} + 0.5 * jnp.conj({y})": "blended",
+}
+
+COMPARISONS = ("{x} > {y}", "{x} < {y}", "{x} >= {y}", "{x} <= {y}")
+TESTS = ("{x} > 0.3", "{x} < 0.5", "{x} >= 0.0", "{x} <= 0.2", "jnp.abs({x}) < 1.0")
+INTEGER_TESTS = ("{x} > {m}", "{x} % {m} == 0", "{x} % 2 != 1", "({x} & 3) == 1", "{x} <= {m}")
+
+REDUCTIONS = {
+    "jnp.mean({x}{a})": "average",
+    "jnp.sum({x}{a}) / 8.0": "total",
+    "jnp.max({x}{a})": "largest",
+    "jnp.min({x}{a})": "smallest",
+    "jnp.var({x}{a})": "variance",
+    "jnp.mean({x} ** 2{a})": "energy",
+    "jnp.sqrt(jnp.mean({x} ** 2{a}) + 1e-3)": "rms",
+    "jnp.mean(jnp.abs({x}){a})": "size",
+    "jax.nn.logsumexp({x}{a})": "log_total",
+    "jnp.sqrt(jnp.var({x}{a}) + 1e-2)": "deviation",
+    "jnp.ptp({x}{a})": "spread",
+    "jnp.prod(1.0 + 0.1 * jnp.tanh({x}){a})": "growth",
+    "jnp.median({x}.astype(jnp.float32){a})": "median",
+}
+
+MOVES = {
+    "jnp.flip({x}, axis={axis})": "reversed_values",
+    "jnp.roll({x}, {k}, axis={axis})": "shifted",
+    "{x}[..., ::2]": "strided",
+    "{x}[::-1]": "flipped",
+    "jnp.pad({x}, {widths})": "padded",
+    'jnp.pad({x}, {widths}, mode="edge")': "padded",
+    "jnp.repeat({x}, 2, axis={axis})": "repeated",
+    "jnp.concatenate([{x}, {x}[::-1]], axis={axis})": "mirrored",
+}
+RANK_MOVES = {
+    "jnp.transpose({x}, {order})": "transposed",
+    "jnp.swapaxes({x}, 0, -1)": "swapped",
+    "{x}.T": "transposed",
+    "jnp.moveaxis({x}, 0, -1)": "turned",
+}
+"""Moves of values with two dimensions or more."""
+
+CUMULATIVE = {
+    "jnp.cumsum({x}, axis={axis}) / 4.0": "running_total",
+    "lax.cummax({x}, axis={axis})": "running_max",
+    "lax.cummin({x}, axis={axis})": "running_min",
+    "jnp.sort({x}, axis={axis})": "ordered",
+    "{x} - jnp.roll({x}, 1, axis={axis})": "changes",
+    "lax.cumlogsumexp({x}, axis={axis})": "running_log",
+    "jnp.cumprod(1.0 + 0.1 * jnp.tanh({x}), axis={axis})": "running_product",
+}
+
+NORMAL_FORMS = {
+    "{x} * jax.nn.softmax({x}, {a})": "attended",
+    "jnp.square(jax.nn.softmax({x}, {a}))": "sharpened",
+    "jax.nn.log_softmax({x}, {a})": "log_probabilities",
+    "jnp.tanh({x} - jnp.mean({x}, {a}, keepdims=True))": "centered",
+    "{x} / (jnp.max(jnp.abs({x}), {a}, keepdims=True) + 1e-1)": "normalized",
+    "{x} * lax.rsqrt(jnp.mean({x} ** 2, {a}, keepdims=True) + 1e-1)": "normalized",
+    "jnp.sin({x} / (jnp.std({x}, {a}, keepdims=True) + 0.5))": "standardized",
+}
+
+LONGEST = 36
+"""An expression of more letters is assigned to a name before it is used in another one."""
+
+
+class Steps:
+    """Writes random steps.
+
+    Attributes:
+        choices: where they come from.
+        let: assigns an expression to a new name like a given one, and returns that name.
+    """
+
+    def __init__(self, choices: Choices, let: Callable[[str, str], str]) -> None:
+        self.choices = choices
+        self.let = let
+
+    def named(self, x: Value, base: str = "inner") -> Value:
+        """Return a value as a name."""
+        return x if x.text.isidentifier() else replace(x, text=self.let(base, x.text))
+
+    def short(self, x: Value, base: str = "inner") -> Value:
+        """Return a value whose expression is short."""
+        return x if len(x.text) <= LONGEST else self.named(x, base)
+
+    def applied(
+        self, table: Mapping[str, str], x: Value, y: Value | None = None, **holes: object
+    ) -> Value:
+        """Return one of the functions of a table, of one or two values."""
+        pattern, name = self.choices.pick(list(table.items()))
+        x = self.named(x) if pattern.count("{x}") > 1 or "{x}." in pattern else self.short(x)
+        if y is not None:
+            y = self.named(y) if pattern.count("{y}") > 1 else self.short(y)
+        small = {"k": self.choices.between(2, 4), "m": self.choices.between(3, 9)}
+        mask = self.choices.choose(3, 7, 15, 31, 63)
+        text = pattern.format(x=x, y=y, mask=mask, **small, **holes)
+        both = y is None or y.is_given
+        result = Value(text, x.dtype, max(x.rank, y.rank if y else 0), x.is_given and both)
+        if x.dtype in FLOATS:
+            result = replace(result, is_given=False)
+        return self.short(result, name)
+
+    def unary(self, x: Value, is_smooth: bool = False) -> Value:
+        """Return a function of the elements of a value, of the same dtype."""
+        if x.dtype in COMPLEX:
+            return self.applied(COMPLEX_FUNCTIONS, x)
+        if x.dtype == "bool":
+            return replace(x, text=f"~{x}")
+        if x.dtype in INTEGERS:
+            return self.applied(INTEGER_FUNCTIONS, x)
+        table = SMOOTH | (SPECIAL if x.dtype in WIDE else {})
+        if x.is_given and not is_smooth and self.choices.chance(0.2):
+            table = JUMPING
+        return self.applied(table, x)
+
+    def binary(self, x: Value, y: Value, is_smooth: bool = False) -> Value:
+        """Return a function of two values of one dtype; their shapes broadcast."""
+        if x.text == y.text:
+            return self.unary(x, is_smooth)
+        if x.dtype == "bool":
+            return self.applied(
+                dict.fromkeys(("{x} & {y}", "{x} | {y}", "{x} ^ {y}"), "both"), x, y
+            )
+        if x.dtype in INTEGERS:
+            return self.applied(INTEGER_PAIRS, x, y)
+        if x.dtype in COMPLEX:
+            return self.applied(COMPLEX_PAIRS, x, y)
+        if x.is_given and y.is_given and not is_smooth and self.choices.chance(0.4):
+            return self.applied(GIVEN_PAIRS, x, y)
+        return self.applied(SUMS, x, y)
+
+    def mapped(self, x: Value, most: int = 2) -> Value:
+        """Return up to so many functions of a value, one at least."""
+        for _ in range(self.choices.between(1, most)):
+            x = self.unary(x)
         return x
-    if x.dtype in COMPLEX:
-        kind = w.pick(("jnp.abs({x})", "jnp.real({x})", "jnp.imag({x})", "jnp.angle({x})"))
-        low, high = (0.0, 1.5 * x.bound) if "abs" in kind else (-x.bound, x.bound)
-        if "angle" in kind:
-            low, high = -3.2, 3.2
-        return w.make(kind.format(x=x), x, dtype=real_dtype(x.dtype), low=low, high=high)
-    dtype = dtype or "float32"
-    if x.is_integer and x.bound > 200:
-        x = w.make(f"{operand(x.text, PRODUCT)} % 16", x, low=0, high=15, is_exact=True)
-    text = f"{x.atom}.astype({jnp_dtype(dtype)})"
-    return w.make(text, x, dtype=dtype, is_exact=True)
 
+    def mixed(self, *values: Value, is_smooth: bool = False, depth: int = 0) -> Value:
+        """Return an expression that depends on each of some values."""
+        x = self._tree(values, depth or self.choices.between(1, 3), is_smooth)
+        for value in values:
+            if x.dtype in FLOATS:
+                extra = self.choices.choose("jnp.sin({})", "0.5 * {}", "{}", "jnp.tanh({})")
+                x = replace(x, text=f"{self.short(x)} + {extra.format(value)}", is_given=False)
+            else:
+                x = self.binary(x, value)
+            x = replace(self.short(x), rank=max(x.rank, value.rank))
+        return x
 
-def reduced(w: Writer, x: Value, axis: int | None, keeps: bool = False) -> tuple[Value, str]:
-    """Return a reduction of a value, and names for it."""
-    shape = () if axis is None else without(x.shape, axis)
-    count = x.size if axis is None else x.shape[axis]
-    if keeps:
-        shape = (1,) * x.rank if axis is None else sized(x.shape, axis, 1)
-    where = "" if axis is None else f", axis={axis}"
-    where += ", keepdims=True" if keeps else ""
-    text, names, low, high, dtype = _reduction(w, x, count, where)
-    exact = any(part in text for part in (".max(", ".min(", ".any(", ".all("))
-    value = w.make(text, x, shape=shape, low=low, high=high, dtype=dtype, is_exact=exact)
-    return value, names
+    def smooth(self, *values: Value) -> Value:
+        """Return an expression with a derivative everywhere that depends on each of some values."""
+        return self.mixed(*values, is_smooth=True)
 
+    def _tree(self, values: tuple[Value, ...], depth: int, is_smooth: bool) -> Value:
+        if depth <= 0 or (depth == 1 and self.choices.chance(0.2)):
+            return self.choices.pick(values)
+        if self.choices.chance(0.5):
+            return self.unary(self._tree(values, depth - 1, is_smooth), is_smooth)
+        one, other = (self._tree(values, depth - 1, is_smooth) for _ in range(2))
+        return self.binary(one, other, is_smooth)
 
-def _reduction(w: Writer, x: Value, count: int, where: str) -> tuple[str, str, float, float, str]:
-    if x.dtype == "bool":
-        text = f"jnp.sum({x}{where})"
-        if count <= 4 and x.rank > 1 and "axis" in where:
-            text = w.pick((f"jnp.any({x}{where})", f"jnp.all({x}{where})"))
-        if "sum" in text:
-            return text, "count hits", 0, count, "int64"
-        return text, "flags", 0, 1, "bool"
-    if x.is_integer:
-        kind = w.pick(("sum", "max", "min", "prod", "max"))
-        if kind in ("sum", "prod"):
-            wide = f"dtype={x.atom}.dtype" if x.text.isidentifier() else f"dtype=jnp.{x.dtype}"
-            return f"jnp.{kind}({x}{where}, {wide})", "total", -1e9, 1e9, x.dtype
-        return (
-            f"jnp.{kind}({x}{where})",
-            f"{'largest' if kind == 'max' else 'smallest'}",
-            x.low,
-            (x.high),
-            x.dtype,
-        )
-    if x.dtype in COMPLEX:
-        kind = w.pick(("mean", "sum"))
-        high = x.bound * (1 if kind == "mean" else 3 * math.sqrt(count))
-        return f"jnp.{kind}({x}{where})", "total average", -high, high, x.dtype
-    return _float_reduction(w, x, count, where)
+    def prepared(self, x: Value) -> Value:
+        """Return a value, or one of the same shape made from it."""
+        if self.choices.chance(0.4):
+            return x
+        if x.rank and x.dtype != "bool" and self.choices.chance(0.4):
+            axis = self.axis(x)
+            if x.dtype in FLOATS and self.choices.chance(0.5):
+                return self.applied(NORMAL_FORMS, x, a=f"axis={axis}")
+            turns = ("jnp.flip({x}, axis={axis})", "jnp.roll({x}, {k}, axis={axis})")
+            return self.applied(dict.fromkeys(turns, "turned"), x, axis=axis)
+        return self.unary(x)
 
+    def axis(self, x: Value) -> int:
+        """Return one of the axes of a value."""
+        return self.choices.between(0, max(0, x.rank - 1))
 
-def _float_reduction(
-    w: Writer, x: Value, count: int, where: str
-) -> tuple[str, str, float, float, str]:
-    spread = count * x.bound if x.low * x.high >= 0 else 3 * math.sqrt(count) * x.bound
-    options = [
-        ("jnp.mean({x}{w})", "average mean", x.low, x.high),
-        ("jnp.mean({x}{w})", "average mean", x.low, x.high),
-        ("jnp.sum({x}{w})", "total", -spread if x.low < 0 else 0, spread if x.high > 0 else 0),
-        ("jnp.max({x}{w})", "largest peak", x.low, x.high),
-        ("jnp.min({x}{w})", "smallest", x.low, x.high),
-        ("jnp.var({x}{w})", "variance", 0, x.bound**2),
-        ("jnp.mean({q}{w})", "energy", 0, x.bound**2),
-        ("jnp.sqrt(jnp.mean({q}{w}) + 1e-3)", "rms", 0.03, x.bound + 1),
-        ("jnp.mean(jnp.abs({x}){w})", "size", 0, x.bound),
-    ]
-    if x.bound < 20:
-        high = x.high + math.log(count)
-        options.append(("jax.nn.logsumexp({x}{w})", "log_total log_normalizer", x.low, high))
-        options.append(("jnp.std({x}{w})", "deviation", 0, x.bound))
-        options.append(("jnp.ptp({x}{w})", "spread", 0, 2 * x.bound))
-    if x.bound <= 1.05 and count <= 12:
-        options.append(("jnp.prod({x}{w})", "product", -1.5, 1.5))
-    if x.bound <= 5 and count <= 16:
-        options.append(("jnp.prod(1.0 + 0.1 * {p}{w})", "product growth", 0.0, 6.0))
-    if x.is_wide and count < 2000:
-        options.append(("jnp.median({x}{w})", "median", x.low, x.high))
-    if x.low == 0:
-        options = [each for each in options if "jnp.min" not in each[0]]
-    if x.is_level:
-        options = [each for each in options if "jnp.max" in each[0] or "{q}" in each[0]][:3]
-    text, names, low, high = w.pick(options)
-    if "{q}" in text and "sqrt" not in text and x.bound > 14:
-        text, low, high = "jnp.max({x}{w})", x.low, x.high
-    if "var(" in text and x.bound > 14:
-        text, low, high = "jnp.mean({x}{w})", x.low, x.high
-    text = text.format(x=x, w=where, q=power(x.text, 2), p=operand(x.text, PRODUCT))
-    return text, names, low, high, x.dtype
-
-
-def reduce_names(w: Writer, x: Value) -> tuple[Value, str]:
-    """Return a reduction over one axis, or all of them, and names for it."""
-    everything = x.rank == 1 or (w.chance(0.2) and x.dtype not in ("bfloat16", "float16"))
-    return reduced(w, calm(w, w.short(x, "inner", 40)), None if everything else axis_of(w, x))
-
-
-def normalised(w: Writer, x: Value) -> tuple[Value, str]:
-    """Return a float value normalised along an axis, and names for it."""
-    x = w.let("features inner", x)
-    axis = axis_of(w, x)
-    tail = f"axis={axis}"
-    kind = w.between(0, 6)
-    if kind <= 1:
-        small = calm(w, x, 15)
-        value = w.make(f"jax.nn.softmax({small}, {tail})", x, low=0, high=1, is_level=True)
-        return value, "weights probabilities"
-    if kind == 2:
-        small = calm(w, x, 15)
-        text = f"jax.nn.log_softmax({small}, {tail})"
-        return w.make(text, x, low=-30, high=0), "log_probabilities"
-    mean = f"jnp.mean({x}, {tail}, keepdims=True)"
-    if kind == 3:
-        value = w.make(f"{x} - {mean}", x, low=-2 * x.bound, high=2 * x.bound, is_level=True)
-        return value, "centered"
-    if kind == 4 or x.bound > 40:
-        text = f"{x} / (jnp.max(jnp.abs({x}), {tail}, keepdims=True) + 1e-3)"
-        return w.make(text, x, low=-1, high=1), "normalized"
-    if kind == 5:
-        text = f"{x} * lax.rsqrt(jnp.mean({power(x.text, 2)}, {tail}, keepdims=True) + 1e-3)"
-        return w.make(text, x, low=-8, high=8), "normalized"
-    deviation = f"jnp.std({x}, {tail}, keepdims=True)"
-    centered = w.let("centered", w.make(f"{x} - {mean}", x, low=-2 * x.bound, high=2 * x.bound))
-    value = w.make(f"{centered} / ({deviation} + 0.1)", centered, low=-8, high=8, is_level=True)
-    return value, "standardized normalized"
-
-
-def moved(w: Writer, x: Value) -> tuple[Value, str]:
-    """Return a value with its elements moved, and names for it."""
-    axis = axis_of(w, x)
-    size = x.shape[axis]
-    options = [
-        (f"jnp.flip({x}, axis={axis})", x.shape, "reversed_values flipped"),
-        (f"jnp.roll({x}, {w.between(1, 3)}, axis={axis})", x.shape, "shifted rolled"),
-    ]
-    if x.rank > 1:
-        order = list(range(x.rank))
-        w.random.shuffle(order)
-        if order == sorted(order):
-            order.reverse()
-        shape = tuple(x.shape[each] for each in order)
-        spelled = f"({', '.join(map(str, order))})"
-        options += [
-            (f"jnp.transpose({x}, {spelled})", shape, "transposed"),
-            (f"jnp.swapaxes({x}, 0, -1)", (x.shape[-1], *x.shape[1:-1], x.shape[0]), "swapped"),
-            (f"{x.atom}.T", x.shape[::-1], "transposed"),
-            (f"jnp.moveaxis({x}, 0, -1)", (*x.shape[1:], x.shape[0]), "moved"),
-        ]
-        if x.rank < 4:
-            options.append((f"{x.atom}.reshape(-1)", (x.size,), "flat"))
-        merged = (x.shape[0], x.size // x.shape[0])
-        if x.rank > 2:
-            options.append((f"{x.atom}.reshape({merged[0]}, -1)", merged, "flat rows"))
-    if size >= 4 and size % 2 == 0 and axis == -1:
-        halves = (*x.shape[:-1], 2, size // 2)
-        lead = "".join(f"{each}, " for each in x.shape[:-1])
-        options.append((f"{x.atom}[..., ::2]", (*x.shape[:-1], size // 2), "strided evens"))
-        options.append((f"{x.atom}[..., 1:]", (*x.shape[:-1], size - 1), "tail rest"))
-        options.append((f"{x.atom}[..., :{size // 2}]", sized(x.shape, -1, size // 2), "head"))
-        if x.rank < 4:
-            options.append((f"{x.atom}.reshape({lead}2, {size // 2})", halves, "folded pairs"))
-    if x.size <= 2048:
-        options += _grown(w, x, axis, size)
-    text, shape, names = w.pick(options)
-    ends = (min(x.low, 0), max(x.high, 0)) if "pad" in text else (x.low, x.high)
-    value = w.make(text, x, shape=shape, low=ends[0], high=ends[1], is_exact=True)
-    return value, names
-
-
-def _grown(w: Writer, x: Value, axis: int, size: int) -> list[tuple[str, tuple[int, ...], str]]:
-    widths = ["(0, 0)"] * x.rank
-    widths[axis] = f"({w.between(0, 2)}, {w.between(1, 2)})"
-    added = sum(int(part) for part in widths[axis].strip("()").split(", "))
-    spelled = f"({', '.join(widths)})" if x.rank > 1 else f"({widths[0]},)"
-    mode = "" if w.chance(0.5) or not size > 3 else w.pick((', mode="edge"', ', mode="reflect"'))
-    options = [
-        (f"jnp.pad({x}, {spelled}{mode})", sized(x.shape, axis, size + added), "padded"),
-        (f"jnp.repeat({x}, 2, axis={axis})", sized(x.shape, axis, 2 * size), "repeated"),
-    ]
-    if x.text.isidentifier():
-        twice = sized(x.shape, axis, 2 * size)
-        options.append((f"jnp.concatenate([{x}, {x}[::-1]], axis={axis})", twice, "mirrored"))
-        if x.rank < 4:
-            both = (2, *x.shape)
-            options.append((f"jnp.stack([{x}, jnp.flip({x}, axis=0)])", both, "stacked pairs"))
-    if x.rank < 4:
-        options.append((f"{x.atom}[..., None]", (*x.shape, 1), "column expanded"))
-    return options
-
-
-def scanned(w: Writer, x: Value) -> tuple[Value, str]:
-    """Return a cumulative function or a sorted form of a float value, and names for it."""
-    axis = axis_of(w, x)
-    size = x.shape[axis]
-    options = [
-        (f"jnp.cumsum({x}, axis={axis})", "running_total", size * x.bound),
-        (f"lax.cummax({x}, axis={axis % x.rank})", "running_max", x.bound),
-        (f"lax.cummin({x}, axis={axis % x.rank})", "running_min", x.bound),
-        (f"jnp.sort({x}, axis={axis})", "ordered sorted_values", x.bound),
-        (f"jnp.diff({x}, axis={axis})", "steps changes", 2 * x.bound),
-    ]
-    if x.bound < 20:
-        options.append((f"lax.cumlogsumexp({x}, axis={axis % x.rank})", "running_log", 30))
-    if x.bound <= 1.1:
-        options.append((f"jnp.cumprod({x}, axis={axis})", "running_product", 1.2**size))
-    text, names, high = w.pick(options if size > 2 else options[1:4])
-    shape = sized(x.shape, axis, size - 1) if "diff" in text else x.shape
-    return w.make(text, x, shape=shape, low=-high if x.low < 0 else min(x.low, 0), high=high), names
-
-
-def combined(w: Writer, x: Value, others: list[Value]) -> tuple[Value, str] | None:
-    """Return a function of a value and one of the others, where a shape fits."""
-    fitting = [
-        other
-        for other in others
-        if other.dtype == x.dtype and other.text != x.text and _fits(other.shape, x.shape)
-    ]
-    if not fitting:
-        return None
-    other = w.pick(fitting)
-    return binary(w, x, other), "combined mixed blended"
-
-
-def _fits(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
-    tail = large[len(large) - len(small) :] if len(small) <= len(large) else None
-    return tail is not None and all(
-        one in (1, other) for one, other in zip(small, tail, strict=True)
-    )
-
-
-def step(w: Writer, x: Value, others: list[Value]) -> tuple[Value, str]:
-    """Return a value after one random step, and names for it."""
-    if x.dtype == "bool":
-        return (
-            reduced(w, x, None if not x.rank or w.chance(0.3) else axis_of(w, x))
-            if (x.rank)
-            else (as_float(w, x), "indicator")
-        )
-    both = combined(w, x, others) if w.chance(0.3) else None
-    if both is not None:
-        return both
-    if not x.rank or not x.is_float:
-        if x.rank and w.chance(0.2):
-            return reduced(w, w.short(x, "inner", 40), axis_of(w, x))
-        if x.rank and w.chance(0.5):
-            return moved(w, w.short(x, "inner", 40))
-        if x.dtype not in COMPLEX and not x.is_float and x.low >= -1e6 and w.chance(0.15):
-            return compare(w, w.short(x, "inner")), "mask flags"
-        if x.dtype in COMPLEX and w.chance(0.3):
-            return as_float(w, w.short(x, "inner", 40)), "magnitude phase"
-        return unary_names(w, w.short(x, "inner", 40))
-    kind = w.random.random()
-    x = calm(w, w.short(x, "inner", 40))
-    x = w.short(x, "inner", 40)
-    if kind < 0.34:
-        return unary_names(w, x)
-    if kind < 0.44:
-        return scaled(w, x), "scaled"
-    if kind < 0.6:
-        return reduce_names(w, x)
-    if kind < 0.72:
-        return normalised(w, x)
-    if kind < 0.9:
-        return moved(w, x)
-    return scanned(w, x)
-
-
-def prepare(w: Writer, x: Value, most: int = 2) -> Value:
-    """Return a value of the same type after up to `most` random steps that keep its shape."""
-    for _ in range(w.between(0, most)):
-        kind = w.random.random()
-        if x.rank and kind < 0.25 and x.dtype != "bool":
-            axis = axis_of(w, x)
-            pattern = w.pick(("jnp.flip({x}, axis={a})", "jnp.roll({x}, {k}, axis={a})"))
-            text = pattern.format(x=w.short(x, "inner"), a=axis, k=w.between(1, 3))
-            x = w.let("shifted turned", w.make(text, x, is_exact=True))
-        elif x.rank and kind < 0.45 and x.is_float:
-            value, names = normalised(w, x)
-            x = w.let(names, replace(value, is_level=False))
-        elif kind < 0.6 and x.is_float:
-            x = w.let("scaled", scaled(w, x))
-        elif x.is_float:
-            value, names = unary_names(w, x)
-            x = w.let(names, calm(w, value))
+    def reduced(self, x: Value, axis: int | None = None) -> Value:
+        """Return a reduction over an axis, or over all of them."""
+        a = "" if axis is None else f", axis={axis}"
+        rank = 0 if axis is None else max(0, x.rank - 1)
+        result = x.dtype
+        if x.dtype == "bool":
+            pattern, result = self.choices.choose(
+                ("jnp.sum({x}{a})", "int64"),
+                ("jnp.any({x}{a})", "bool"),
+                ("jnp.all({x}{a})", "bool"),
+            )
+        elif x.dtype in INTEGERS:
+            pattern = self.choices.choose(
+                "jnp.sum({x}{a}, dtype={x}.dtype)", "jnp.max({x}{a})", "jnp.min({x}{a})",
+                "jnp.prod({x}{a}, dtype={x}.dtype)",
+            )  # fmt: skip
+        elif x.dtype in COMPLEX:
+            pattern = "jnp.mean({x}{a})"
         else:
-            x = w.let("encoded mapped", unary_names(w, x)[0])
-    return x
+            tables = [each for each in REDUCTIONS if x.dtype in WIDE or "median" not in each]
+            pattern = self.choices.pick(tables)
+            result = "float32" if "median" in pattern else result
+        name = REDUCTIONS.get(pattern, "folded")
+        made = self.applied({pattern: name}, x, a=a)
+        return replace(made, rank=rank, dtype=result)
 
+    def moved(self, x: Value) -> Value:
+        """Return a value with its elements moved."""
+        if not x.rank:
+            return self.unary(x)
+        axis, order = self.axis(x), self.choices.sample(range(x.rank), x.rank)
+        table = {**MOVES, "{x}[..., None]": "column"} if x.rank < 5 else MOVES
+        if x.rank > 1:
+            table = table | RANK_MOVES | {"{x}.reshape(-1)": "flat"}
+        widths = [(0, 0)] * x.rank
+        widths[axis] = (self.choices.between(0, 2), self.choices.between(1, 2))
+        holes = {"axis": axis, "order": tuple(order), "widths": tuple(widths)}
+        pattern, name = self.choices.pick(list(table.items()))
+        made = self.applied({pattern: name}, self.named(x), **holes)
+        rank = {"flat": 1, "column": x.rank + 1}.get(name, x.rank)
+        return replace(made, rank=rank, is_given=x.is_given)
 
-def finish(w: Writer, x: Value, others: list[Value] | None = None, most: int = 4) -> Value:
-    """Return a value after up to `most` random steps, each one assigned to a name."""
-    others = list(others or [])
-    for _ in range(w.between(0, most)):
-        if not x.rank and x.dtype in ("bfloat16", "float16"):
-            break
-        if x.size > 16384:
-            x, names = reduce_names(w, w.let("output", x))
+    def scanned(self, x: Value) -> Value:
+        """Return a cumulative function or a sorted form of real numbers."""
+        return self.applied(CUMULATIVE, x, axis=self.axis(x)) if x.rank else self.unary(x)
+
+    def normalised(self, x: Value) -> Value:
+        """Return real numbers normalised along an axis."""
+        if not x.rank:
+            return self.unary(x)
+        return self.applied(NORMAL_FORMS, x, a=f"axis={self.axis(x)}")
+
+    def compared(self, x: Value, y: Value | None = None) -> Value:
+        """Return a comparison of values that are given."""
+        patterns = INTEGER_TESTS if x.dtype in INTEGERS else TESTS
+        if y is not None:
+            patterns = COMPARISONS
+        made = self.applied(dict.fromkeys(patterns, "mask"), x, y)
+        return replace(made, dtype="bool", is_given=x.is_given)
+
+    def number(self, x: Value, dtype: str) -> Value:
+        """Return a value as moderate floating-point numbers."""
+        spelled = f"jnp.{dtype}"
+        if x.dtype in COMPLEX:
+            pattern = self.choices.choose(
+                "jnp.abs({x})", "jnp.real({x})", "jnp.imag({x})", "jnp.real({x}) + jnp.imag({x})"
+            )
+            dtype = {"complex64": "float32", "complex128": "float64"}[x.dtype]
+        elif x.dtype in INTEGERS:
+            pattern = self.choices.choose("({x} % 61).astype({d}) / 8.0", "({x} & 15).astype({d})")
+        elif x.dtype == "bool":
+            pattern = self.choices.choose(
+                "{x}.astype({d})", "jnp.where({x}, 1.0, -0.5).astype({d})"
+            )
         else:
-            x, names = step(w, x, others)
-        if x.is_level and x.rank and w.chance(0.5):
-            x = w.make(power(x.text, 2), x, low=0, high=x.bound**2)
-        x = w.let(names, x)
-        others.append(x)
-    return x
+            pattern = self.choices.choose(
+                "{x}.astype({d})", "lax.convert_element_type({x}, {d})", "jnp.asarray({x}, {d})"
+            )
+        made = self.applied({pattern: "numbers"}, x, d=spelled)
+        return replace(made, dtype=dtype, is_given=False)
 
+    def step(self, x: Value) -> Value:
+        """Return a value after one random step of any kind."""
+        kind = self.choices.random.random()
+        if x.dtype not in FLOATS:
+            if x.rank and kind < 0.15:
+                return self.reduced(x, self.axis(x))
+            if x.rank and kind < 0.4:
+                return self.moved(x)
+            if kind < 0.5 and x.dtype in INTEGERS:
+                return self.compared(x)
+            if kind < 0.7 and x.dtype in (*COMPLEX, "bool"):
+                return self.number(x, "float32")
+            return self.unary(x)
+        if not x.rank or kind < 0.4:
+            return self.unary(x)
+        if kind < 0.6:
+            return self.reduced(x, None if self.choices.chance(0.3) else self.axis(x))
+        if kind < 0.72:
+            return self.normalised(x)
+        return self.moved(x) if kind < 0.9 else self.scanned(x)
 
-def leave(w: Writer, x: Value, others: list[Value] | None = None, most: int = 4) -> None:
-    """Write the end of a function: some random steps, and what it returns."""
-    x = finish(w, x, others, most)
-    extra = [other for other in others or [] if other.text.isidentifier() and other.text != x.text]
-    kind = w.random.random()
-    if kind < 0.08 and extra and extra[-1].text not in w.parameters:
-        w.give(x, extra[-1])
-    elif kind < 0.16 and x.is_float and x.rank:
-        value, _ = reduce_names(w, replace(x, is_level=False) if not x.is_level else x)
-        w.give(x, w.let("summary", value))
-    elif kind < 0.24 and x.is_float:
-        value, names = unary_names(w, x)
-        w.give(w.short(value, names, 60))
-    else:
-        w.give(x)
-
-
-def linear(w: Writer, x: Value, weights: Value, names: str = "projected hidden") -> Value:
-    """Return a value multiplied with a matrix, scaled to stay moderate."""
-    inner, outer = weights.shape
-    form = w.pick(("{a} @ {w}", "jnp.dot({x}, {w})", "jnp.matmul({x}, {w})", "einsum"))
-    if form == "einsum":
-        letters = "btn"[: x.rank - 1] if x.rank < 5 else ""
-        form = (
-            f'jnp.einsum("{letters}i,ij->{letters}j", {{x}}, {{w}})'
-            if x.rank < 5
-            else ("{a} @ {w}")
-        )
-    text = form.format(x=x, a=operand(x.text, PRODUCT), w=weights)
-    bound = 2.5 * math.sqrt(inner) * x.bound / 2
-    shape = (*x.shape[:-1], outer)
-    value = w.make(text, x, weights, shape=shape, low=-bound, high=bound)
-    if bound > 20:
-        root = round(math.sqrt(inner), 3)
-        scale = w.pick((f"{operand(value.text, PRODUCT)} / {root}", f"{root} ** -0.5"))
-        if "**" in scale:
-            scale = f"{operand(value.text, PRODUCT)} * {inner}**-0.5"
-        value = w.make(scale, value, low=-bound / root, high=bound / root)
-    return w.let(names, value)
-
-
-def add(w: Writer, x: Value, y: Value) -> Value:
-    """Return a sum."""
-    text = f"{operand(x.text, SUM)} + {operand(y.text, PRODUCT)}"
-    shape = x.shape if x.rank >= y.rank else y.shape
-    return w.make(text, x, y, shape=shape, low=x.low + y.low, high=x.high + y.high)
+    def more(self, x: Value, *others: Value, most: int = 4) -> list[Value]:
+        """Return what a function returns: a value after up to so many random steps, or two."""
+        x = self.named(x, "result")
+        for other in others:
+            if other.dtype == x.dtype and self.choices.chance(0.3):
+                x = self.named(self.binary(x, other), "combined")
+        for _ in range(self.choices.between(0, most)):
+            x = self.named(self.step(x), "stage")
+        if x.dtype in FLOATS and x.rank and self.choices.chance(0.1):
+            return [x, self.named(self.reduced(x), "summary")]
+        return [x]

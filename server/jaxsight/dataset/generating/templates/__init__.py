@@ -2,43 +2,9 @@
 
 from __future__ import annotations
 
-from jaxsight.dataset.generating.templates import (
-    arithmetic,
-    arrays,
-    blocks,
-    control,
-    convolutions,
-    gradients,
-    indexing,
-    linear,
-    loops,
-    pytrees,
-    random_numbers,
-    reductions,
-    rules,
-    vectorization,
-)
-from jaxsight.dataset.generating.templates.composed import helpers, nested
-from jaxsight.dataset.generating.templates.uncommon import calls, elements, numeric
+import importlib
+import pkgutil
 
-MODULES = (
-    arithmetic,
-    arrays,
-    blocks,
-    control,
-    convolutions,
-    gradients,
-    indexing,
-    linear,
-    loops,
-    pytrees,
-    random_numbers,
-    reductions,
-    rules,
-    vectorization,
-    helpers,
-    nested,
-    calls,
-    elements,
-    numeric,
-)
+MODULES = [
+    importlib.import_module(f"{__name__}.{each.name}") for each in pkgutil.iter_modules(__path__)
+]

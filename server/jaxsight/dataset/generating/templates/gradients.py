@@ -2,282 +2,150 @@
 
 from __future__ import annotations
 
-from jaxsight.dataset.generating.elementwise import binary, chain, tree
-from jaxsight.dataset.generating.ranges import calm
-from jaxsight.dataset.generating.registry import template
-from jaxsight.dataset.generating.steps import leave, reduced
-from jaxsight.dataset.generating.types import Value
-from jaxsight.dataset.generating.writer import Writer
-
-
-def body(w: Writer, values: list[Value], depth: int | None = None) -> Value:
-    """Return a smooth, moderate expression of values that depends on each of them."""
-    depth = w.between(1, 3) if depth is None else depth
-    soft = [value.named(value.text) for value in values]
-    plain = [
-        Value(value.text, value.dtype, value.shape, value.low, value.high, True) for value in soft
-    ]
-    x = w.short(smooth_tree(w, plain, depth), "inner", 40)
-    for value in plain:
-        x = w.short(
-            w.make(f"{x.atom} + jnp.sin({value})", x, value, low=x.low - 1, high=x.high + 1),
-            "inner",
-            50,
-        )
-    return calm(w, x)
-
-
-def smooth_tree(w: Writer, values: list[Value], depth: int) -> Value:
-    """Return a random expression without functions that stop derivatives."""
-    state = w.random.getstate()
-    for _ in range(8):
-        lines, names, blocked = list(w.lines), set(w.names), w.is_blocked
-        x = tree(w, values, depth)
-        text = "\n".join([*w.lines[len(lines) :], x.text])
-        if not any(word in text for word in ("stop_gradient", "nextafter")):
-            return x
-        w.lines[:], w.names, w.is_blocked = lines, names, blocked
-    w.random.setstate(state)
-    return w.make(f"jnp.sin({values[0]})", values[0], low=-1, high=1)
-
-
-def loss_function(w: Writer, values: list[Value], name: str | None = None) -> tuple[str, float]:
-    """Write a scalar function of some arrays, and return its name."""
-    name = name or w.name("loss objective energy cost")
-    locals_ = [
-        Value(part, value.dtype, value.shape, value.low, value.high, True)
-        for value, part in zip(values, ("x", "y", "z"), strict=False)
-    ]
-    taken = {"x", "y", "z"} & set(w.parameters)
-    parts = ("u", "v", "s") if taken else ("x", "y", "z")
-    locals_ = [each.named(part) for each, part in zip(locals_, parts, strict=False)]
-    head = f"{name}({', '.join(each.text for each in locals_)})"
-    with w.nested(head) if w.chance(0.6) else w.helper(head):
-        x = body(w, locals_)
-        x = w.let("residual terms", x)
-        kind = w.pick(("mean", "square", "sum", "logsumexp"))
-        if not x.rank:
-            w.line(
-                f"return {w.pick(('jnp.square({x})', 'jnp.tanh({x})', 'jnp.cos({x})')).format(x=x)}"
-            )
-        elif kind == "mean":
-            w.line(f"return jnp.mean(jnp.square({x}))")
-        elif kind == "square":
-            w.line(f"return 0.5 * jnp.mean({x}**2)")
-        elif kind == "sum":
-            w.line(f"return jnp.sum(jnp.tanh({x})) / {float(x.size)}")
-        else:
-            w.line(f"return jax.nn.logsumexp(jnp.sin({x}))")
-    return name, 30.0
+from jaxsight.dataset.generating.snippets import template
 
 
 @template("gradient of a loss", "gradients", 4)
-def gradient(w: Writer) -> None:
-    """Write a gradient with respect to one or several arguments, and functions of it."""
-    dtype = w.floating()
-    shape = w.shape(0, 3, 16)
-    values = [w.array("weights params theta", dtype, shape)]
-    if w.chance(0.6):
-        values.append(w.array("inputs data", dtype, shape))
-    name, bound = loss_function(w, values)
-    arguments = ", ".join(value.text for value in values)
-    kind = w.pick(("grad", "value_and_grad", "both", "twice"))
-    w.transformations.add("grad" if kind != "value_and_grad" else "value_and_grad")
-    w.words += [w.pick(("gradient", "slope", "sensitivity")), name, kind]
-    w.title = f"Differentiate a {name} function"
-    if kind == "value_and_grad":
-        w.line(f"value, gradient = jax.value_and_grad({name})({arguments})")
-        y = w.make("gradient", *values, low=-bound, high=bound)
-        scale = w.pick(("value", "jnp.tanh(value)", "jnp.abs(value)"))
-        y = w.let("scaled", w.make(f"{y} * {scale}", y, low=-2 * bound, high=2 * bound))
-    elif kind == "both" and len(values) > 1:
-        w.line(f"first_grad, second_grad = jax.grad({name}, argnums=(0, 1))({arguments})")
-        parts = [
-            w.make(part, *values, low=-bound, high=bound) for part in ("first_grad", "second_grad")
-        ]
-        w.names |= {"first_grad", "second_grad"}
-        y = w.let("mixed", binary(w, *[calm(w, part) for part in parts]))
-    else:
-        y = w.let(
-            "gradient", w.make(f"jax.grad({name})({arguments})", *values, low=-bound, high=bound)
+def gradient_of_LOSS_KIND(params: F[S], data: F[S]):
+    """Differentiate a LOSS function (KIND)."""
+    S = shape(0, 3, 16)
+    LOSS = choose("loss", "objective", "energy", "cost")
+    KIND = choose("grad", "value_and_grad", "both", "twice")
+
+    def LOSS(u: F[S], v: F[S]):
+        terms: F[S] = smooth(u, v)
+        return choose(
+            0.5 * jnp.mean(jnp.square(terms)),
+            jnp.sum(jnp.tanh(terms)) / float(prod(S)),
+            jax.nn.logsumexp(jnp.sin(terms)),
+            jnp.mean(jnp.cos(terms) * terms),
         )
-    if w.chance(0.5):
-        rate = w.pick((0.01, 0.1, 0.5))
-        y = w.let("stepped", w.make(f"{values[0]} - {rate} * {y}", *values, y, low=-9, high=9))
+
+    if KIND == "value_and_grad":
+        value, slope = jax.value_and_grad(LOSS)(params, data)
+        y: F[S] = slope * choose(value, jnp.tanh(value), jnp.abs(value))
+    elif KIND == "both":
+        first_slope, second_slope = jax.grad(LOSS, argnums=(0, 1))(params, data)
+        y: F[S] = choose(first_slope - second_slope, first_slope * jnp.tanh(second_slope))
+    elif KIND == "twice":
+        slope: F[S] = jax.grad(LOSS)(params, data)
+        y: F[S] = slope + jax.grad(LOSS, argnums=1)(params, slope)
     else:
-        y = w.let("blended_slope", w.make(f"{y} + 0.1 * jnp.sin({values[0]})", y, values[0]))
-    leave(w, calm(w, y), values, 3)
+        y: F[S] = jax.grad(LOSS)(params, data)
+    stepped: F[S] = choose(
+        params - choose(0.01, 0.1, 0.5) * y,
+        y + 0.1 * jnp.sin(params),
+        params * 0.9 - y,
+    )
+    return more(stepped, data, most=3)
 
 
 @template("forward derivatives", "gradients", 2)
-def forward(w: Writer) -> None:
-    """Write `jax.jvp` and `jax.linearize` of a function."""
-    dtype = w.floating()
-    shape = w.shape(0, 3, 16)
-    x = w.array("x point primal", dtype, shape)
-    t = w.array("tangent direction velocity", dtype, shape)
-    name = w.name("function transform flow")
-    with w.nested(f"{name}(u)"):
-        local = Value("u", dtype, shape, x.low, x.high, True)
-        value = body(w, [local])
-        w.line(f"return {w.hoisted(value.text)}")
-    kind = w.pick(("jvp", "linearize", "second", "both"))
-    w.transformations.add("jvp" if kind != "linearize" else "linearize")
-    if kind == "linearize":
-        w.line(f"value, tangent_map = jax.linearize({name}, {x})")
-        w.line(f"change = tangent_map({t})")
-    elif kind == "second":
-        with w.nested("slope(u)"):
-            w.line(f"return jax.jvp({name}, (u,), ({t},))[1]")
-        w.line(f"value, change = jax.jvp(slope, ({x},), ({t},))")
+def directional_KIND(x: F[S], tangent: F[S]):
+    """Compute a directional derivative with KIND."""
+    S = shape(0, 3, 16)
+    KIND = choose("jvp", "linearize", "second", "both")
+    NAME = choose("flow", "transform", "curve")
+
+    def NAME(u: F[S]):
+        return smooth(u)
+
+    if KIND == "linearize":
+        value, tangent_map = jax.linearize(NAME, x)
+        change = tangent_map(tangent)
+    elif KIND == "second":
+
+        def slope_of(u):
+            return jax.jvp(NAME, (u,), (tangent,))[1]
+
+        value, change = jax.jvp(slope_of, (x,), (tangent,))
     else:
-        w.line(f"value, change = jax.jvp({name}, ({x},), ({t},))")
-    value = w.make("value", x, t, low=-20, high=20)
-    change = w.make("change", x, t, low=-60, high=60)
-    w.names |= {"value", "change"}
-    w.words += ["directional", w.pick(("derivative", "change", "flow")), kind]
-    w.title = f"Compute a {'second ' if kind == 'second' else ''}directional derivative"
-    if kind == "both":
-        w.give(value, change)
-        return
-    mixed = w.let("combined", binary(w, calm(w, value), calm(w, change)))
-    y = w.let("total", w.make(f"{mixed} + 0.1 * {change}", mixed, change, low=-50, high=50))
-    leave(w, y, [x, t], 3)
+        value, change = jax.jvp(NAME, (x,), (tangent,))
+    if KIND == "both":
+        return value, change
+    y: F[S] = choose(value - 0.5 * change, value * jnp.tanh(change), jnp.tanh(change) + value)
+    return more(y, x, tangent, most=3)
 
 
 @template("reverse derivatives", "gradients", 2)
-def reverse(w: Writer) -> None:
-    """Write `jax.vjp` of a function, with a cotangent that is an argument."""
-    dtype = w.floating()
-    shape = w.shape(1, 3, 12)
-    x = w.array("x inputs primal", dtype, shape)
-    name = w.name("function transform model")
-    with w.nested(f"{name}(u)"):
-        local = Value("u", dtype, shape, x.low, x.high, True)
-        value = body(w, [local])
-        if w.chance(0.5):
-            value = reduced(w, w.short(value, "inner"), -1)[0]
-        w.line(f"return {w.hoisted(value.text)}")
-    c = w.array("cotangent weights seed", dtype, value.shape)
-    w.transformations.add("vjp")
-    w.line(f"outputs, pullback = jax.vjp({name}, {x})")
-    w.line(f"(gradient,) = pullback({c})")
-    w.names |= {"outputs", "gradient"}
-    y = w.make("gradient", x, c, low=-50, high=50)
-    w.words += ["pullback", name, w.pick(("of_inputs", "vector", "rows"))]
-    w.title = "Pull a cotangent back through a function"
-    if w.chance(0.3):
-        w.give(w.make("outputs", x, shape=value.shape, low=-20, high=20), y)
-        return
-    w.lines[-2] = w.lines[-2].replace("outputs, pullback", "_, pullback")
-    y = w.let("total", w.make(f"{y} + 0.1 * jnp.sin({x})", y, x))
-    leave(w, calm(w, y), [x], 4)
+def pullback_of_NAME(x: F[S], cotangent: F[S]):
+    """Pull a cotangent back through a function."""
+    S = shape(1, 3, 12)
+    NAME = choose("transform", "model", "warp")
+
+    def NAME(u: F[S]):
+        return smooth(u)
+
+    if chance(0.3):
+        outputs, pullback = jax.vjp(NAME, x)
+        (gradient,) = pullback(cotangent)
+        return outputs, gradient
+    _, pullback = jax.vjp(NAME, x)
+    (gradient,) = pullback(choose(cotangent, jnp.tanh(cotangent), 0.5 * cotangent))
+    y: F[S] = gradient + 0.1 * choose(jnp.sin(x), x, jnp.tanh(x))
+    return more(y, x)
 
 
 @template("second derivatives", "gradients", 2)
-def hessian(w: Writer) -> None:
-    """Write Jacobians, Hessians and products with them."""
-    dtype = w.wide()
-    n = w.size(2, 8)
-    x = w.array("x theta position", dtype, (n,))
-    kind = w.pick(("hessian", "jacfwd", "jacrev", "hvp", "laplacian", "newton", "divergence"))
-    is_scalar = kind in ("hessian", "hvp", "laplacian", "newton")
-    name = w.name("energy potential loss" if is_scalar else "field residuals transform")
-    shift = w.array("shift bias center", dtype, (n,)) if w.chance(0.4) else None
-    with w.nested(f"{name}(u)"):
-        local = Value("u", dtype, (n,), x.low, x.high, True)
-        value = w.let("terms", body(w, [local, *([shift] if shift else [])]))
-        text = f"jnp.sum(jnp.sin({value}))" if is_scalar else f"jnp.cos({value}) * jnp.flip(u)"
-        w.line(f"return {text}")
-    sources = [x, *([shift] if shift else [])]
-    bound = 80.0
-    w.transformations.add(
-        {"hvp": "grad", "laplacian": "hessian", "newton": "hessian", "divergence": "jacfwd"}.get(
-            kind, kind
-        )
-    )
-    if kind in ("hessian", "jacfwd", "jacrev"):
-        y = w.make(f"jax.{kind}({name})({x})", *sources, shape=(n, n), low=-bound, high=bound)
-    elif kind == "hvp":
-        v = w.array("vector direction", dtype, (n,))
-        w.transformations.add("jvp")
-        text = f"jax.jvp(jax.grad({name}), ({x},), ({v},))[1]"
-        y = w.make(text, *sources, v, low=-bound, high=bound)
-        y = w.let("product", y)
-        y = w.make(f"{y} + 0.1 * jnp.sin({x})", y, x)
-    elif kind in ("laplacian", "divergence"):
-        function = "hessian" if kind == "laplacian" else "jacfwd"
-        text = f"jnp.trace(jax.{function}({name})({x}))"
-        y = w.make(text, *sources, shape=(), low=-bound, high=bound)
+def KIND_of_NAME(x: W[N], v: W[N], shift: W[N]):
+    """Compute second derivatives of a function of a vector (KIND)."""
+    N = size(2, 8)
+    KIND = choose("hessian", "jacfwd", "jacrev", "hvp", "laplacian", "newton", "divergence")
+    NAME = choose("energy", "potential") if KIND[0] in "hln" else choose("field", "residuals")
+
+    def NAME(u: W[N]):
+        terms: W[N] = choose(smooth(u), smooth(u, shift))
+        if KIND in ("jacfwd", "jacrev", "divergence"):
+            return jnp.cos(terms) * jnp.flip(u)
+        return jnp.sum(choose(jnp.sin(terms), jnp.square(terms), jnp.tanh(terms) * u))
+
+    if KIND in ("hessian", "jacfwd", "jacrev"):
+        y: W[N, N] = jax.KIND(NAME)(x)
+    elif KIND == "hvp":
+        y: W[N] = jax.jvp(jax.grad(NAME), (x,), (v,))[1] + 0.1 * jnp.sin(x)
+    elif KIND == "laplacian":
+        y: W[()] = jnp.trace(jax.hessian(NAME)(x))
+    elif KIND == "divergence":
+        y: W[()] = jnp.trace(jax.jacfwd(NAME)(x))
     else:
-        w.transformations.add("grad")
-        w.line(f"gradient = jax.grad({name})({x})")
-        w.line(f"curvature = jnp.diagonal(jax.hessian({name})({x}))")
-        y = w.make(f"{x} - jnp.tanh(gradient) / (1.0 + curvature**2)", *sources, low=-9, high=9)
-    w.words += [kind, name, w.pick(("at_point", "of_vector", "local"))]
-    w.title = (
-        f"Compute a {kind} of a function of a vector".replace("hvp", "Hessian product")
-        .replace("jacfwd", "Jacobian")
-        .replace("jacrev", "Jacobian")
-        .replace("hessian", "Hessian")
-    )
-    y = w.let("derivative", y)
-    leave(w, calm(w, y), [x], 3)
+        slope = jax.grad(NAME)(x)
+        curvature = jnp.diagonal(jax.hessian(NAME)(x))
+        y: W[N] = x - jnp.tanh(slope) / (1.0 + curvature**2)
+    return more(y, most=3)
 
 
 @template("training step", "gradients", 3)
-def training(w: Writer) -> None:
-    """Write a step of gradient descent for a linear or small model."""
-    dtype = w.floating()
-    batch, inner, outer = w.size(2, 16), w.size(2, 12), w.size(2, 8)
-    x = w.array("x inputs features", dtype, (batch, inner))
-    kind = w.pick(("regression", "classification", "ranking", "reconstruction"))
-    weights = w.array("weights kernel", dtype, (inner, outer))
-    bias = w.array("bias offset", dtype, (outer,)) if w.chance(0.6) else None
-    if kind == "classification":
-        y = w.array("labels targets", w.index(), (batch,), f"integers:{outer}")
-    else:
-        columns = inner if kind == "reconstruction" else outer
-        y = w.array("targets y", dtype, (batch, columns))
-    w.transformations.add("grad")
-    arguments = f"weights{', bias' if bias else ''}"
-    loss = w.name("loss objective")
-    with w.nested(f"{loss}({arguments})"):
-        text = f"{x} @ weights / {float(inner)}" + (" + bias" if bias else "")
-        outputs = Value(text, dtype, (batch, outer), -12, 12, True)
-        outputs = w.let("outputs logits", outputs)
-        outputs = w.let("activated", calm(w, _smooth_chain(w, outputs, w.between(0, 2))))
-        if kind == "classification":
-            w.line(f"log_probs = jax.nn.log_softmax({outputs})")
-            w.line(f"picked = jnp.take_along_axis(log_probs, {y}[:, None], axis=1)")
-            w.line("return -jnp.mean(picked)")
-        elif kind == "reconstruction":
-            w.line(f"decoded = jnp.tanh({outputs}) @ weights.T")
-            w.line(f"return jnp.mean((decoded - {y}) ** 2) / {float(inner)}")
-        elif kind == "ranking":
-            w.line(f"return jnp.mean(jax.nn.softplus(-{outputs} * {y}))")
-        else:
-            w.line(f"return jnp.mean(({outputs} - {y}) ** 2) / 10.0")
-    rate = w.pick((0.01, 0.1, 0.3))
-    smooth = [x, weights, *([bias] if bias else []), *([y] if y.is_float else [])]
-    if bias:
-        w.line(f"grads = jax.grad({loss}, argnums=(0, 1))({weights}, {bias})")
-        w.line(f"new_weights = {weights} - {rate} * grads[0]")
-        w.line(f"new_bias = {bias} - {rate} * grads[1]")
-        w.give(w.make("new_weights", *smooth[1:2], *smooth), w.make("new_bias", bias, *smooth))
-    else:
-        w.line(f"gradient = jax.grad({loss})({weights})")
-        g = w.make("gradient", weights, *smooth, low=-30, high=30)
-        step = w.make(f"{weights} - {rate} * {g}", weights, *smooth, low=-9, high=9)
-        leave(w, w.let("new_weights", step), [weights], 3)
-    w.words += [kind, w.pick(("step", "update", "descent")), "with_bias" if bias else ""]
-    w.title = f"Run one step of gradient descent on a {kind} loss"
+def KIND_step(
+    x: F[BATCH, N],
+    weights: F[N, M],
+    bias: F[M],
+    labels: INDEX[BATCH, below(M)],
+    targets: F[BATCH, K],
+):
+    """Run one step of gradient descent on a KIND loss."""
+    BATCH, N, M = size(2, 16), size(2, 12), size(2, 8)
+    KIND = choose("regression", "classification", "ranking", "reconstruction")
+    K = N if KIND == "reconstruction" else M
+    RATE = choose(0.01, 0.1, 0.3)
+    BIASED = chance(0.5)
 
+    def loss(kernel, offset):
+        scores: F[BATCH, M] = x @ kernel / float(N) + offset
+        outputs: F[BATCH, M] = choose(scores, smooth(scores), jnp.tanh(scores))
+        if KIND == "classification":
+            log_probs = jax.nn.log_softmax(outputs)
+            picked = jnp.take_along_axis(log_probs, labels[:, None], axis=1)
+            return -jnp.mean(picked)
+        if KIND == "reconstruction":
+            decoded = jnp.tanh(outputs) @ kernel.T
+            return jnp.mean((decoded - targets) ** 2) / float(N)
+        if KIND == "ranking":
+            return jnp.mean(jax.nn.softplus(-outputs * targets))
+        return jnp.mean((outputs - targets) ** 2) / 10.0
 
-def _smooth_chain(w: Writer, x: Value, length: int) -> Value:
-    plain = Value(x.text, x.dtype, x.shape, x.low, x.high, True)
-    y = plain
-    for _ in range(length):
-        y = smooth_tree(w, [y], 1)
-        y = chain(w, y, 0)
-    return y if y.shape == x.shape else x
+    if BIASED:
+        slopes = jax.grad(loss, argnums=(0, 1))(weights, bias)
+        return weights - RATE * slopes[0], bias - RATE * slopes[1]
+    slope = jax.grad(loss)(weights, bias)
+    y: F[N, M] = weights - RATE * slope
+    return more(y, weights, most=3)

@@ -2,447 +2,299 @@
 
 from __future__ import annotations
 
-import math
-
-from jaxsight.dataset.generating.elementwise import chain
-from jaxsight.dataset.generating.ranges import calm
-from jaxsight.dataset.generating.registry import template
-from jaxsight.dataset.generating.steps import leave, linear, prepare
-from jaxsight.dataset.generating.types import COMPLEX, Value, complex_dtype, jnp_dtype, real_dtype
-from jaxsight.dataset.generating.vocabulary import WEIGHTS
-from jaxsight.dataset.generating.writer import Writer
-
-
-def batched(w: Writer, low: int = 2, high: int = 10) -> tuple[tuple[int, ...], int]:
-    """Return the shape of a batch, mostly none, and the size of square matrices."""
-    batch = w.shape(1, 2, 4) if w.chance(0.3) else ()
-    return batch, w.size(low, high)
+from jaxsight.dataset.generating.snippets import template
 
 
 @template("matrix products", "linear algebra", 3)
-def products(w: Writer) -> None:
-    """Write a chain of products with matrices and functions between them."""
-    dtype = w.floating()
-    width = w.size(2, 32)
-    x = prepare(w, w.array("x inputs features", dtype, (*w.shape(0, 3, 8), width)), 1)
-    count = w.between(1, 3)
-    for _ in range(count):
-        outer = w.size(2, 32)
-        weights = w.array(WEIGHTS, dtype, (x.shape[-1], outer))
-        x = linear(w, x, weights)
-        if w.chance(0.6):
-            x = w.let("mapped activated", calm(w, chain(w, x, w.between(1, 2))))
-    w.words += ["project", w.pick(("features", "vectors", "rows")), f"{count}_times"]
-    w.words = w.words if count > 1 else w.words[:2]
-    w.title = f"Multiply with {count} matri{'x' if count == 1 else 'ces'} in turn"
-    leave(w, x, [], 4)
-
-
-EINSUMS = (
-    ("bij,bjk->bik", "batch"),
-    ("ij,kj->ik", "transposed"),
-    ("bi,bj->bij", "outer"),
-    ("bij,bij->b", "inner"),
-    ("ij,ij->", "full"),
-    ("bthd,bshd->bhts", "heads"),
-    ("bhts,bshd->bthd", "mix"),
-    ("i,ij,j->", "bilinear"),
-    ("bi,ijk,bk->bj", "trilinear"),
-    ("ii->i", "diagonal"),
-    ("bii->b", "trace"),
-    ("ij,jk,kl->il", "chain"),
-    ("abc,ce->abe", "contract"),
-    ("abc,abe->ce", "gram"),
-)
+def project_NAME(x: F[BATCH, N], first: F[N, M], second: F[M, K]):
+    """Multiply with matrices in turn."""
+    BATCH, N, M, K = shape(0, 3, 8), size(2, 32), size(2, 32), size(2, 32)
+    NAME = choose("features", "vectors", "rows")
+    source: F[BATCH, N] = prepared(x)
+    hidden: F[BATCH, M] = choose(
+        source @ first / sqrt(N),
+        jnp.dot(source, first) / sqrt(N),
+        jnp.matmul(source, first) * sqrt(1.0 / N),
+    )
+    if chance(0.6):
+        hidden: F[BATCH, M] = mapped(hidden, 2)
+    if chance(0.5):
+        hidden: F[BATCH, K] = hidden @ second / sqrt(M)
+    return more(hidden)
 
 
 @template("einsum", "linear algebra", 3)
-def einsum(w: Writer) -> None:
-    """Write an Einstein summation."""
-    dtype = w.floating() if w.chance(0.8) else w.dtype(*COMPLEX)
-    spelled, name = w.pick(EINSUMS)
-    left, right = spelled.split("->")
-    sizes = {letter: w.size(2, 8) for letter in dict.fromkeys(left) if letter != ","}
-    names = ["x", "y", "z"] if w.chance(0.5) else ["left", "kernel", "right"]
-    values = []
-    for name_, term in zip(names, left.split(","), strict=False):
-        value = w.array(name_, dtype, tuple(sizes[letter] for letter in term))
-        values.append(prepare(w, value, 1))
-    contracted = math.prod(sizes[letter] for letter in sizes if letter not in right)
-    bound = 2.5 * math.sqrt(contracted) * math.prod(max(1.0, x.bound / 2) for x in values)
-    text = f'jnp.einsum("{spelled}", {", ".join(value.text for value in values)})'
-    shape = tuple(sizes[letter] for letter in right)
-    x = w.let("contracted product", w.make(text, *values, shape=shape, low=-bound, high=bound))
-    w.words += ["einsum", name, w.pick(("product", "contraction", "sum"))]
-    w.title = f"Contract {len(values)} array{'s' if len(values) > 1 else ''} as {spelled}"
-    leave(w, x, [], 4)
+def einsum_NAME(x: D[DIMS[0]], y: D[DIMS[1]], z: D[DIMS[2]]):
+    """Contract arrays as EQUATION."""
+    D, EQUATION, NAME = (
+        choose(F, F, F, F, CPX),
+        *choose(
+            *(("bij,bjk->bik", "batch"), ("ij,kj->ik", "transposed"), ("bi,bj->bij", "outer")),
+            *(("bij,bij->b", "inner"), ("ij,ij->", "full"), ("bthd,bshd->bhts", "heads")),
+            *(("bhts,bshd->bthd", "mix"), ("i,ij,j->", "bilinear"), ("bi,ijk,bk->bj", "trilinear")),
+            *(("ii->i", "diagonal"), ("bii->b", "trace"), ("ij,jk,kl->il", "chain")),
+            *(("abc,ce->abe", "contraction"), ("abc,abe->ce", "gram")),
+        ),
+    )
+    TERMS = EQUATION.split("->")[0].split(",")
+    SIZES = dict([(LETTER, size(2, 8)) for LETTER in "abcdehijklst"])
+    DIMS = [tuple([SIZES[LETTER] for LETTER in TERM]) for TERM in [*TERMS, "", ""]]
+    COUNT, RESULT = len(TERMS), DIMS[0][: len(EQUATION.split("->")[1])]
+    RANK = tuple([1 for LETTER in EQUATION.split("->")[1]])
+    left: D[DIMS[0]] = prepared(x)
+    if COUNT == 1:
+        product: D[RANK] = jnp.einsum("EQUATION", left)
+    elif COUNT == 2:
+        product: D[RANK] = jnp.einsum("EQUATION", left, y)
+    else:
+        product: D[RANK] = jnp.einsum("EQUATION", left, y, z)
+    total: D[RANK] = 0.5 * product
+    return more(total)
 
 
 @template("dot_general", "linear algebra", 4)
-def dot_general(w: Writer) -> None:
-    """Write products with `lax.dot_general`."""
-    dtype = w.floating()
-    shape: tuple[int, ...]
-    batch, inner = w.size(2, 6), w.size(2, 12)
-    m, n = w.size(2, 12), w.size(2, 12)
-    kind = w.pick(("plain", "batched", "two", "tensordot", "precision", "preferred"))
-    if w.chance(0.35) and "bfloat16" in w.spec.dtypes:
-        kind, dtype = "scaled", "bfloat16"
-    if kind in ("batched", "two"):
-        x, y = (
-            w.array("x queries", dtype, (batch, m, inner)),
-            w.array("y memory", dtype, (batch, inner, n)),
-        )
-        axes, shape = "(((2,), (1,)), ((0,), (0,)))", (batch, m, n)
-        if kind == "two":
-            del w.parameters[y.text]
-            y = w.array("y memory", dtype, (batch, inner))
-            axes, shape = "(((2,), (1,)), ((0,), (0,)))", (batch, m)
+def dot_KIND(x: D[LEFT], y: D[RIGHT]):
+    """Multiply arrays with dimension numbers (KIND)."""
+    B, N, M, K = size(2, 6), size(2, 12), size(2, 12), size(2, 12)
+    KIND = choose("scaled", "plain", "batched", "vectors", "tensordot", "precise", "preferred")
+    D = "bfloat16" if KIND == "scaled" else F
+    LEFT = (B, N, K) if KIND in ("batched", "vectors") else (N, K)
+    RIGHT = {"batched": (B, K, M), "vectors": (B, K)}.get(KIND, (K, M))
+    numbers = (((2,), (1,)), ((0,), (0,))) if len(LEFT) == 3 else (((1,), (0,)), ((), ()))
+    left: D[LEFT] = prepared(x)
+    right: D[RIGHT] = prepared(y)
+    WIDE = "float64" if D == "float64" else "float32"
+    if KIND == "tensordot":
+        z: D[N, M] = jnp.tensordot(left, right, axes=1)
+    elif KIND == "scaled":
+        z: WIDE[N, M] = lax.scaled_dot(left, right, preferred_element_type=jnp.float32)
+    elif KIND == "precise":
+        z: D[N, M] = lax.dot_general(left, right, numbers, precision=lax.Precision.HIGHEST)
+    elif KIND == "preferred":
+        z: WIDE[N, M] = lax.dot_general(left, right, numbers, preferred_element_type=jnp.WIDE)
     else:
-        x, y = w.array("x rows", dtype, (m, inner)), w.array("y columns", dtype, (inner, n))
-        axes, shape = "(((1,), (0,)), ((), ()))", (m, n)
-    x, y = prepare(w, x, 1), prepare(w, y, 1)
-    result = dtype
-    if kind == "tensordot":
-        text = f"jnp.tensordot({x}, {y}, axes=1)"
-    elif kind == "scaled":
-        w.blocked(x, y)
-        text, result = f"lax.scaled_dot({x}, {y}, preferred_element_type=jnp.float32)", "float32"
-    else:
-        numbers = w.let("dimension_numbers", Value(axes, "", ()))
-        text = f"lax.dot_general({x}, {y}, {numbers})"
-        if kind == "precision":
-            text = f"{text[:-1]}, precision=lax.Precision.HIGHEST)"
-        if kind == "preferred":
-            result = "float64" if dtype == "float64" else "float32"
-            text = f"{text[:-1]}, preferred_element_type={jnp_dtype(result)})"
-    bound = 2.5 * math.sqrt(inner) * max(1, x.bound / 2) * max(1, y.bound / 2)
-    value = w.make(text, x, y, dtype=result, shape=shape, low=-bound, high=bound)
-    w.words += ["dot_general", kind, w.pick(("product", "rows", "memory"))]
-    w.title = (
-        "Multiply arrays with dimension numbers"
-        if kind != "tensordot"
-        else ("Contract two arrays with tensordot")
-    )
-    leave(w, w.let("product", value), [], 4)
+        z: D[RIGHT] = lax.dot_general(left, right, numbers)
+    return more(z)
 
 
 @template("factorisation", "linear algebra", 9)
-def factorisation(w: Writer) -> None:
-    """Write a factorisation of a matrix and functions of its factors."""
-    kind = w.pick(
-        (
-            "cholesky",
-            "qr",
-            "svd",
-            "eigh",
-            "eigh",
-            "eigh",
-            "lu",
-            "lu",
-            "lu",
-            "svdvals",
-            "eigvalsh",
-            "slogdet",
-            "inv",
-            "pinv",
-        )
+def KIND_of_NAME(matrix: W[BATCH, N, N, "definite"], design: W[BATCH, M, N]):
+    """Factorise a matrix with KIND."""
+    BATCH, N = choose((), (), shape(1, 2, 4)), size(2, 10)
+    M, NAME = N + between(0, 3), choose("covariance", "matrix", "basis")
+    KIND = choose(
+        *("cholesky", "qr", "svd", "eigh", "eigh", "eigh", "lu", "lu", "lu", "svdvals", "eigvalsh"),
+        *("slogdet", "inv", "pinv"),
     )
-    batch, n = batched(w)
-    dtype = w.wide()
-    definite = kind in ("cholesky", "eigh", "eigvalsh", "slogdet", "inv", "pinv")
-    shape = (*batch, n, n) if definite or kind == "lu" else (*batch, n + w.between(0, 3), n)
-    names = "covariance matrix gram" if definite else "matrix basis design"
-    x = w.array(names, dtype, shape, "definite" if definite else "normal")
-    if w.chance(0.3):
-        eye = f"0.1 * jnp.eye({n}, dtype={x}.dtype)"
-        x = (
-            w.let("regular", w.make(f"{x} + {eye}", x))
-            if definite
-            else w.let("scaled", w.make(f"0.5 * {x}", x))
-        )
-    y, result = _factor(w, kind, x, batch, n)
-    w.words += [kind, w.pick(("of", "features", "summary", "factor")), names.split()[0]]
-    w.title = f"Factorise a {names.split()[0]} matrix with {kind}"
-    leave(w, result, [y] if y.shape == result.shape else [], 4)
-
-
-def _factor(w: Writer, kind: str, x: Value, batch: tuple[int, ...], n: int) -> tuple[Value, Value]:
-    if kind in ("svdvals", "eigvalsh"):
-        text = (
-            f"jnp.linalg.svd({x}, compute_uv=False)"
-            if kind == "svdvals"
-            else (f"jnp.linalg.eigvalsh({x})")
-        )
-        y = w.let("spectrum", w.make(text, x, shape=(*batch, n), low=0, high=12))
-        return y, y
-    if kind == "slogdet":
-        w.line(f"sign, log_size = jnp.linalg.slogdet({x})")
-        y = w.make("log_size", x, shape=batch, low=-3 * n, high=2 * n)
-        return y, w.let("signed", w.make("sign * log_size", y))
-    if kind in ("inv", "pinv"):
-        y = w.let("inverse", w.make(f"jnp.linalg.{kind}({x})", x, low=-3, high=3))
-        return y, y
-    if kind == "cholesky":
-        text = w.pick((f"jnp.linalg.cholesky({x})", f"lax.linalg.cholesky({x})"))
-        y = w.let("factor", w.make(text, x, low=-2, high=3))
-        if w.chance(0.5):
-            text = f"jnp.log(jnp.diagonal({y}, axis1=-2, axis2=-1))"
-            return y, w.let("log_diagonal", w.make(text, y, shape=(*batch, n), low=-1, high=2))
-        return y, y
-    if kind == "qr":
-        w.line(f"q, r = jnp.linalg.qr({x})")
-        y = w.make("r", x, shape=(*batch, n, n), low=-9, high=9)
-        q = w.make("q", x, low=-1, high=1)
-        if w.chance(0.5):
-            return y, w.let("size", w.make("jnp.abs(r)", y, low=0, high=9))
-        text = f"jnp.abs({q}) @ jnp.abs({y})"
-        return y, w.let("bounded", w.make(text, q, y, shape=x.shape, low=0, high=30))
-    if kind == "svd":
-        w.line(f"u, s, vt = jnp.linalg.svd({x}, full_matrices=False)")
-        rank = w.between(1, max(1, n - 1))
-        text = f"(u[..., :{rank}] * s[..., None, :{rank}]) @ vt[..., :{rank}, :]"
-        s = w.make("s", x, shape=(*batch, n), low=0, high=12)
-        return s, w.let("truncated low_rank", w.make(text, x, low=-5, high=5))
-    if kind == "eigh":
-        w.line(f"eigenvalues, vectors = jnp.linalg.eigh({x})")
-        y = w.make("eigenvalues", x, shape=(*batch, n), low=0.2, high=9)
-        function = w.pick(("jnp.sqrt", "jnp.log", "jnp.reciprocal", "jnp.sqrt"))
-        w.line(f"mapped_values = {function}(eigenvalues)")
-        text = "(vectors * mapped_values[..., None, :]) @ jnp.swapaxes(vectors, -1, -2)"
-        return y, w.let("matrix_function", w.make(text, x, low=-5, high=5))
-    lu, pivots, permutation = w.name("lu"), w.name("pivots"), w.name("permutation")
-    w.line(f"{lu}, {pivots}, {permutation} = lax.linalg.lu({x})")
-    y = w.make(lu, x, low=-9, high=9)
-    text = f"lax.linalg.lu_pivots_to_permutation({pivots}, {n})"
-    order = w.let("order", Value(text, "int32", (*batch, n), 0, n))
-    text = f"{order}.astype({jnp_dtype(x.dtype)})[..., None]"
-    scaled = w.make(f"{lu} * (1.0 + {text})", y, low=-60, high=60)
-    return y, w.let("weighted", scaled)
+    x = choose(matrix, matrix + 0.1 * jnp.eye(N, dtype=jnp.W), 0.5 * matrix)
+    z = choose(design, 0.5 * design, jnp.tanh(design))
+    if KIND == "svdvals":
+        y: W[BATCH, N] = jnp.linalg.svd(z, compute_uv=False)
+    elif KIND == "eigvalsh":
+        y: W[BATCH, N] = jnp.linalg.eigvalsh(x)
+    elif KIND == "slogdet":
+        sign, log_size = jnp.linalg.slogdet(x)
+        y: W[BATCH] = sign * log_size
+    elif KIND in ("inv", "pinv"):
+        y: W[BATCH, N, N] = jnp.linalg.KIND(x)
+    elif KIND == "cholesky":
+        factor = choose(jnp.linalg.cholesky(x), lax.linalg.cholesky(x))
+        if chance(0.5):
+            y: W[BATCH, N] = jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1))
+        else:
+            y: W[BATCH, N, N] = 0.5 * factor
+    elif KIND == "qr":
+        q, r = jnp.linalg.qr(z)
+        y: W[BATCH, N, N] = choose(jnp.abs(r), jnp.abs(q) @ jnp.abs(r))
+    elif KIND == "svd":
+        u, s, vt = jnp.linalg.svd(z, full_matrices=False)
+        RANK = between(1, N - 1)
+        y: W[BATCH, N, N] = (u[..., :RANK] * s[..., None, :RANK]) @ vt[..., :RANK, :]
+    elif KIND == "eigh":
+        values, vectors = jnp.linalg.eigh(x)
+        weights = choose(jnp.sqrt, jnp.log, jnp.reciprocal)(values)
+        y: W[BATCH, N, N] = (vectors * weights[..., None, :]) @ jnp.swapaxes(vectors, -1, -2)
+    else:
+        packed, pivots, permutation = lax.linalg.lu(x)
+        order = lax.linalg.lu_pivots_to_permutation(pivots, N)
+        y: W[BATCH, N, N] = packed * (1.0 + choose(order, permutation).astype(jnp.W)[..., None])
+    return more(y)
 
 
 @template("solving", "linear algebra", 5)
-def solving(w: Writer) -> None:
-    """Write solutions of linear systems."""
-    kind = w.pick(
-        (
-            "solve",
-            "cho_solve",
-            "triangular",
-            "lstsq",
-            "cg",
-            "tridiagonal",
-            "tridiagonal",
-            "tridiagonal",
-            "custom",
-            "custom",
-            "lax",
-        )
+def solve_with_KIND(
+    matrix: W[N, N, RULE],
+    b: W[B],
+    below_it: W[N, "unit"],
+    above_it: W[N, "unit"],
+    diagonal: W[N, "positive"],
+):
+    """Solve a linear system with KIND."""
+    N, K = size(2, 10), size(2, 6)
+    KIND = choose(
+        *("solve", "cho_solve", "triangular", "lstsq", "cg", "tridiagonal", "tridiagonal"),
+        *("custom", "custom", "lax"),
     )
-    dtype, n, k = w.wide(), w.size(2, 10), w.size(2, 6)
-    rule = "triangular" if kind in ("triangular", "lax") else "definite"
-    names = {"triangular": "factor lower", "definite": "matrix covariance system"}[rule]
-    if kind == "tridiagonal":
-        diagonals = [w.array(name, dtype, (n,), "unit") for name in ("below", "above")]
-        main = w.array("diagonal", dtype, (n,), "positive")
-        b = w.array("rhs targets", dtype, (n, k))
-        w.line(f"stiff = {main} + 2.0")
-        text = f"lax.linalg.tridiagonal_solve({diagonals[0]}, stiff, {diagonals[1]}, {b})"
-        y = w.make(text, b, main, *diagonals, low=-8, high=8)
-        w.lines[-1] = w.lines[-1].replace("stiff", "stiff")
-        w.words += ["tridiagonal", "solve"]
-        w.title = "Solve a tridiagonal system"
+    RULE = "triangular" if KIND in ("triangular", "lax") else "definite"
+    B = (N,) if KIND == "cg" else (N, K)
+    if KIND == "tridiagonal":
         # The first of the lower and the last of the upper elements are ignored.
-        w.give(w.let("solution", y))
-        return
-    a = w.array(names, dtype, (n, n), rule)
-    b = prepare(w, w.array("rhs targets b", dtype, (n,) if kind == "cg" else (n, k)), 1)
-    b = w.let("rhs_values", b)
-    text = {
-        "solve": f"jnp.linalg.solve({a}, {b})",
-        "triangular": f"jax.scipy.linalg.solve_triangular({a}, {b}, lower=True)",
-        "lax": f"lax.linalg.triangular_solve({a}, {b}, left_side=True, lower=True)",
-        "lstsq": f"jnp.linalg.lstsq({a}, {b})[0]",
-        "cg": f"jax.scipy.sparse.linalg.cg({a}, {b}, maxiter={w.between(2, 6)})[0]",
-        "cho_solve": f"jax.scipy.linalg.cho_solve((factor_l, True), {b})",
-        "custom": f"lax.custom_linear_solve(matvec, {b}, solve_with, symmetric=True)",
-    }[kind]
-    if kind == "cho_solve":
-        w.line(f"factor_l = jnp.linalg.cholesky({a})")
-    if kind == "custom":
-        with w.nested("matvec(v)"):
-            w.line(f"return {a} @ v")
-        with w.nested("solve_with(_, v)"):
-            w.line(f"return jnp.linalg.solve({a}, v)")
-    if kind == "cg":
-        w.labels.add("own-derivative")  # that of the solution, which so few iterations do not reach
-        with w.nested("matvec(v)"):
-            w.line(f"return {a} @ v")
-        text = text.replace(f"cg({a},", "cg(matvec,")
-    y = w.let("solution", w.make(text, b, a, low=-12, high=12))
-    w.words += [kind, w.pick(("system", "linear_system", "equations"))]
-    w.title = f"Solve a linear system with {kind.replace('_', ' ')}"
-    if w.chance(0.4):
-        column = "" if y.rank == 1 else "[:, None]"
-        text = f"{y} * jnp.diagonal({a}){column} - 0.5 * {b}"
-        y = w.let("rescaled", w.make(text, y, a, b, low=-40, high=40))
-    leave(w, y, [b], 3)
+        stiff = diagonal + 2.0
+        return lax.linalg.tridiagonal_solve(below_it, stiff, above_it, b)
+    target: W[B] = prepared(b)
+
+    def matvec(v):
+        return matrix @ v
+
+    def solve_with(_, v):
+        return jnp.linalg.solve(matrix, v)
+
+    if KIND == "solve":
+        y: W[B] = jnp.linalg.solve(matrix, target)
+    elif KIND == "triangular":
+        y: W[B] = jax.scipy.linalg.solve_triangular(matrix, target, lower=True)
+    elif KIND == "lax":
+        y: W[B] = lax.linalg.triangular_solve(matrix, target, left_side=True, lower=True)
+    elif KIND == "lstsq":
+        y: W[B] = jnp.linalg.lstsq(matrix, target)[0]
+    elif KIND == "cg":
+        label("own-derivative")  # that of the solution, which so few iterations do not reach
+        y: W[B] = jax.scipy.sparse.linalg.cg(matvec, target, maxiter=between(2, 6))[0]
+    elif KIND == "cho_solve":
+        factor = jnp.linalg.cholesky(matrix)
+        y: W[B] = jax.scipy.linalg.cho_solve((factor, True), target)
+    else:
+        y: W[B] = lax.custom_linear_solve(matvec, target, solve_with, symmetric=True)
+    z: W[B] = choose(y - 0.5 * target, 0.5 * y, jnp.tanh(y) + target)
+    return more(z, b, most=3)
 
 
 @template("matrix functions", "linear algebra", 3)
-def functions(w: Writer) -> None:
-    """Write functions of matrices."""
-    _write_functions(w, [w.pick(FUNCTIONS)])
+def KIND_of_matrix(x: W[N, N, "definite"], arm: W[N, 3], axle: W[N, 3]):
+    """Compute KIND of a matrix."""
+    N = size(3, 8)
+    KIND = choose(
+        *("expm", "det", "matrix_power", "kron", "norm", "cov", "trace", "cross", "multi_dot"),
+        *("vander", "symmetric_part", "block_diag", "toeplitz"),
+    )
+    small: W[N, N] = choose(x / float(N), 0.5 * x, jnp.tanh(x))
+    if KIND in ("det", "cov"):
+        y: W[()] = (
+            choose(jnp.linalg.det(small), jnp.linalg.slogdet(x)[1])
+            if KIND == "det"
+            else jnp.mean(jnp.cov(small), axis=0)
+        )
+    elif KIND == "norm":
+        y: W[()] = jnp.linalg.norm(small, ord=choose(2, 1, "nuc"))
+    elif KIND == "trace":
+        y: W[()] = jnp.trace(small @ small)
+    elif KIND == "expm":
+        y: W[N, N] = jax.scipy.linalg.expm(small / 4.0)
+    elif KIND == "matrix_power":
+        y: W[N, N] = jnp.linalg.matrix_power(small, between(2, 4))
+    elif KIND == "kron":
+        y: W[N, N] = jnp.kron(small, jnp.eye(2, dtype=jnp.W))
+    elif KIND == "cross":
+        y: W[N, 3] = small @ jnp.cross(arm, axle)
+    elif KIND == "multi_dot":
+        y: W[N, N] = jnp.linalg.multi_dot([small, small.T, small])
+    elif KIND == "vander":
+        y: W[N, 3] = jnp.vander(jnp.diagonal(small) / 4.0, 3)
+    elif KIND == "symmetric_part":
+        y: W[N, N] = jnp.triu(small) + jnp.tril(small, k=-1).T
+    elif KIND == "block_diag":
+        y: W[N, N] = jax.scipy.linalg.block_diag(small, 2.0 * small)
+    else:
+        y: W[N, N] = jax.scipy.linalg.toeplitz(small[0])
+    return more(y)
 
 
 @template("rare decompositions", "linear algebra", 13)
-def rare(w: Writer) -> None:
-    """Write one or two decompositions that are rarely used."""
-    kinds = list(dict.fromkeys(RARE))
-    w.random.shuffle(kinds)
-    _write_functions(w, kinds[: w.between(1, 2)])
-
-
-FUNCTIONS = (
-    *("expm", "det", "matrix_power", "kron", "norm", "cov", "trace", "cross", "multi_dot"),
-    *("vander", "symmetric_part", "block_diag", "toeplitz"),
-)
-RARE = (
-    *("schur", "hessenberg", "tridiagonal", "tridiagonal", "householder", "ormqr", "eig"),
-    *("cholesky_update", "symmetric_product"),
-)
-
-
-def _write_functions(w: Writer, kinds: list[str]) -> None:
-    dtype, n = w.wide(), w.size(3, 8)
-    kind = kinds[0]
-    x = w.array("matrix generator operator", dtype, (n, n), "definite")
-    small = w.let("small", w.make(f"{x} / {float(n)}", x, low=-1, high=1)) if w.chance(0.5) else x
-    y = _function(w, kind, small, n)
-    for other in kinds[1:]:
-        y = w.let("first_part", y)
-        second = w.let("second_part", _function(w, other, small, n))
-        y = w.make(f"{y} + jnp.mean({second})", y, second, low=y.low - 20, high=y.high + 20)
-    w.words += [*kinds[1:], kind, w.pick(("of_matrix", "features", "transform"))]
-    w.title = f"Compute {' and '.join(kinds).replace('_', ' ')} of a matrix"
-    leave(w, w.let("transformed", y), [], 4)
-
-
-def _function(w: Writer, kind: str, x: Value, n: int) -> Value:
-    def made(text: str, shape: tuple[int, ...] = (), bound: float = 9.0) -> Value:
-        return w.make(text, x, shape=shape, low=-bound, high=bound)
-
-    square = (n, n)
-    if kind in ("hessenberg", "schur", "tridiagonal", "householder", "ormqr", "eig"):
-        return _decomposed(w, kind, x, n)
-    if kind in ("expm",):
-        text = "jax.scipy.linalg.expm({x} / 4.0)"
-        return made(text.format(x=x), square)
-    if kind == "cholesky_update":
-        v = w.array("update direction", x.dtype, (n,))
-        w.blocked(v, x)
-        w.line(f"factor = jnp.linalg.cholesky({x}).T")
-        return w.make(f"lax.linalg.cholesky_update(factor, {v})", x, v, low=-6, high=6)
-    if kind == "symmetric_product":
-        c = w.array("rows design", x.dtype, (n, w.size(2, 6)))
-        text = f"lax.linalg.symmetric_product({c}, {x}, alpha=0.5, beta=2.0)"
-        w.blocked(x, c)
-        value = w.make(text, x, c, low=-20, high=20)
-        return w.make(f"jnp.tril({w.let('product', value)})", value)
-    if kind == "cross":
-        one, other = w.array("a axis", x.dtype, (n, 3)), w.array("b arm", x.dtype, (n, 3))
-        crossed = w.let(
-            "torque", w.make(f"jnp.cross({one}, {other})", one, other, low=-20, high=20)
-        )
-        return w.make(f"{x} @ {crossed}", x, crossed, shape=(n, 3), low=-60, high=60)
-    return {
-        "det": made(f"jnp.linalg.det({x})"),
-        "matrix_power": made(f"jnp.linalg.matrix_power({x}, {w.between(2, 4)})", square, 80),
-        "kron": made(f"jnp.kron({x}, jnp.eye(2, dtype={x}.dtype))", (2 * n, 2 * n)),
-        "norm": made(
-            f"jnp.linalg.norm({x}, ord={w.pick(('2', 'chr', '1'))})".replace("chr", '"nuc"')
-        ),
-        "cov": made(f"jnp.cov({x})", square),
-        "trace": made(f"jnp.trace({x} @ {x})", (), 30),
-        "multi_dot": made(f"jnp.linalg.multi_dot([{x}, {x}.T, {x}])", square, 80),
-        "vander": made(f"jnp.vander(jnp.diagonal({x}) / 4.0, 3)", (n, 3)),
-        "symmetric_part": made(f"jnp.triu({x}) + jnp.tril({x}, k=-1).T", square),
-        "block_diag": made(f"jax.scipy.linalg.block_diag({x}, 2.0 * {x})", (2 * n, 2 * n)),
-        "toeplitz": made(f"jax.scipy.linalg.toeplitz({x}[0])", square),
-    }[kind]
-
-
-def _decomposed(w: Writer, kind: str, x: Value, n: int) -> Value:
-    real = x.dtype
-    if kind == "eig":
-        complex_ = complex_dtype(real)
-        skew = w.let("skewed", w.make(f"{x} + jnp.triu({x}, k=1)", x))
-        values = w.make(f"jnp.linalg.eigvals({skew})", skew, dtype=complex_, shape=(n,))
-        values = w.let("eigenvalues", values)
-        text = f"jnp.sort(jnp.abs({values}))"
-        return w.make(text, values, dtype=real_dtype(complex_), low=0, high=12)
-    w.blocked(x)
-    if kind == "schur":
-        w.line(f"triangle, basis = lax.linalg.schur({x})")
-        return w.make("jnp.abs(triangle) + jnp.abs(basis)", x, low=0, high=12)
-    if kind == "hessenberg":
-        w.line(f"packed, taus = lax.linalg.hessenberg({x})")
-        return w.make(
-            "jnp.abs(packed[:-1]) + jnp.abs(taus)[:, None]", x, shape=(n - 1, n), low=0, high=9
-        )
-    if kind == "tridiagonal":
-        w.line(f"packed, diagonal, off_diagonal, taus = lax.linalg.tridiagonal({x})")
-        text = "jnp.abs(diagonal[1:]) + jnp.abs(off_diagonal) + jnp.abs(taus)"
-        return w.make(text, x, shape=(n - 1,), low=0, high=12)
-    w.line(f'packed, taus = jnp.linalg.qr({x}, mode="raw")')
-    w.line("reflectors = packed.T")
-    if kind == "householder":
-        return w.make("jnp.abs(lax.linalg.householder_product(reflectors, taus))", x, low=0, high=1)
-    text = "lax.linalg.ormqr(reflectors, taus, jnp.ones_like(reflectors))"
-    return w.make(f"jnp.abs({text})", x, low=0, high=4)
+def KIND_features(x: W[N, N, "definite"], update: W[N], rows: W[N, M]):
+    """Compute KIND features of a matrix."""
+    N, M = size(3, 8), size(2, 6)
+    KIND = choose(
+        *("schur", "hessenberg", "tridiagonal", "householder", "ormqr", "eig", "cholesky_update"),
+        "symmetric_product",
+    )
+    small: W[N, N] = choose(x / float(N), 0.5 * x, x + 0.1 * jnp.eye(N, dtype=jnp.W))
+    if KIND == "eig":
+        y: W[N] = jnp.sort(jnp.abs(jnp.linalg.eigvals(small + jnp.triu(small, k=1))))
+    elif KIND == "schur":
+        triangle, basis = lax.linalg.schur(small)
+        y: W[N, N] = choose(jnp.abs(triangle) + jnp.abs(basis), jnp.abs(triangle))
+    elif KIND == "hessenberg":
+        packed, taus = lax.linalg.hessenberg(small)
+        y: W[N, N] = jnp.abs(packed[:-1]) + jnp.abs(taus)[:, None]
+    elif KIND == "tridiagonal":
+        packed, main, off_diagonal, taus = lax.linalg.tridiagonal(small)
+        y: W[N] = jnp.abs(main[1:]) + jnp.abs(off_diagonal) + jnp.abs(taus)
+    elif KIND == "cholesky_update":
+        factor = jnp.linalg.cholesky(small).T
+        y: W[N, N] = lax.linalg.cholesky_update(factor, update)
+    elif KIND == "symmetric_product":
+        y: W[N, N] = jnp.tril(lax.linalg.symmetric_product(rows, small, alpha=0.5, beta=2.0))
+    else:
+        packed, taus = jnp.linalg.qr(small, mode="raw")
+        reflectors = packed.T
+        if KIND == "householder":
+            y: W[N, N] = jnp.abs(lax.linalg.householder_product(reflectors, taus))
+        else:
+            y: W[N, N] = jnp.abs(lax.linalg.ormqr(reflectors, taus, jnp.ones_like(reflectors)))
+    return more(y)
 
 
 @template("fourier", "linear algebra", 3)
-def fourier(w: Writer) -> None:
-    """Write Fourier transforms and filters of spectra."""
-    dtype = w.wide()
-    n = w.pick((4, 6, 8, 10, 12, 16, 32))
-    batch = w.shape(0, 2, 6)
-    x = prepare(w, w.array("signal waveform samples", dtype, (*batch, n)), 1)
-    x = w.let("signal_values", calm(w, x))
-    complex_ = complex_dtype(dtype)
-    half = n // 2 + 1
-    kind = w.pick(("filter", "power", "convolve", "shift", "inverse", "two"))
-    w.words += ["spectrum", kind]
-    w.title = f"Transform a signal to frequencies: {kind}"
-    bound = 4 * math.sqrt(n) * max(1.0, x.bound / 2)
-    if kind == "power" or (kind == "two" and not batch):
-        spectrum = w.make(f"jnp.fft.rfft({x}, axis=-1)", x, dtype=complex_, shape=(*batch, half))
-        spectrum = w.let("spectrum", spectrum)
-        y = w.make(f"jnp.log1p(jnp.abs({spectrum}))", spectrum, dtype=dtype, low=0, high=6)
-    elif kind == "filter":
-        gains = w.array("gains response", dtype, (half,))
-        spectrum = w.make(f"jnp.fft.rfft({x})", x, dtype=complex_, shape=(*batch, half))
-        spectrum = w.let("spectrum", spectrum)
-        filtered = w.let("filtered", w.make(f"{spectrum} * {gains}", spectrum, gains))
-        text = f"jnp.fft.irfft({filtered}, n={n})"
-        y = w.make(text, filtered, dtype=dtype, shape=x.shape, low=-bound, high=bound)
-    elif kind == "convolve":
-        kernel = w.array("kernel impulse", dtype, (n,))
-        w.line(f"product = jnp.fft.fft({x}) * jnp.fft.fft({kernel})")
-        text = "jnp.real(jnp.fft.ifft(product))"
-        y = w.make(text, x, kernel, low=-2 * bound, high=2 * bound)
-    elif kind == "shift":
-        text = f"jnp.fft.fftshift(jnp.fft.fft({x}), axes=-1)"
-        spectrum = w.let("spectrum", w.make(text, x, dtype=complex_))
-        parts = w.pick(("jnp.real({s}) + jnp.imag({s})", "jnp.abs({s})", "jnp.imag({s})"))
-        y = w.make(parts.format(s=spectrum), spectrum, dtype=dtype, low=-bound, high=bound)
-    elif kind == "inverse":
-        text = f"jnp.fft.ifft({x} * jnp.exp(2j * jnp.pi * {x} / 8.0).astype(jnp.{complex_}))"
-        spectrum = w.let("signal_back", w.make(text, x, dtype=complex_))
-        y = w.make(f"jnp.abs({spectrum})", spectrum, dtype=dtype, low=0, high=bound)
+def spectrum_KIND(x: W[BATCH, N], gains: W[N // 2 + 1], kernel: W[N]):
+    """Transform a signal to frequencies (KIND)."""
+    N, BATCH, C = (
+        choose(4, 6, 8, 10, 12, 16, 32),
+        shape(0, 2, 6),
+        "complex128" if W == "float64" else "complex64",
+    )
+    KIND = choose("filter", "power", "convolution", "shift", "inverse", "plane")
+    signal: W[BATCH, N] = prepared(x)
+    if KIND == "power" or (KIND == "plane" and not BATCH):
+        y: W[BATCH, N] = jnp.log1p(jnp.abs(jnp.fft.rfft(signal, axis=-1)))
+    elif KIND == "filter":
+        filtered = jnp.fft.rfft(signal) * gains
+        y: W[BATCH, N] = jnp.fft.irfft(filtered, n=N)
+    elif KIND == "convolution":
+        product = jnp.fft.fft(signal) * jnp.fft.fft(kernel)
+        y: W[BATCH, N] = jnp.real(jnp.fft.ifft(product))
+    elif KIND == "shift":
+        modes = jnp.fft.fftshift(jnp.fft.fft(signal), axes=-1)
+        y: W[BATCH, N] = choose(jnp.real(modes) + jnp.imag(modes), jnp.abs(modes), jnp.imag(modes))
+    elif KIND == "inverse":
+        phases = jnp.exp(2j * jnp.pi * signal / 8.0).astype(jnp.C)
+        y: W[BATCH, N] = jnp.abs(jnp.fft.ifft(signal * phases))
     else:
-        text = f"jnp.fft.fft2({x})" if len(batch) else ""
-        spectrum = w.let("spectrum", w.make(text, x, dtype=complex_))
-        y = w.make(f"jnp.abs({spectrum})", spectrum, dtype=dtype, low=0, high=bound * 4)
-    leave(w, calm(w, w.let("amplitude", y)), [x], 4)
+        y: W[BATCH, N] = jnp.abs(jnp.fft.fft2(signal)) / 4.0
+    return more(y)
+
+
+@template("eigenvalues of general matrices", "linear algebra", 2)
+def eigenvalue_KIND(x: W[BATCH, N, N, "definite"], coupling: W[BATCH, N, N, "unit"]):
+    """Compute the KIND of a system's eigenvalues."""
+    BATCH, N = choose((), (), (), shape(1, 1, 4)), size(2, 8)
+    KIND = choose("radius", "growth", "powers", "gap", "participation", "trace", "stability")
+    system = x + choose(0.1, 0.2, 0.3, 0.2j) * coupling
+    if KIND == "participation":
+        values, vectors = jnp.linalg.eig(system)
+        shares = choose(jnp.abs(vectors), jnp.square(jnp.abs(vectors)))
+        y: W[BATCH, N] = jnp.sum(shares * jnp.abs(values)[..., None, :], axis=-1)
+        return more(y)
+    spectrum = jnp.linalg.eigvals(system)
+    if KIND == "radius":
+        y: W[BATCH] = jnp.max(jnp.abs(spectrum), axis=-1)
+    elif KIND == "growth":
+        y: W[BATCH, N] = jnp.sort(jnp.real(spectrum), axis=-1)
+    elif KIND == "powers":
+        y: W[BATCH] = jnp.real(jnp.mean(spectrum**2, axis=-1))
+    elif KIND == "gap":
+        y: W[BATCH] = jnp.ptp(jnp.abs(spectrum), axis=-1)
+    elif KIND == "trace":
+        y: W[BATCH] = jnp.real(jnp.mean(jnp.exp(spectrum / 4.0), axis=-1))
+    else:
+        y: W[BATCH, N] = jnp.sort(jnp.log(jnp.abs(spectrum) + 0.1), axis=-1)
+    return more(y)

@@ -2,334 +2,222 @@
 
 from __future__ import annotations
 
-from jaxsight.dataset.generating.elementwise import binary, chain, tree
-from jaxsight.dataset.generating.ranges import calm
-from jaxsight.dataset.generating.registry import template
-from jaxsight.dataset.generating.steps import leave, reduced
-from jaxsight.dataset.generating.templates.gradients import smooth_tree
-from jaxsight.dataset.generating.types import Value, jnp_dtype
-from jaxsight.dataset.generating.writer import Writer
-
-
-def contraction(w: Writer, carry: Value, inputs: list[Value], depth: int | None = None) -> Value:
-    """Return a next state of the type of a state, which stays moderate over many iterations."""
-    depth = w.between(1, 3) if depth is None else depth
-    inner = tree(w, [carry, *inputs], depth)
-    if carry.text not in inner.text or inner.shape != carry.shape:
-        inner = binary(w, carry, w.short(inner, "drive input_part", 30))
-    inner = w.short(inner, "drive force", 42)
-    decay = w.pick((0.5, 0.8, 0.9, 0.95))
-    rest = round(1 - decay, 2)
-    bounded = w.pick(("jnp.tanh({x})", "jnp.sin({x})", "jax.nn.sigmoid({x})", "jnp.tanh({x})"))
-    squashed = bounded.format(x=inner)
-    text = w.pick(
-        (
-            squashed,
-            f"{decay} * {carry} + {rest} * {squashed}",
-            f"{carry} + {w.pick((0.1, 0.05, 0.01))} * {squashed}",
-            f"{decay} * {carry} + {squashed}" if decay <= 0.8 else squashed,
-        )
-    )
-    return w.make(text, carry, *inputs, low=-4, high=4)
-
-
-def displaced(w: Writer, y: Value, x: Value) -> Value:
-    """Return a function of a final state and of its start, which many iterations forget."""
-    form = w.pick(("{y} - {x}", "{y} * jnp.cos({x})", "0.5 * ({y} + {x})", "{y} - 0.5 * {x}"))
-    value = w.make(form.format(y=y, x=x), y, x, low=y.low - 5, high=y.high + 5)
-    return w.let("displacement change", value)
+from jaxsight.dataset.generating.snippets import template
 
 
 @template("scan", "loops", 4)
-def scan(w: Writer) -> None:
-    """Write a scan over the leading axis of an array."""
-    dtype = w.floating()
-    length, shape = w.size(3, 32), w.shape(0, 2, 12)
-    name = w.pick(("xs inputs", "observations series", "rewards increments"))
-    xs = w.array(name, dtype, (length, *shape))
-    init = w.array("state initial carry", dtype, shape)
-    weights = None
-    if shape and w.chance(0.4):
-        weights = w.array("weights transition", dtype, (shape[-1], shape[-1]))
-    step_name = w.name("step update advance")
-    two = w.chance(0.3)
-    with w.nested(f"{step_name}(carry, x)"):
-        state = init.named("carry").within(-4, 4)
-        if two:
-            w.line("state_now, trace = carry")
-            state = state.named("state_now")
-        item = xs.named("x")
-        item = Value("x", dtype, shape, -4.5, 4.5, True)
-        inputs = [item]
-        if weights is not None:
-            mixed = Value(f"{state} @ {weights} / {float(shape[-1])}", dtype, shape, -9, 9, True)
-            inputs.append(w.let("mixed recurrent", mixed))
-        new = w.let("new_state", contraction(w, state, inputs))
-        if not _mentions_all(w, inputs):
-            new = w.let("shifted", w.make(f"{new} + 0.1 * jnp.tanh({item})", new))
-            if weights is not None:
-                new = w.let("final", w.make(f"0.5 * {new} + 0.1 * jnp.tanh({inputs[1]})", new))
-        out = w.short(calm(w, chain(w, new, w.between(0, 2))), "output", 50)
-        if w.chance(0.3) and out.rank:
-            out = w.let("summary", reduced(w, w.short(out, "inner"), None)[0])
-        if two:
-            w.line(f"new_trace = 0.9 * trace + 0.1 * {new}")
-            w.line(f"return ({new}, new_trace), {out}")
+def scan_NAME(xs: F[N, S], initial: F[S], weights: F[S[-1:], S[-1:]]):
+    """Scan a recurrence over N steps."""
+    N, S, NAME = size(3, 32), shape(0, 2, 12), choose("recurrence", "filter", "states", "series")
+    STEP, TWO, MIXING = choose("advance", "update", "transition"), chance(0.3), chance(0.4)
+    DECAY = choose(0.5, 0.8, 0.9, 0.95)
+
+    def STEP(carry: F[S], x: F[S]):
+        if TWO:
+            state, trace = carry
         else:
-            w.line(f"return {new}, {out}")
-    options = w.pick(("", "", ", reverse=True", f", unroll={w.pick((2, 4))}"))
-    start = f"({init}, jnp.zeros_like({init}))" if two else init.text
-    last = "(last, trace)" if two else "last"
-    w.names |= {"last", "trace", "outputs"}
-    w.line(f"{last}, outputs = lax.scan({step_name}, {start}, {xs}{options})")
-    final = w.make("last", init, xs, low=-4, high=4)
-    outputs = w.make("outputs", xs, init, shape=(length, *out.shape), low=out.low, high=out.high)
-    w.words += ["scan", w.pick(("recurrence", "filter", "states", "series")), step_name]
-    w.title = f"Scan a recurrence over {length} steps"
-    if two:
-        final = w.let("both", w.make("last + trace", final, low=-8, high=8))
-    _finish_scan(w, final, outputs)
-
-
-def _finish_scan(w: Writer, final: Value, outputs: Value) -> None:
-    """Write the end of a program from the last state and the outputs of a scan."""
-    shape, inner = final.shape, outputs.shape[1:]
-    kind = w.between(0, 2)
-    if kind == 0 and final.text == "last":
-        w.lines[-1] = w.lines[-1].replace("last, outputs", "last, _")
-        leave(w, final, [], 3)
-    elif kind == 1:
-        w.give(final, outputs)
-    else:
-        average = w.let("average", w.make("jnp.mean(outputs, axis=0)", outputs, shape=inner))
-        value = w.let(
-            "total", w.make(f"{final} + {average}", final, average, low=-9, high=9, shape=shape)
+            state = carry
+        now: F[S] = jnp.tanh(state)
+        drive: F[S] = mixed(now, x)
+        if MIXING and S:
+            drive: F[S] = drive + 0.1 * (now @ weights)
+        new = choose(
+            jnp.tanh(drive),
+            DECAY * now + 0.2 * jnp.sin(drive),
+            now + choose(0.1, 0.05) * jax.nn.sigmoid(drive),
+            jnp.sin(drive) * jax.nn.sigmoid(x),
         )
-        leave(w, value.within(-50, 50), [], 3)
+        new: F[S] = new
+        output = choose(mapped(new, 2), jnp.mean(new), new * x)
+        if TWO:
+            return (new, 0.9 * trace + 0.1 * new), output
+        return new, output
 
-
-def _mentions_all(w: Writer, inputs: list[Value]) -> bool:
-    """Return whether the lines of the function being written use all of the inputs."""
-    start = max(k for k, line in enumerate(w.lines) if line.lstrip().startswith("def "))
-    body = "\n".join(w.lines[start + 1 :])
-    rest = [value.text for value in inputs]
-    return all(
-        body.count(f"{name})")
-        + body.count(f"{name} ")
-        + body.count(f"{name},")
-        + body.count(f"{name}\n")
-        > (name != "x")
-        for name in rest
+    if TWO:
+        start = (initial, jnp.zeros_like(initial))
+    else:
+        start = initial
+    if chance(0.3):
+        last, outputs = lax.scan(STEP, start, xs, reverse=True)
+    elif chance(0.3):
+        last, outputs = lax.scan(STEP, start, xs, unroll=choose(2, 4))
+    else:
+        last, outputs = lax.scan(STEP, start, xs)
+    final: F[S] = last[0] + last[1] if TWO else last
+    if chance(0.3):
+        return final, outputs
+    y: F[S] = choose(
+        final - 0.5 * jnp.mean(outputs), final * jnp.cos(outputs[0]), outputs[-1] + final
     )
+    return more(y, initial, most=3)
 
 
 @template("fori loop", "loops", 3)
-def fori(w: Writer) -> None:
-    """Write a loop with a fixed number of iterations."""
-    dtype = w.floating()
-    shape = w.shape(0, 3, 16)
-    x = w.array("x state field", dtype, shape)
-    others = [w.array("drive forcing target", dtype, shape)] if w.chance(0.5) else []
-    count = w.between(2, 40)
-    body_name = w.name("body step relax")
-    uses_index = w.chance(0.4)
-    with w.nested(f"{body_name}({'i' if uses_index else '_'}, value)"):
-        state = x.named("value").within(-5, 5)
-        inputs = list(others)
-        if uses_index:
-            phase = f"(0.1 * (i + 1)).astype({jnp_dtype(dtype)})"
-            if dtype != "float64":
-                phase = f"jnp.asarray(0.1 * i, {jnp_dtype(dtype)})"
-            inputs.append(w.let("phase", Value(phase, dtype, (), 0, 4)))
-        if shape and w.chance(0.4):
-            rolled = w.make(f"jnp.roll(value, 1, axis={w.between(0, len(shape) - 1)})", state)
-            inputs.append(w.let("neighbor", rolled))
-        new = w.let("updated", contraction(w, state, inputs))
-        rest = [each for each in inputs if not _mentions_all(w, [each])]
-        text = " + ".join([new.text, *(f"0.01 * jnp.tanh({each})" for each in rest)])
-        w.line(f"return {text}")
-    upper = str(count)
-    y = w.let(
-        "final", w.make(f"lax.fori_loop(0, {upper}, {body_name}, {x})", x, *others, low=-8, high=8)
-    )
-    y = displaced(w, y, x)
-    w.words += ["iterate", w.pick(("map", "relaxation", "dynamics")), f"{count}_times"]
-    w.title = f"Iterate a map {count} times"
-    leave(w, y, [x, *others], 3)
+def iterate_NAME(x: F[S], drive: F[S]):
+    """Iterate a map N times."""
+    S, N, NAME = shape(0, 3, 16), between(2, 40), choose("map", "relaxation", "dynamics")
+    STEP, DECAY = choose("body", "relax", "evolve"), choose(0.5, 0.8, 0.9)
+
+    def STEP(i, value):
+        now: F[S] = jnp.tanh(value)
+        force: F[S] = choose(mixed(now), mixed(now, drive))
+        if chance(0.4):
+            force: F[S] = force + jnp.asarray(0.1 * i, jnp.F)
+        if S and chance(0.4):
+            force: F[S] = force - 0.5 * jnp.roll(now, 1, axis=0)
+        return choose(
+            jnp.sin(force),
+            DECAY * value + 0.2 * jnp.tanh(force),
+            now + 0.1 * jax.nn.sigmoid(force),
+            jnp.tanh(force) * DECAY,
+        )
+
+    final: F[S] = lax.fori_loop(0, N, STEP, x)
+    y: F[S] = choose(final - x, final * jnp.cos(x), 0.5 * (final + x), final - 0.5 * x)
+    return more(y, x, most=3)
 
 
 @template("while loop", "loops", 3)
-def while_loop(w: Writer) -> None:
-    """Write a loop that ends at a condition on a counter."""
-    dtype = w.floating()
-    shape = w.shape(0, 2, 16)
-    x = w.array("x start guess", dtype, shape)
-    steps = w.array("steps iterations", w.index(), (), f"integers:{w.between(8, 40)}")
-    w.line(f"limit = {steps} + 2")
-    condition, body = w.name("condition keep_going"), w.name("body iterate")
-    with w.nested(f"{condition}(state)"):
-        w.line("count, _ = state")
-        w.line("return count < limit")
-    with w.nested(f"{body}(state)"):
-        w.line("count, value = state")
-        new = w.let("updated", contraction(w, x.named("value").within(-4, 4), []))
-        w.line(f"return count + 1, {new}")
-    start = f"(jnp.zeros_like({steps}), {x})"
-    w.blocked(x)
-    count, value = w.name("count"), w.name("final")
-    w.line(f"{count}, {value} = lax.while_loop({condition}, {body}, {start})")
-    last = w.make(value, x, low=-6, high=6)
-    y = w.let("shifted", w.make(f"{last} + {count}.astype({jnp_dtype(dtype)})", last, high=46))
-    y = displaced(w, y, x)
-    w.words += ["while", w.pick(("iterate", "relax", "advance")), w.pick(("map", "state"))]
-    w.title = "Iterate a map until a counter reaches a limit"
-    leave(w, y, [x], 3)
+def NAME_until_a_limit(x: F[S], count: INDEX[below(30)]):
+    """Iterate a map until a counter reaches a limit."""
+    S, NAME = shape(0, 2, 16), choose("iterate", "relax", "advance")
+    DECAY = choose(0.5, 0.8, 0.9)
+    limit = count + 2
+
+    def keep_going(state):
+        done, _ = state
+        return done < limit
+
+    def body(state):
+        done, value = state
+        now: F[S] = jnp.tanh(value)
+        force: F[S] = mixed(now)
+        new = choose(jnp.sin(force), DECAY * value + 0.2 * jnp.tanh(force), jnp.tanh(force))
+        return done + 1, new
+
+    done, final = lax.while_loop(keep_going, body, (jnp.zeros_like(count), x))
+    y: F[S] = choose(final - x, final * jnp.cos(x), 0.5 * (final + x)) + 0.1 * done.astype(jnp.F)
+    return more(y, x, most=3)
 
 
 @template("solver", "loops", 3)
-def solver(w: Writer) -> None:
-    """Write an iterative method: Newton, power iteration, gradient descent, integration."""
-    dtype = w.wide()
-    kind = w.pick(("newton", "power", "descent", "euler", "heun", "rk4", "jacobi", "bisection"))
-    count = w.between(3, 24)
-    w.words += [kind, w.pick(("solver", "method", "iteration")), f"{count}_steps"]
-    w.title = f"Run {count} steps of {kind.replace('rk4', 'Runge-Kutta')}"
-    if kind in ("power", "jacobi"):
-        _iterate_matrix(w, kind, count, dtype)
-        return
-    shape = w.shape(0, 2, 16)
-    x = w.array("x guess position", dtype, shape, w.pick(("normal", "positive")))
-    other = w.array("target level rate", dtype, shape, "positive")
-    rate = w.pick((0.01, 0.05, 0.1))
-    field = w.name("slope field residual")
-    with w.nested(f"{field}(v)"):
-        local = x.named("v").within(-4, 4)
-        write = smooth_tree if kind in ("newton", "descent") else tree
-        value = write(w, [local, other], w.between(1, 2))
-        value = w.short(value, "force", 40)
-        w.line(f"return jnp.tanh({value}) - {w.pick((0.1, 0.5, 1.0))} * v / {other}")
-    w.names.add("step")
-    _write_step(w, kind, field, rate, other)
-    if w.chance(0.3):
-        w.line(f"final, _ = lax.scan(step, {x}, None, length={count})")
-        start = next(k for k, line in enumerate(w.lines) if "def step(_, v):" in line)
-        w.lines[start] = w.lines[start].replace("(_, v)", "(v, _)")
-        last = max(k for k, line in enumerate(w.lines) if line.startswith("        return"))
-        w.lines[last] += ", None"
-        y = w.make("final", x, other, low=-9, high=9)
+def KIND_in_N_steps(
+    x: W[S], level: W[S, "positive"], matrix: W[M, M, "definite"], start: W[M, "positive"]
+):
+    """Run N steps of KIND."""
+    S, M, N, RATE = shape(0, 2, 16), size(2, 12), between(3, 24), choose(0.01, 0.05, 0.1)
+    KIND = choose(
+        "newton", "power", "descent", "euler", "heun", "runge_kutta", "jacobi", "bisection"
+    )
+    if KIND == "power":
+
+        def iterate(_, v):
+            product = matrix @ v
+            return product / choose(
+                jnp.linalg.norm(product), jnp.max(jnp.abs(product)), jnp.sum(jnp.abs(product))
+            )
+
+        final = lax.fori_loop(0, N, iterate, start)
+        z: W[()] = final @ (matrix @ final) - 0.1 * jnp.sum(start)
+        return more(z)
+    if KIND == "jacobi":
+
+        def iterate(_, v):
+            residual = start - matrix @ v
+            return choose(
+                v + 0.5 * residual / jnp.trace(matrix),
+                v + 0.1 * residual / jnp.max(jnp.sum(jnp.abs(matrix), axis=1)),
+            )
+
+        z: W[M] = lax.fori_loop(0, N, iterate, start)
+        return more(z, start)
+
+    def field(v: W[S]):
+        force: W[S] = choose(smooth(v), smooth(v, level))
+        return jnp.tanh(force) - choose(0.1, 0.5, 1.0) * v / level
+
+    def iterate(_, v):
+        if KIND == "newton":
+            value, change = jax.jvp(field, (v,), (jnp.ones_like(v),))
+            return v - 0.1 * jnp.tanh(value / (1.0 + jnp.abs(change)))
+        if KIND == "descent":
+            slope = jax.grad(lambda u: jnp.sum(field(u) ** 2))(v)
+            return v - RATE * jnp.tanh(slope)
+        if KIND == "heun":
+            first = field(v)
+            second = field(v + RATE * first)
+            return v + RATE / 2 * (first + second)
+        if KIND == "runge_kutta":
+            k1 = field(v)
+            k2 = field(v + RATE / 2 * k1)
+            k3 = field(v + RATE / 2 * k2)
+            k4 = field(v + RATE * k3)
+            return v + RATE * (k1 + 2.0 * k2 + 2.0 * k3 + k4) / 6.0
+        if KIND == "bisection":
+            return 0.5 * v + 0.5 * jnp.clip(field(v), -level, level)
+        return v + RATE * field(v)
+
+    if chance(0.3):
+        final, _ = lax.scan(lambda v, _: (iterate(0, v), None), x, None, length=N)
     else:
-        y = w.let(
-            "final", w.make(f"lax.fori_loop(0, {count}, step, {x})", x, other, low=-9, high=9)
-        )
-    y = displaced(w, y, x)
-    leave(w, y, [x, other], 4)
-
-
-def _iterate_matrix(w: Writer, kind: str, count: int, dtype: str) -> None:
-    """Write an iteration of products with a matrix, and the rest of the program."""
-    n = w.size(2, 12)
-    a = w.array("matrix operator", dtype, (n, n), "definite")
-    v = w.array("vector start", dtype, (n,), "positive")
-    with w.nested("step(_, v)"):
-        if kind == "power":
-            w.line(f"product = {a} @ v")
-            w.line(
-                w.pick(
-                    (
-                        "return product / jnp.linalg.norm(product)",
-                        "return product / jnp.max(jnp.abs(product))",
-                        "return product / jnp.sum(jnp.abs(product))",
-                    )
-                )
-            )
-        else:
-            w.line(f"residual = {v} - {a} @ v")
-            w.line(
-                w.pick(
-                    (
-                        f"return v + 0.5 * residual / jnp.trace({a})",
-                        f"return v + 0.1 * residual / jnp.max(jnp.sum(jnp.abs({a}), axis=1))",
-                    )
-                )
-            )
-    y = w.let("solution", w.make(f"lax.fori_loop(0, {count}, step, {v})", v, a, low=-8, high=8))
-    y = displaced(w, y, v)
-    if kind == "power":
-        y = w.let("eigenvalue", w.make(f"{y} @ ({a} @ {y})", y, a, shape=(), low=0, high=30))
-        leave(w, y, [], 3)
-        return
-    leave(w, y, [v], 4)
-
-
-def _write_step(w: Writer, kind: str, field: str, rate: float, other: Value) -> None:
-    with w.nested("step(_, v)"):
-        if kind == "newton":
-            w.transformations.add("jvp")
-            w.line(f"value, change = jax.jvp({field}, (v,), (jnp.ones_like(v),))")
-            w.line("return v - 0.1 * jnp.tanh(value / (1.0 + jnp.abs(change)))")
-        elif kind == "descent":
-            w.transformations.add("grad")
-            w.line(f"gradient = jax.grad(lambda u: jnp.sum({field}(u) ** 2))(v)")
-            w.line(f"return v - {rate} * jnp.tanh(gradient)")
-        elif kind == "heun":
-            w.line(f"first = {field}(v)")
-            w.line(f"second = {field}(v + {rate} * first)")
-            w.line(f"return v + {rate / 2} * (first + second)")
-        elif kind == "rk4":
-            w.line(f"k1 = {field}(v)")
-            w.line(f"k2 = {field}(v + {rate / 2} * k1)")
-            w.line(f"k3 = {field}(v + {rate / 2} * k2)")
-            w.line(f"k4 = {field}(v + {rate} * k3)")
-            w.line(f"return v + {rate} * (k1 + 2.0 * k2 + 2.0 * k3 + k4) / 6.0")
-        elif kind == "bisection":
-            w.line(f"return 0.5 * v + 0.5 * jnp.clip({field}(v), -{other}, {other})")
-        else:
-            w.line(f"return v + {rate} * {field}(v)")
+        final = lax.fori_loop(0, N, iterate, x)
+    y: W[S] = choose(final - x, final * jnp.cos(x), 0.5 * (final + x))
+    return more(y, x)
 
 
 @template("map and accumulate", "loops")
-def mapped(w: Writer) -> None:
-    """Write `lax.map`, `lax.associative_scan` and Python loops."""
-    dtype = w.floating()
-    length, shape = w.size(3, 16), w.shape(0, 2, 12)
-    xs = w.array("rows items series", dtype, (length, *shape))
-    kind = w.pick(("map", "associative", "python", "python"))
-    w.words += [kind.replace("python", "unrolled"), w.pick(("rows", "items", "series"))]
-    if kind == "map":
-        name = w.name("process transform")
-        w.title = f"Map a function over {length} rows"
-        with w.nested(f"{name}(row)"):
-            row = Value("row", dtype, shape, -4.5, 4.5, True)
-            value = calm(w, chain(w, row, w.between(1, 3)))
-            if row.rank and w.chance(0.5):
-                value = reduced(w, w.short(value, "inner"), None)[0]
-            w.line(f"return {w.hoisted(value.text)}")
-        batch = w.pick(("", "", f", batch_size={w.between(2, length)}"))
-        text = f"lax.map({name}, {xs}{batch})"
-        y = w.let(
-            "mapped", w.make(text, xs, shape=(length, *value.shape), low=value.low, high=value.high)
+def KIND_of_NAME(xs: F[N, S]):
+    """Process N NAME (KIND)."""
+    N, S, NAME = size(3, 16), shape(0, 2, 12), choose("rows", "items", "series")
+    KIND = choose("map", "associative_scan", "unrolled", "unrolled")
+    if KIND == "map":
+
+        def process(row: F[S]):
+            value: F[S] = mapped(row, 3)
+            return choose(value, value, jnp.mean(value) + row)
+
+        if chance(0.4):
+            y: F[N, S] = lax.map(process, xs, batch_size=between(2, N))
+        else:
+            y: F[N, S] = lax.map(process, xs)
+        return more(y, most=3)
+    if KIND == "associative_scan":
+        COMBINE = choose("jnp.maximum", "jnp.add", "jnp.minimum", "jnp.logaddexp")
+
+        def combine(left, right):
+            return COMBINE(left, right)
+
+        scaled: F[N, S] = choose(0.2 * xs, jnp.tanh(xs), jnp.sin(xs))
+        if chance(0.4):
+            y: F[N, S] = lax.associative_scan(combine, scaled, reverse=True)
+        else:
+            y: F[N, S] = lax.associative_scan(combine, scaled)
+        return more(y, xs)
+    state: F[S] = jnp.zeros_like(xs[0])
+    for index in range(xs.shape[0]):
+        row: F[S] = xs[index]
+        force: F[S] = mixed(row, state)
+        state = choose(
+            0.5 * state + 0.2 * jnp.tanh(force), jnp.sin(force) + 0.1 * row, jnp.tanh(force)
         )
-        leave(w, y, [], 3)
-        return
-    if kind == "associative":
-        w.title = "Combine rows with an associative scan"
-        name = w.name("combine merge")
-        with w.nested(f"{name}(left, right)"):
-            kinds = ("jnp.maximum({})", "jnp.add({})", "jnp.minimum({})", "jnp.logaddexp({})")
-            w.line(f"return {w.pick(kinds).format('left, right')}")
-        scaled = w.let("scaled", w.make(f"0.2 * {xs}", xs, low=-1, high=1))
-        options = w.pick(("", ", reverse=True"))
-        text = f"lax.associative_scan({name}, {scaled}{options})"
-        y = w.let("running", w.make(text, scaled, low=-20, high=20))
-        leave(w, y, [xs], 4)
-        return
-    state, item = w.name("total state"), w.name("index")
-    w.title = f"Accumulate over {length} rows in an unrolled loop"
-    w.line(f"{state} = jnp.zeros_like({xs}[0])")
-    length = min(length, w.between(2, 6))
-    with w.branch(f"for {item} in range({xs}.shape[0])"):
-        row = Value(f"{xs}[{item}]", dtype, shape, -4.5, 4.5, True)
-        row = w.let("row", row)
-        new = contraction(w, Value(state, dtype, shape, -4, 4, True), [row], w.between(1, 2))
-        w.line(f"{state} = {w.hoisted(new.text)} + 0.1 * {row}")
-    leave(w, w.make(state, xs, shape=shape, low=-9, high=9), [], 4)
+    y: F[S] = choose(0.5 * state, state - xs[0], state * jnp.cos(xs[-1]))
+    return more(y)
+
+
+@template("filled buffers", "loops", 2)
+def fill_NAME(inputs: W[N, S], state: W[S]):
+    """Fill a buffer with the states of a recurrence."""
+    N, S, NAME = size(2, 8), shape(0, 1, 8), choose("buffer", "history", "trace")
+    FUNCTION = choose("record", "write", "advance")
+    empty = lax.empty(inputs.shape, inputs.dtype)
+
+    def FUNCTION(step, carry):
+        history, value = carry
+        row = inputs[step]
+        total: W[S] = row + 0.5 * value
+        value = jnp.tanh(mapped(total, 2) - 0.1 * total)
+        return history.at[step].set(value), value
+
+    filled, last = lax.fori_loop(0, N, FUNCTION, (empty, state))
+    y: W[N, S] = choose(filled + last, filled * jnp.cos(last), filled)
+    return more(y, inputs)

@@ -2,373 +2,306 @@
 
 from __future__ import annotations
 
-import math
-
-from jaxsight.dataset.generating.elementwise import binary, chain, compare, tree
-from jaxsight.dataset.generating.ranges import calm
-from jaxsight.dataset.generating.registry import template
-from jaxsight.dataset.generating.steps import (
-    as_float,
-    leave,
-    normalised,
-    prepare,
-    reduced,
-    scanned,
-)
-from jaxsight.dataset.generating.types import (
-    INTEGERS,
-    UNSIGNED,
-    Value,
-    jnp_dtype,
-    power,
-    without,
-)
-from jaxsight.dataset.generating.vocabulary import DATA
-from jaxsight.dataset.generating.writer import Writer
+from jaxsight.dataset.generating.snippets import template
 
 
 @template("statistics", "reductions", 3)
-def statistics(w: Writer) -> None:
-    """Write several statistics of an array, combined or returned together."""
-    x = w.array(DATA, w.floating(), w.shape(1, 5, 32))
-    y = prepare(w, x, 1)
-    axis = w.between(0, x.rank - 1)
-    words, results = [], []
-    for _ in range(w.between(1, 4)):
-        source = w.short(chain(w, w.pick((x, y)), w.pick((0, 0, 1))), "inner mapped", 40)
-        value, names = reduced(w, calm(w, source), axis)
-        words.append(names.split()[0])
-        results.append(w.let(names, value))
-    w.words = [*dict.fromkeys(words)][:3]
-    w.words.append(w.pick(("of_rows", "summary", "statistics", "over_axis")))
-    w.title = f"Compute statistics over axis {axis}: {', '.join(dict.fromkeys(words))}"
-    w.title = w.title.replace("_", " ")[:78]
-    if not any(_uses(line, y.text) for line in w.lines[-len(results) - 3 :]):
-        results.append(w.let("rest", reduced(w, y, axis)[0]))
-    if w.chance(0.25):
-        w.give(*results)
-        return
-    result = results[0]
-    for other in results[1:]:
-        if other.text != result.text:
-            result = w.let("combined score", binary(w, result, other))
-    leave(w, result, results, 2)
-
-
-def _uses(line: str, name: str) -> bool:
-    return name in line.partition("=")[2]
+def NAME_of_axis_A(x: F[S]):
+    """Compute statistics over axis A."""
+    S, NAME = shape(1, 5, 32), choose("statistics", "summary", "moments")
+    A, COUNT = between(0, len(S) - 1), between(1, 3)
+    source: F[S] = prepared(x)
+    total: F[S[1:]] = reduced(source, axis=A)
+    for K in range(COUNT):
+        inner_K: F[S] = choose(mapped(x), prepared(source))
+        other_K: F[S[1:]] = reduced(inner_K, axis=A)
+        total: F[S[1:]] = binary(total, other_K)
+    if chance(0.25):
+        rest: F[S[1:]] = reduced(x, axis=A)
+        return total, rest
+    return more(total, most=2)
 
 
 @template("bitwise reduction", "reductions", 5)
-def bitwise(w: Writer) -> None:
-    """Write reductions of integers or booleans by operators on bits."""
-    dtype = w.dtype(*INTEGERS, "bool")
-    x = w.array("flags bits words mask codes", dtype, w.shape(1, 4, 16))
-    if w.chance(0.5):
-        x = w.let("mixed", tree(w, [x], 2)) if dtype != "bool" else x
-    axis = w.between(0, x.rank - 1)
-    operation = w.pick(("and", "or", "xor", "xor"))
-    kind = w.pick(("lax.reduce", "direct", "ufunc"))
-    shape = without(x.shape, axis)
-    start = {"and": "-1", "or": "0", "xor": "0"}[operation]
-    if dtype == "bool":
-        start = {"and": "True", "or": "False", "xor": "False"}[operation]
-    elif dtype in UNSIGNED and operation == "and":
-        start = str(2 ** int(dtype[4:]) - 1)
-    if kind == "lax.reduce":
-        init = w.let("start", Value(f"jnp.array({start}, {jnp_dtype(dtype)})", dtype, ()))
-        text = f"lax.reduce({x}, {init}, lax.bitwise_{operation}, ({axis},))"
-    elif kind == "direct" or dtype == "bool":
-        text = f"lax.reduce_{operation}({x}, axes=({axis},))"
+def reduce_KIND_of_bits(x: D[S]):
+    """Reduce D values over axis A with bitwise KIND."""
+    D, S, KIND = choose(INT, INT, "bool"), shape(1, 4, 16), choose("and", "or", "xor", "xor")
+    A = between(0, len(S) - 1)
+    FULL = True if D == "bool" else -1 if D[0] == "i" else 2 ** int(D[4:]) - 1
+    NONE = False if D == "bool" else 0
+    source: D[S] = x if D == "bool" else choose(x, mapped(x), prepared(x))
+    if chance(0.4):
+        start = jnp.array(FULL if KIND == "and" else NONE, jnp.D)
+        y: D[S[1:]] = lax.reduce(source, start, lax.bitwise_KIND, (A,))
+    elif D != "bool" and chance(0.4):
+        y: D[S[1:]] = jnp.bitwise_KIND.reduce(source, axis=A)
     else:
-        text = f"jnp.bitwise_{operation}.reduce({x}, axis={axis})"
-    value = w.make(text, x, shape=shape, low=min(x.low, 0), high=max(x.high, 2.0**31))
-    y = w.let("reduced folded", value)
-    w.words += [f"reduce_{operation}", w.pick(("bits", "parity", "flags", "masks"))]
-    w.title = f"Reduce {dtype} values over axis {axis} with bitwise {operation}"
-    if w.chance(0.3):
-        y = w.let("indicator", as_float(w, y))
-    leave(w, y, [], 3)
+        y: D[S[1:]] = lax.reduce_KIND(source, axes=(A,))
+    if chance(0.3):
+        z: F[S[1:]] = number(y)
+        return more(z, most=3)
+    return more(y, most=3)
 
 
 @template("general reduction", "reductions")
-def general(w: Writer) -> None:
-    """Write a reduction with a function of its own."""
-    dtype = w.wide()
-    x = prepare(w, w.array(DATA, dtype, w.shape(1, 4, 12)), 1)
-    axis = w.between(0, x.rank - 1)
-    name = w.name("combine merge join")
-    one, other = "left", "right"
-    body, start, low, high = w.pick(
-        (
-            ("jnp.logaddexp(left, right)", "-jnp.inf", -10, 20),
-            ("jnp.hypot(left, right)", "0.0", 0, 50),
-            ("jnp.sqrt(left**2 + right**2)", "0.0", 0, 50),
-            ("jnp.log(jnp.exp(left) + jnp.exp(right))", "-jnp.inf", -10, 20),
+def reduce_NAME(x: W[S]):
+    """Reduce over axis A with a function of its own."""
+    S, NAME = shape(1, 4, 12), choose("rows", "values", "norms")
+    A, FUNCTION = between(0, len(S) - 1), choose("combine", "merge", "join")
+    source: W[S] = jnp.tanh(choose(x, prepared(x)))
+
+    def FUNCTION(left, right):
+        return choose(
+            jnp.hypot(left, right),
+            jnp.sqrt(left**2 + right**2),
+            jnp.maximum(left, right) + 0.1 * jnp.minimum(left, right),
+            jnp.logaddexp(left, right),
         )
-    )
-    if "exp(left)" in body:
-        x = w.let("bounded", w.make(f"jnp.tanh({x})", x, low=-1, high=1))
-    with w.nested(f"{name}({one}, {other})"):
-        w.line(f"return {body}")
-    start_value = w.let("start", Value(f"jnp.array({start}, {jnp_dtype(dtype)})", dtype, ()))
-    text = f"lax.reduce({x}, {start_value}, {name}, ({axis},))"
-    y = w.let("reduced", w.make(text, x, shape=without(x.shape, axis), low=low, high=high))
-    w.words += ["reduce", body.split("(")[0].split(".")[-1], w.pick(("rows", "values", "axis"))]
-    w.title = f"Reduce over axis {axis} with {body.split('(')[0]}"
-    leave(w, y, [], 4)
+
+    y: W[S[1:]] = lax.reduce(source, jnp.zeros((), jnp.W), FUNCTION, (A,))
+    return more(y)
 
 
 @template("cumulative", "reductions")
-def cumulative(w: Writer) -> None:
-    """Write cumulative functions."""
-    x = w.array(
-        w.pick(("series rewards increments", "counts steps deltas", "losses prices returns")),
-        w.floating(),
-        w.shape(1, 4, 24),
-    )
-    y = prepare(w, x, 1)
-    words = []
-    for _ in range(w.between(1, 2)):
-        value, names = scanned(w, w.short(calm(w, y), "inner"))
-        words.append(names.split()[0])
-        y = w.let(names, value)
-        if w.chance(0.4):
-            y = w.let("mapped", calm(w, chain(w, y, 1)))
-    w.words = [*dict.fromkeys(words), w.pick(("series", "path", "curve", "profile"))]
-    w.title = f"Compute the {words[0].replace('_', ' ')} of a series"
-    leave(w, y, [x] if y.shape == x.shape else [], 3)
+def running_NAME(x: F[S]):
+    """Compute cumulative functions of a series."""
+    S, NAME = shape(1, 4, 24), choose("series", "path", "curve", "profile")
+    y: F[S] = scanned(prepared(x))
+    if chance(0.5):
+        y: F[S] = scanned(y)
+    if chance(0.4):
+        y: F[S] = mapped(y)
+    return more(y, x, most=3)
 
 
 @template("integer cumulative", "reductions", 3)
-def integer_cumulative(w: Writer) -> None:
-    """Write cumulative functions and sorts of integers."""
-    dtype = w.dtype(*INTEGERS)
-    x = w.array("counts lengths steps ids", dtype, w.shape(1, 3, 24))
-    y = w.let("mixed", tree(w, [x], w.between(1, 2))) if w.chance(0.5) else x
-    axis = w.between(0, x.rank - 1)
-    name, text = w.pick(
-        (
-            ("cumsum", "lax.cumsum({x}, axis={a})"),
-            ("cumprod", "lax.cumprod({x}, axis={a})"),
-            ("running_product", "lax.cumprod({x}, axis={a}, reverse=True)"),
-            ("cummax", "lax.cummax({x}, axis={a}, reverse=True)"),
-            ("cummin", "lax.cummin({x}, axis={a})"),
-            ("sort", "jnp.sort({x}, axis={a})"),
-            ("unique_counts", "jnp.sort({x}, axis={a}, descending=True)"),
-        )
-    )
-    low, high = (y.low, y.high) if name in ("cummax", "cummin", "sort") else (-1e9, 1e9)
-    value = w.make(text.format(x=y, a=axis), y, low=low, high=high, is_exact=True)
-    z = w.let("running ordered", value)
-    w.words += [name, dtype, w.pick(("counts", "ids", "offsets"))]
-    w.title = f"Compute a {name.replace('_', ' ')} of {dtype} values along axis {axis}"
-    if w.chance(0.3):
-        z = w.let("levels", as_float(w, z))
-    leave(w, z, [y], 3)
+def KIND_of_counts(x: INT[S]):
+    """Compute a KIND of INT values along axis A."""
+    S, A = shape(1, 3, 24), 0
+    KIND = choose("cumsum", "cumprod", "cummax", "cummin", "order", "descent")
+    y: INT[S] = choose(x, mapped(x, 2), mixed(x))
+    if KIND == "order":
+        z: INT[S] = jnp.sort(y, axis=A)
+    elif KIND == "descent":
+        z: INT[S] = jnp.sort(y, axis=A, descending=True)
+    else:
+        z: INT[S] = choose(lax.KIND(y, axis=A), lax.KIND(y, axis=A, reverse=True))
+    if chance(0.3):
+        levels: F[S] = number(z)
+        return more(levels, most=3)
+    return more(z, x, most=3)
 
 
 @template("sorting", "reductions")
-def sorting(w: Writer) -> None:
-    """Write sorts, ranks and largest elements of direct arguments."""
-    dtype = w.floating()
-    x = w.array("scores values logits", dtype, w.shape(1, 3, 32))
-    last = x.shape[-1]
-    k = min(last, w.between(1, 5))
-    kind = w.pick(("sort", "argsort", "top_k", "multi", "rank", "quantile", "search", "approx"))
-    w.title = f"Order {dtype} values: {kind.replace('_', ' ').replace('multi', 'by key')}"
-    w.words = ["order_by", kind]
-    if kind == "sort":
-        text = w.pick(("lax.sort({x}, dimension={a})", "jnp.sort({x}, axis={a}, descending=True)"))
-        y = w.make(text.format(x=x, a=w.between(0, x.rank - 1)), x)
-    elif kind == "argsort":
-        order = Value(f"jnp.argsort({x}, axis=-1)", "int64", x.shape)
-        order = w.let("order", order)
-        y = w.make(f"jnp.take_along_axis({x}, {order}[..., ::-1], axis=-1)", x)
-    elif kind in ("top_k", "approx"):
-        function = "lax.top_k" if kind == "top_k" else "lax.approx_max_k"
-        best, where = w.name("best largest"), w.name("places positions")
-        w.line(f"{best}, {where} = {function}({x}, {k})")
-        shape = (*x.shape[:-1], k)
-        values = w.make(best, x, shape=shape)
-        places = Value(f"{where}.astype({jnp_dtype(dtype)})", dtype, shape, 0, last)
-        y = binary(w, values, places)
-    elif kind == "multi":
-        other = w.array("payload weights", w.floating(), x.shape)
-        first, second = w.name("keys_sorted ordered"), w.name("carried payload_sorted")
-        w.line(f"{first}, {second} = lax.sort(({x}, {other}), num_keys=1)")
-        y = w.make(second, other)
-        w.let("gaps", w.make(f"jnp.max({first}, axis=-1)", x, shape=x.shape[:-1]))
-        gaps = w.lines[-1].split(" = ")[0].strip()
-        w.give(y, w.make(gaps, x, shape=x.shape[:-1]))
-        return
-    elif kind == "rank":
-        ranks = f"jnp.argsort(jnp.argsort({x}, axis=-1), axis=-1).astype({jnp_dtype(dtype)})"
-        y = binary(w, w.let("ranks", Value(ranks, dtype, x.shape, 0, last)), x)
-    elif kind == "quantile":
-        wide = w.let("wide", w.make(f"{x}.astype(jnp.float32)", x, dtype="float32"))
-        q = w.pick(("0.25", "0.5", "0.75", "0.9"))
-        shape = x.shape[:-1]
-        y = w.make(f"jnp.quantile({wide}, {q}, axis=-1)", wide, shape=shape)
+def order_by_KIND(x: F[S, N], payload: F[S, N]):
+    """Order F values (KIND)."""
+    S, N = shape(0, 2, 12), size(2, 32)
+    K, BINS = min(N, between(1, 5)), size(4, 16)
+    KIND = choose("value", "position", "top", "key", "rank", "quantile", "bucket", "approximation")
+    if KIND == "value":
+        y: F[S, N] = choose(
+            lax.sort(x, dimension=len(S)),
+            jnp.sort(x, axis=0, descending=True),
+            jnp.sort(x, axis=-1),
+        )
+    elif KIND == "position":
+        order = jnp.argsort(x, axis=-1)
+        y: F[S, N] = jnp.take_along_axis(x, order[..., ::-1], axis=-1)
+    elif KIND in ("top", "approximation"):
+        best, where = (
+            choose(lax.top_k(x, K), lax.top_k(x, K)) if KIND == "top" else lax.approx_max_k(x, K)
+        )
+        y: F[S, K] = best + choose(0.1, 0.5) * where.astype(jnp.F)
+    elif KIND == "key":
+        ordered, carried = lax.sort((x, payload), num_keys=1)
+        if chance(0.5):
+            return carried, jnp.max(ordered, axis=-1)
+        y: F[S, N] = carried + 0.1 * ordered
+    elif KIND == "rank":
+        ranks = jnp.argsort(jnp.argsort(x, axis=-1), axis=-1).astype(jnp.F)
+        y: F[S, N] = choose(x + 0.5 * ranks, jnp.tanh(x) * ranks)
+    elif KIND == "quantile":
+        wide = x.astype(jnp.float32)
+        y: SINGLE[S] = jnp.quantile(wide, choose(0.25, 0.5, 0.75, 0.9), axis=-1)
     else:
-        bins = w.size(4, 16)
-        edges = f"jnp.linspace(-3.0, 3.0, {bins}, dtype={jnp_dtype(dtype)})"
-        name = w.let("edges", Value(edges, dtype, (bins,)))
-        function = w.pick(("jnp.searchsorted({e}, {x})", "jnp.digitize({x}, {e})"))
-        bucket = w.let("bucket", Value(function.format(e=name, x=x), "int64", x.shape, 0, bins))
-        spelled = f"{bucket}.astype({jnp_dtype(dtype)})"
-        y = binary(w, Value(spelled, dtype, x.shape, 0, bins), x)
-    leave(w, w.let("result ordered", y), [x], 4)
+        edges = jnp.linspace(-3.0, 3.0, BINS, dtype=jnp.F)
+        bucket = choose(jnp.searchsorted(edges, x), jnp.digitize(x, edges))
+        y: F[S, N] = x + 0.1 * bucket.astype(jnp.F)
+    SINGLE = "float32"
+    return more(y, most=3)
 
 
 @template("windows", "reductions", 3)
-def windows(w: Writer) -> None:
-    """Write reductions over sliding windows."""
-    dtype = w.wide()
-    x = prepare(w, w.array("image signal field", dtype, w.shape(1, 3, 16)), 1)
-    x = w.let("inner", x)
-    sizes = [min(size, w.between(1, 3)) for size in x.shape]
-    sizes[-1] = min(x.shape[-1], max(2, sizes[-1]))
-    strides = [w.pick((1, 1, 2)) for _ in x.shape]
-    same = w.chance(0.4)
-    shape = tuple(
-        -(-size // stride) if same else (size - width) // stride + 1
-        for size, width, stride in zip(x.shape, sizes, strides, strict=True)
-    )
-    operation, start = w.pick(
-        (("add", "0.0"), ("max", "-jnp.inf"), ("min", "jnp.inf"), ("mul", "1.0"), ("own", "0.0"))
-    )
-    spelled = [
-        f"({', '.join(map(str, each))}{',' if x.rank == 1 else ''})" for each in (sizes, strides)
-    ]
-    function = f"lax.{operation}"
-    if operation == "own":
-        function = w.name("combine accumulate")
-        with w.nested(f"{function}(left, right)"):
-            w.line("return jnp.hypot(left, right)")
-    if operation in ("own", "mul"):
-        w.blocked(x)
-    bound = x.bound ** math.prod(sizes) if operation == "mul" else x.bound * math.prod(sizes)
-    if operation == "mul" and bound > 1e3:
-        x = w.let("squashed", w.make(f"jnp.tanh({x})", x, low=-1, high=1))
-        bound = 1.0
-    window, steps = (
-        w.let("window", Value(spelled[0], "", ())),
-        w.let("steps", Value(spelled[1], "", ())),
-    )
-    padding = '"SAME"' if same else '"VALID"'
-    text = f"lax.reduce_window({x}, {start}, {function}, {window}, {steps}, {padding})"
-    if operation in ("own", "mul"):
-        zero = w.let(
-            "start",
-            Value(
-                f"jnp.{'ones' if operation == 'mul' else 'zeros'}((), {jnp_dtype(dtype)})",
-                dtype,
-                (),
-            ),
+def KIND_of_windows(x: W[S]):
+    """Pool windows with KIND."""
+    S, KIND = shape(1, 3, 16), choose("sums", "maxima", "minima", "products", "norms")
+    FUNCTION, START = {
+        "sums": ("lax.add", "0.0"),
+        "maxima": ("lax.max", "-jnp.inf"),
+        "minima": ("lax.min", "jnp.inf"),
+        "products": ("lax.mul", "1.0"),
+        "norms": ("combine", "0.0"),
+    }[KIND]
+    WINDOW, STRIDES = [min(N, between(1, 3)) for N in S[1:]], [choose(1, 1, 2) for N in S]
+    WINDOW, STRIDES, PADDING = (2, *WINDOW), tuple(STRIDES), choose("SAME", "VALID")
+    source: W[S] = prepared(x)
+
+    def combine(left, right):
+        return jnp.hypot(left, right)
+
+    if KIND in ("products", "norms"):
+        start = jnp.array(START, jnp.W)
+        inner: W[S] = jnp.tanh(source)
+        y: W[S] = lax.reduce_window(inner, start, FUNCTION, WINDOW, STRIDES, "PADDING")
+    else:
+        y: W[S] = lax.reduce_window(source, START, FUNCTION, WINDOW, STRIDES, "PADDING")
+    if KIND in ("maxima", "minima", "sums"):
+        return more(y)
+    return more(y, most=3)
+
+
+@template("windows of other operations", "reductions", 3)
+def NAME_of_windows(x: D[S]):
+    """Reduce windows of an array with FUNCTION."""
+    D, S = choose(W, INT), shape(1, 3, 16)
+    NAME, FUNCTION, START = (
+        choose(
+            ("product", "lax.mul", 1.0),
+            ("log_sum", "jnp.logaddexp", -9.0),
+            ("norm", "jnp.hypot", 0.0),
         )
-        text = text.replace(f", {start},", f", {zero},")
-    y = w.let("pooled", w.make(text, x, shape=shape, low=-bound, high=bound))
-    w.words += [{"add": "sum", "own": "norm", "mul": "product"}.get(operation, operation), "pool"]
-    w.words.append(w.pick(("windows", "image", "signal")))
-    w.title = f"Pool windows of size {spelled[0].replace(',)', ')')} with {function}"
-    leave(w, y, [], 4)
+        if D == W
+        else choose(
+            ("product", "lax.mul", 1),
+            ("union", "lax.bitwise_or", 0),
+            ("parity", "lax.bitwise_xor", 0),
+        )
+    )
+    WINDOW, STRIDES = [min(N, between(1, 3)) for N in S[1:]], [choose(1, 1, 2) for N in S]
+    WINDOW, STRIDES, PADDING = (2, *WINDOW), tuple(STRIDES), choose("SAME", "VALID")
+    source: D[S] = jnp.tanh(x) if D == W else choose(x, mapped(x))
+    start = jnp.array(START, jnp.D)
+    y: D[S] = lax.reduce_window(source, start, FUNCTION, WINDOW, STRIDES, "PADDING")
+    if D != W and chance(0.4):
+        z: F[S] = number(y)
+        return more(z)
+    return more(y)
 
 
 @template("norms and distances", "reductions")
-def distances(w: Writer) -> None:
-    """Write norms, similarities and divergences of two arrays."""
-    dtype = w.floating()
-    shape = w.shape(1, 3, 32)
-    x, y = w.array("x points predictions", dtype, shape), w.array("y targets labels", dtype, shape)
-    kind = w.pick(
-        ("squared", "absolute", "cosine", "huber", "kl", "log_cosh", "hinge", "chebyshev")
-    )
-    one, other = prepare(w, x, 1), prepare(w, y, 1)
-    text = {
-        "squared": "({x} - {y}) ** 2",
-        "absolute": "jnp.abs({x} - {y})",
-        "cosine": "{x} * {y}",
-        "huber": "jnp.where(jnp.abs({x} - {y}) < 1.0, 0.5 * ({x} - {y}) ** 2, jnp.abs({x} - {y}))",
-        "kl": "jnp.exp({x}) * ({x} - {y})",
-        "log_cosh": "jnp.log(jnp.cosh(jnp.clip({x} - {y}, -4.0, 4.0)))",
-        "hinge": "jax.nn.relu(1.0 - {x} * {y})",
-        "chebyshev": "jnp.abs({x} - {y})",
-    }[kind]
-    if kind == "kl":
-        parts = []
-        for part in (one, other):
-            value = w.make(
-                f"jax.nn.log_softmax({calm(w, part, 15)}, axis=-1)", part, low=-25, high=0
-            )
-            parts.append(w.let("log_p log_q", value))
-        one, other = parts
-    if kind == "huber":
-        gap = w.let("gap", w.make(f"{x} - {y}", x, y, low=-9, high=9))
-        text = f"jnp.where(jnp.abs({gap}) < 1.0, 0.5 * {power(gap.text, 2)}, jnp.abs({gap}) - 0.5)"
-        one, other = x, y
-    one, other = calm(w, one, 12), calm(w, other, 12)
-    one, other = w.short(one, "left"), w.short(other, "right")
-    bound = (one.bound + other.bound) ** 2 if kind in ("squared", "hinge") else 60
-    text = text.format(x=one if kind in ("kl",) else one.atom, y=other.atom)
-    terms = w.let("terms losses", w.make(text, one, other, low=-bound, high=bound))
-    terms = calm(w, terms)
-    result, names = reduced(w, w.short(terms, "scaled"), w.pick((None, x.rank - 1)))
-    w.words += [kind, w.pick(("loss", "distance", "divergence", "error"))]
-    w.title = f"Compute a {kind.replace('_', '-')} {w.words[-1]}"
-    if kind == "cosine" and w.chance(0.5):
-        size = f"jnp.linalg.norm({one}) * jnp.linalg.norm({other}) + 1e-3"
-        scale = w.let("norms", w.make(size, one, other, shape=(), low=0.01, high=100))
-        total = w.let(names, result)
-        result = w.make(f"{total} / {scale}", total, scale, low=-50, high=50)
-    leave(w, w.let(names, result), [], 3)
+def KIND_NAME(x: F[S], y: F[S]):
+    """Compute a KIND NAME."""
+    S, A = shape(1, 3, 32), choose(None, 0)
+    KIND = choose("squared", "absolute", "cosine", "huber", "kl", "log_cosh", "hinge", "chebyshev")
+    NAME = choose("loss", "distance", "divergence", "error")
+    left: F[S] = prepared(x)
+    right: F[S] = prepared(y)
+    if KIND == "squared":
+        terms: F[S] = (left - right) ** 2 / 4.0
+    elif KIND == "absolute":
+        terms: F[S] = jnp.abs(left - right)
+    elif KIND == "chebyshev":
+        terms: F[S] = jnp.maximum(jnp.abs(left), jnp.abs(right))
+    elif KIND == "cosine":
+        norms = jnp.linalg.norm(left) * jnp.linalg.norm(right) + 1e-1
+        terms: F[S] = left * right / norms
+    elif KIND == "huber":
+        gap = x - y
+        terms: F[S] = jnp.where(jnp.abs(gap) < 1.0, 0.5 * gap**2, jnp.abs(gap) - 0.5)
+    elif KIND == "kl":
+        log_p = jax.nn.log_softmax(left, axis=-1)
+        log_q = jax.nn.log_softmax(right, axis=-1)
+        terms: F[S] = jnp.exp(log_p) * (log_p - log_q)
+    elif KIND == "log_cosh":
+        terms: F[S] = jnp.log(jnp.cosh(jnp.clip(left - right, -4.0, 4.0)))
+    else:
+        terms: F[S] = jax.nn.relu(1.0 - left * right) + 0.1 * left
+    total: F[S[1:]] = reduced(terms, axis=A)
+    if A is None:
+        return total
+    return more(total, most=3)
 
 
 @template("normalisation", "reductions")
-def normalisation(w: Writer) -> None:
-    """Write normalised arrays and functions of them."""
-    x = prepare(w, w.array(DATA, w.floating(), w.shape(1, 4, 24)), 1)
-    words = []
-    for _ in range(w.between(1, 2)):
-        value, names = normalised(w, x)
-        words.append(names.split()[0])
-        x = w.let(names, value)
-        x = w.let("reshaped mapped", chain(w, x, 1))
-    w.words = [*dict.fromkeys(words), w.pick(("rows", "features", "scores"))]
-    w.title = f"Compute {words[0].replace('_', ' ')} values and functions of them"
-    leave(w, x, [], 3)
+def normalize_NAME(x: F[S]):
+    """Compute normalised values and functions of them."""
+    S, NAME = shape(1, 4, 24), choose("rows", "features", "scores")
+    y: F[S] = normalised(prepared(x))
+    y: F[S] = mapped(y)
+    if chance(0.5):
+        y: F[S] = normalised(y)
+    return more(y, x, most=3)
 
 
 @template("selection", "reductions", 4)
-def selection(w: Writer) -> None:
-    """Write positions of extreme elements of direct arguments."""
-    dtype = w.floating() if w.chance(0.6) else w.dtype(*INTEGERS)
-    x = w.array("scores votes heights", dtype, w.shape(1, 4, 24))
-    axis = w.between(0, x.rank - 1)
-    kind = w.pick(
-        ("jnp.argmax", "jnp.argmin", "lax.argmax", "lax.argmin", "count", "any", "nonzero")
-    )
-    shape = without(x.shape, axis)
-    if kind.startswith("jnp"):
-        text, result, high = f"{kind}({x}, axis={axis})", "int64", x.shape[axis]
-    elif kind.startswith("lax"):
-        result = w.index()
-        text, high = f"{kind}({x}, {axis}, {jnp_dtype(result)})", x.shape[axis]
+def KIND_along_axis(x: D[S]):
+    """Find KIND along axis A."""
+    D, S = choose(F, F, INT), shape(1, 4, 24)
+    A = between(0, len(S) - 1)
+    KIND = choose("argmax", "argmin", "lax_argmax", "lax_argmin", "count", "any", "nonzero")
+    mask = compared(x)
+    if KIND in ("argmax", "argmin"):
+        place: LONG[S[1:]] = jnp.KIND(x, axis=A)
+    elif KIND in ("lax_argmax", "lax_argmin"):
+        FUNCTION = "lax." + KIND[4:]
+        place: INDEX[S[1:]] = FUNCTION(x, A, jnp.INDEX)
+    elif KIND == "count":
+        place: LONG[S[1:]] = jnp.sum(mask, axis=A)
+    elif KIND == "any":
+        place: BOOL[S[1:]] = jnp.any(mask, axis=A)
     else:
-        mask = w.let("mask", compare(w, x))
-        result, high = ("bool", 1) if kind == "any" else ("int64", x.shape[axis])
-        text = f"jnp.{'any' if kind == 'any' else 'sum'}({mask}, axis={axis})"
-        if kind == "nonzero":
-            text = f"jnp.count_nonzero({mask}, axis={axis})"
-    y = Value(text, result, shape, 0, high, is_exact=True)
-    place = w.let("place winner", y)
-    name = kind.split(".")[-1]
-    w.words += [name, w.pick(("of_scores", "along_axis", "positions", "winner"))]
-    w.title = f"Find {name} along axis {axis}"
-    if dtype not in INTEGERS and w.chance(0.6):
-        values, names = reduced(w, x, axis)
-        number = f"{place}.astype({jnp_dtype(dtype)})"
-        y = binary(w, w.let(names, values), Value(number, dtype, shape, 0, high))
-        leave(w, w.let("mixed", y), [], 3)
-        return
-    leave(w, place, [], 2)
+        place: LONG[S[1:]] = jnp.count_nonzero(mask, axis=A)
+    LONG = "int64"
+    if D == F and chance(0.6):
+        values: F[S[1:]] = reduced(x, axis=A)
+        y: F[S[1:]] = values + 0.1 * place.astype(jnp.F)
+        return more(y, most=3)
+    return more(place, most=2)
+
+
+@template("nearest elements", "reductions", 2)
+def nearest_KIND_by_NAME(points: W[N, M], centers: W[K, M]):
+    """Find the nearest centers by NAME distance (KIND)."""
+    N, K, M = size(3, 24), size(2, 12), size(2, 8)
+    NAME = choose("euclidean", "manhattan", "chebyshev", "soft")
+    KIND = choose("quantized", "residual", "cost", "counts", "update", "mask")
+    gaps = points[:, None, :] - centers[None, :, :]
+    if NAME == "euclidean":
+        distances: W[N, K] = jnp.sum(jnp.square(gaps), axis=-1)
+    elif NAME == "manhattan":
+        distances: W[N, K] = jnp.sum(jnp.abs(gaps), axis=-1)
+    elif NAME == "chebyshev":
+        distances: W[N, K] = jnp.max(jnp.abs(gaps), axis=-1)
+    else:
+        distances: W[N, K] = jnp.sum(jnp.log1p(jnp.square(gaps)), axis=-1)
+    nearest = choose(jnp.argmin(distances, axis=1), lax.argmin(distances, 1, jnp.int32))
+    if KIND == "quantized":
+        y: W[N, M] = centers[nearest]
+        return more(y)
+    if KIND == "residual":
+        y: W[N, M] = points - centers[nearest]
+    elif KIND == "cost":
+        y: W[N] = jnp.take_along_axis(distances, nearest[:, None], axis=1)[:, 0]
+    elif KIND == "counts":
+        y: W[K] = jnp.bincount(nearest, length=K).astype(jnp.W)
+    elif KIND == "update":
+        sums = jax.ops.segment_sum(points, nearest, num_segments=K)
+        members = jnp.bincount(nearest, length=K)[:, None]
+        y: W[K, M] = sums / jnp.maximum(members, 1).astype(sums.dtype)
+    else:
+        y: W[N, K] = jax.nn.one_hot(nearest, K, dtype=jnp.W) * distances
+    return more(y)
+
+
+@template("checks", "reductions", 2)
+def check_NAME(x: F[S]):
+    """Keep what fulfils a condition along all of axis A."""
+    S, NAME = shape(1, 3, 12), choose("rows", "columns", "values")
+    A = between(0, len(S) - 1)
+    mask = choose(compared(x), jnp.isfinite(x), jnp.abs(x) < choose(1.5, 2.0, 3.0))
+    valid = choose(
+        jnp.all(mask, axis=A, keepdims=True), jnp.expand_dims(lax.reduce_and(mask, axes=(A,)), A)
+    )
+    scaled: F[S] = mapped(x)
+    y: F[S] = jnp.where(valid, scaled, choose(0.5, 0.2) * x)
+    return more(y)

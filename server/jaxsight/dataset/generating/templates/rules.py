@@ -2,258 +2,271 @@
 
 from __future__ import annotations
 
-from jaxsight.dataset.generating.elementwise import binary, chain
-from jaxsight.dataset.generating.layout import wrapped as wrapped_text
-from jaxsight.dataset.generating.ranges import calm
-from jaxsight.dataset.generating.registry import template
-from jaxsight.dataset.generating.steps import leave
-from jaxsight.dataset.generating.templates.gradients import body
-from jaxsight.dataset.generating.types import Value
-from jaxsight.dataset.generating.writer import Writer
-
-FUNCTIONS = (
-    ("softsign", "x / (1.0 + jnp.abs(x))", "1.0 / (1.0 + jnp.abs(x)) ** 2", 1.0),
-    ("swish", "x * jax.nn.sigmoid(x)", "jax.nn.sigmoid(x) * (1 + x * jax.nn.sigmoid(-x))", 5.0),
-    ("log1pexp", "jnp.logaddexp(x, 0.0)", "jax.nn.sigmoid(x)", 6.0),
-    ("safe_sqrt", "jnp.sqrt(jnp.abs(x) + 0.1)", "0.5 / jnp.sqrt(jnp.abs(x) + 0.1)", 3.0),
-    ("hard_step", "jnp.where(x > 0.0, 1.0, 0.1) * x", "jnp.where(x > 0.0, 1.0, 0.1)", 5.0),
-    ("soft_clip", "jnp.tanh(x)", "1.0 - jnp.tanh(x) ** 2", 1.0),
-    ("bump", "jnp.exp(-jnp.square(x))", "-2.0 * x * jnp.exp(-jnp.square(x))", 1.0),
-    ("cube", "0.1 * x**3", "0.3 * x**2", 12.0),
-    ("wave", "jnp.sin(2.0 * x)", "2.0 * jnp.cos(2.0 * x)", 1.0),
-    ("leaky", "jnp.maximum(x, 0.1 * x)", "jnp.where(x > 0.0, 1.0, 0.1)", 5.0),
-)
-
-
-def use(w: Writer, name: str, x: Value, sources: list[Value], bound: float) -> None:
-    """Write calls of a function with a rule of its own, and the rest of the program."""
-    before = calm(w, chain(w, x, w.between(0, 2)), 5)
-    before = w.short(before, "inner", 40)
-    call = w.make(f"{name}({before})", before, *sources, low=-bound, high=bound)
-    y = w.let("activated", call)
-    if w.chance(0.35):
-        again = w.make(f"{name}(0.5 * {y})", y, low=-bound, high=bound)
-        y = w.let("twice", again)
-    kind = w.pick(("value", "grad", "vmap", "plain"))
-    if kind == "grad" and x.dtype in ("float32", "float64"):
-        w.transformations.add("grad")
-        text = f"jax.grad(lambda u: jnp.sum({name}(u)))({x})"
-        slope = w.let("slope", w.make(text, x, low=-9, high=9))
-        y = w.let("sum_of_both", binary(w, y, slope))
-    elif kind == "vmap" and x.rank:
-        w.transformations.add("vmap")
-        text = f"jax.vmap({name})({x})"
-        other = w.let("mapped", w.make(text, x, low=-bound, high=bound))
-        y = w.let("sum_of_both", binary(w, y, other))
-    y = w.let("total", w.make(f"{y} + 0.1 * jnp.sin({x})", y, x, low=y.low - 1, high=y.high + 1))
-    leave(w, calm(w, y), [x], 3)
+from jaxsight.dataset.generating.snippets import template
 
 
 @template("custom_jvp", "custom rules", 3)
-def custom_jvp(w: Writer) -> None:
-    """Write a function with a rule for forward derivatives."""
-    name, value, slope, bound = w.pick(FUNCTIONS)
-    form = w.pick(("defjvps", "defjvp"))
-    w.transformations.add("custom_jvp")
-    with w.helper(f"{name}(x)", "@jax.custom_jvp", doc=w.pick(("", f"Return the {name} of x."))):
-        w.line(f"return {value}")
-    if form == "defjvp":
-        decorated = f"@{name}.defjvp"
-        with w.helper(f"{name}_jvp(primals, tangents)", decorated):
-            w.line("(x,) = primals")
-            w.line("(tangent,) = tangents")
-            w.line(f"slope = {slope}")
-            w.line(f"return {name}(x), slope * tangent")
-    else:
-        text = f"{name}.defjvps(lambda tangent, answer, x: tangent * ({slope}))"
-        w.block("\n".join(wrapped_text(text, 0)))
-    x = w.array("x inputs logits", w.floating(), w.shape(0, 4, 16))
-    w.words += [name, "with_jvp", w.pick(("rule", "layer", "activation"))]
-    w.title = f"Apply {name} with its own rule for forward derivatives"
-    use(w, name, x, [], bound)
+def NAME_with_jvp(x: F[S]):
+    """Apply NAME with its own rule for forward derivatives."""
+    S = shape(0, 4, 16)
+    NAME, VALUE, SLOPE = choose(
+        ("softsign", "x / (1.0 + jnp.abs(x))", "1.0 / (1.0 + jnp.abs(x)) ** 2"),
+        ("log1pexp", "jnp.logaddexp(x, 0.0)", "jax.nn.sigmoid(x)"),
+        ("safe_sqrt", "jnp.sqrt(jnp.square(x) + 0.1)", "x / jnp.sqrt(jnp.square(x) + 0.1)"),
+        ("hard_step", "jnp.where(x > 0.0, 1.0, 0.1) * x", "jnp.where(x > 0.0, 1.0, 0.1)"),
+        ("soft_clip", "jnp.tanh(x)", "1.0 - jnp.tanh(x) ** 2"),
+        ("bump", "jnp.exp(-jnp.square(x))", "-2.0 * x * jnp.exp(-jnp.square(x))"),
+        ("cube", "0.1 * x ** 3", "0.3 * x ** 2"),
+        ("wave", "jnp.sin(2.0 * x)", "2.0 * jnp.cos(2.0 * x)"),
+        ("leaky", "jnp.maximum(x, 0.1 * x)", "jnp.where(x > 0.0, 1.0, 0.1)"),
+    )
+    with module:
+
+        @jax.custom_jvp
+        def NAME(x):
+            return VALUE
+
+        if chance(0.5):
+
+            @NAME.defjvp
+            def NAME_jvp(primals, tangents):
+                (x,) = primals
+                (tangent,) = tangents
+                slope = SLOPE
+                return NAME(x), slope * tangent
+        else:
+            NAME.defjvps(lambda tangent, answer, x: tangent * SLOPE)
+
+    inner: F[S] = jnp.tanh(mapped(x))
+    y: F[S] = NAME(choose(inner, x, 0.5 * x))
+    if chance(0.4):
+        y: F[S] = y + choose(NAME(0.5 * y), jax.grad(lambda u: jnp.sum(NAME(u)))(x))
+    z: F[S] = y + 0.1 * choose(x, jnp.sin(x))
+    return more(z, x, most=3)
 
 
 @template("custom_vjp", "custom rules", 3)
-def custom_vjp(w: Writer) -> None:
-    """Write a function with a rule for reverse derivatives."""
-    name, value, slope, bound = w.pick(FUNCTIONS)
-    w.transformations.add("custom_vjp")
-    scaled = w.chance(0.3)
-    parameters = "x, scale" if scaled else "x"
-    with w.helper(f"{name}({parameters})", "@jax.custom_vjp"):
-        w.line(f"return {'scale * (' if scaled else ''}{value}{')' if scaled else ''}")
-    with w.helper(f"{name}_fwd({parameters})"):
-        w.line(f"return {name}({parameters}), {'(x, scale)' if scaled else 'x'}")
-    residual = "residuals" if scaled else "x"
-    with w.helper(f"{name}_bwd({residual}, cotangent)"):
-        if scaled:
-            w.line("x, scale = residuals")
-            w.line(f"slope = {slope}")
-            w.line(f"scale_bar = jnp.sum(cotangent * ({value}))")
-            w.line("return cotangent * scale * slope, scale_bar.astype(scale.dtype)")
+def NAME_with_vjp(x: F[S], gain: F[()]):
+    """Apply NAME with its own rule for reverse derivatives."""
+    S, SCALED = shape(0, 4, 16), chance(0.3)
+    NAME, VALUE, SLOPE = choose(
+        ("softsign", "x / (1.0 + jnp.abs(x))", "1.0 / (1.0 + jnp.abs(x)) ** 2"),
+        ("log1pexp", "jnp.logaddexp(x, 0.0)", "jax.nn.sigmoid(x)"),
+        ("soft_clip", "jnp.tanh(x)", "1.0 - jnp.tanh(x) ** 2"),
+        ("bump", "jnp.exp(-jnp.square(x))", "-2.0 * x * jnp.exp(-jnp.square(x))"),
+        ("wave", "jnp.sin(2.0 * x)", "2.0 * jnp.cos(2.0 * x)"),
+        ("leaky", "jnp.maximum(x, 0.1 * x)", "jnp.where(x > 0.0, 1.0, 0.1)"),
+    )
+    with module:
+        if SCALED:
+
+            @jax.custom_vjp
+            def NAME(x, scale):
+                return scale * VALUE
+
+            def NAME_fwd(x, scale):
+                return NAME(x, scale), (x, scale)
+
+            def NAME_bwd(residuals, cotangent):
+                x, scale = residuals
+                scale_bar = jnp.sum(cotangent * VALUE)
+                return cotangent * scale * SLOPE, scale_bar.astype(scale.dtype)
         else:
-            w.line(f"slope = {slope}")
-            clip = w.pick(("cotangent * slope", "jnp.clip(cotangent, -1.0, 1.0) * slope"))
-            w.line(f"return ({clip},)")
-            if "clip" in clip:
-                w.labels.add("own-derivative")
-    w.block(f"{name}.defvjp({name}_fwd, {name}_bwd)")
-    x = w.array("x inputs logits", w.floating(), w.shape(0, 4, 16))
-    w.words += [name, "with_vjp", w.pick(("rule", "layer", "activation"))]
-    w.title = f"Apply {name} with its own rule for reverse derivatives"
-    if scaled:
-        s = w.array("scale gain", x.dtype, ())
-        y = w.let(
-            "activated", w.make(f"{name}({x}, {s})", x, s, low=-bound * 4.5, high=bound * 4.5)
-        )
-        y = w.let("shifted", w.make(f"{y} + 0.1 * {x}", y, x))
-        leave(w, calm(w, y), [x], 4)
-        return
-    use(w, name, x, [], bound)
+
+            @jax.custom_vjp
+            def NAME(x):
+                return VALUE
+
+            def NAME_fwd(x):
+                return NAME(x), x
+
+            def NAME_bwd(x, cotangent):
+                slope = SLOPE
+                if chance(0.5):
+                    label("own-derivative")
+                    return (jnp.clip(cotangent, -1.0, 1.0) * slope,)
+                return (cotangent * slope,)
+
+        NAME.defvjp(NAME_fwd, NAME_bwd)
+
+    if SCALED:
+        y: F[S] = NAME(x, gain)
+    else:
+        y: F[S] = NAME(choose(x, 0.5 * x, jnp.sin(x)))
+    if not SCALED and chance(0.4):
+        y: F[S] = y + choose(NAME(0.5 * y), jax.grad(lambda u: jnp.sum(NAME(u)))(x))
+    z: F[S] = y + 0.1 * choose(x, jnp.sin(x))
+    return more(z, x)
 
 
 @template("checkpoint", "custom rules", 3)
-def checkpoint(w: Writer) -> None:
-    """Write a function whose intermediates are computed again for derivatives."""
-    dtype = w.floating()
-    shape = w.shape(0, 3, 12)
-    x = w.array("x inputs hidden", dtype, shape)
-    other = w.array("weights scale bias", dtype, shape)
-    name = w.name("block layer stage")
-    kind = w.pick(("plain", "policy", "partial", "named", "remat"))
-    decorator = {
-        "plain": "@jax.checkpoint",
-        "named": "@jax.checkpoint",
-        "remat": "@jax.remat",
-    }.get(kind)
-    if kind in ("policy", "partial"):
-        w.imported("from functools import partial")
-        policy = w.pick(("dots_saveable", "everything_saveable", "nothing_saveable"))
-        decorator = f"@partial(jax.checkpoint, policy=jax.checkpoint_policies.{policy})"
-    with w.helper(f"{name}(u, v)", decorator or ""):
-        one = Value("u", dtype, shape, -4.5, 4.5, True)
-        value = body(w, [one, Value("v", dtype, shape, -4.5, 4.5, True)])
-        if kind == "named":
-            w.imported("from jax.ad_checkpoint import checkpoint_name")
-            value = w.let("activated", w.make(f'checkpoint_name({value}, "{name}_out")', value))
-        w.line(f"return {w.hoisted(value.text)}")
-    w.transformations.add("checkpoint")
-    y = w.let("hidden_values", w.make(f"{name}({x}, {other})", x, other, low=-20, high=20))
-    if w.chance(0.5):
-        y = w.let("again", w.make(f"{name}({y}, {other})", y, other, low=-20, high=20))
-    if w.chance(0.5):
-        w.transformations.add("grad")
-        text = f"jax.grad(lambda u: jnp.mean({name}(u, {other})))({x})"
-        slope = w.let("slope", w.make(text, x, other, low=-9, high=9))
-        y = w.let("mixed", binary(w, calm(w, y), slope))
-    w.words += ["rematerialised", name, kind]
-    w.title = f"Apply a {name} whose intermediates are recomputed for derivatives"
-    y = w.let("total", w.make(f"{y} + 0.1 * {x}", y, x, low=-60, high=60))
-    leave(w, calm(w, y), [x, other], 3)
+def rematerialised_NAME(x: F[S], weights: F[S]):
+    """Apply a NAME whose intermediates are recomputed for derivatives."""
+    S, NAME = shape(0, 3, 12), choose("block", "layer", "stage")
+    POLICY = choose("dots_saveable", "everything_saveable", "nothing_saveable")
+    with module:
+        if chance(0.3):
+
+            @partial(jax.checkpoint, policy=jax.checkpoint_policies.POLICY)
+            def NAME(u: F[S], v: F[S]):
+                return smooth(u, v)
+        elif chance(0.3):
+
+            @jax.checkpoint
+            def NAME(u: F[S], v: F[S]):
+                inner_value: F[S] = smooth(u, v)
+                return checkpoint_name(inner_value, "NAME_out")
+        else:
+
+            @choose(jax.checkpoint, jax.remat)
+            def NAME(u: F[S], v: F[S]):
+                return smooth(u, v)
+
+    y: F[S] = NAME(x, weights)
+    if chance(0.5):
+        y: F[S] = NAME(jnp.tanh(y), weights)
+    if chance(0.5):
+        y: F[S] = y + jax.grad(lambda u: jnp.mean(NAME(u, weights)))(x)
+    z: F[S] = y + 0.1 * x
+    return more(z, x, most=3)
 
 
 @template("wrapped calls", "custom rules", 18)
-def wrapped(w: Writer) -> None:
-    """Write barriers, scopes, composites, callbacks and linear solves with rules."""
-    dtype = w.wide()
-    shape = w.shape(0, 3, 12)
-    x = w.array("x inputs values", dtype, shape)
-    y = w.short(chain(w, x, w.between(1, 2)), "inner", 30)
-    y = w.let("mapped", w.make(f"{y.atom} + 0.5 * {x}", y, x, low=y.low - 3, high=y.high + 3))
-    kind = w.pick(
-        (
-            "barrier",
-            "scope",
-            "composite",
-            "callback",
-            "callback",
-            "stop",
-            "copy",
-            "device_put",
-            "sink",
-            "root",
-            "platform",
-            "linear_call",
-            "empty",
-            "empty",
-            "stack",
-            "order",
-            "reshard",
-        )
+def KIND_around_NAME(x: W[S]):
+    """Compute values around a KIND."""
+    S, NAME = shape(0, 3, 12), choose("values", "function", "stage")
+    KIND = choose(
+        *("barrier", "scope", "composite", "callback", "callback", "stop", "copy", "device_put"),
+        *("sink", "root", "platform", "linear_call", "empty", "empty", "stack", "token", "reshard"),
     )
-    w.words += [kind, w.pick(("around", "wrapped", "inside")), w.pick(("values", "function"))]
-    w.title = f"Compute values around a {kind.replace('_', ' ')}"
-    if kind == "barrier":
-        w.line(f"first, second = lax.optimization_barrier(({y}, {x}))")
-        z = binary(w, calm(w, w.make("first", y)), w.make("second", x))
-    elif kind == "scope":
-        with w.branch('with jax.named_scope("stage")'):
-            z = w.let("staged", calm(w, chain(w, y, w.between(1, 2))))
-            z = w.let("shifted", w.make(f"{z} + 1.0", z))
-    elif kind == "composite":
-        w.blocked(x)
-        w.imported("from functools import partial")
-        with w.helper("squash(x)", '@partial(lax.composite, name="example.squash")'):
-            w.line(f"return {w.pick(('jnp.tanh(x)', 'x / (1.0 + jnp.abs(x))', 'jnp.sin(x) * x'))}")
-        z = w.make(f"squash({y})", y, low=-20, high=20)
-    elif kind == "callback":
-        w.imported("import numpy as np")
-        w.blocked(x)
-        with w.helper("on_host(x)", doc="Return a function of x, computed by NumPy."):
-            w.line(f"return {w.pick(('np.tanh(x)', 'np.arctan(x)', 'np.sin(x)'))}.astype(x.dtype)")
-        w.line(f"result_type = jax.ShapeDtypeStruct({y}.shape, {y}.dtype)")
-        text = f'jax.pure_callback(on_host, result_type, {y}, vmap_method="sequential")'
-        z = w.make(text, y, low=-2, high=2)
-    elif kind == "stop":
-        z = w.make(f"{y} * lax.stop_gradient(jnp.tanh({y}))", y)
-    elif kind == "copy":
-        form = w.pick(("jnp.array({y}, copy=True)", "jnp.copy({y})"))
-        z = w.make(form.format(y=y), y)
-    elif kind == "device_put":
-        z = w.make(f"jax.device_put({y})", y)
-    elif kind == "sink":
-        w.line(f"lax.dce_sink({y})")
-        z = w.make(f"jnp.sin({y})", y, low=-1, high=1)
-    elif kind == "root":
-        with w.nested("residual(v)"):
-            w.line(f"return v + 0.5 * jnp.tanh(v) - {y}")
-        with w.nested("solve_with(f, start)"):
-            w.line(
-                f"return lax.fori_loop(0, {w.between(8, 20)}, lambda _, v: v - 0.6 * f(v), start)"
-            )
-        with w.nested("tangent_solve(g, b)"):
-            w.line("return b / g(jnp.ones_like(b))")
-        text = f"lax.custom_root(residual, jnp.zeros_like({y}), solve_with, tangent_solve)"
-        z = w.make(text, y)
-    elif kind == "platform":
-        with w.nested("on_cpu(v)"):
-            w.line("return jnp.tanh(v)")
-        with w.nested("elsewhere(v)"):
-            w.line("return lax.tanh(v)")
-        z = w.make(f"lax.platform_dependent({y}, cpu=on_cpu, default=elsewhere)", y, low=-1, high=1)
-    elif kind == "linear_call":
-        with w.nested("forward(residual, v)"):
-            w.line("return residual * v")
-        with w.nested("transpose(residual, v)"):
-            w.line("return residual * v")
-        w.imported("from jax.custom_derivatives import linear_call")
-        w.line(f"weights = lax.stop_gradient(jnp.tanh({y}))")
-        z = w.make(f"linear_call(forward, transpose, weights, {x})", x, y)
-    elif kind == "order":
-        w.line("lax.after_all(lax.create_token())")
-        z = w.make(f"jnp.cos({y}) + {y}", y, low=y.low - 1, high=y.high + 1)
-    elif kind == "reshard":
-        w.imported("from jax.sharding import AxisType, NamedSharding, PartitionSpec")
-        w.block('MESH = jax.make_mesh((1,), ("data",), axis_types=(AxisType.Explicit,))')
-        axes = w.pick(("()", "(None)")) if shape else "()"
-        w.line(f"sharding = NamedSharding(MESH, PartitionSpec{axes})")
-        z = w.make(f"jax.reshard({y}, sharding)", y)
-    elif kind == "empty":
-        z = w.make(f"jnp.empty_like({y}).at[...].set({y})", y)
+    DEFAULTS = between(8, 20)
+    y: W[S] = mapped(x, 2)
+    inner: W[S] = y + 0.5 * x
+    with module:
+        if KIND == "composite":
+
+            @partial(lax.composite, name="example.squash")
+            def squash(x):
+                return choose(jnp.tanh(x), x / (1.0 + jnp.abs(x)), jnp.sin(x) * x)
+        elif KIND == "callback":
+
+            def on_host(x):
+                """Return a function of x, computed by NumPy."""
+                return choose(np.tanh(x), np.arctan(x), np.sin(x)).astype(x.dtype)
+        elif KIND == "reshard":
+            MESH = jax.make_mesh((1,), ("data",), axis_types=(AxisType.Explicit,))
+    if KIND == "barrier":
+        first, second = lax.optimization_barrier((inner, x))
+        z: W[S] = choose(first - 0.5 * second, first * jnp.tanh(second))
+    elif KIND == "scope":
+        with jax.named_scope("stage"):
+            z: W[S] = mapped(inner, 2)
+            z = z + 1.0
+    elif KIND == "composite":
+        z: W[S] = squash(inner)
+    elif KIND == "callback":
+        result_type = jax.ShapeDtypeStruct(inner.shape, inner.dtype)
+        z: W[S] = jax.pure_callback(on_host, result_type, inner, vmap_method="sequential")
+    elif KIND == "stop":
+        z: W[S] = inner * lax.stop_gradient(jnp.tanh(inner))
+    elif KIND == "copy":
+        z: W[S] = choose(jnp.array(inner, copy=True), jnp.copy(inner))
+    elif KIND == "device_put":
+        z: W[S] = jax.device_put(inner)
+    elif KIND == "sink":
+        lax.dce_sink(inner)
+        z: W[S] = jnp.sin(inner)
+    elif KIND == "root":
+
+        def residual(v):
+            return v + 0.5 * jnp.tanh(v) - inner
+
+        def solve_with(f, start):
+            return lax.fori_loop(0, DEFAULTS, lambda _, v: v - 0.6 * f(v), start)
+
+        def tangent_solve(g, b):
+            return b / g(jnp.ones_like(b))
+
+        z: W[S] = lax.custom_root(residual, jnp.zeros_like(inner), solve_with, tangent_solve)
+    elif KIND == "platform":
+
+        def on_cpu(v):
+            return jnp.tanh(v)
+
+        def elsewhere(v):
+            return lax.tanh(v)
+
+        z: W[S] = lax.platform_dependent(inner, cpu=on_cpu, default=elsewhere)
+    elif KIND == "linear_call":
+
+        def forward(residual, v):
+            return residual * v
+
+        weights = lax.stop_gradient(jnp.tanh(inner))
+        z: W[S] = linear_call(forward, forward, weights, x)
+    elif KIND == "token":
+        lax.after_all(lax.create_token())
+        z: W[S] = jnp.cos(inner) + inner
+    elif KIND == "reshard":
+        sharding = NamedSharding(MESH, PartitionSpec())
+        z: W[S] = jax.reshard(inner, sharding)
+    elif KIND == "empty":
+        z: W[S] = jnp.empty_like(inner).at[...].set(inner)
     else:
-        w.line(f"both = jnp.stack([{y}, {x}])")
-        w.line("first, second = jnp.unstack(both * both)")
-        z = w.make("first - jnp.tanh(second)", y, x, low=-1, high=y.bound**2)
-    z = w.let("result", z)
-    z = w.let("total", w.make(f"{z} + 0.1 * {x}", z, x))
-    leave(w, calm(w, z), [x], 4)
+        both = jnp.stack([inner, x])
+        first, second = jnp.unstack(both * both)
+        z: W[S] = first - jnp.tanh(second)
+    total: W[S] = z + 0.1 * x
+    return more(total, x)
+
+
+@template("composites", "custom rules", 3)
+def composite_NAME(x: W[S], gains: W[S, "unit"]):
+    """Call NAME as one operation."""
+    S, PAIR = shape(1, 3, 12), chance(0.4)
+    NAME = choose("squash", "activation", "block", "scaled_tanh", "gate_values")
+    DOMAIN, VERSION = choose("example", "model", "my_library"), between(1, 2)
+    source: W[S] = prepared(x)
+    with module:
+        if PAIR:
+
+            @partial(lax.composite, name="DOMAIN.NAME", version=VERSION)
+            def NAME(v: W[S], weights: W[S]):
+                return mixed(v, weights)
+        else:
+
+            @partial(lax.composite, name="DOMAIN.NAME")
+            def NAME(v: W[S]):
+                return mixed(v)
+
+    y: W[S] = NAME(source, gains) if PAIR else NAME(source)
+    total: W[S] = y + 0.1 * x
+    return more(total, x)
+
+
+@template("barriers and sinks", "custom rules", 3)
+def KIND_between_NAME(x: F[S]):
+    """Compute values with a KIND that the compiler keeps."""
+    S, NAME = shape(1, 3, 16), choose("values", "stages", "parts")
+    KIND = choose("sink", "sink", "sink", "barrier", "pair", "stages")
+    source: F[S] = prepared(x)
+    if KIND == "sink":
+        diagnostic = choose(reduced(source), normalised(source))
+        lax.dce_sink(diagnostic)
+        y: F[S] = mapped(source, 3)
+    elif KIND == "barrier":
+        first: F[S] = mapped(source, 2)
+        kept: F[S] = lax.optimization_barrier(first)
+        y: F[S] = mapped(kept, 2)
+    elif KIND == "pair":
+        one: F[S] = mapped(source)
+        other: F[S] = mapped(x, 2)
+        left, right = lax.optimization_barrier((one, other))
+        y: F[S] = choose(left - right, left * jnp.tanh(right), left + 0.5 * right)
+    else:
+        first: F[S] = mapped(source)
+        held: F[S] = lax.optimization_barrier(first)
+        second: F[S] = mapped(held)
+        y: F[S] = lax.optimization_barrier(second) - 0.5 * x
+    total: F[S] = y + 0.1 * x
+    return more(total, x, most=3)

@@ -1,1 +1,0 @@
-"""Templates that compose transformations and functions."""

@@ -1,0 +1,238 @@
+"""Templates of programs that consist of several functions."""
+
+from __future__ import annotations
+
+from jaxsight.dataset.generating.snippets import template
+
+
+@template("pipeline of helpers", "helper functions", 4)
+def FIRST_then_SECOND(x: F[S], reference: F[S]):
+    """Apply FIRST, then SECOND."""
+    S, COUNT = shape(0, 3, 12), between(2, 3)
+    FIRST, SECOND, THIRD = sample(
+        ["smooth_out", "sharpen", "rescale", "warp", "encode", "blend", "tune"], 3
+    )
+    with module:
+
+        def FIRST(u: F[S]):
+            return smooth(u)
+
+        if chance(0.3):
+
+            @jax.jit
+            def SECOND(u: F[S], v: F[S]):
+                return smooth(u, v)
+        else:
+
+            def SECOND(u: F[S], v: F[S]):
+                """Return the SECOND of two arrays."""
+                return smooth(u, v)
+
+        def THIRD(u: F[S]):
+            value: F[S] = normalised(u) if S else mapped(u)
+            return choose(value, value + 0.2 * u)
+
+    hidden: F[S] = FIRST(choose(x, 0.5 * x))
+    y: F[S] = SECOND(hidden, reference)
+    if COUNT == 3:
+        y: F[S] = THIRD(y)
+    if chance(0.3):
+        y: F[S] = FIRST(jnp.tanh(y))
+    z: F[S] = y - 0.5 * reference
+    return more(z, x, most=3)
+
+
+@template("jitted helper", "helper functions", 3)
+def NAME_by_KIND(x: F[S]):
+    """Call a jitted function with a static KIND."""
+    S, NAME = shape(1, 3, 12), choose("summarize", "rescale", "transform_by")
+    KIND, A = choose("axis", "mode", "degree", "gain"), between(0, len(S) - 1)
+    with module:
+        if KIND == "axis":
+
+            @partial(jax.jit, static_argnames=("axis",))
+            def NAME(x: F[S], axis):
+                inner: F[S] = mapped(x, 2)
+                return choose(jnp.mean, jnp.max, jnp.min, jnp.sum)(inner, axis=axis) / 4.0
+        elif KIND == "mode":
+
+            @partial(jax.jit, static_argnames=("mode",))
+            def NAME(x: F[S], mode):
+                inner: F[S] = choose(mapped(x, 2), prepared(x))
+                if mode == "soft":
+                    return jax.nn.softplus(inner)
+                return jnp.maximum(inner, 0.1 * inner)
+        elif KIND == "degree":
+
+            @partial(jax.jit, static_argnames=("degree",))
+            def NAME(x: F[S], degree):
+                result: F[S] = mapped(x, 2)
+                for _ in range(degree):
+                    result = jnp.tanh(result) + 0.5 * x
+                return result
+        else:
+
+            @partial(jax.jit, static_argnames=("gain",), inline=True)
+            def NAME(x: F[S], gain):
+                inner: F[S] = mapped(x, 2)
+                return gain * inner + x
+
+    if KIND == "axis":
+        y: F[S[1:]] = NAME(x, A) + choose(0.5, 0.2) * NAME(jnp.tanh(x), A)
+        return more(y)
+    if KIND == "mode":
+        first = NAME(x, "soft")
+        second = NAME(x, "leaky")
+    elif KIND == "degree":
+        first = NAME(x, 2)
+        second = NAME(x, 3)
+    else:
+        first = NAME(x, 0.5)
+        second = NAME(x, 2.0)
+    y: F[S] = choose(first - 0.5 * second, first * jnp.tanh(second), first + second)
+    return more(y)
+
+
+@template("recursive helper", "helper functions", 2)
+def recursive_KIND(x: F[B, N]):
+    """Transform values recursively (KIND)."""
+    N, B, KIND = choose(4, 8, 16), shape(0, 1, 6), choose("halves", "depth", "butterfly")
+    NAME = choose("combine_halves", "refine", "fold_up")
+    with module:
+        if KIND == "halves":
+
+            def NAME(values):
+                """Combine the halves of the last axis until one is left."""
+                count = values.shape[-1]
+                if count == 1:
+                    return values[..., 0]
+                left = values[..., : count // 2]
+                right = values[..., count // 2 :]
+                return NAME(
+                    choose(
+                        jnp.maximum(left, right),
+                        0.5 * (left + right),
+                        left * jnp.tanh(right),
+                        jnp.logaddexp(left, right),
+                        jnp.sin(left) + jnp.cos(right),
+                    )
+                )
+        elif KIND == "depth":
+
+            def NAME(values: F[B, N], depth):
+                if depth == 0:
+                    return values
+                inner: F[B, N] = smooth(values)
+                return NAME(0.5 * values + jnp.tanh(inner), depth - 1)
+        else:
+
+            def NAME(values):
+                """Mix the halves of the last axis at all scales."""
+                count = values.shape[-1]
+                if count == 1:
+                    return values
+                left = values[..., : count // 2]
+                right = values[..., count // 2 :]
+                low = NAME(choose(0.5, 0.7) * (left + right))
+                high = NAME(0.5 * (left - right))
+                return jnp.concatenate([low, high], axis=-1)
+
+    inputs: F[B, N] = prepared(x)
+    if KIND == "depth":
+        y: F[B, N] = NAME(inputs, between(2, 5))
+    elif KIND == "halves":
+        y: F[B] = NAME(inputs)
+    else:
+        y: F[B, N] = NAME(inputs)
+    return more(y)
+
+
+@template("function of functions", "helper functions", 3)
+def KIND_of_FIRST_and_SECOND(x: F[S]):
+    """Build a function from FIRST and SECOND (KIND)."""
+    S, KIND = shape(0, 3, 12), choose("composition", "repetition", "factory", "residual", "blend")
+    FIRST, SECOND = sample(["bend", "twist", "squeeze", "lift", "tilt"], 2)
+    with module:
+
+        def FIRST(u: F[S]):
+            return smooth(u)
+
+        def SECOND(u: F[S]):
+            return smooth(u)
+
+        if KIND == "composition":
+
+            def compose(*functions):
+                """Return the functions applied from right to left."""
+
+                def composed(x):
+                    for function in reversed(functions):
+                        x = function(x)
+                    return x
+
+                return composed
+        elif KIND == "repetition":
+
+            def repeat(function, x, count):
+                """Return the function applied count times."""
+                for _ in range(count):
+                    x = jnp.tanh(function(x))
+                return x
+        elif KIND == "factory":
+
+            def make_layer(function, scale):
+                """Return a scaled version of a function."""
+
+                def layer(x):
+                    return scale * function(x) + choose(x, 0.5 * x, jnp.sin(x))
+
+                return layer
+        elif KIND == "blend":
+
+            def blend(function, x, weight=0.5):
+                """Blend x with a function of it."""
+                return weight * function(x) + (1.0 - weight) * x
+        else:
+
+            def with_residual(function, x):
+                """Return x plus a bounded function of it."""
+                return x + choose(0.1, 0.5, 1.0) * jnp.tanh(function(x))
+
+    if KIND == "composition":
+        y: F[S] = choose(compose(FIRST, SECOND), compose(FIRST, jnp.tanh, SECOND))(x)
+    elif KIND == "repetition":
+        y: F[S] = repeat(FIRST, x, between(1, 3)) - 0.5 * repeat(SECOND, x, between(1, 3))
+    elif KIND == "factory":
+        first_layer = make_layer(FIRST, choose(0.5, 2.0, 0.1))
+        second_layer = make_layer(SECOND, choose(0.5, 1.5, 0.1))
+        y: F[S] = second_layer(jnp.tanh(first_layer(x)))
+    elif KIND == "blend":
+        first_blend = partial(blend, FIRST, weight=choose(0.1, 0.3, 0.7))
+        y: F[S] = first_blend(jnp.tanh(blend(SECOND, x)))
+    else:
+        y: F[S] = with_residual(SECOND, with_residual(FIRST, x))
+    return more(y, x, most=3)
+
+
+@template("constants and helpers", "helper functions", 3)
+def NAME_with_constants(x: F[S, N]):
+    """Compute with constants of the module."""
+    N, S, NAME = between(2, 5), shape(0, 2, 10), choose("weigh", "project", "score")
+    NUMBERS = tuple([choose(0.25, 0.5, 1.0, 1.5, -0.5, 2.0, -1.0) for K in range(N)])
+    with module:
+        WEIGHTS = NUMBERS
+        RATE = choose(0.1, 0.5, 2.0)
+
+        def NAME(x):
+            """Weigh the last axis with the constants."""
+            weights = jnp.array(WEIGHTS, x.dtype)
+            value: F[S, N] = choose(
+                x * weights, x + RATE * weights, jnp.tanh(x) * weights, x - weights
+            )
+            return choose(mapped(value, 2), value)
+
+    y: F[S, N] = NAME(x) + RATE * jnp.sin(x)
+    if chance(0.5):
+        z: F[S] = reduced(y, axis=-1)
+        return more(z)
+    return more(y, x)
