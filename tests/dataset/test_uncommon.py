@@ -9,8 +9,8 @@ import jax
 import numpy as np
 import pytest
 
-from jaxsight.dataset.generating.registry import TEMPLATES
-from jaxsight.dataset.generating.writer import Writer
+from jaxsight.dataset.generating.programs import written
+from jaxsight.dataset.generating.snippets import TEMPLATES
 from jaxsight.dataset.program import Program
 from jaxsight.dataset.spec import Spec
 from tests.dataset.programs import defined, primitives, traced, values
@@ -31,23 +31,10 @@ PRIMITIVES = {
 
 def programs(name: str, count: int) -> list[Program]:
     """Programs of a template."""
-    template = TEMPLATES[name]
-    written = []
-    for number in range(count):
-        writer = Writer(Spec(), random.Random(f"{name}/{number}"))
-        writer.names |= template.names
-        template.write(writer)
-        written.append(
-            Program(
-                number,
-                writer.text(),
-                writer.function_name(),
-                writer.parameters,
-                template.category,
-                name,
-            )
-        )
-    return written
+    return [
+        written(TEMPLATES[name], Spec(), random.Random(f"{name}/{number}"), number)
+        for number in range(count)
+    ]
 
 
 @pytest.fixture(autouse=True)

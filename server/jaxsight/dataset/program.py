@@ -41,8 +41,8 @@ class Program:
         category: one of `spec.CATEGORIES`.
         template: the family of the generator that wrote it; no family is in two splits.
         transformations: those of JAX that it uses, such as `grad` and `vmap`, sorted.
-        is_differentiable: whether it has a derivative with respect to its inexact arguments that
-            is not zero everywhere.
+        is_differentiable: whether it is differentiated with respect to its inexact arguments, if
+            JAX can do that.
         labels: what a reader should know: `non-finite`, where results are so; `own-derivative`,
             where a rule says that the derivative is another than the limit of differences.
         provenance: where a mined function is from: `package`, `version`, `path`, `licence`,

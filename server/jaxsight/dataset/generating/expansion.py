@@ -18,7 +18,7 @@ from jaxsight.dataset.program import Argument, Array
 Type: TypeAlias = "Array | dict[str, Type] | list[Type] | tuple[Type, ...]"
 
 HOLES = {"mapped", "mixed", "smooth", "prepared", "reduced", "moved", "scanned", "normalised"} | {
-    *("compared", "number", "binary")
+    *("compared", "number", "binary", "settled")
 }
 """The steps that a snippet can ask for."""
 
@@ -27,7 +27,8 @@ _DECIDED = re.compile(r"(?<![A-Za-z])[A-Z][A-Z0-9]*(?![A-Za-z])")
 _BUILTINS = {
     **{each.__name__: each for each in (len, min, max, range, round, float, str, int, tuple)},
     **{each.__name__: each for each in (sum, zip, list, enumerate, sorted, dict, isinstance)},
-    **{"prod": math.prod, "sqrt": lambda x: round(math.sqrt(x), 3)},
+    "prod": math.prod,
+    "sqrt": lambda x: round(math.sqrt(x), 3),
 }
 
 
@@ -42,6 +43,7 @@ class Expansion:
     Attributes:
         parameters: the arguments, by names.
         labels: what a reader should know.
+        unread: names that are kept although nothing reads them.
         module: the statements above the function.
         body: the statements of the function.
     """
@@ -51,6 +53,7 @@ class Expansion:
         self.steps = Steps(choices, self._let)
         self.parameters: dict[str, Argument] = {}
         self.labels: set[str] = set()
+        self.unread: set[str] = set()
         self.module: list[ast.stmt] = []
         self.body: list[ast.stmt] = []
         self._to = self.body
@@ -65,10 +68,21 @@ class Expansion:
             "__builtins__": {},
             **_BUILTINS,
             **{name: getattr(choices, name) for name in _DRAWS},
-            **{"below": lambda count: f"integers:{count}", "array": _array},
-            **{"F": choices.floating(), "W": choices.dtype("float32", "float32", "float64")},
-            **{"INT": choices.dtype(*INTEGERS), "CPX": choices.dtype(*COMPLEX), "BOOL": "bool"},
-            **{"INDEX": choices.dtype("int32", "int32", "int64"), "KEY": "key"},
+            "below": lambda count: f"integers:{count}",
+            "array": _array,
+            "F": choices.floating(),
+            "W": choices.dtype("float32", "float32", "float64"),
+            "INT": choices.dtype(*INTEGERS),
+            "CPX": choices.dtype(*COMPLEX),
+            "BOOL": "bool",
+            "INDEX": choices.dtype("int32", "int32", "int64"),
+            "KEY": "key",
+            "F32": "float32",
+            "F64": "float64",
+            "I32": "int32",
+            "I64": "int64",
+            "U32": "uint32",
+            "C64": "complex64",
         }
         self._write(tree)
 
@@ -137,8 +151,7 @@ class Expansion:
                 self._to.append(ast.With([where], self._inside(body)))
             case ast.FunctionDef():
                 self._function(statement)
-            case ast.ClassDef(name):
-                statement.name = self._replaced(name)
+            case ast.ClassDef():
                 self._to.append(self._named(statement))
             case ast.AnnAssign(target, annotation, value):
                 assert value is not None
@@ -157,6 +170,8 @@ class Expansion:
                 self._to.append(ast.Return(whole))
             case ast.Expr(ast.Call(ast.Name("label"), [ast.Constant(str(label))])):
                 self.labels.add(label)
+            case ast.Expr(ast.Call(ast.Name("unread"), [ast.Name(name)])):
+                self.unread.add(self._replaced(name))
             case ast.Expr(value):
                 self._to.append(ast.Expr(self._filled(value)))
             case ast.Return(value):
@@ -276,7 +291,7 @@ class Expansion:
 
     def _is_decidable(self, node: ast.AST) -> bool:
         """Return whether an expression consists of what is decided when a program is written."""
-        if any(isinstance(each, ast.Attribute) for each in ast.walk(node)):
+        if any(isinstance(each, ast.Attribute | ast.Lambda) for each in ast.walk(node)):
             return False
         inner = [each.id for each in ast.walk(node) if isinstance(each, ast.Name)]
         bound = {

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from jaxsight.dataset.generating.expansion import Expansion
 from jaxsight.dataset.program import Argument, Array
-from jaxsight.sourcerizer.text import exprs, statements
-from jaxsight.sourcerizer.text.layout import STEP, WIDTH, flat
+from jaxsight.sourcerizer.text.formatting import formatted
+from jaxsight.sourcerizer.text.layout import WIDTH
 
 SHORT = {
-    **{"float32": "f32", "float64": "f64", "bfloat16": "bf16", "float16": "f16", "bool": "bool"},
-    **{"int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64"},
-    **{"uint8": "u8", "uint16": "u16", "uint32": "u32"},
-    **{"complex64": "c64", "complex128": "c128", "key": "key<fry>"},
+    "float32": "f32",
+    "float64": "f64",
+    "bfloat16": "bf16",
+    "float16": "f16",
+    "bool": "bool",
+    "int8": "i8",
+    "int16": "i16",
+    "int32": "i32",
+    "int64": "i64",
+    "uint8": "u8",
+    "uint16": "u16",
+    "uint32": "u32",
+    "complex64": "c64",
+    "complex128": "c128",
+    "key": "key<fry>",
 }
 """Dtypes as jaxprs print them."""
 
@@ -37,59 +46,62 @@ IMPORTS = {
 }
 _STANDARD = ("dataclasses", "functools", "typing")
 
-_OPERATORS = {
-    **{ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//"},
-    **{ast.Mod: "%", ast.MatMult: "@", ast.Pow: "**", ast.LShift: "<<", ast.RShift: ">>"},
-    **{ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.USub: "-", ast.Invert: "~"},
-    **{ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="},
-}
 _LONGEST = 66
 """Calls inside of longer expressions are assigned to names."""
 
 
 def module(program: Expansion) -> str:
     """Return the text of a program; its parameters that nothing reads are removed from it."""
-    body = _tidied(program.body)
-    above = _tidied(program.module, everything=body)
+    kept = {*program.unread, "_"}
+    body = _tidied(program.body, kept, set(program.parameters))
+    above = _tidied(program.module, kept, set(), everything=body)
     read = _read([*body, *above])
     for name in [name for name in program.parameters if not read[name]]:
         del program.parameters[name]
     while program.name in {*read, *program.parameters}:
         program.name += "_of"
-    docstring = [
-        f"{program.title.rstrip('.')}.",
-        *("", "Example inputs:"),
-        *(f"    {name}: {notation(item)}" for name, item in program.parameters.items()),
+    examples = [
+        f"        {line}"
+        for name, item in program.parameters.items()
+        for line in _example(name, item)
     ]
-    function = statements.Function(
-        program.name, tuple(program.parameters), _block(body), [], "\n".join(docstring)
+    title = program.title.rstrip(".")
+    docstring = "\n".join([f"{title}.", "", "    Example inputs:", *examples, "    "])
+    function = ast.FunctionDef(
+        program.name,
+        ast.arguments([], [ast.arg(name) for name in program.parameters], None, [], [], None, []),
+        [ast.Expr(ast.Constant(docstring)), *body],
+        [],
     )
-    parts = [_lines([each]) for each in _block(above)] + [_lines([function])]
     imports = _imports([*above, *body])
-    text = imports
-    for part in parts:
-        is_block = part.startswith(("def ", "class ", "@")) or _is_block(text)
-        text += ("\n\n\n" if is_block else "\n\n" if text == imports else "\n") + part
-    return text.lstrip("\n") + "\n"
+    text, before = imports, None
+    for statement in [*above, function]:
+        blocks = (ast.FunctionDef, ast.ClassDef)
+        is_apart = isinstance(statement, blocks) or isinstance(before, blocks)
+        gap = "\n\n\n" if is_apart else "\n" if before else "\n\n"
+        text += (gap if text else "") + formatted(_unparsed(statement)).rstrip("\n")
+        before = statement
+    return text + "\n"
 
 
-def _is_block(text: str) -> bool:
-    """Return whether a module ends inside of a function or a class."""
-    return text.rpartition("\n")[2].startswith(" ")
+def _unparsed(statement: ast.stmt) -> str:
+    return ast.unparse(ast.fix_missing_locations(ast.Module([statement], [])))
 
 
 # What is not needed, and what is too long
 
 
-def _tidied(body: Sequence[ast.stmt], everything: Sequence[ast.stmt] = ()) -> list[ast.stmt]:
+def _tidied(
+    body: Sequence[ast.stmt],
+    always: set[str],
+    parameters: set[str],
+    everything: Sequence[ast.stmt] = (),
+) -> list[ast.stmt]:
     """Return statements without those whose names nothing reads, none of them too long."""
-    kept = list(body)
-    while True:
-        read = _read([*kept, *everything])
-        fewer = _without_unread(kept, read, {"_"})
-        if ast.dump(ast.Module(fewer, [])) == ast.dump(ast.Module(kept, [])):
-            break
-        kept = fewer
+    kept, before = list(body), ""
+    while before != (before := ast.dump(ast.Module(kept, []))):
+        kept = _without_unread(kept, _read([*kept, *everything]), always)
+    kept = _without_copies(kept, parameters)
     taken = {*_read([*kept, *everything]), *_assigned([*kept, *everything])}
     return list(_short(kept, 1, taken))
 
@@ -136,12 +148,43 @@ def _without_unread(
     kept: list[ast.stmt] = []
     for statement in body:
         match statement:
-            case ast.Assign([ast.Name(name)]) if not read[name]:
+            case ast.Assign([ast.Name(name)]) if not read[name] and name not in always:
                 continue
             case ast.FunctionDef(name) if not read[name] and not _is_rule(statement):
                 continue
+            case ast.FunctionDef(body=inner):
+                statement.body = _without_unread(inner, _read(inner), always)
+            case ast.For(body=inner) | ast.With(body=inner) | ast.If(body=inner):
+                statement.body = _without_unread(inner, read, always)
+        kept.append(statement)
+    return kept
+
+
+def _without_copies(body: list[ast.stmt], parameters: set[str]) -> list[ast.stmt]:
+    """Return statements without other names for values that keep theirs."""
+    stored = Counter([*_assigned(body), *parameters])
+    stored.subtract(_read(body))
+    copies = {
+        target.id: value.id
+        for node in _nodes(body)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name)
+        for target, value in [(node.targets[0], node.value)]
+        if isinstance(target, ast.Name) and stored[target.id] == 1 and stored[value.id] <= 1
+    }
+    for node in _nodes(body):
+        while isinstance(node, ast.Name) and node.id in copies:
+            node.id = copies[node.id]
+    return _without_selves(body)
+
+
+def _without_selves(body: Sequence[ast.stmt]) -> list[ast.stmt]:
+    kept: list[ast.stmt] = []
+    for statement in body:
+        match statement:
+            case ast.Assign([ast.Name(name)], ast.Name(value)) if name == value:
+                continue
             case ast.FunctionDef() | ast.For() | ast.With() | ast.If():
-                statement.body = _without_unread(statement.body, read, always)
+                statement.body = _without_selves(statement.body)
         kept.append(statement)
     return kept
 
@@ -205,129 +248,16 @@ class _Replace(ast.NodeTransformer):
         return ast.Name(self.name) if ast.dump(node) == self.dump else self.generic_visit(node)
 
 
-# As text
-
-
-def _lines(body: Sequence[statements.Statement], indent: str = "") -> str:
-    return "\n".join(line.text for line in statements.lines(body, indent))
-
-
-def _block(body: Sequence[ast.stmt]) -> list[statements.Statement]:
-    return [_statement(each) for each in body]
-
-
-def _statement(statement: ast.stmt) -> statements.Statement:
-    match statement:
-        case ast.Assign([ast.Name(name)], value):
-            return statements.Assign(name, _expr(value))
-        case ast.Assign([target], value):
-            named: Any = _expr(target)
-            return statements.Assign(named, _expr(value))
-        case ast.Return(value):
-            assert value is not None
-            return statements.Return(_expr(value))
-        case ast.Expr(value):
-            return statements.Effect(_expr(value))
-        case ast.With([ast.withitem(context)], body):
-            return statements.With(_expr(context), _block(body))
-        case ast.For(target, values, body):
-            to: Any = target.id if isinstance(target, ast.Name) else _expr(target)
-            return statements.For(to, _expr(values), _block(body))
-        case ast.If(test, body, []):
-            inner = _lines(_block(body), STEP)
-            return statements.Raw([f"if {flat(_expr(test))}:", *inner.split("\n")])
-        case ast.ClassDef():
-            return statements.Raw(_class(statement))
-        case ast.FunctionDef(name, arguments, body, decorators):
-            text = body[0].value if isinstance(body[0], ast.Expr) else None
-            is_documented = isinstance(text, ast.Constant) and isinstance(text.value, str)
-            docstring = text.value if isinstance(text, ast.Constant) and is_documented else ""
-            return statements.Function(
-                name,
-                tuple(_parameters(arguments)),
-                _block(body[1:] if is_documented else body),
-                [_expr(each) for each in decorators],
-                str(docstring),
-            )
-    raise TypeError(f"not a statement of a program: {ast.unparse(statement)}")
-
-
-def _class(node: ast.ClassDef) -> list[str]:
-    docstring, *fields = node.body
-    bases = f"({', '.join(map(ast.unparse, node.bases))})" if node.bases else ""
-    return [
-        *(f"@{ast.unparse(each)}" for each in node.decorator_list),
-        f"class {node.name}{bases}:",
-        f'    """{ast.literal_eval(ast.unparse(docstring))}"""',
-        "",
-        *(f"    {ast.unparse(each)}" for each in fields),
-    ]
-
-
-def _parameters(arguments: ast.arguments) -> Iterator[str]:
-    first = len(arguments.args) - len(arguments.defaults)
-    for index, each in enumerate(arguments.args):
-        default = f"={flat(_expr(arguments.defaults[index - first]))}" if index >= first else ""
-        yield each.arg + default
-    if arguments.vararg is not None:
-        yield f"*{arguments.vararg.arg}"
-
-
-def _expr(node: ast.expr) -> Any:
-    """Return an expression as the sourcerizer lays it out."""
-    match node:
-        case ast.Constant(str(text)):
-            return exprs.Atom(f'"{text}"')
-        case ast.Attribute(value, name):
-            inner = _expr(value)
-            is_path = isinstance(inner, exprs.Atom) and inner.text[-1:].isidentifier()
-            return exprs.Atom(f"{inner.text}.{name}") if is_path else exprs.Attribute(inner, name)
-        case ast.Call(function, arguments, named):
-            options = (exprs.Keyword(str(each.arg), _expr(each.value)) for each in named)
-            if len(arguments) == 1 and isinstance(arguments[0], ast.GeneratorExp):
-                return exprs.Call(_expr(function), (_each(arguments[0]),))
-            return exprs.Call(_expr(function), (*map(_expr, arguments), *options))
-        case ast.Starred(value):
-            return exprs.Star(_expr(value))
-        case ast.BinOp(left, operator, right):
-            return exprs.Binary(_OPERATORS[type(operator)], _expr(left), _expr(right))
-        case ast.Compare(left, [operator], [right]):
-            return exprs.Binary(_OPERATORS[type(operator)], _expr(left), _expr(right))
-        case ast.UnaryOp(operator, value):
-            return exprs.Unary(_OPERATORS[type(operator)], _expr(value))
-        case ast.Subscript(value, ast.Tuple(parts)) if parts:
-            return exprs.Index(_expr(value), tuple(map(_expr, parts)))
-        case ast.Subscript(value, part):
-            return exprs.Index(_expr(value), (_expr(part),))
-        case ast.Slice():
-            return exprs.Atom(_slice(node))
-        case ast.Tuple(parts):
-            return exprs.Sequence_("(", tuple(map(_expr, parts)))
-        case ast.List(parts):
-            return exprs.Sequence_("[", tuple(map(_expr, parts)))
-        case ast.ListComp():
-            return exprs.Sequence_("[", (_each(node),))
-        case ast.Dict(keys, parts):
-            pairs = zip(keys, parts, strict=True)
-            items = (exprs.Pair(_expr(key), _expr(part)) for key, part in pairs if key is not None)
-            return exprs.Sequence_("{", tuple(items))
-        case ast.Lambda(arguments, body):
-            return exprs.Lambda(tuple(_parameters(arguments)), _expr(body))
-    return exprs.Atom(ast.unparse(node))
-
-
-def _each(node: ast.ListComp | ast.GeneratorExp) -> exprs.Each:
-    [loop] = node.generators
-    return exprs.Each(_expr(node.elt), ast.unparse(loop.target), _expr(loop.iter))
-
-
-def _slice(node: ast.Slice) -> str:
-    """Return a slice, with spaces around its colon if a part is no name or number."""
-    parts = [node.lower, node.upper, *([node.step] if node.step else [])]
-    shown = [flat(_expr(part)) if part else "" for part in parts]
-    if all(re.fullmatch(r"-?\w*", part) for part in shown):
-        return ":".join(shown)
-    return " : ".join(shown).strip() if shown[0] else f": {shown[1]}"
+def _example(name: str, item: Argument) -> list[str]:
+    """Return the lines of an argument among example inputs."""
+    line = f"{name}: {notation(item)}"
+    if len(line) <= WIDTH - 8 or isinstance(item, Array):
+        return [line]
+    if isinstance(item, dict):
+        parts = [f"    '{key}': {notation(each)}," for key, each in item.items()]
+        return [f"{name}: {{", *parts, "}"]
+    parts = [f"    {notation(each)}," for each in item]
+    return [f"{name}: [", *parts, "]"] if isinstance(item, list) else [f"{name}: (", *parts, ")"]
 
 
 def notation(item: Argument) -> str:
@@ -345,9 +275,6 @@ def notation(item: Argument) -> str:
 def _imports(body: Sequence[ast.stmt]) -> str:
     """Return the imports of a module, sorted as ruff sorts them."""
     names = _read(body)
-    names.update(
-        name for node in _nodes(body) if isinstance(node, ast.ClassDef) for name in ("jax",) if node
-    )
     merged: dict[str, set[str]] = {}
     for name, line in IMPORTS.items():
         if names[name]:
@@ -364,6 +291,3 @@ def _imports(body: Sequence[ast.stmt]) -> str:
     standard = sorted((line for line in whole if line.split()[1] in _STANDARD), key=order)
     others = sorted((line for line in whole if line.split()[1] not in _STANDARD), key=order)
     return "\n\n".join("\n".join(group) for group in (standard, others) if group)
-
-
-assert WIDTH > _LONGEST

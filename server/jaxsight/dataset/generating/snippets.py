@@ -1,39 +1,35 @@
 """The templates of the generator: functions that read like the programs they stand for.
 
-A template is Python that is read, never run. What is lowercase is the program. What is uppercase is
-decided when a program is written: `N = size(2, 8)` draws a number, and each `N` in the program, also
-inside of names (`scatter_KIND`) and strings, is replaced. So are `if` and `for` over such values.
+A template is Python that is read, never run. What is lowercase is the program. What is uppercase
+is decided when a program is written: `N = size(2, 8)` draws a number, and each `N` in the
+program, also inside names (`scatter_KIND`) and strings, is replaced. So are `if` and `for` over
+such values.
 
     @template("scaled sum", "reductions")
     def scaled_KIND(x: F[S, N], weights: F[N]):
         "Take the KIND of scaled rows."
-        S, N = shape(0, 2), size(2, 16)
-        KIND = choose("sum", "mean")
+        S, N, KIND = shape(0, 2), size(2, 16), choose("sum", "mean")
         y: F[S] = jnp.KIND(mapped(x) * weights, axis=-1)
         return more(y)
 
-Annotations are the types of parameters (all of them are drawn from a seed) and of values that a
-hole such as `mapped` or `more` continues with; of these only the rank matters. A parameter or an
-assignment that nothing reads is left out. Whether a program is a good one is decided by running it.
+Annotations are the types of parameters, and of values that a hole such as `mapped` or `more` goes
+on with; of these only the rank matters. What nothing reads is left out. Whether a program is a
+good one is decided by running it.
 
-| written | is |
-|---|---|
-| `F`, `W`, `INT`, `CPX`, `BOOL`, `INDEX`, `KEY` | a dtype of the program: any float, `float32` or `float64`, integers, complex numbers, booleans, `int32` or `int64`, a PRNG key; more are assigned: `D = dtype("int8")` |
-| `F[S, N]`, `F[N, "positive"]`, `INDEX[N, below(9)]` | an array of that shape, with the rule of its values (`program.Array`) |
-| `F[_, _]` | a value of that rank |
-| `choose(a, b)` | one of these |
-| `chance(0.5)` | whether this happens |
-| `size`, `shape`, `between`, `sample` | numbers, as `choices.Choices` draws them |
-| `mapped(x, 2)` | up to so many elementwise functions of `x`, one at least |
-| `mixed(x, y)` | an expression of values of one dtype, whose shapes broadcast |
-| `smooth(x, y)` | the same, with a derivative everywhere |
-| `prepared(x)` | `x`, or a value of the same shape made from it |
-| `reduced(x, axis=A)` | a reduction over an axis, or all of them |
-| `moved`, `scanned`, `normalised`, `compared` | `x` with its elements moved, its cumulative forms, … |
-| `number(x)`, `number(x, D)` | `x` as floating-point numbers |
-| `more(x)`, `more(x, y)` | some further random steps, `y` broadcasts with `x` |
-| `with module:` | what stands above the function |
-| `label("…")` | a label of the program |
+* `F`, `W`, `INT`, `CPX`, `BOOL`, `INDEX`, `KEY` are dtypes of the program: any float, a wide one,
+  integers, complex numbers, booleans, indices, PRNG keys; `F32`, `C64`, … are these;
+* `F[S, N]` is an array of that shape, `F[N, "unit"]` and `INDEX[N, below(9)]` with a rule of
+  values (`program.Array`);
+* `choose`, `chance`, `between`, `sample`, `size`, `shape`, `dtype` draw (`choices.Choices`);
+* `mapped(x, 2)` is up to so many functions of `x`, `prepared(x)` is `x` or a value of the same
+  shape made from it, `settled(x)` is `x` after up to two plain functions;
+* `mixed(x, y)`, `binary(x, y)` and, with a derivative everywhere, `smooth(x, y)` are expressions
+  of values of one dtype whose shapes broadcast;
+* `reduced(x, axis=A)`, `moved`, `scanned`, `normalised`, `compared`, `number(x, D)` are steps of
+  their kinds (`steps.Steps`);
+* `return more(x, y)` goes on with some steps of any kind; `y` broadcasts with `x`;
+* `with module:` is what stands above the function, `label("…")` a label of the program, and
+  `unread(y)` keeps an assignment that nothing reads.
 """
 
 from __future__ import annotations
@@ -75,14 +71,19 @@ class Template:
 
 
 TEMPLATES: dict[str, Template] = {}
+"""By their names, those of datasets of programs."""
+
+IMPROVABLE: dict[str, Template] = {}
+"""Those of programs before a fix; each name begins with the number of a rule, such as `jx213`."""
 
 
 def template(name: str, category: str, weight: int = 2) -> Callable[[Snippet], Snippet]:
     """Register a function as the template `name` of a category."""
+    family = IMPROVABLE if name.startswith("jx") else TEMPLATES
 
     def registered(snippet: Snippet) -> Snippet:
-        assert name not in TEMPLATES, f"two templates named {name}"
-        TEMPLATES[name] = Template(name, category, snippet, weight)
+        assert name not in family, f"two templates named {name}"
+        family[name] = Template(name, category, snippet, weight)
         return snippet
 
     return registered

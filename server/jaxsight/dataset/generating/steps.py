@@ -215,6 +215,16 @@ COMPLEX_PAIRS = {
     "{x} + 0.5 * jnp.conj({y})": "blended",
 }
 
+_PARTS = ("jnp.abs({x})", "jnp.real({x})", "jnp.imag({x})", "jnp.real({x}) + jnp.imag({x})")
+NUMBERS = {
+    "complex64": _PARTS,
+    "complex128": _PARTS,
+    "integer": ("({x} % 61).astype({d}) / 8.0", "({x} & 15).astype({d})"),
+    "bool": ("{x}.astype({d})", "jnp.where({x}, 1.0, -0.5).astype({d})"),
+    "float": (*("{x}.astype({d})", "lax.convert_element_type({x}, {d})", "jnp.asarray({x}, {d})"),),
+}
+"""Moderate floating-point numbers of values of other dtypes."""
+
 COMPARISONS = ("{x} > {y}", "{x} < {y}", "{x} >= {y}", "{x} <= {y}")
 TESTS = ("{x} > 0.3", "{x} < 0.5", "{x} >= 0.0", "{x} <= 0.2", "jnp.abs({x}) < 1.0")
 INTEGER_TESTS = ("{x} > {m}", "{x} % {m} == 0", "{x} % 2 != 1", "({x} & 3) == 1", "{x} <= {m}")
@@ -272,6 +282,20 @@ NORMAL_FORMS = {
     "{x} * lax.rsqrt(jnp.mean({x} ** 2, {a}, keepdims=True) + 1e-1)": "normalized",
     "jnp.sin({x} / (jnp.std({x}, {a}, keepdims=True) + 0.5))": "standardized",
 }
+
+PLAIN = {
+    "jnp.tanh({x})": "bounded",
+    "jnp.sin({x})": "wave",
+    "jnp.cos({x})": "wave",
+    "0.5 * {x}": "scaled",
+    "{x} + 1.0": "shifted",
+    "jnp.exp(-jnp.abs({x}))": "decay",
+    "jnp.log1p(jnp.abs({x}))": "logs",
+    "jnp.maximum({x}, 0.0)": "rectified",
+    "jax.nn.sigmoid({x})": "gate",
+    "jnp.arctan({x})": "angle",
+}
+"""Functions in which no rule finds anything."""
 
 LONGEST = 36
 """An expression of more letters is assigned to a name before it is used in another one."""
@@ -385,6 +409,13 @@ class Steps:
             return self.applied(dict.fromkeys(turns, "turned"), x, axis=axis)
         return self.unary(x)
 
+    def settled(self, x: Value) -> Value:
+        """Return a value after up to two plain steps."""
+        for _ in range(self.choices.between(0, 2)):
+            pattern, name = self.choices.pick(list(PLAIN.items()))
+            x = replace(x, text=self.let(name, pattern.format(x=x)), is_given=False)
+        return x
+
     def axis(self, x: Value) -> int:
         """Return one of the axes of a value."""
         return self.choices.between(0, max(0, x.rank - 1))
@@ -425,9 +456,10 @@ class Steps:
             table = table | RANK_MOVES | {"{x}.reshape(-1)": "flat"}
         widths = [(0, 0)] * x.rank
         widths[axis] = (self.choices.between(0, 2), self.choices.between(1, 2))
-        holes = {"axis": axis, "order": tuple(order), "widths": tuple(widths)}
         pattern, name = self.choices.pick(list(table.items()))
-        made = self.applied({pattern: name}, self.named(x), **holes)
+        made = self.applied(
+            {pattern: name}, self.named(x), axis=axis, order=tuple(order), widths=tuple(widths)
+        )
         rank = {"flat": 1, "column": x.rank + 1}.get(name, x.rank)
         return replace(made, rank=rank, is_given=x.is_given)
 
@@ -443,31 +475,18 @@ class Steps:
 
     def compared(self, x: Value, y: Value | None = None) -> Value:
         """Return a comparison of values that are given."""
-        patterns = INTEGER_TESTS if x.dtype in INTEGERS else TESTS
-        if y is not None:
-            patterns = COMPARISONS
+        tests = INTEGER_TESTS if x.dtype in INTEGERS else TESTS
+        patterns: tuple[str, ...] = tests if y is None else COMPARISONS
         made = self.applied(dict.fromkeys(patterns, "mask"), x, y)
         return replace(made, dtype="bool", is_given=x.is_given)
 
     def number(self, x: Value, dtype: str) -> Value:
         """Return a value as moderate floating-point numbers."""
-        spelled = f"jnp.{dtype}"
+        kind = "integer" if x.dtype in INTEGERS else x.dtype
+        pattern = self.choices.pick(NUMBERS.get(kind, NUMBERS["float"]))
+        made = self.applied({pattern: "numbers"}, x, d=f"jnp.{dtype}")
         if x.dtype in COMPLEX:
-            pattern = self.choices.choose(
-                "jnp.abs({x})", "jnp.real({x})", "jnp.imag({x})", "jnp.real({x}) + jnp.imag({x})"
-            )
             dtype = {"complex64": "float32", "complex128": "float64"}[x.dtype]
-        elif x.dtype in INTEGERS:
-            pattern = self.choices.choose("({x} % 61).astype({d}) / 8.0", "({x} & 15).astype({d})")
-        elif x.dtype == "bool":
-            pattern = self.choices.choose(
-                "{x}.astype({d})", "jnp.where({x}, 1.0, -0.5).astype({d})"
-            )
-        else:
-            pattern = self.choices.choose(
-                "{x}.astype({d})", "lax.convert_element_type({x}, {d})", "jnp.asarray({x}, {d})"
-            )
-        made = self.applied({pattern: "numbers"}, x, d=spelled)
         return replace(made, dtype=dtype, is_given=False)
 
     def step(self, x: Value) -> Value:

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.dataset.program import Array, Program
-from jaxsight.dataset.rows.directions import Direction, backward, forward, positions, primitives
+from jaxsight.dataset.rows.directions import Direction, forward, has_derivative, primitives
 from jaxsight.sourcerizer.api import sourcerize
 from jaxsight.sourcerizer.text.names import identifier
 from jaxsight.tracer.execution import device_demand
@@ -142,7 +142,7 @@ def program_of(
         arguments=dict(zip(names, map(_argument, arrays), strict=True)),
         category=_category(used),
         template=origin.name,
-        is_differentiable=_has_derivative(direction),
+        is_differentiable=has_derivative(direction),
         provenance=origin.record(),
     )
 
@@ -265,16 +265,3 @@ def _category(used: set[str]) -> str:
         if any(name.startswith(beginnings) for name in used):
             return category
     return "arithmetic" if used & {"add", "sub", "mul", "div"} else "array"
-
-
-def _has_derivative(direction: Any) -> bool:
-    """Return whether a traced function can be differentiated, and depends on inexact arguments."""
-    results = [var.aval for var in direction.program.jaxpr.outvars]
-    inexact = positions(results)
-    if not inexact or not positions(direction.arguments):
-        return False
-    cotangents = [jnp.ones(results[index].shape, results[index].dtype) for index in inexact]
-    try:
-        return bool(backward(direction, cotangents).program.jaxpr.eqns)
-    except Exception:  # noqa: BLE001 - JAX's, about primitives without a derivative
-        return False

@@ -27,6 +27,7 @@ from jaxsight.dataset.rows.directions import (
     Direction,
     backward,
     forward,
+    has_derivative,
     positions,
     primitives,
 )
@@ -93,12 +94,13 @@ def describe(program: Program, targets: Sequence[str], labels: Labels) -> Row:
     }
     backwards: Row = dict.fromkeys(("jaxpr", "stablehlo", "hlo", "equation_count", "targets"))
     gradient = "not applicable"
-    if program.is_differentiable:
+    is_differentiable = program.is_differentiable and has_derivative(direction)
+    if is_differentiable:
         backwards, gradient = _backward(direction, executable, results, targets, labels)
         if "own-derivative" in program.labels and not is_fine(gradient):
             gradient = "not compared: own derivative"
     row |= {f"backward_{name}": value for name, value in backwards.items()}
-    row["directions"] = ["forward", "backward"] if program.is_differentiable else ["forward"]
+    row["directions"] = ["forward", "backward"] if is_differentiable else ["forward"]
     row["validation"] = {**validation, "gradient": gradient}
     row["_results"] = packed(results)
     return row

@@ -76,6 +76,19 @@ def backward(direction: Direction, cotangents: Sequence[Any]) -> Direction:
     return Direction(traced, lambda *arrays: list(derivative(*arrays)), arguments)
 
 
+def has_derivative(direction: Direction) -> bool:
+    """Return whether a traced function can be differentiated, and depends on inexact arguments."""
+    results = [var.aval for var in direction.program.jaxpr.outvars]
+    inexact = positions(results)
+    if not inexact or not positions(direction.arguments):
+        return False
+    cotangents = [jnp.ones(results[index].shape, results[index].dtype) for index in inexact]
+    try:
+        return bool(backward(direction, cotangents).program.jaxpr.eqns)
+    except Exception:  # noqa: BLE001 - JAX's, about primitives without a derivative
+        return False
+
+
 def positions(values: Sequence[Any]) -> list[int]:
     """Return which arrays, or variables, are floating-point or complex."""
     types = [getattr(value, "aval", value).dtype for value in values]

@@ -9,6 +9,7 @@ takes 58, and equality 26 µs where a comparison of `ast.dump`s takes 217 (measu
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 
 from jaxsight.sourcerizer.text.exprs import (
@@ -109,7 +110,11 @@ def _statement(node: ast.stmt) -> Statement:
         case ast.ClassDef(body=body) | ast.While(body=body, orelse=[]):
             empty = type(node)(**vars(node) | {"body": [ast.Pass()]})
             *head, _ = ast.unparse(empty).splitlines()
-            return Raw([*head[:-1], *_block(head[-1], body)])
+            head, rows = head[:-1], _block(head[-1], body)
+            if isinstance(node, ast.ClassDef) and ast.get_docstring(node) and len(body) > 1:
+                end = 1 + len(_docstring(body[0].value.value))  # type: ignore[attr-defined]
+                rows.insert(end, "")
+            return Raw([*head, *rows])
         case _:
             return Raw(ast.unparse(node).splitlines())
 
@@ -159,6 +164,8 @@ def expression(node: ast.expr) -> Expr:
             return Index(_operand(inside), (expression(index),))
         case ast.Lambda(parameters, body):
             return Lambda(_parameters(parameters), expression(body))
+        case ast.Slice():
+            return Atom(_slice(node))
         case ast.Starred(value):
             return Star(expression(value))
         case ast.Tuple(elts=parts):
@@ -184,6 +191,15 @@ def expression(node: ast.expr) -> Expr:
             return Atom(word.join(flat(_operand(part)) for part in parts))
         case _:
             return Atom(ast.unparse(node))
+
+
+def _slice(node: ast.Slice) -> str:
+    """Return a slice, with spaces around its colons if a part is no name or number."""
+    parts = [node.lower, node.upper, *([node.step] if node.step else [])]
+    shown = [flat(expression(part)) if part else "" for part in parts]
+    if all(re.fullmatch(r"-?[\w.]*", part) for part in shown):
+        return ":".join(shown)
+    return re.sub(r" +", " ", " : ".join(shown)).strip()
 
 
 def _operand(node: ast.expr) -> Expr:

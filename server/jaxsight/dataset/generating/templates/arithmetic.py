@@ -300,7 +300,6 @@ def NAME_in_two_regimes(x: F[S], y: F[S]):
 def KIND_of_float(x: D[S, "positive"]):
     """Inspect the bits of D values (KIND)."""
     S, KIND = shape(0, 3), choose("exponent", "mantissa", "mix", "round_trip")
-    SINGLE = "float32"
     D, BITS, DIGITS = choose(
         *(("float32", "int32", 23), ("float32", "uint32", 23), ("float64", "int64", 52)),
         *(("float16", "int16", 10), ("bfloat16", "uint16", 7)),
@@ -317,6 +316,6 @@ def KIND_of_float(x: D[S, "positive"]):
     else:
         y: BITS[S] = mixed(bits)
     if chance(0.5):
-        z: SINGLE[S] = number(y, SINGLE)
+        z: F32[S] = number(y, F32)
         return more(z, most=3)
     return more(y, most=3)

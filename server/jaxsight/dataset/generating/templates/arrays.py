@@ -98,8 +98,8 @@ def modulated_KIND(amplitude: W[A]):
         grid: W[N, M] = choose(rows * columns, rows - columns, jnp.hypot(rows, columns))
     else:
         grid: W[N, M] = jnp.KIND(N, M, k=between(-1, 1), dtype=jnp.W)
-    wave: W[_, _] = mapped(grid)
-    y: W[_, _] = choose(amplitude * wave, jnp.sin(amplitude) + wave, amplitude * grid - wave)
+    wave: W[_] = mapped(grid)
+    y: W[_] = choose(amplitude * wave, jnp.sin(amplitude) + wave, amplitude * grid - wave)
     return more(y)
 
 

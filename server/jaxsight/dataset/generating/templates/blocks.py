@@ -174,10 +174,10 @@ def KIND_network(
 
 @template("mixture of experts", "blocks", 4)
 def KIND_mixture(
-    x: W[N, K], router: W[K, E], experts: W[E, K, M], counts: SIGNED[E, below(max(2, N // E))]
+    x: W[N, K], router: W[K, E], experts: W[E, K, M], counts: I32[E, below(max(2, N // E))]
 ):
     """Apply a mixture of experts with KIND routing."""
-    N, K, E, M, SIGNED = size(2, 8), size(2, 8), between(2, 4), size(2, 8), "int32"
+    N, K, E, M = size(2, 8), size(2, 8), between(2, 4), size(2, 8)
     KIND = choose("soft", "ragged", "ragged", "best", "capacity")
     tokens: W[N, K] = prepared(x)
     if KIND == "ragged":

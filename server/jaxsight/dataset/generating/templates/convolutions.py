@@ -6,7 +6,7 @@ from jaxsight.dataset.generating.snippets import template
 
 
 @template("general convolution", "convolutions", 4)
-def NAME_convRANKd(x: F[X], kernel: F[K], bias: F[OUTER], pointwise: F[OUTER, 3]):
+def NAME_convolution_of_RANK_axes(x: F[X], kernel: F[K], bias: F[OUTER], pointwise: F[OUTER, 3]):
     """Convolve arrays of RANK spatial dimensions (NAME)."""
     RANK, LAST, NAME = (
         choose(1, 2, 2, 2, 3),

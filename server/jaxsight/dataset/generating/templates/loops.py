@@ -21,22 +21,18 @@ def scan_NAME(xs: F[N, S], initial: F[S], weights: F[S[-1:], S[-1:]]):
         drive: F[S] = mixed(now, x)
         if MIXING and S:
             drive: F[S] = drive + 0.1 * (now @ weights)
-        new = choose(
+        new: F[S] = choose(
             jnp.tanh(drive),
             DECAY * now + 0.2 * jnp.sin(drive),
             now + choose(0.1, 0.05) * jax.nn.sigmoid(drive),
             jnp.sin(drive) * jax.nn.sigmoid(x),
         )
-        new: F[S] = new
         output = choose(mapped(new, 2), jnp.mean(new), new * x)
         if TWO:
             return (new, 0.9 * trace + 0.1 * new), output
         return new, output
 
-    if TWO:
-        start = (initial, jnp.zeros_like(initial))
-    else:
-        start = initial
+    start = (initial, jnp.zeros_like(initial)) if TWO else initial
     if chance(0.3):
         last, outputs = lax.scan(STEP, start, xs, reverse=True)
     elif chance(0.3):

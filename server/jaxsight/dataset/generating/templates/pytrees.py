@@ -16,11 +16,11 @@ def FORM_layers(params: PARAMS, x: F[B, SIZES[0]]):
     COUNT, COMMON = between(1, 3), choose("w", "kernel")
     LAYERS = [(array(F, SIZES[K], SIZES[K + 1]), array(F, SIZES[K + 1])) for K in range(COUNT)]
     PARAMS = {
-        "nested": dict([("layer" + str(K), {"w": V, "b": U}) for K, (V, U) in enumerate(LAYERS)]),
+        "nested": dict([("layer_" + str(K), {"w": V, "b": U}) for K, (V, U) in enumerate(LAYERS)]),
         "listed": [{"w": V, "b": U} for V, U in LAYERS],
         "flat": dict(
-            [("w" + str(K), V) for K, (V, U) in enumerate(LAYERS)]
-            + [("b" + str(K), U) for K, (V, U) in enumerate(LAYERS)]
+            [("w_" + str(K), V) for K, (V, U) in enumerate(LAYERS)]
+            + [("b_" + str(K), U) for K, (V, U) in enumerate(LAYERS)]
         ),
         "paired": [(V, U) for V, U in LAYERS],
     }[FORM]
@@ -29,11 +29,11 @@ def FORM_layers(params: PARAMS, x: F[B, SIZES[0]]):
         if FORM == "paired":
             kernel_K, bias_K = params[K]
         elif FORM == "nested":
-            kernel_K, bias_K = params["layerK"]["w"], params["layerK"]["b"]
+            kernel_K, bias_K = params["layer_K"]["w"], params["layer_K"]["b"]
         elif FORM == "listed":
             kernel_K, bias_K = params[K]["w"], params[K]["b"]
         else:
-            kernel_K, bias_K = params["wK"], params["bK"]
+            kernel_K, bias_K = params["w_K"], params["b_K"]
         hidden_K: F[B, SIZES[1]] = y @ kernel_K / sqrt(SIZES[K]) + bias_K
         y: F[B, SIZES[1]] = mapped(hidden_K, 2)
     return more(y, most=3)
@@ -95,7 +95,8 @@ def KIND_step(params: TREE, grads: TREE, moments: TREE):
         STEP.replace("DECAY", str(DECAY)),
     )
     if KIND == "clipped" or chance(0.3):
-        norm = jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(grads)) + 1e-2)
+        squares = [jnp.sum(g**2) for g in jax.tree.leaves(grads)]
+        norm = jnp.sqrt(sum(squares) + 1e-2)
         factor = LIMIT / jnp.maximum(norm, LIMIT)
         slopes = jax.tree.map(lambda g: g * factor, grads)
     elif DECAYED:
@@ -127,7 +128,7 @@ def STEP_LOWER_LOOP(first: F[S], second: F[S], force: F[S]):
         if TUPLE:
 
             class CLASS(NamedTuple):
-                """FIELD and OTHER."""
+                """CLASS of FIELD and OTHER."""
 
                 FIELD: jax.Array
                 OTHER: jax.Array
@@ -136,7 +137,7 @@ def STEP_LOWER_LOOP(first: F[S], second: F[S], force: F[S]):
             @jax.tree_util.register_dataclass
             @dataclass
             class CLASS:
-                """FIELD and OTHER."""
+                """CLASS of FIELD and OTHER."""
 
                 FIELD: jax.Array
                 OTHER: jax.Array

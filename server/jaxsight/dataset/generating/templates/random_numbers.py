@@ -90,18 +90,17 @@ def draw_KIND(key: KEY, weights: W[S]):
     if KIND == "bernoulli":
         draws: BOOL[S] = jax.random.bernoulli(key, 0.4, S)
     elif KIND == "randint":
-        draws: SIGNED[S] = jax.random.randint(key, S, 0, 12, jnp.int32)
+        draws: I32[S] = jax.random.randint(key, S, 0, 12, jnp.int32)
     elif KIND == "bits":
-        draws: UNSIGNED[S] = jax.random.bits(key, S, jnp.uint32)
+        draws: U32[S] = jax.random.bits(key, S, jnp.uint32)
     elif KIND == "poisson":
-        draws: LONG[S] = jax.random.poisson(key, 3.0, S)
+        draws: I64[S] = jax.random.poisson(key, 3.0, S)
     elif KIND == "categorical":
-        draws: LONG[S] = jax.random.categorical(key, jnp.zeros(5), shape=S)
+        draws: I64[S] = jax.random.categorical(key, jnp.zeros(5), shape=S)
     elif KIND == "geometric":
-        draws: SIGNED[S] = jax.random.geometric(key, 0.4, S, jnp.int32)
+        draws: I32[S] = jax.random.geometric(key, 0.4, S, jnp.int32)
     else:
-        draws: DOUBLE[S] = jax.random.binomial(key, 6.0, 0.4, S)
-    SIGNED, UNSIGNED, LONG, DOUBLE = "int32", "uint32", "int64", "float64"
+        draws: F64[S] = jax.random.binomial(key, 6.0, 0.4, S)
     numbers: W[S] = number(draws, W)
     y: W[S] = choose(weights * numbers + 0.1 * numbers, weights + 0.5 * numbers, numbers - weights)
     return more(y)

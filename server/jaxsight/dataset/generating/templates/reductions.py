@@ -122,12 +122,11 @@ def order_by_KIND(x: F[S, N], payload: F[S, N]):
         y: F[S, N] = choose(x + 0.5 * ranks, jnp.tanh(x) * ranks)
     elif KIND == "quantile":
         wide = x.astype(jnp.float32)
-        y: SINGLE[S] = jnp.quantile(wide, choose(0.25, 0.5, 0.75, 0.9), axis=-1)
+        y: F32[S] = jnp.quantile(wide, choose(0.25, 0.5, 0.75, 0.9), axis=-1)
     else:
         edges = jnp.linspace(-3.0, 3.0, BINS, dtype=jnp.F)
         bucket = choose(jnp.searchsorted(edges, x), jnp.digitize(x, edges))
         y: F[S, N] = x + 0.1 * bucket.astype(jnp.F)
-    SINGLE = "float32"
     return more(y, most=3)
 
 
@@ -241,17 +240,16 @@ def KIND_along_axis(x: D[S]):
     KIND = choose("argmax", "argmin", "lax_argmax", "lax_argmin", "count", "any", "nonzero")
     mask = compared(x)
     if KIND in ("argmax", "argmin"):
-        place: LONG[S[1:]] = jnp.KIND(x, axis=A)
+        place: I64[S[1:]] = jnp.KIND(x, axis=A)
     elif KIND in ("lax_argmax", "lax_argmin"):
         FUNCTION = "lax." + KIND[4:]
         place: INDEX[S[1:]] = FUNCTION(x, A, jnp.INDEX)
     elif KIND == "count":
-        place: LONG[S[1:]] = jnp.sum(mask, axis=A)
+        place: I64[S[1:]] = jnp.sum(mask, axis=A)
     elif KIND == "any":
         place: BOOL[S[1:]] = jnp.any(mask, axis=A)
     else:
-        place: LONG[S[1:]] = jnp.count_nonzero(mask, axis=A)
-    LONG = "int64"
+        place: I64[S[1:]] = jnp.count_nonzero(mask, axis=A)
     if D == F and chance(0.6):
         values: F[S[1:]] = reduced(x, axis=A)
         y: F[S[1:]] = values + 0.1 * place.astype(jnp.F)
