@@ -37,7 +37,7 @@ DTYPES = (
     *("bool", "complex64", "complex128"),
 )
 
-GENERATOR = 1
+GENERATOR = 2
 """The version of the generator: another one writes other programs for the same seed."""
 
 

@@ -37,7 +37,7 @@ def generate(spec: Spec, number: int) -> Program:
 
 def written(template: Template, spec: Spec, source: random.Random, number: int) -> Program:
     """Return a program of a template."""
-    made = Expansion(Choices(spec, source), template.tree)
+    made = Expansion(Choices(spec, source), template.snippet)
     text = module(made)
     if "stop_gradient" in text:
         made.labels.add("own-derivative")

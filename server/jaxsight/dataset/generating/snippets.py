@@ -35,39 +35,29 @@ good one is decided by running it.
 from __future__ import annotations
 
 import ast
-import inspect
-import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, TypeVar
+from functools import cache
+from types import FunctionType
 
-Snippet = TypeVar("Snippet", bound=Callable[..., Any])
+from jaxsight.files import reading
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Template:
     """A family of programs.
 
     Attributes:
         name: identifies the family; no family is in two splits.
         category: one of `spec.CATEGORIES`.
-        snippet: the function that stands for its programs.
+        snippet: the function that stands for its programs, as it is written.
         weight: how often it is chosen, relative to the others of its category.
     """
 
     name: str
     category: str
-    snippet: Callable[..., Any]
+    snippet: ast.FunctionDef
     weight: int = 2
-
-    @cached_property
-    def tree(self) -> ast.FunctionDef:
-        """The snippet as it is written."""
-        text = textwrap.dedent(inspect.getsource(self.snippet))
-        tree = ast.parse(text).body[0]
-        assert isinstance(tree, ast.FunctionDef)
-        return tree
 
 
 TEMPLATES: dict[str, Template] = {}
@@ -77,13 +67,26 @@ IMPROVABLE: dict[str, Template] = {}
 """Those of programs before a fix; each name begins with the number of a rule, such as `jx213`."""
 
 
-def template(name: str, category: str, weight: int = 2) -> Callable[[Snippet], Snippet]:
+def template(name: str, category: str, weight: int = 2) -> Callable[[FunctionType], FunctionType]:
     """Register a function as the template `name` of a category."""
     family = IMPROVABLE if name.startswith("jx") else TEMPLATES
 
-    def registered(snippet: Snippet) -> Snippet:
+    def registered(function: FunctionType) -> FunctionType:
         assert name not in family, f"two templates named {name}"
+        code = function.__code__
+        snippet = _functions(code.co_filename)[code.co_firstlineno]
         family[name] = Template(name, category, snippet, weight)
-        return snippet
+        return function
 
     return registered
+
+
+@cache
+def _functions(file: str) -> dict[int, ast.FunctionDef]:
+    """Return the functions of a module by the lines of their first decorators."""
+    module = ast.parse(reading.source(file))
+    return {
+        node.decorator_list[0].lineno: node
+        for node in module.body
+        if isinstance(node, ast.FunctionDef) and node.decorator_list
+    }

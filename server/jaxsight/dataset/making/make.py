@@ -27,8 +27,6 @@ from jaxsight.files import private, reading
 WORK = "work"
 """The folder of shards."""
 
-MANIFEST = "manifest.json"
-
 _BATCH = 4
 """The number of shards that are surveyed at the same time."""
 

@@ -32,8 +32,9 @@ from jaxsight.dataset.rows.directions import (
     primitives,
 )
 from jaxsight.dataset.rows.finite_differences import gradient_problem
-from jaxsight.dataset.rows.normal_form import normal_form
 from jaxsight.dataset.schema import VERSION, is_fine
+from jaxsight.sourcerizer.api import sourcerize
+from jaxsight.sourcerizer.errors import TooLarge, TooLong, Unsourceable
 from jaxsight.targets.target import CPU, parse
 from jaxsight.tracer.comparison.closeness import plain
 
@@ -86,7 +87,7 @@ def describe(program: Program, targets: Sequence[str], labels: Labels) -> Row:
     results = attempt("run", lambda: executable(direction.arguments))
     row = _described(program, direction, executable, targets, labels)
     row["alignment"] = compiling.alignment(direction, loaded.file, program.text, executable.hlo)
-    row["normal_form"] = normal_form(loaded.function, loading.arguments(program))
+    row["normal_form"] = _normal_form(loaded.function, loading.arguments(program))
     validation = {
         "jitted": "passed",
         "finite": finiteness(program, results),
@@ -110,6 +111,14 @@ def _traced(program: Program) -> tuple[loading.Loaded, Direction]:
     loaded = attempt("load", lambda: loading.load(program))
     arguments = loading.arguments(program)
     return loaded, attempt("trace", lambda: forward(loaded.function, arguments))
+
+
+def _normal_form(function: Callable[..., Any], arguments: tuple[Any, ...]) -> str | None:
+    """Return a function as pretty source that traces to the same jaxpr; None if it has no such."""
+    try:
+        return str(sourcerize(function, style="pretty", run=False)(*arguments))
+    except (Unsourceable, TooLarge, TooLong):
+        return None
 
 
 def attempt(stage: str, action: Callable[[], Any]) -> Any:

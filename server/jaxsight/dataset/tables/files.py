@@ -16,7 +16,6 @@ from jaxsight.text import units
 Row = dict[str, Any]
 
 PARQUET, JSON_LINES = "parquet", "jsonl"
-FORMATS = (PARQUET, JSON_LINES)
 
 _GROUP = 250
 """Rows of a row group."""
