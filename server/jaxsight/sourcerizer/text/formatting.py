@@ -111,9 +111,9 @@ def _statement(node: ast.stmt) -> Statement:
             empty = type(node)(**vars(node) | {"body": [ast.Pass()]})
             *head, _ = ast.unparse(empty).splitlines()
             head, rows = head[:-1], _block(head[-1], body)
-            text = ast.get_docstring(node, clean=False) if isinstance(node, ast.ClassDef) else None
-            if text and len(body) > 1:
-                rows.insert(1 + len(text.splitlines()), "")
+            quote = ast.get_docstring(node, clean=False) if isinstance(node, ast.ClassDef) else None
+            if quote and len(body) > 1:
+                rows.insert(1 + len(quote.splitlines()), "")
             return Raw([*head, *rows])
         case _:
             return Raw(ast.unparse(node).splitlines())
