@@ -9,6 +9,7 @@ import ast
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from jaxsight.dataset.generating.choices import COMPLEX, FLOATS, INTEGERS, Choices
@@ -153,6 +154,11 @@ class Expansion:
                 self._function(statement)
             case ast.ClassDef():
                 self._to.append(self._named(statement))
+            case ast.AnnAssign(target, _, ast.Call(ast.Name(hole)) as call) if hole in HOLES:
+                made = self._step(call)
+                named = self._filled(target)
+                self._types[ast.unparse(named)] = replace(made, text=ast.unparse(named))
+                self._assign(named, _parsed(made.text))
             case ast.AnnAssign(target, annotation, value):
                 assert value is not None
                 filled = self._filled(value)

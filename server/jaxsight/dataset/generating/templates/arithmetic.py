@@ -53,7 +53,7 @@ def polynomial_KIND(x: F[S, "unit"], z: CPX[S], coefficients: F[DEGREE + 1]):
     return more(y, most=3)
 
 
-@template("integer arithmetic", "arithmetic")
+@template("integer arithmetic", "arithmetic", 3)
 def NAME_bits(words: INT[S], salt: INT[S], offsets: INT[S[1:]]):
     """Mix the bits of integers."""
     S, NAME = shape(0, 4), choose("mix", "hash", "pack", "wrap", "encode", "tally")
@@ -71,8 +71,9 @@ def NAME_bits(words: INT[S], salt: INT[S], offsets: INT[S[1:]]):
         x: INT[S] = choose(lax.shift_left, lax.shift_right_logical, lax.shift_right_arithmetic)(
             x, jnp.full_like(x, between(1, 4))
         )
-    if INT in ("int32", "uint32") and chance(0.8):
-        x: INT[S] = lax.mulhi(x << 8, jnp.full_like(x, choose(715827883, 858993459, 613566757)))
+    if INT in ("int32", "uint32", "int64") and chance(0.9):
+        FACTOR = choose(715827883, 858993459, 613566757) << (32 if INT == "int64" else 0)
+        x: INT[S] = lax.mulhi(x << between(6, 20), jnp.full_like(x, FACTOR))
     y: INT[S] = choose(x ^ words, x + words, x - words)
     if chance(0.2):
         z: F[S] = number(y)

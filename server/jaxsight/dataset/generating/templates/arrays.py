@@ -45,7 +45,7 @@ def KIND_parts(first: D[HEAD, N, TAIL], second: D[HEAD, M, TAIL], third: D[HEAD,
 def KIND_of_NAME(x: D[S]):
     """Take a KIND of an array of D."""
     D, S = choose(F, INT, CPX, F), shape(1, 4, 16)
-    KIND = choose("padding", "window", "split", "stride", "frames", "tiling", "reversal")
+    KIND = choose("padding", "window", "split", "stride", "frames", "tiling", "tiling", "reversal")
     NAME = choose("edges", "borders", "blocks")
     A = between(0, len(S) - 1)
     x1: D[S] = prepared(x)
@@ -68,9 +68,7 @@ def KIND_of_NAME(x: D[S]):
         positions = jnp.arange(S[0] - K + 1)[:, None] + jnp.arange(K)[None, :]
         y: D[S, 2] = x1[positions]
     elif KIND == "tiling":
-        y: D[S] = choose(
-            jnp.tile(x1, tuple([choose(1, 2, 3) for N in S])), lax.tile(x1, tuple([2] * len(S)))
-        )
+        y: D[S] = jnp.tile(x1, tuple([choose(1, 2, 3) for N in S]))
     else:
         y: D[S] = lax.rev(x1, (A,))
     return more(y)

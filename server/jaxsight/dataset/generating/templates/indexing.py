@@ -46,7 +46,7 @@ def scatter_KIND(state: D[N, TAIL], ids: INDEX[K, below(N)], updates: D[K, TAIL]
     )
     K = size(2, min(N, 12))
     KIND = choose(
-        *("add", "max", "min", "multiply", "set", "subtract", "drop"),
+        *("add", "max", "min", "multiply", "multiply", "set", "subtract", "drop"),
         *("scatter_add", "scatter_max", "scatter_sub", "scatter_min"),
     )
     changes: D[K, TAIL] = prepared(updates)
@@ -103,7 +103,7 @@ def dynamic_KIND(
     """Read or write a window of K along axis A."""
     D, S = choose(F, F, INT, CPX), shape(1, 3, 16)
     A = between(0, len(S) - 1)
-    K, KIND = between(1, S[A] - 1), choose("slice", "window", "update", "index", "set")
+    K, KIND = between(1, S[A] - 1), choose("slice", "window", "update", "update", "index", "set")
     source: D[S] = prepared(x)
     if KIND == "slice":
         zero = jnp.zeros_like(start)

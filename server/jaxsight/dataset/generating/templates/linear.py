@@ -83,7 +83,20 @@ def KIND_of_NAME(matrix: W[BATCH, N, N, "definite"], design: W[BATCH, M, N]):
     BATCH, N = choose((), (), shape(1, 2, 4)), size(2, 10)
     M, NAME = N + between(0, 3), choose("covariance", "matrix", "basis")
     KIND = choose(
-        *("cholesky", "qr", "svd", "eigh", "eigh", "eigh", "lu", "lu", "lu", "svdvals", "eigvalsh"),
+        *(
+            "cholesky",
+            "qr",
+            "svd",
+            "svd",
+            "eigh",
+            "eigh",
+            "eigh",
+            "lu",
+            "lu",
+            "lu",
+            "svdvals",
+            "eigvalsh",
+        ),
         *("slogdet", "inv", "pinv"),
     )
     x = choose(matrix, matrix + 0.1 * jnp.eye(N, dtype=jnp.W), 0.5 * matrix)
@@ -132,7 +145,16 @@ def solve_with_KIND(
     """Solve a linear system with KIND."""
     N, K = size(2, 10), size(2, 6)
     KIND = choose(
-        *("solve", "cho_solve", "triangular", "lstsq", "cg", "tridiagonal", "tridiagonal"),
+        *(
+            "solve",
+            "cho_solve",
+            "triangular",
+            "lstsq",
+            "cg",
+            "tridiagonal",
+            "tridiagonal",
+            "tridiagonal",
+        ),
         *("custom", "custom", "lax"),
     )
     RULE = "triangular" if KIND in ("triangular", "lax") else "definite"
@@ -209,7 +231,7 @@ def KIND_of_matrix(x: W[N, N, "definite"], arm: W[N, 3], axle: W[N, 3]):
     return more(y)
 
 
-@template("rare decompositions", "linear algebra", 13)
+@template("rare decompositions", "linear algebra", 16)
 def KIND_features(x: W[N, N, "definite"], update: W[N], rows: W[N, M]):
     """Compute KIND features of a matrix."""
     N, M = size(3, 8), size(2, 6)
