@@ -53,7 +53,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Aval:
+class ObservedAval:
     """The type of an array in a trace."""
 
     dtype: str
@@ -155,6 +155,49 @@ class FixContext(ModuleNames):
         functions = (node for node in self.around(node) if isinstance(node, FunctionNode))
         return next(functions, None)
 
+    def array_call(self, call: ast.Call) -> tuple[str, ast.expr, list[ast.expr]] | None:
+        """Return the function of `jax.numpy` or `jax.lax`, or the method, that a call is of.
+
+        Return its name, its array and its other positional arguments; `None` for other functions.
+        """
+        function = self.called(call.func)
+        if function.startswith(("jax.numpy.", "jax.lax.")):
+            name = function.rpartition(".")[2]
+            return (name, call.args[0], call.args[1:]) if call.args else None
+        if isinstance(call.func, ast.Attribute) and not function.startswith(("jax.", "numpy.")):
+            return call.func.attr, call.func.value, call.args
+        return None
+
+    def value_of(self, node: ast.expr) -> ast.expr:
+        """Return the expression that a name stands for, if the function assigns it once."""
+        function = self.function(node)
+        if not isinstance(node, ast.Name) or function is None:
+            return node
+        stored = [
+            part
+            for part in ast.walk(function)
+            if isinstance(part, ast.Name) and part.id == node.id and isinstance(part.ctx, ast.Store)
+        ]
+        parent = self.parents.get(stored[0]) if len(stored) == 1 else None
+        if isinstance(parent, ast.Assign) and parent.targets == stored:
+            return parent.value
+        return node
+
+    def only_use(self, assigned: ast.Assign) -> ast.Name | None:
+        """Return the one place that reads the name that a line of its own assigns."""
+        function = self.function(assigned)
+        match assigned.targets:
+            case [ast.Name(id=name) as target] if function is not None:
+                uses = [
+                    node
+                    for node in ast.walk(function)
+                    if isinstance(node, ast.Name) and node.id == name and node is not target
+                ]
+                is_alone = self.begins_line(assigned) and self.ends_line(assigned)
+                return uses[0] if len(uses) == 1 and is_alone else None
+            case _:
+                return None
+
     @cached_property
     def subject(self) -> FunctionNode | None:
         """The `def` of the traced function, if it is in this chunk."""
@@ -172,7 +215,7 @@ class FixContext(ModuleNames):
         """Return the text of a node."""
         return self.source.between(self.source.range(node))
 
-    def aval_of(self, node: ast.expr) -> Aval | None:
+    def aval_of(self, node: ast.expr) -> ObservedAval | None:
         """Return the type of an expression in the trace, if it always had the same."""
         observation = self.view.observed.get(self.range(node))
         if observation is None or observation.more or not observation.values:
@@ -181,7 +224,9 @@ class FixContext(ModuleNames):
         match = _AVAL.fullmatch(texts.pop()) if len(texts) == 1 else None
         if match is None:
             return None
-        return Aval(match["dtype"], tuple(map(int, filter(None, match["shape"].split(",")))))
+        return ObservedAval(
+            match["dtype"], tuple(map(int, filter(None, match["shape"].split(","))))
+        )
 
     def replace(self, node: ast.expr | ast.stmt | ast.keyword, text: str) -> Edit:
         """Return the edit that replaces a node."""
@@ -215,10 +260,6 @@ class FixContext(ModuleNames):
             if isinstance(part, ast.stmt):
                 return part if isinstance(part, _SIMPLE) and self.begins_line(part) else None
         return None
-
-    def begins_statement(self, node: ast.expr) -> bool:
-        """Return whether lines can be inserted before the statement around an expression."""
-        return self.statement(node) is not None
 
     def text_of_parameters(self, node: ast.Lambda) -> str:
         """Return the text between `lambda` and its colon."""

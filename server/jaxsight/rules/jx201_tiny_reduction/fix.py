@@ -55,19 +55,10 @@ def _read(context: FixContext, call: ast.Call) -> tuple[str, ast.expr, int, bool
 
     Return `None` if the call has other arguments.
     """
-    if not isinstance(call.func, ast.Attribute | ast.Name):
+    read = context.array_call(call)
+    if read is None:
         return None
-    arguments = list(call.args)
-    called = context.called(call.func)
-    if called.startswith("jax.numpy."):
-        name = called.rpartition(".")[2]
-        if not arguments:
-            return None
-        operand, arguments = arguments[0], arguments[1:]
-    elif isinstance(call.func, ast.Attribute):
-        name, operand = call.func.attr, call.func.value
-    else:
-        return None
+    name, operand, arguments = read
     if (name not in _JOINED and name not in _PAIRED) or len(arguments) > 1:
         return None
     if any(keyword.arg not in ("axis", "keepdims") for keyword in call.keywords):

@@ -82,7 +82,7 @@ def _bodies(context: FixContext, function: ast.AST) -> Iterator[ast.FunctionDef 
         if not isinstance(call, ast.Call) or context.called(call.func) not in _LOOPS:
             continue
         for argument in call.args:
-            if isinstance(argument, ast.Lambda) and context.begins_statement(argument):
+            if isinstance(argument, ast.Lambda) and context.statement(argument) is not None:
                 yield argument
             body = named.get(argument.id) if isinstance(argument, ast.Name) else None
             if body is not None and context.begins_line(body.body[0]):

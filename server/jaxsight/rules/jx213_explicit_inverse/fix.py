@@ -59,23 +59,11 @@ def _inverse(context: FixContext, node: ast.expr) -> _Factor | None:
             return _Factor(factor.matrix, not factor.turned, factor.assigned) if factor else None
         case ast.Call(args=[matrix], keywords=[]) if context.called(node.func) in _INVERSES:
             return _Factor(matrix, False, None)
-        case ast.Name(id=name):
-            function = context.function(node)
-            named = [
-                node
-                for node in (ast.walk(function) if function is not None else ())
-                if isinstance(node, ast.Name) and node.id == name
-            ]
-            stored = [named_node for named_node in named if isinstance(named_node.ctx, ast.Store)]
-            assigned = context.parents.get(stored[0]) if len(stored) == 1 else None
-            if len(named) != 2 or not isinstance(assigned, ast.Assign):
-                return None
-            if not isinstance(assigned.value, ast.Call) or len(assigned.targets) != 1:
-                return None
-            if not context.begins_line(assigned) or not context.ends_line(assigned):
-                return None
-            factor = _inverse(context, assigned.value)
-            return _Factor(factor.matrix, factor.turned, assigned) if factor else None
+        case ast.Name():
+            assigned = context.parents.get(context.value_of(node))
+            if isinstance(assigned, ast.Assign) and context.only_use(assigned) is node:
+                factor = _inverse(context, assigned.value)
+                return _Factor(factor.matrix, factor.turned, assigned) if factor else None
     return None
 
 

@@ -12,8 +12,6 @@ from jaxsight.rules.fixing.syntax import integer, keyword
 from jaxsight.rules.jx215_sort_for_extreme.rule import Extreme
 from jaxsight.source.text import Edit
 
-_SORTS = ("jax.numpy.sort", "jax.numpy.argsort", "jax.lax.sort")
-
 
 @dataclass(frozen=True, slots=True)
 class _Sorted:
@@ -34,7 +32,11 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         read = _sorted(context, call)
         if read is None:
             continue
-        node, edits = _read_at(context, call)
+        node: ast.expr = call
+        edits: tuple[Edit, ...] = ()
+        assigned = context.parents.get(call)
+        if isinstance(assigned, ast.Assign) and (use := context.only_use(assigned)) is not None:
+            node, edits = use, (Edit(context.lines(assigned), ""),)
         form = _form(context, read, node)
         if form is not None:
             title, text, imports = form
@@ -54,15 +56,10 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
 
 def _sorted(context: FixContext, call: ast.Call) -> _Sorted | None:
     """Read a call of a function that sorts."""
-    name = context.called(call.func)
-    method = isinstance(call.func, ast.Attribute) and call.func.attr in ("sort", "argsort")
-    arguments = list(call.args)
-    if name in _SORTS and arguments:
-        values = arguments.pop(0)
-    elif method and isinstance(call.func, ast.Attribute) and not name.startswith("jax."):
-        name, values = call.func.attr, call.func.value
-    else:
+    sort = context.array_call(call)
+    if sort is None or sort[0] not in ("sort", "argsort"):
         return None
+    name, values, arguments = sort
     if any(keyword.arg not in ("axis", "dimension", "descending") for keyword in call.keywords):
         return None
     aval = context.aval_of(values)
@@ -80,24 +77,7 @@ def _sorted(context: FixContext, call: ast.Call) -> _Sorted | None:
     negated = isinstance(values, ast.UnaryOp) and isinstance(values.op, ast.USub)
     if isinstance(values, ast.UnaryOp) and negated:
         values = values.operand
-    return _Sorted(values, negated, descending, name.endswith("argsort"), len(aval.shape))
-
-
-def _read_at(context: FixContext, call: ast.Call) -> tuple[ast.expr, tuple[Edit, ...]]:
-    """Return where a sorted array is read, and the edits that drop a name that only it had."""
-    parent, function = context.parents.get(call), context.function(call)
-    if not isinstance(parent, ast.Assign) or function is None or len(parent.targets) != 1:
-        return call, ()
-    target = parent.targets[0]
-    names = [
-        node
-        for node in ast.walk(function)
-        if isinstance(node, ast.Name) and isinstance(target, ast.Name) and node.id == target.id
-    ]
-    uses = [node for node in names if node is not target]
-    if len(uses) != 1 or not context.begins_line(parent) or not context.ends_line(parent):
-        return call, ()
-    return uses[0], (Edit(context.lines(parent), ""),)
+    return _Sorted(values, negated, descending, name == "argsort", len(aval.shape))
 
 
 def _subscripts(context: FixContext, node: ast.expr) -> list[ast.Subscript]:

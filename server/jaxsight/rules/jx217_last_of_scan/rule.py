@@ -9,11 +9,12 @@ from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.slices import reads
 from jaxsight.rules.program.steps import numbers, parameter
 from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.program.walks import alike
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import called
 from jaxsight.rules.violation import Violation
 from jaxsight.text.units import KIB, size
-from jaxsight.wire.program import LITERAL, Step
+from jaxsight.wire.program import Step
 
 RULE = Rule(
     "JX217",
@@ -71,7 +72,7 @@ def _scan(view: ProgramView, step: Step) -> Violation | None:
             continue
         total += flow.value(stacked).bytes
         carried &= any(
-            _is_same(flow, row, output)
+            alike(flow, row, output)
             for final, row in zip(step.results, outputs, strict=False)
             if flow.value(final).shape == flow.value(row).shape
         )
@@ -110,27 +111,6 @@ def _total(view: ProgramView, step: Step) -> Violation | None:
         step.path,
         help=f"use `{module}.{function}`",
         data=Stacked(flow.value(step.results[0]).bytes, False),
-    )
-
-
-def _is_same(flow: Flow, number: int, other_number: int, most: int = 8) -> bool:
-    """Whether two values are one, or are computed alike from the same values."""
-    number, other_number = flow.of(number), flow.of(other_number)
-    first, second = flow.made_by(number), flow.made_by(other_number)
-    if number == other_number or first is None or second is None or not most:
-        values = flow.values[number], flow.values[other_number]
-        return number == other_number or (
-            all(value.origin == LITERAL for value in values) and values[0] == values[1]
-        )
-    return (
-        not first.bodies
-        and (first.primitive, first.parameters) == (second.primitive, second.parameters)
-        and first.results.index(number) == second.results.index(other_number)
-        and len(first.operands) == len(second.operands)
-        and all(
-            _is_same(flow, a, b, most - 1)
-            for a, b in zip(first.operands, second.operands, strict=True)
-        )
     )
 
 

@@ -88,14 +88,7 @@ def _scalar(flow: Flow, select: Step) -> int | None:
 
 def _work(flow: Flow, selects: Sequence[Step], case: int) -> Step | None:
     """Return an equation of work whose results are used for one case alone."""
-    live = {flow.of(number) for number in flow.outputs}
-    live |= {
-        flow.of(number)
-        for step in flow.steps.values()
-        for body in step.bodies
-        for number in body.outputs
-    }
-    alone = _Alone(flow, {select.path: select for select in selects}, case, live)
+    alone = _Alone(flow, {select.path: select for select in selects}, case)
     for select in selects:
         for step in flow.backwards(select.operands[case], alone.is_alone, most=_MOST):
             if is_work(flow, step) and alone.is_alone(step):
@@ -106,11 +99,10 @@ def _work(flow: Flow, selects: Sequence[Step], case: int) -> Step | None:
 class _Alone:
     """Which equations are there for one case of some selections, and nothing else."""
 
-    def __init__(self, flow: Flow, selects: dict[str, Step], case: int, live: set[int]) -> None:
+    def __init__(self, flow: Flow, selects: dict[str, Step], case: int) -> None:
         self._flow = flow
         self._selects = selects
         self._case = case
-        self._kept = live
         self._known: dict[str, bool] = {}
 
     def is_alone(self, step: Step) -> bool:
@@ -125,7 +117,7 @@ class _Alone:
 
     def _leads_to_case(self, number: int) -> bool:
         number = self._flow.of(number)
-        if number in self._kept:
+        if number in self._flow.returned:
             return False
         for user in self._flow.used_by(number):
             if user.backward:

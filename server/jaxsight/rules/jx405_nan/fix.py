@@ -28,26 +28,11 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
             continue
         condition, *cases = call.args
         for case in (0, 1):
-            for compared in _compared(context, _named(context, condition)):
+            for compared in _compared(context, context.value_of(condition)):
                 uses = [node for node in ast.walk(cases[case]) if same(node, compared)]
                 if uses:
                     yield from _guarded(context, call, compared, uses, case)
         return
-
-
-def _named(context: FixContext, condition: ast.expr) -> ast.expr:
-    """Return the condition that a name stands for, if it is assigned once."""
-    function = context.function(condition)
-    if not isinstance(condition, ast.Name) or function is None:
-        return condition
-    values = [
-        node.value
-        for node in ast.walk(function)
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name) and target.id == condition.id
-    ]
-    return values[0] if len(values) == 1 else condition
 
 
 def _compared(context: FixContext, condition: ast.expr) -> Iterator[ast.expr]:

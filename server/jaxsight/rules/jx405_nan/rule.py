@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,12 +11,13 @@ from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.guards import has_rule
 from jaxsight.rules.program.steps import is_known
 from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.program.walks import literal
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.wire.observations import Failure
 from jaxsight.wire.primitives import ELEMENTWISE, SHAPED
-from jaxsight.wire.program import LITERAL, Step
+from jaxsight.wire.program import Step
 
 RULE = Rule(
     "JX405",
@@ -210,7 +210,7 @@ def _parts(flow: Flow, step: Step, true: bool) -> Iterator[_Part]:
             continue
         side = _roots(flow, number)
         of_two = len(step.operands) == 2
-        bound = _number(flow, step.operands[1 - index]) if of_two else None
+        bound = literal(flow, step.operands[1 - index]) if of_two else None
         if of_two and bound is None and any(flow.made_by(root) is None for root in side):
             continue  # `x < width`, where `width` is an argument, is no guard against `width == 0`
         turned = comparison if index == 0 else _TURNED.get(comparison, comparison)
@@ -265,18 +265,6 @@ def _numbers(comparison: str, bound: float | None) -> tuple[_Numbers, ...]:
             return (_Numbers(),)
 
 
-def _number(flow: Flow, number: int) -> float | None:
-    """Return the number of a value that is a moved or reshaped literal, else `None`."""
-    for root in _roots(flow, number):
-        value = flow.values[root]
-        if value.origin == LITERAL and value.said:
-            try:
-                return float(ast.literal_eval(value.said))
-            except (ValueError, SyntaxError, TypeError):
-                return None
-    return None
-
-
 def _varies(flow: Flow, number: int) -> bool:
     """Whether a value depends on an input; what is known while tracing has no derivative."""
     sources = flow.sources(number, lambda step: bool(step.operands), most=500)
@@ -314,7 +302,9 @@ def _unsafe(flow: Flow, case: int, hidden: _Hidden) -> Iterator[Step]:
         step = flow.made_by(number)
         if step is None or far > _FAR or step.primitive in _GUARDS:
             continue
-        which, bad = _bad(step)
+        which, bad = _UNSAFE.get(step.primitive, (0, ()))
+        if step.primitive == "integer_pow" and dict(step.parameters).get("y", "1").startswith("-"):
+            bad = _AT_0
         risky = _roots(flow, step.operands[which]) if bad and which < len(step.operands) else set()
         if hidden.meets(risky, bad):
             ruled = step.path in flow.ruled or not _inexact(flow, step.results[0])
@@ -323,9 +313,3 @@ def _unsafe(flow: Flow, case: int, hidden: _Hidden) -> Iterator[Step]:
             return
         if step.primitive in (ELEMENTWISE | _MOVES) - {"stop_gradient"} - _FLAT:
             waiting += [(operand, far + 1) for operand in step.operands]
-
-
-def _bad(step: Step) -> tuple[int, tuple[_Numbers, ...]]:
-    if step.primitive == "integer_pow":
-        return 0, _AT_0 if dict(step.parameters).get("y", "1").startswith("-") else ()
-    return _UNSAFE.get(step.primitive, (0, ()))

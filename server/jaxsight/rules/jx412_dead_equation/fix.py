@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.rules.jx412_dead_equation.rule import is_read, name_bound_by
+from jaxsight.rules.wording import quoted
 from jaxsight.source.text import Edit
 
 
@@ -17,9 +19,12 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         return
     statement = node if isinstance(node, ast.stmt) else context.statement(node)
     function = context.function(statement) if statement is not None else None
-    if statement is None or function is None or not _is_unread(statement, function):
+    if statement is None or function is None:
         return
-    title = f"Delete `{_short(context.text(statement))}`"
+    name = name_bound_by(statement)
+    if not isinstance(statement, ast.Expr) and (not name or is_read(name, function)):
+        return
+    title = f"Delete {quoted(context.text(statement))}"
     parent = context.parents[statement]
     alone = any(getattr(parent, block, None) == [statement] for block in ("body", "orelse"))
     # A call of another function may have effects.
@@ -28,24 +33,6 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         yield Candidate(title, (context.replace(statement, "pass"),), safe)
     elif context.begins_line(statement) and context.ends_line(statement):
         yield Candidate(title, (Edit(context.lines(statement), ""),), safe)
-
-
-def _is_unread(statement: ast.stmt, function: ast.AST) -> bool:
-    match statement:
-        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
-            return not any(
-                isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
-                for node in ast.walk(function)
-            )
-        case ast.Expr():
-            return True
-        case _:
-            return False
-
-
-def _short(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= 40 else text[:37] + "…"
 
 
 REMEDY = Remedy(

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from jaxsight.rules.fixing.syntax import FunctionNode
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
@@ -66,23 +67,26 @@ def find(view: ProgramView) -> Iterator[Violation]:
 def _is_unread(nodes: Sequence[ast.AST]) -> bool:
     """Whether the innermost statement around an expression only binds a name that is never read."""
     statement = next((node for node in nodes if isinstance(node, ast.stmt)), None)
-    function = next((node for node in nodes if isinstance(node, _FUNCTIONS)), None)
+    function = next((node for node in nodes if isinstance(node, FunctionNode)), None)
     if function is None or any(isinstance(node, ast.Try | ast.Lambda) for node in nodes):
         return False
+    name = name_bound_by(statement)
+    return bool(name) and not name.startswith("_") and not is_read(name, function)
+
+
+def name_bound_by(statement: ast.AST | None) -> str:
+    """Return the name that an assignment binds; empty for other statements, and for several."""
     match statement:
         case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
-            reads = (
-                node
-                for node in ast.walk(function)
-                if (isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store))
-                or isinstance(node, ast.Global | ast.Nonlocal)
-            )
-            return not name.startswith("_") and all(
-                name not in ([node.id] if isinstance(node, ast.Name) else node.names)
-                for node in reads
-            )
+            return name
         case _:
-            return False
+            return ""
 
 
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+def is_read(name: str, function: ast.AST) -> bool:
+    """Whether a function reads a name, deletes it, or takes it from outside."""
+    return any(
+        (isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Store))
+        or (isinstance(node, ast.Global | ast.Nonlocal) and name in node.names)
+        for node in ast.walk(function)
+    )

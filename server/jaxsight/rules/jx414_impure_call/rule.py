@@ -14,7 +14,7 @@ from typing import Literal
 from jaxsight.rules.jx414_impure_call.printing import debug_print
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.functions import Event, looked_for
-from jaxsight.rules.text.scopes import NOTHING, Scope
+from jaxsight.rules.text.scopes import NOTHING, NameScope
 from jaxsight.rules.text.statements import Statement, written
 from jaxsight.rules.text.traced import TracedFunction, traced_events
 from jaxsight.rules.text.transformations import BATCHED, STAGED
@@ -111,7 +111,7 @@ def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
 
 
 @looked_for
-def look(scope: Scope, node: ast.AST) -> Iterator[Event]:
+def look(scope: NameScope, node: ast.AST) -> Iterator[Event]:
     """Yield the call, if it has effects or depends on more than its arguments."""
     if not isinstance(node, ast.Call):
         return
@@ -137,7 +137,7 @@ def look(scope: Scope, node: ast.AST) -> Iterator[Event]:
         yield Event(node, NOTHING, Impure(kind, text))
 
 
-def _name(scope: Scope, nodes: Sequence[ast.expr]) -> str:
+def _name(scope: NameScope, nodes: Sequence[ast.expr]) -> str:
     """Return the first name with a value that may be traced in what is printed."""
     names = (part for node in nodes for part in ast.walk(node) if isinstance(part, ast.Name))
     return next((name.id for name in names if scope.sources(name)), "x")
@@ -164,7 +164,7 @@ def _is_log(call: ast.Call, full: str) -> bool:
     return _LOGGERS.fullmatch(last) is not None
 
 
-def _is_draw(scope: Scope, function: ast.expr) -> bool:
+def _is_draw(scope: NameScope, function: ast.expr) -> bool:
     """Whether a method of a generator is called that was made outside of the function."""
     if not isinstance(function, ast.Attribute) or function.attr not in _METHODS:
         return False

@@ -13,7 +13,7 @@ from typing import Literal
 
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.functions import Event, is_container, is_reference, looked_for
-from jaxsight.rules.text.scopes import Scope
+from jaxsight.rules.text.scopes import NameScope
 from jaxsight.rules.text.statements import Statement, written
 from jaxsight.rules.text.traced import TracedFunction, TracedModule, is_plain, traced_events
 from jaxsight.rules.text.transformations import STAGED
@@ -80,7 +80,7 @@ def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
 
 
 @looked_for
-def look(scope: Scope, node: ast.AST) -> Iterator[Event]:
+def look(scope: NameScope, node: ast.AST) -> Iterator[Event]:
     """Yield the target of an assignment, or the call of a method, that keeps a value."""
     match node:
         case ast.Assign(targets=targets, value=value):
@@ -116,7 +116,7 @@ def look(scope: Scope, node: ast.AST) -> Iterator[Event]:
             pass
 
 
-def _assigned(scope: Scope, target: ast.expr, value: ast.expr) -> Iterator[Event]:
+def _assigned(scope: NameScope, target: ast.expr, value: ast.expr) -> Iterator[Event]:
     if isinstance(target, ast.Tuple | ast.List):
         parts = value.elts if isinstance(value, ast.Tuple | ast.List) else ()
         for at, element in enumerate(target.elts):
@@ -147,12 +147,12 @@ def _assigned(scope: Scope, target: ast.expr, value: ast.expr) -> Iterator[Event
             pass
 
 
-def _has_state(scope: Scope) -> bool:
+def _has_state(scope: NameScope) -> bool:
     """Whether a library is imported whose variables are changed in a trace."""
     return any(full.startswith(("flax", "haiku", "brainstate")) for full in scope.imports.values())
 
 
-def _escape(scope: Scope, base: ast.expr, kind: Kept, value: str) -> Escape | None:
+def _escape(scope: NameScope, base: ast.expr, kind: Kept, value: str) -> Escape | None:
     """Return where an object is that something is kept in, if it is not the function's own."""
     root, last = base, ""
     while True:
@@ -184,7 +184,7 @@ def _escape(scope: Scope, base: ast.expr, kind: Kept, value: str) -> Escape | No
     return Escape(written(base), kind, root.id, holder.name, value)
 
 
-def _default(scope: Scope, name: str) -> ast.expr | None:
+def _default(scope: NameScope, name: str) -> ast.expr | None:
     """Return the default value of a parameter."""
     if scope.node is None:
         return None
@@ -197,7 +197,7 @@ def _default(scope: Scope, name: str) -> ast.expr | None:
     return next((default for parameter, default in pairs if parameter.arg == name), None)
 
 
-def _local(scope: Scope, base: ast.expr) -> bool | None:
+def _local(scope: NameScope, base: ast.expr) -> bool | None:
     """Whether a name of a function is a container; `None` for what other statements bind."""
     base = base.value if isinstance(base, ast.Subscript) else base
     if not isinstance(base, ast.Name):
@@ -209,7 +209,7 @@ def _local(scope: Scope, base: ast.expr) -> bool | None:
     return creation is not None and is_container(scope, creation)
 
 
-def _shared(scope: Scope, base: ast.expr) -> str:
+def _shared(scope: NameScope, base: ast.expr) -> str:
     """Return the name of a container in the module: `LOG`, `Model.history`."""
     base = base.value if isinstance(base, ast.Subscript) else base
     match base:

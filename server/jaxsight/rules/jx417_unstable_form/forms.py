@@ -18,7 +18,7 @@ _FEW = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class Instability:
     """What is wrong with a form, in templates for the limits of its type."""
 
     message: str
@@ -31,13 +31,13 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class UnstableForm:
     """One unstable form of an expression."""
 
     patterns: tuple[str, ...]
     instead: str
     """The template of the stable form, which the fix writes; or a help, which has backticks."""
-    trouble: Trouble
+    trouble: Instability
     more: Callable[[Look], str] = lambda look: ""
     """What to add to the help."""
     weights: bool = False
@@ -49,9 +49,9 @@ class Form:
     """Whether the fix may change values: where those are NaN or round, the new ones are right."""
 
 
-def _wild(over: str, under: str = "", zero: str = "") -> Trouble:
+def _wild(over: str, under: str = "", zero: str = "") -> Instability:
     """Return what is wrong where exponentials overflow, and where all underflow if `under` says."""
-    return Trouble(
+    return Instability(
         f"{over} {{inf}}",
         "in {float}, `exp(x)` is inf for `x` above {inf}",
         lambda look: look.is_wild(underflow=bool(under)),
@@ -60,34 +60,34 @@ def _wild(over: str, under: str = "", zero: str = "") -> Trouble:
     )
 
 
-def _rounded(form: str, function: str, when: Callable[[Look], bool]) -> Trouble:
+def _rounded(form: str, function: str, when: Callable[[Look], bool]) -> Instability:
     """Return what is wrong where a function is 1 for small numbers."""
-    return Trouble(
+    return Instability(
         f"`{form}` loses digits for small `|x|`, and is 0 below {{half}}",
         f"in {{float}}, `{function}` is 1 for `x` below {{half}}",
         when,
     )
 
 
-def _underflow(function: str) -> Trouble:
-    return Trouble(f"logarithm of `{function}` is -inf where that underflows to 0")
+def _underflow(function: str) -> Instability:
+    return Instability(f"logarithm of `{function}` is -inf where that underflows to 0")
 
 
 def _is_small(look: Look) -> bool:
     return look.may_be_small() and not look.is_only_compared()
 
 
-def _above_one(form: str) -> Trouble:
-    return Trouble(
+def _above_one(form: str) -> Instability:
+    return Instability(
         f"`{form}` is -inf for `x` above {{one}}",
         "in {float}, `sigmoid(x)` is 1 there",
         lambda look: look.bounds()[1] >= look.limits.saturated - 1,
     )
 
 
-def _cancels(form: str, where: str, note: str = "") -> Trouble:
+def _cancels(form: str, where: str, note: str = "") -> Instability:
     signed = frozenset({"max", "clamp", "abs"})  # for those who cancel on purpose
-    return Trouble(
+    return Instability(
         f"`{form}` cancels where {where}", note, lambda look: not look.is_read_by(signed)
     )
 
@@ -110,7 +110,7 @@ _SOFTMAX, _QUOTIENT, _SHARE_OF_2, _OF_2 = (
         "`exp(a) / exp(b)`",
     )
 )
-_LOG_SOFTMAX = Trouble(
+_LOG_SOFTMAX = Instability(
     "logarithm of a softmax is -inf where a probability underflows to 0",
     "in {float}, `exp(x)` is 0 for `x` below {zero}: a probability is 0 where a logit is far below "
     "the maximum",
@@ -118,22 +118,24 @@ _LOG_SOFTMAX = Trouble(
 _LOST = "in {float}, numbers below {half} are lost beside 1"
 
 FORMS = (
-    Form(
+    UnstableForm(
         ("log(sigmoid(x))",),
         "jax.nn.log_sigmoid({x})",
-        Trouble(
+        Instability(
             "`log(sigmoid(x))` is -inf for `x` below -{inf}",
             "in {float}, `sigmoid(x)` is 0 there",
             lambda look: look.bounds()[0] <= -look.limits.greatest,
         ),
     ),
-    Form(("log(softmax(*logits))",), "jax.nn.log_softmax({logits})", _LOG_SOFTMAX, Look.elements),
-    Form(
+    UnstableForm(
+        ("log(softmax(*logits))",), "jax.nn.log_softmax({logits})", _LOG_SOFTMAX, Look.elements
+    ),
+    UnstableForm(
         ("log(A / sum(B))", "log(pick(A) / sum(B))", "log(sum(A) / sum(B))"),
         "subtract logarithms: `a - jax.nn.logsumexp(b)` for `log(exp(a) / sum(exp(b)))`",
         _SHARE,
     ),
-    Form(
+    UnstableForm(
         ("log(1 / (1 + X))",),
         "use `jax.nn.log_sigmoid(x)`",
         replace(
@@ -141,33 +143,39 @@ FORMS = (
             message="logarithm of a sigmoid is -inf where the sigmoid underflows to 0",
         ),
     ),
-    Form(("log(1 - sigmoid(x))",), "jax.nn.log_sigmoid({-x})", _above_one("log(1 - sigmoid(x))")),
-    Form(("log1p(-sigmoid(x))",), "jax.nn.log_sigmoid({-x})", _above_one("log1p(-sigmoid(x))")),
-    Form(
+    UnstableForm(
+        ("log(1 - sigmoid(x))",), "jax.nn.log_sigmoid({-x})", _above_one("log(1 - sigmoid(x))")
+    ),
+    UnstableForm(
+        ("log1p(-sigmoid(x))",), "jax.nn.log_sigmoid({-x})", _above_one("log1p(-sigmoid(x))")
+    ),
+    UnstableForm(
         ("log(1 - tanh(x) ** 2)",),
         "use `2 * (jnp.log(2.0) - x - jax.nn.softplus(-2 * x))`",
-        Trouble(
+        Instability(
             "`log(1 - tanh(x)**2)` is -inf for `x` above {tanh}",
             "in {float}, `tanh(x)` is 1 above {tanh}",
         ),
     ),
     *(
-        Form((f"log({name}(*x))",), f"{{{name}}}{logarithm}({{x}})", _underflow(name))
+        UnstableForm((f"log({name}(*x))",), f"{{{name}}}{logarithm}({{x}})", _underflow(name))
         for name, logarithm in DENSITIES.items()
     ),
-    Form(("log(1 - cdf(*x))",), "{cdf}logsf({x})", _underflow("1 - cdf")),
-    Form(("log(sum(X))",), "jax.nn.logsumexp({x}{axes})", _LOG_SUM, Look.factor, weights=True),
-    Form(("log(cumsum(X))",), "use `jax.lax.cumlogsumexp({x})`", _LOG_CUMSUM, Look.factor),
-    Form(
+    UnstableForm(("log(1 - cdf(*x))",), "{cdf}logsf({x})", _underflow("1 - cdf")),
+    UnstableForm(
+        ("log(sum(X))",), "jax.nn.logsumexp({x}{axes})", _LOG_SUM, Look.factor, weights=True
+    ),
+    UnstableForm(("log(cumsum(X))",), "use `jax.lax.cumlogsumexp({x})`", _LOG_CUMSUM, Look.factor),
+    UnstableForm(
         ("log(dot(X, w))", "log(dot(w, X))"),
         "use `jax.nn.logsumexp` over the contracted axis of `{x} + log(weights)`",
         _LOG_SUM,
         Look.factor,
     ),
-    Form(
+    UnstableForm(
         ("log(cosh(x))",),
         "use `jnp.logaddexp({x}, {-x}) - jnp.log(2.0)`",
-        Trouble(
+        Instability(
             "`log(cosh(x))` overflows for `x` above {cosh}",
             "in {float}, `cosh(x)` is inf above {cosh} and below -{cosh}",
             lambda look: (
@@ -175,61 +183,61 @@ FORMS = (
             ),
         ),
     ),
-    Form(
+    UnstableForm(
         ("log(exp(x) - 1)",),
         "use `{(x)} + jnp.log(-jnp.expm1({-x}))`",
         _wild("`log(exp(x) - 1)` overflows for `x` above"),
     ),
-    Form(
+    UnstableForm(
         ("log(1 - exp(x))",),
         "jnp.log(-jnp.expm1({x}))",
-        Trouble(
+        Instability(
             "`log(1 - exp(x))` loses digits for small `x`",
             "in {float}, `1 - exp(x)` is 0 for `x` above -{half}",
             lambda look: look.may_be_small() and not look.is_selected(),
         ),
     ),
-    Form(
+    UnstableForm(
         ("log(1 + X)",),
         "jax.nn.softplus({x})",
         _wild("`log(1 + exp(x))` overflows for `x` above"),
     ),
-    Form(
+    UnstableForm(
         ("log1p(exp(x))",),
         "jax.nn.softplus({x})",
         _wild("`log1p(exp(x))` overflows for `x` above"),
     ),
-    Form(("log(A + B)",), "jnp.logaddexp({a}, {b})", _LOG_SUM, Look.factor),
-    Form(
+    UnstableForm(("log(A + B)",), "jnp.logaddexp({a}, {b})", _LOG_SUM, Look.factor),
+    UnstableForm(
         ("log(1 + A + B + ...)",),
         "use `jax.nn.logsumexp(x)`",
         _LOG_SUM_WITH_1,
         Look.factor,
         weights=True,
     ),
-    Form(
+    UnstableForm(
         ("log(A + B + C + ...)",),
         "use `jax.nn.logsumexp(x)`",
         _LOG_SUM,
         Look.factor,
         weights=True,
     ),
-    Form(
+    UnstableForm(
         ("log(1 + sum(X))", "log1p(sum(X))"),
         "use `jnp.logaddexp(0.0, jax.nn.logsumexp({x}))`",
         _LOG_SUM_WITH_1,
         Look.factor,
     ),
-    Form(
+    UnstableForm(
         ("log(sum(softmax(*logits) * mask))",),
         "use `jnp.sum(one_hot * jax.nn.log_softmax({logits}), axis=-1)`",
         replace(_LOG_SOFTMAX, may_occur=lambda look: look.is_mask("mask")),
     ),
     *(
-        Form(
+        UnstableForm(
             (f"log({product}(*x))",),
             f"use `jnp.{total}(jnp.log({{x}}))`",
-            Trouble(
+            Instability(
                 "product of {factors:,} factors overflows or underflows before its logarithm",
                 "{factors:,} factors of 0.1 are 1e-{factors}; {float} is 0 below {least}",
                 lambda look: look.factors >= _FEW and not look.is_whole(),
@@ -237,62 +245,62 @@ FORMS = (
         )
         for product, total in (("prod", "sum"), ("cumprod", "cumsum"))
     ),
-    Form(
+    UnstableForm(
         ("log(det(*a))",),
         "jnp.linalg.slogdet({a})[1]",
-        Trouble(
+        Instability(
             "determinant overflows or underflows before its logarithm",
             "a determinant grows or shrinks exponentially with the size of the matrix",
         ),
         differs=True,
     ),
-    Form(
+    UnstableForm(
         ("log(1 + x)",),
         "jnp.log1p({x}){base}",
         _rounded("{log}(1 + x)", "1 + x", Look.is_near_1),
         covers=False,
     ),
-    Form(
+    UnstableForm(
         ("log(1 - x)",),
         "jnp.log1p({-x}){base}",
         _rounded("{log}(1 - x)", "1 - x", lambda look: look.is_near_1() and not look.is_share()),
         covers=False,
     ),
-    Form(
+    UnstableForm(
         ("exp(x) - 1", "exp(x) + -1"),
         "jnp.expm1({x})",
         _rounded("exp(x) - 1", "exp(x)", _is_small),
     ),
-    Form(("1 - exp(x)",), "-jnp.expm1({x})", _rounded("1 - exp(x)", "exp(x)", _is_small)),
-    Form(
+    UnstableForm(("1 - exp(x)",), "-jnp.expm1({x})", _rounded("1 - exp(x)", "exp(x)", _is_small)),
+    UnstableForm(
         ("1 - erf(x)",),
         "{erf}erfc({x})",
-        Trouble(
+        Instability(
             "`1 - erf(x)` loses digits as `x` grows, and is 0 where `erf(x)` is 1",
             _LOST,
             lambda look: look.bounds()[1] >= 1,
         ),
     ),
-    Form(
+    UnstableForm(
         ("1 - cos(x)",),
         "use `2 * jnp.sin({(x)} / 2) ** 2`",
-        Trouble(
+        Instability(
             "`1 - cos(x)` loses digits for small `|x|`, and is 0 below {cos}",
             "in {float}, `cos(x)` is 1 for `x` below {cos}",
             _is_small,
         ),
         severity="information",
     ),
-    Form(
+    UnstableForm(
         ("1 - cdf(*x)",),
         "use `{cdf}sf({x})`",
-        Trouble(
+        Instability(
             "`1 - cdf(x)` loses digits in the upper tail",
             _LOST,
             lambda look: look.module("cdf").endswith("norm."),
         ),
     ),
-    Form(
+    UnstableForm(
         ("mean(x ** 2) - mean(x) ** 2",),
         "jnp.var({x}{axes})",
         _cancels(
@@ -301,23 +309,23 @@ FORMS = (
             "in {float}, it may even be negative, and its square root NaN",
         ),
     ),
-    Form(
+    UnstableForm(
         ("mean(x * y) - mean(x) * mean(y)",),
         "use `jnp.mean((x - x_mean) * (y - y_mean))`",
         _cancels("E[xy] - E[x]E[y]", "the means are large compared with the spreads"),
     ),
-    Form(("X / sum(X)",), "jax.nn.softmax({x}{axis})", _SOFTMAX, differs=True),
-    Form(("exp(a) / exp(b)",), "jnp.exp({a} - {(b)})", _OF_2, differs=True),
-    Form(("(X - Y) / (X + Y)",), "use `jnp.tanh({x})`", _QUOTIENT),
-    Form(
+    UnstableForm(("X / sum(X)",), "jax.nn.softmax({x}{axis})", _SOFTMAX, differs=True),
+    UnstableForm(("exp(a) / exp(b)",), "jnp.exp({a} - {(b)})", _OF_2, differs=True),
+    UnstableForm(("(X - Y) / (X + Y)",), "use `jnp.tanh({x})`", _QUOTIENT),
+    UnstableForm(
         ("X / (1 + X)",),
         "jax.nn.sigmoid({x})",
         _wild(f"`exp(x) / (1 + exp(x))` is NaN {_EXCEEDS}"),
         differs=True,
     ),
-    Form(("A / (A + B)",), "use `jax.nn.sigmoid({a} - {(b)})`", _SHARE_OF_2),
-    Form(("A / (A + B + C + ...)",), "use `jax.nn.softmax`", _SOFTMAX),
-    Form(
+    UnstableForm(("A / (A + B)",), "use `jax.nn.sigmoid({a} - {(b)})`", _SHARE_OF_2),
+    UnstableForm(("A / (A + B + C + ...)",), "use `jax.nn.softmax`", _SOFTMAX),
+    UnstableForm(
         ("A / (1 + A + B + ...)",),
         "use `jax.nn.softmax`",
         _wild(f"softmax without max subtraction is NaN {_EXCEEDS}"),

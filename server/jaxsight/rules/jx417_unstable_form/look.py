@@ -22,7 +22,7 @@ from jaxsight.wire.program import Step
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class FloatLimits:
     """The limits of a floating-point type."""
 
     name: str
@@ -61,10 +61,10 @@ class Limits:
 LIMITS = {
     limits.name: limits
     for limits in (
-        Limits("float16", 11.09, -17.32, 2.0**-11),
-        Limits("bfloat16", 88.72, -92.88, 2.0**-8),
-        Limits("float32", 88.72, -103.97, 2.0**-24),
-        Limits("float64", 709.78, -745.13, 2.0**-53),
+        FloatLimits("float16", 11.09, -17.32, 2.0**-11),
+        FloatLimits("bfloat16", 88.72, -92.88, 2.0**-8),
+        FloatLimits("float32", 88.72, -103.97, 2.0**-24),
+        FloatLimits("float64", 709.78, -745.13, 2.0**-53),
     )
 }
 """From `finfo` of NumPy and `ml_dtypes`: the logarithms of `max` and of half `smallest_subnormal`,
@@ -96,7 +96,7 @@ class Look:
 
     view: ProgramView
     known: KnownValues
-    limits: Limits
+    limits: FloatLimits
     patterns: ProgramPatterns
     found: Occurrence
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.steps import parameter
@@ -19,7 +20,7 @@ _FLAT = frozenset(
 def is_differentiated(view: ProgramView, step: Step) -> bool:
     """Whether the program, or the text of the module, differentiates an equation."""
     flow = view.flow
-    if _FACTORS[step.primitive](flow, step):
+    if _FACTORS[step.primitive].is_in(flow, step):
         users = [
             user
             for user in flow.used_by(step.results[0])
@@ -54,72 +55,61 @@ def _inexact(flow: Flow, number: int) -> bool:
     return flow.value(number).dtype.startswith(("float", "bfloat"))
 
 
-def _made_of(flow: Flow, number: int, primitive: str, *more_primitives: str) -> Iterator[Step]:
-    for user in flow.used_by(number):
-        if user.primitive == primitive or user.primitive in more_primitives:
-            yield user
+@dataclass(frozen=True, slots=True)
+class _Factor:
+    """What a program has where it has the factor of a function's derivative."""
+
+    made: frozenset[str]
+    """The primitives that compute it, of the function's operands or its result."""
+    of_result: bool = False
+    near: frozenset[str] = frozenset()
+    """The primitives between the operands and these."""
+    at_once: bool = True
+    """Whether it is written where the function is."""
+    is_it: Callable[[Flow, Step, Step], bool] = lambda flow, step, user: True
+    """Whether one of these equations is the factor, given the function's own before it."""
+
+    def is_in(self, flow: Flow, step: Step) -> bool:
+        """Whether the factor of an equation's derivative is in the program."""
+        return any(
+            user.primitive in self.made
+            and user.path != step.path
+            and (user.span == step.span or not self.at_once)
+            and self.is_it(flow, step, user)
+            for number in (step.results if self.of_result else step.operands)
+            for _, user in flow.forwards(number, self.near, 20)
+        )
 
 
-def _has_root_factor(flow: Flow, step: Step) -> bool:
-    """Whether the program divides 0.5 by a root, as the derivative rule of `sqrt` does."""
-    return any(
-        user.operands[1:] and literal(flow, user.operands[0]) == 0.5
-        for user in _made_of(flow, step.results[0], "div")
-        if user.span == step.span
-    )
+def _is_power_less_1(flow: Flow, step: Step, user: Step) -> bool:
+    """Whether a power has an exponent that is 1 less."""
+    less = maker_of(flow, user.operands[1])
+    return less is not None and less.primitive == "sub" and literal(flow, less.operands[1]) == 1
 
 
-def _has_inverse_root_factor(flow: Flow, step: Step) -> bool:
-    """Whether the program divides an inverse root by its operand."""
-    operand = flow.of(step.operands[0])
-    return any(
-        flow.of(user.operands[1]) == operand for user in _made_of(flow, step.results[0], "div")
-    )
-
-
-def _has_power_factor(flow: Flow, step: Step) -> bool:
-    """Whether the program has the same power with an exponent that is less by 1."""
-    for user in _made_of(flow, step.operands[0], "pow"):
-        less = maker_of(flow, user.operands[1])
-        if user.path != step.path and less is not None and less.primitive == "sub":
-            return literal(flow, less.operands[1]) == 1
-    return False
-
-
-def _has_cube_root_factor(flow: Flow, step: Step) -> bool:
-    users = _made_of(flow, step.results[0], "integer_pow")
-    return any(parameter(user, "y") == -2 for user in users)
-
-
-def _has_inverse_factor(flow: Flow, step: Step) -> bool:
-    """Whether the program has the inverse root of something of the operand, at the same place."""
-    near = {"one_minus_square", "square", "mul", "integer_pow", "sub", "add", "neg"}
-    for _, user in flow.forwards(step.operands[0], near, 20):
-        if user.primitive in ("rsqrt", "sqrt") and user.span == step.span:
-            return user.path != step.path
-    return False
-
-
-def _has_angle_factor(flow: Flow, step: Step) -> bool:
-    """Whether the program divides by the sum of the squares of both operands, at that place."""
-    near = {"square", "mul", "integer_pow", "add", "neg"}
-    return any(
-        user.primitive == "div" and user.span == step.span
-        for operand in step.operands
-        for _, user in flow.forwards(operand, near, 20)
-    )
-
-
-_FACTORS: dict[str, Callable[[Flow, Step], bool]] = {
-    "sqrt": _has_root_factor,
-    "rsqrt": _has_inverse_root_factor,
-    "pow": _has_power_factor,
-    "cbrt": _has_cube_root_factor,
-    "acos": _has_inverse_factor,
-    "asin": _has_inverse_factor,
-    "acosh": _has_inverse_factor,
-    "atan2": _has_angle_factor,
+_SQUARES = frozenset({"square", "mul", "integer_pow", "add", "neg"})
+_OF_INVERSE = _Factor(frozenset({"rsqrt", "sqrt"}), near=_SQUARES | {"one_minus_square", "sub"})
+_DIVISION = frozenset({"div"})
+_FACTORS = {
+    "sqrt": _Factor(
+        _DIVISION, True, is_it=lambda flow, _, div: literal(flow, div.operands[0]) == 0.5
+    ),
+    "rsqrt": _Factor(
+        _DIVISION,
+        True,
+        at_once=False,
+        is_it=lambda flow, step, div: flow.of(div.operands[1]) == flow.of(step.operands[0]),
+    ),
+    "pow": _Factor(frozenset({"pow"}), at_once=False, is_it=_is_power_less_1),
+    "cbrt": _Factor(
+        frozenset({"integer_pow"}),
+        True,
+        at_once=False,
+        is_it=lambda flow, _, power: parameter(power, "y") == -2,
+    ),
+    "acos": _OF_INVERSE,
+    "asin": _OF_INVERSE,
+    "acosh": _OF_INVERSE,
+    "atan2": _Factor(_DIVISION, near=_SQUARES),
 }
-"""By primitive whether the program has the factor of its derivative, by JAX's rules in
-`jax/_src/lax/lax.py`.
-"""
+"""By primitive the factor of its derivative, by JAX's rules in `jax/_src/lax/lax.py`."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
-from jaxsight.rules.jx418_nan_gradient.gradients import Squares
+from jaxsight.rules.jx418_nan_gradient.rule import Squares
 
 _AXES = frozenset({"axis", "keepdims"})
 

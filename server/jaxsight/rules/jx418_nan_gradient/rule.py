@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from jaxsight.rules.jx418_nan_gradient.differentiation import is_differentiated
-from jaxsight.rules.jx418_nan_gradient.functions import is_written
-from jaxsight.rules.jx418_nan_gradient.gradients import VIOLATIONS, Differentiated
+from jaxsight.rules.jx418_nan_gradient.gradients import (
+    SINGULARITIES,
+    WRITTEN,
+    Differentiated,
+    names_called,
+)
+from jaxsight.rules.patterns.programs import ProgramPatterns
 from jaxsight.rules.program.bounds import KnownValues
-from jaxsight.rules.program.guards import has_rule, is_in_branch, selections
+from jaxsight.rules.program.guards import has_rule, is_in_branch, is_written, selections
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
@@ -22,6 +29,14 @@ RULE = Rule(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Squares:
+    """The root of a sum of squares, for the fix."""
+
+    function: str
+    """What the user calls: `sqrt` or `norm`."""
+
+
 @RULE.finds_in_program
 def find(view: ProgramView) -> Iterator[Violation]:
     """Yield the user's own functions that are differentiated where they have no derivative.
@@ -30,24 +45,37 @@ def find(view: ProgramView) -> Iterator[Violation]:
     text differentiates the function by an argument that they depend on. Functions with derivative
     rules of their own (`custom_jvp`, `custom_vjp`) are trusted.
     """
-    flow, facts = view.flow, KnownValues(view.flow)
+    flow, known = view.flow, KnownValues(view.flow)
+    patterns = ProgramPatterns(view)
     reported: set[object] = set()
     for step in flow.steps.values():
-        look = VIOLATIONS.get(step.primitive)
-        if look is None or step.span in reported:
+        if step.span in reported or not _is_written(view.quote(step.path), step.primitive):
             continue
-        if not is_written(view.quote(step.path), step.primitive):
-            continue
-        if not facts.varies(step.operands[0]) or has_rule(view, step):
+        if not known.varies(step.operands[0]) or has_rule(view, step) or is_in_branch(flow, step):
             continue
         if not is_differentiated(view, step) or _is_selected(view, step):
             continue
-        if is_in_branch(flow, step):
-            continue
-        violation = look(Differentiated(view, facts, step))
-        if violation is not None:
-            reported.add(step.span)
-            yield violation
+        for row in SINGULARITIES:
+            found = next(filter(None, (patterns.at(step, p) for p in row.patterns)), None)
+            if found is not None and row.is_met(met := Differentiated(view, known, found)):
+                if row.message:
+                    reported.add(step.span)
+                    yield Violation(
+                        met.filled(row.message),
+                        step.path,
+                        help=met.filled(row.help),
+                        notes=tuple(map(met.filled, row.notes)),
+                        data=Squares(met.name) if row.of_squares else None,
+                        severity=row.severity,
+                    )
+                break
+
+
+def _is_written(text: str, primitive: str) -> bool:
+    """Whether an expression is itself a call or a power that the primitive is written with."""
+    written = WRITTEN.get(primitive, frozenset())
+    is_power = primitive in ("sqrt", "pow") and is_written(text, (), (ast.Pow,))
+    return is_power or not written.isdisjoint(names_called(text))
 
 
 def _is_selected(view: ProgramView, step: Step) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from jaxsight.rules.jx420_outer_broadcast.joins import Join
+from jaxsight.rules.jx420_outer_broadcast.pairs import Join
 from jaxsight.rules.text.expressions import parsed_statement
 
 _ADDS_AXIS = re.compile(r"\[[^\[\]]*\b(?:None|newaxis)\b[^\[\]]*\]|expand_dims\(|outer\(|grid\(")

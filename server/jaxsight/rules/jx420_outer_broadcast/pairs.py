@@ -1,7 +1,8 @@
-"""Where a column comes from, and what becomes of a matrix of pairs."""
+"""Columns that meet vectors: where a column comes from, and what becomes of all pairs."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -20,12 +21,26 @@ _MOVES = frozenset(
 _KEEPS = ELEMENTWISE | {"reduce_precision"}
 
 
-class Origin(Enum):
+_MOST = 200
+"""Values that a column's origin is looked for in."""
+
+
+class ColumnOrigin(Enum):
     """Where the trailing axis of size 1 comes from."""
 
     LAYER = "a product or a convolution with one output"
     GIVEN = "an argument, a constant, a slice, a loop"
     ADDED = "an axis that was added to a vector"
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """An equation whose operands are a column and a row that was a vector."""
+
+    step: Step
+    column: int
+    vector: int
+    column_first: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,83 +59,117 @@ class Use:
     """It is combined with another matrix of that shape, so all pairs are meant."""
 
 
-def origin_of(flow: Flow, number: int) -> Origin:
+def join_of(flow: Flow, step: Step, shape: tuple[int, ...]) -> Join | None:
+    """Return the column and the vector that an equation makes a matrix of.
+
+    The vector becomes a row by broadcasting in the same expression: nobody wrote it.
+    """
+    operands = [
+        (index, _before_broadcast(flow, step, number)) for index, number in enumerate(step.operands)
+    ]
+    columns = [
+        (index, number)
+        for index, number in operands
+        if flow.value(number).shape[-2:] == (shape[-1], 1)
+    ]
+    rows = [
+        (index, number)
+        for index, number in operands
+        if flow.of(step.operands[index]) != number
+        and flow.value(number).shape[-1:] == shape[-1:]
+        and flow.value(number).shape[:-1] in ((), shape[:-2])
+    ]
+    if not columns or not rows:
+        return None
+    return Join(step, columns[0][1], rows[0][1], columns[0][0] < rows[0][0])
+
+
+def _before_broadcast(flow: Flow, step: Step, number: int) -> int:
+    """Return the operand as it was before the expression itself broadcast it."""
+    maker = flow.made_by(number)
+    while (
+        maker is not None
+        and maker.primitive in ("broadcast_in_dim", "reshape", "expand_dims")
+        and maker.span == step.span
+        and len(maker.operands) == 1
+    ):
+        number = maker.operands[0]
+        maker = flow.made_by(number)
+    return flow.of(number)
+
+
+def origin_of(flow: Flow, number: int) -> ColumnOrigin:
     """Return where the trailing axis of a column comes from; a layer is stronger than the rest."""
-    waiting, visited = [flow.of(number)], set[int]()
-    origins = set[Origin]()
-    while waiting and len(visited) < 200:
-        reached = waiting.pop()
-        if reached in visited:
-            continue
-        visited.add(reached)
-        step, value = flow.made_by(reached), flow.values[reached]
-        if step is None or step.bodies or value.origin == CONSTANT:
-            origins.add(Origin.GIVEN)
-        elif step.primitive in ("dot_general", "conv_general_dilated"):
-            origins.add(Origin.LAYER)
-        elif step.primitive == "split":
-            layered = origin_of(flow, step.operands[0])
-            origins.add(layered if layered is Origin.LAYER else Origin.GIVEN)
-        elif step.primitive in _KEEPS:
-            waiting += [
-                flow.of(operand)
-                for operand in step.operands
-                if flow.value(operand).shape[-2:] == value.shape[-2:]
-            ]
-        elif step.primitive in ("broadcast_in_dim", "reshape", "expand_dims"):
-            before = flow.value(step.operands[0]).shape
-            if before[-1:] == (1,) and len(before) > 1:
-                waiting.append(flow.of(step.operands[0]))
-            else:
-                origins.add(Origin.ADDED)
-        elif step.primitive in ("squeeze", "transpose", "rev", "copy", "concatenate", "slice"):
-            waiting.append(flow.of(step.operands[0]))
+    origins = set(_origins(flow, number, set()))
+    strong = (origin for origin in (ColumnOrigin.LAYER, ColumnOrigin.ADDED) if origin in origins)
+    return next(strong, ColumnOrigin.GIVEN)
+
+
+def _origins(flow: Flow, number: int, visited: set[int]) -> Iterator[ColumnOrigin]:
+    number = flow.of(number)
+    if number in visited or len(visited) >= _MOST:
+        return
+    visited.add(number)
+    step, value = flow.made_by(number), flow.values[number]
+    if step is None or step.bodies or value.origin == CONSTANT:
+        yield ColumnOrigin.GIVEN
+    elif step.primitive in ("dot_general", "conv_general_dilated"):
+        yield ColumnOrigin.LAYER
+    elif step.primitive == "split":
+        is_layer = origin_of(flow, step.operands[0]) is ColumnOrigin.LAYER
+        yield ColumnOrigin.LAYER if is_layer else ColumnOrigin.GIVEN
+    elif step.primitive in _KEEPS:
+        for operand in step.operands:
+            if flow.value(operand).shape[-2:] == value.shape[-2:]:
+                yield from _origins(flow, operand, visited)
+    elif step.primitive in ("broadcast_in_dim", "reshape", "expand_dims"):
+        before = flow.value(step.operands[0]).shape
+        if before[-1:] == (1,) and len(before) > 1:
+            yield from _origins(flow, step.operands[0], visited)
         else:
-            origins.add(Origin.GIVEN)
-    for origin in (Origin.LAYER, Origin.ADDED):
-        if origin in origins:
-            return origin
-    return Origin.GIVEN
+            yield ColumnOrigin.ADDED
+    elif step.primitive in ("squeeze", "transpose", "rev", "copy", "concatenate", "slice"):
+        yield from _origins(flow, step.operands[0], visited)
+    else:
+        yield ColumnOrigin.GIVEN
 
 
 def use_of(flow: Flow, join: Step) -> Use:
     """Return what becomes of the matrix, through elementwise equations of the forward pass."""
     shape = flow.value(join.results[0]).shape
     axes = {len(shape) - 2, len(shape) - 1}
-    waiting, visited = [flow.of(join.results[0])], set[int]()
     reduced = in_part = is_used_otherwise = matrix = False
-    primitives = set[str]()
-    while waiting and len(visited) < 200:
-        number = waiting.pop()
-        if number in visited:
+    primitives, read = set[str](), set[int]()
+    for number, user in flow.forwards(join.results[0], _is_kept):
+        read.add(number)
+        if user.backward:
             continue
-        visited.add(number)
-        for user in flow.used_by(number):
-            if user.backward:
-                continue
-            if user.primitive in _REDUCTIONS:
-                along = set(numbers(user, "axes"))
-                if axes <= along or len(along) == len(flow.value(number).shape) == 1:
-                    reduced = True
-                elif user.primitive == "reduce_sum" and along & axes:
-                    in_part = in_part or _is_summed(flow, user)
-                else:
-                    is_used_otherwise = True
-            elif user.primitive in _KEEPS:
-                primitives.add(user.primitive)
-                waiting += map(flow.of, user.results)
-                matrix = matrix or any(
-                    _is_matrix(flow, operand, shape)
-                    for operand in user.operands
-                    if flow.of(operand) not in visited
-                )
-            elif user.primitive in ("reshape", "squeeze") and _is_flat(flow, user, shape):
+        if user.primitive in _REDUCTIONS:
+            along = set(numbers(user, "axes"))
+            if axes <= along or len(along) == len(flow.value(number).shape) == 1:
                 reduced = True
-            elif user.primitive in ("dot_general", "transpose"):
-                in_part = True
+            elif user.primitive == "reduce_sum" and along & axes:
+                sums = flow.forwards(user.results[0], _is_kept, 50)
+                in_part = in_part or any(summed.primitive == "reduce_sum" for _, summed in sums)
             else:
                 is_used_otherwise = True
+        elif user.primitive in _KEEPS:
+            primitives.add(user.primitive)
+            others = {flow.of(operand) for operand in user.operands} - read
+            matrix = matrix or any(_is_matrix(flow, operand, shape) for operand in others)
+        elif user.primitive in ("reshape", "squeeze") and (
+            flow.value(user.results[0]).shape[-1:] == (shape[-1] * shape[-2],)
+        ):
+            reduced = True  # it is raveled
+        elif user.primitive in ("dot_general", "transpose"):
+            in_part = True
+        else:
+            is_used_otherwise = True
     return Use(reduced, frozenset(primitives), in_part, is_used_otherwise, matrix)
+
+
+def _is_kept(step: Step) -> bool:
+    return step.primitive in _KEEPS and not step.backward
 
 
 def _is_matrix(flow: Flow, number: int, shape: tuple[int, ...]) -> bool:
@@ -131,28 +180,6 @@ def _is_matrix(flow: Flow, number: int, shape: tuple[int, ...]) -> bool:
         number, lambda step: step.primitive in _KEEPS | _MOVES and not step.bodies, most=200
     )
     return any(flow.values[source].shape[-2:] == shape[-2:] for source in sources or ())
-
-
-def _is_flat(flow: Flow, step: Step, shape: tuple[int, ...]) -> bool:
-    """Whether a matrix of pairs is raveled."""
-    after = flow.value(step.results[0]).shape
-    return after[-1:] == (shape[-1] * shape[-2],)
-
-
-def _is_summed(flow: Flow, step: Step) -> bool:
-    """Whether sums along one axis of the pairs are summed along the other."""
-    waiting, visited = [flow.of(step.results[0])], set[int]()
-    while waiting and len(visited) < 50:
-        number = waiting.pop()
-        if number in visited:
-            continue
-        visited.add(number)
-        for user in flow.used_by(number):
-            if user.primitive == "reduce_sum":
-                return True
-            if user.primitive in _KEEPS and not user.backward:
-                waiting += map(flow.of, user.results)
-    return False
 
 
 def arrays_behind(flow: Flow, number: int, count: int) -> set[int]:

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.jx420_outer_broadcast.joins import Join, join_of
 from jaxsight.rules.jx420_outer_broadcast.names import (
     computes_pairs,
     is_explicit,
@@ -23,9 +22,11 @@ from jaxsight.rules.jx420_outer_broadcast.names import (
     written_column,
 )
 from jaxsight.rules.jx420_outer_broadcast.pairs import (
-    Origin,
+    ColumnOrigin,
+    Join,
     arrays_behind,
     is_constant,
+    join_of,
     origin_of,
     use_of,
 )
@@ -141,15 +142,15 @@ def _is_accident(flow: Flow, join: Join, text: str) -> bool:
     difference = join.step.primitive in _DIFFERENCES
     if use.matrix:
         return False
-    if origin is Origin.ADDED:
+    if origin is ColumnOrigin.ADDED:
         return use.reduced and predicted and difference
     targets = wanted or (is_named(_Y, text) and not is_named(_X, text))
-    if origin is Origin.LAYER or predicted or wanted:
+    if origin is ColumnOrigin.LAYER or predicted or wanted:
         if use.reduced:
             return difference or not use.other
-        if use.in_part and (origin is Origin.LAYER or use.primitives <= _OF_LOSSES):
+        if use.in_part and (origin is ColumnOrigin.LAYER or use.primitives <= _OF_LOSSES):
             return not use.other
-        return difference and not use.other and (origin is Origin.LAYER or targets)
+        return difference and not use.other and (origin is ColumnOrigin.LAYER or targets)
     if not use.reduced:
         return False
     if difference:

@@ -24,21 +24,20 @@ from jaxsight.wire.primitives import PICKS
 from jaxsight.wire.program import Step
 
 PRIMITIVES: Mapping[str, frozenset[str]] = {
-    "cos": frozenset({"cos"}),
-    "cosh": frozenset({"cosh"}),
-    "cumprod": frozenset({"cumprod"}),
-    "cumsum": frozenset({"cumsum"}),
+    **{
+        name: frozenset({name})
+        for name in (
+            "acos", "acosh", "asin", "atan2", "cbrt", "cos", "cosh", "cumprod", "cumsum", "erf",
+            "exp", "log1p", "pow", "rsqrt", "sqrt", "tanh",
+        )
+    },
     "dot": frozenset({"dot_general"}),
-    "erf": frozenset({"erf"}),
-    "exp": frozenset({"exp"}),
     "log": frozenset({"log", "log2"}),
-    "log1p": frozenset({"log1p"}),
     "pick": PICKS,
     "prod": frozenset({"reduce_prod"}),
     "sigmoid": frozenset({"logistic"}),
     "sum": frozenset({"reduce_sum"}),
-    "tanh": frozenset({"tanh"}),
-}
+}  # fmt: skip
 """The primitives that a pattern calls by a name. Any other name is that of a function of the user's
 call.
 """
@@ -56,11 +55,11 @@ _SYNONYMS: Mapping[str, tuple[str, ...]] = {"sigmoid": ("sigmoid", "logistic", "
 class Words:
     """What the names in a rule's patterns mean, besides those of primitives."""
 
-    macros: Mapping[str, tuple[str, ...]]
+    macros: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By name of a call the patterns that it abbreviates, in which `_` is its argument."""
-    admits: Callable[[int], bool]
+    admits: Callable[[int], bool] = lambda number: True
     """Whether a value is one that a capital letter stands for; `N` stands for any literal."""
-    inside: Mapping[str, Callable[[int], int]]
+    inside: Mapping[str, Callable[[int], int]] = field(default_factory=dict)
     """By name of a call what is looked at in place of its operand."""
 
 
@@ -98,7 +97,7 @@ class Occurrence:
 class ProgramPatterns:
     """The patterns of a rule in one program."""
 
-    def __init__(self, view: ProgramView, words: Words) -> None:
+    def __init__(self, view: ProgramView, words: Words = Words()) -> None:
         self._view = view
         self._flow = view.flow
         self._words = words

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from jaxsight.rules.fixing.context import FixContext
+from jaxsight.rules.fixing.products import factors
 from jaxsight.rules.fixing.syntax import same
 from jaxsight.rules.patterns.written import (
     expanded,
@@ -18,6 +19,8 @@ from jaxsight.rules.patterns.written import (
 )
 
 FUNCTIONS: Mapping[str, str] = {
+    "diag": r"jax\.numpy\.diag(flat)?",
+    "eye": r"jax\.numpy\.(eye|identity)",
     "det": r"jax\.numpy\.linalg\.det",
     "erf": r"jax\.(scipy\.special|lax)\.erf",
     "sigmoid": r"jax\.(nn\.sigmoid|scipy\.special\.expit|lax\.logistic)",
@@ -25,7 +28,7 @@ FUNCTIONS: Mapping[str, str] = {
     **{name: rf"jax\.scipy\.stats\.\w+\.{name}" for name in ("cdf", "pdf", "pmf", "sf")},
 }
 """By name that a pattern calls the functions, where they are not of `jax.numpy` and `jax.lax`."""
-_REDUCTIONS = frozenset({"sum", "mean"})
+_REDUCTIONS = frozenset({"sum", "mean", "trace", "diagonal"})
 """Those that methods compute too."""
 _AXES = frozenset({"axis", "keepdims"})
 
@@ -38,10 +41,17 @@ the name of each other function the text before that name: `jnp.`, `jax.scipy.sp
 class SyntaxPatterns:
     """Patterns in the text of a module."""
 
-    def __init__(self, context: FixContext, capital: str = "_") -> None:
-        """Take the pattern of what a capital letter stands for, in which `_` is its hole."""
+    def __init__(self, context: FixContext, capital: str = "_", looks_up: bool = False) -> None:
+        """Look for patterns.
+
+        Args:
+            context: the text.
+            capital: the pattern of what a capital letter stands for, in which `_` is its hole.
+            looks_up: whether a name that is assigned once also stands for what it is assigned.
+        """
         self._context = context
         self._capital = capital
+        self._looks_up = looks_up
 
     def at(self, node: ast.expr, text: str) -> Found | None:
         """Return what the holes of a pattern stand for in an expression."""
@@ -70,6 +80,8 @@ class SyntaxPatterns:
             if number_of(node) == value:
                 yield found
             return
+        if self._looks_up and not hole_of(part):
+            node = self._context.value_of(node)
         match part, node:
             case ast.Name(id=hole), _ if hole.isupper():
                 yield from self._match(expanded(self._capital, pattern(hole.lower())), node, found)
@@ -82,6 +94,9 @@ class SyntaxPatterns:
             case ast.BinOp(left=base, op=ast.Pow()), _:
                 if (operand := self._root_of(node)) is not None:
                     yield from self._match(base, operand, found)
+            case ast.BinOp(left=left, op=ast.MatMult(), right=right), _:
+                if (pair := factors(self._context, node)) is not None:
+                    yield from self._in_order([left, right], pair, found)
             case ast.BinOp(op=op), ast.BinOp(left=left, op=operator, right=right):
                 if type(op) is not type(operator):
                     return
@@ -134,25 +149,16 @@ class SyntaxPatterns:
 
     def _reduced(self, call: ast.Call, name: str) -> tuple[ast.expr, str] | None:
         """Return what a function or method reduces, and its other arguments as text."""
-        context = self._context
-        function = context.called(call.func)
-        match call:
-            case ast.Call(args=[operand, *others]) if function in (
-                f"jax.numpy.{name}",
-                f"jax.lax.{name}",
-            ):
-                pass
-            case ast.Call(func=ast.Attribute(value=operand, attr=attr), args=others) if (
-                attr == name and context.called(operand) not in ("jax.numpy", "numpy")
-            ):
-                pass
-            case _:
-                return None
+        read = self._context.array_call(call)
+        if read is None or read[0] != name:
+            return None
+        _, operand, others = read
         if any(key.arg not in _AXES for key in call.keywords) or len(others) > 1:
             return None
-        axes = [f"axis={context.text(argument)}" for argument in others]
-        axes += [f"{key.arg}={context.text(key.value)}" for key in call.keywords]
-        return operand, "".join(f", {text}" for text in axes)
+        text = self._context.text
+        axes = [f"axis={text(argument)}" for argument in others]
+        axes += [f"{key.arg}={text(key.value)}" for key in call.keywords]
+        return operand, "".join(f", {axis}" for axis in axes)
 
     def _root_of(self, node: ast.expr) -> ast.expr | None:
         """Return what an expression is the square of."""

@@ -52,6 +52,7 @@ def alike(flow: Flow, number: int, other_number: int, depth: int = 8) -> bool:
         and first.parameters == second.parameters
         and not first.bodies
         and not first.primitive.startswith("random_")
+        and first.results.index(number) == second.results.index(other_number)
         and len(first.operands) == len(second.operands)
         and flow.values[number].shape == flow.values[other_number].shape
         and all(

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterable
 
-from jaxsight.rules.text.scopes import NOTHING, Scope, Sources
+from jaxsight.rules.text.scopes import NOTHING, NameScope, Sources
 
 _WITH_STRUCTURE = frozenset(
     {
@@ -31,7 +31,7 @@ BINDING = (
 )
 
 
-def bind(scope: Scope, nodes: Iterable[ast.AST]) -> None:
+def bind(scope: NameScope, nodes: Iterable[ast.AST]) -> None:
     """Find out what the names of a scope are made from."""
     for name in scope.parameters:
         if name != scope.itself:
@@ -67,7 +67,7 @@ def bind(scope: Scope, nodes: Iterable[ast.AST]) -> None:
                 pass
 
 
-def _assign(scope: Scope, target: ast.expr, value: ast.expr) -> None:
+def _assign(scope: NameScope, target: ast.expr, value: ast.expr) -> None:
     if isinstance(target, ast.Tuple | ast.List):
         if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts):
             for inner_target, element_value in zip(target.elts, value.elts, strict=True):
@@ -92,7 +92,7 @@ def _assign(scope: Scope, target: ast.expr, value: ast.expr) -> None:
         _add(scope, target.value.id, scope.sources(value))
 
 
-def _iterate(scope: Scope, target: ast.expr, iterable: ast.expr) -> None:
+def _iterate(scope: NameScope, target: ast.expr, iterable: ast.expr) -> None:
     """Bind what a loop counts: indices and keys are known while tracing."""
     full = scope.full(iterable.func) if isinstance(iterable, ast.Call) else ""
     match iterable, target:
@@ -116,7 +116,7 @@ _MAPPING = re.compile(
 """Names of what may be a dict."""
 
 
-def _is_mapping(scope: Scope, name: str, target: ast.expr) -> bool:
+def _is_mapping(scope: NameScope, name: str, target: ast.expr) -> bool:
     """Whether a name may be a dict, so that a loop over it counts keys."""
     holder = scope.holder(name)
     creation = holder.aliases.get(name) if holder is not None else None
@@ -141,7 +141,7 @@ def _is_mapping(scope: Scope, name: str, target: ast.expr) -> bool:
     return False
 
 
-def _add(scope: Scope, name: str, sources: Sources) -> None:
+def _add(scope: NameScope, name: str, sources: Sources) -> None:
     holder = scope.holder(name)
     if holder is not None:
         holder.env[name] = holder.env.get(name, NOTHING) | sources

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from jaxsight.rules.text.expressions import dotted
 from jaxsight.rules.text.scope_tree import scopes_of
-from jaxsight.rules.text.scopes import MAPS, Scope, Sources
+from jaxsight.rules.text.scopes import MAPS, NameScope, Sources
 from jaxsight.rules.text.statements import Imports
 from jaxsight.rules.text.transformations import (
     CALLBACKS,
@@ -36,7 +36,7 @@ class Event:
 
 SELF, INSTANCE = "self", "instance"
 
-Look = Callable[[Scope, ast.AST], Iterator[Event]]
+Look = Callable[[NameScope, ast.AST], Iterator[Event]]
 """Looks at a node of a function."""
 
 _LOOKS: list[Look] = []
@@ -49,7 +49,7 @@ def looked_for(look: Look) -> Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class NamedCall:
     """A call of a function, by the name that it has in the module."""
 
     callee: str
@@ -69,11 +69,11 @@ class Handing:
     bound: int = 0
     """How many of the first parameters have values: `self`, and those of `partial`."""
     of: str = ""
-    """As in `Call`."""
+    """As in `NamedCall`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class NamedFunction:
     """What is known of a function from its statement."""
 
     name: str
@@ -84,12 +84,12 @@ class Function:
     itself: str
     decorated: tuple[Tracing, ...]
     events: tuple[Event, ...]
-    calls: tuple[Call, ...]
+    calls: tuple[NamedCall, ...]
     handings: tuple[Handing, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Class:
+class NamedClass:
     """A class: its bases and decorators by their full names."""
 
     name: str
@@ -98,12 +98,12 @@ class Class:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class FunctionFacts:
     """What a statement says about its functions, whatever the rest of the module says."""
 
-    functions: tuple[Function, ...]
+    functions: tuple[NamedFunction, ...]
     """The module itself first, whose name is empty."""
-    classes: tuple[Class, ...]
+    classes: tuple[NamedClass, ...]
     instances: tuple[tuple[str, str], ...]
     """Names of the module with what is called to make them, perhaps a class."""
     aliases: tuple[tuple[str, str], ...]
@@ -114,12 +114,12 @@ class Facts:
     """The same for what can be changed in a trace."""
 
 
-def facts_of(tree: ast.Module, imported: Imports) -> Facts:
+def facts_of(tree: ast.Module, imported: Imports) -> FunctionFacts:
     """Return what a statement says about its functions."""
     imports = dict(imported)
     scopes = scopes_of(tree, imports)
     classes = tuple(
-        Class(
+        NamedClass(
             node.name,
             tuple(scopes[0].full(_callee(base)) for base in node.bases),
             tuple(scopes[0].full(_callee(decorator)) for decorator in node.decorator_list),
@@ -132,7 +132,7 @@ def facts_of(tree: ast.Module, imported: Imports) -> Facts:
         if isinstance(value, ast.Call):
             targets = (dotted(handed.function) for handed in handed_in(value, imports))
             aliases += [(name, target) for target in targets if target]
-    return Facts(
+    return FunctionFacts(
         tuple(map(_function, scopes)),
         classes,
         tuple((name, class_) for name, v in scopes[0].aliases.items() if (class_ := _class_of(v))),
@@ -142,7 +142,7 @@ def facts_of(tree: ast.Module, imported: Imports) -> Facts:
     )
 
 
-def _made(scopes: Sequence[Scope], kinds: re.Pattern[str]) -> Iterator[str]:
+def _made(scopes: Sequence[NameScope], kinds: re.Pattern[str]) -> Iterator[str]:
     """Yield the names of the module and attributes of classes that hold what such calls return.
 
     Displays of lists and the like are calls of `list`.
@@ -167,7 +167,7 @@ def _made(scopes: Sequence[Scope], kinds: re.Pattern[str]) -> Iterator[str]:
                     pass
 
 
-def _maker(scope: Scope, value: ast.expr) -> str:
+def _maker(scope: NameScope, value: ast.expr) -> str:
     match value:
         case ast.Call(func=function):
             return scope.full(function)
@@ -177,12 +177,12 @@ def _maker(scope: Scope, value: ast.expr) -> str:
             return ""
 
 
-def is_container(scope: Scope, value: ast.expr) -> bool:
+def is_container(scope: NameScope, value: ast.expr) -> bool:
     """Whether an expression makes a list, a dict, a set or a queue."""
     return _CONTAINERS.fullmatch(_maker(scope, value)) is not None
 
 
-def is_reference(scope: Scope, value: ast.expr) -> bool:
+def is_reference(scope: NameScope, value: ast.expr) -> bool:
     """Whether an expression makes what can be changed in a trace."""
     return _REFERENCES.fullmatch(_maker(scope, value)) is not None
 
@@ -202,8 +202,8 @@ def _callee(node: ast.expr) -> ast.expr:
     return node
 
 
-def _function(scope: Scope) -> Function:
-    calls: list[Call] = []
+def _function(scope: NameScope) -> NamedFunction:
+    calls: list[NamedCall] = []
     handings: list[Handing] = []
     events: list[Event] = []
     looks = scope.node is not None and not _asks_for_tracers(scope)
@@ -222,7 +222,7 @@ def _function(scope: Scope) -> Function:
     decorators = getattr(scope.node, "decorator_list", ())
     decorated = [how for decorator in decorators if (how := of_decorator(decorator, scope.imports))]
     parent = scope.parent
-    return Function(
+    return NamedFunction(
         scope.name,
         parent.name if parent is not None else "",
         scope.owner,
@@ -250,7 +250,7 @@ def _is_computed(around: Sequence[ast.AST]) -> bool:
     )
 
 
-def _decided(scope: Scope, around: Sequence[ast.AST]) -> Sources:
+def _decided(scope: NameScope, around: Sequence[ast.AST]) -> Sources:
     """Return the sources that the `if` statements around a node compare.
 
     They are known while tracing: `if x > 0` of a traced value is an error at the `if`, so that
@@ -267,7 +267,7 @@ def _decided(scope: Scope, around: Sequence[ast.AST]) -> Sources:
     )
 
 
-def _asks_for_tracers(scope: Scope) -> bool:
+def _asks_for_tracers(scope: NameScope) -> bool:
     """Whether a function asks if it is being traced: it may return before what it does else."""
     return any(
         isinstance(part, ast.Attribute | ast.Name) and _asks(part)
@@ -282,7 +282,7 @@ def _asks(node: ast.Attribute | ast.Name) -> bool:
     return "Tracer" in name or name in {"is_concrete", "trace_state_clean", "jax_disable_jit"}
 
 
-def _resolved(scope: Scope, function: ast.expr, most: int = 4) -> tuple[str, str] | None:
+def _resolved(scope: NameScope, function: ast.expr, most: int = 4) -> tuple[str, str] | None:
     """Return the name of a function, and whose method it is (`SELF`, `INSTANCE`, or nobody's).
 
     Names that stand for other functions are followed through so many.
@@ -317,10 +317,10 @@ def _resolved(scope: Scope, function: ast.expr, most: int = 4) -> tuple[str, str
 
 
 def _resolved_method(
-    scope: Scope, variable: str, method: str, alias: ast.expr | None
+    scope: NameScope, variable: str, method: str, alias: ast.expr | None
 ) -> tuple[str, str]:
     """Return the same for `variable.method`, where the variable is perhaps an alias."""
-    around: Scope | None = scope
+    around: NameScope | None = scope
     while around is not None:
         if around.itself and around.itself == variable:
             return f"{around.owner}.{method}", SELF
@@ -335,8 +335,8 @@ def _class_of(creation: ast.expr | None) -> str:
     return called.id if isinstance(called, ast.Name) else ""
 
 
-def _lambda(scope: Scope, node: ast.Lambda) -> Scope | None:
-    at: Scope | None = scope
+def _lambda(scope: NameScope, node: ast.Lambda) -> NameScope | None:
+    at: NameScope | None = scope
     while at is not None:
         if node in at.lambdas:
             return at.lambdas[node]
@@ -344,7 +344,7 @@ def _lambda(scope: Scope, node: ast.Lambda) -> Scope | None:
     return None
 
 
-def _handings(scope: Scope, call: ast.Call) -> Iterator[Handing]:
+def _handings(scope: NameScope, call: ast.Call) -> Iterator[Handing]:
     for handed in handed_in(call, scope.imports):
         function, before = handed.function, 0
         while isinstance(function, ast.Call) and is_partial(function.func, scope.imports):
@@ -361,7 +361,7 @@ def _handings(scope: Scope, call: ast.Call) -> Iterator[Handing]:
             yield Handing(name, handed.tracing, before + bool(of), of)
 
 
-def _calls(scope: Scope, call: ast.Call) -> Iterator[Call]:
+def _calls(scope: NameScope, call: ast.Call) -> Iterator[NamedCall]:
     full = scope.full(call.func)
     if full in CALLBACKS:
         return
@@ -369,7 +369,7 @@ def _calls(scope: Scope, call: ast.Call) -> Iterator[Call]:
     if full in MAPS and call.args:
         if (resolved := _resolved(scope, call.args[0])) is not None:
             mapped = frozenset(s for argument in call.args[1:] for s in scope.sources(argument))
-            yield Call(resolved[0], ((0, mapped),), resolved[1], everywhere=True)
+            yield NamedCall(resolved[0], ((0, mapped),), resolved[1], everywhere=True)
         return
     if isinstance(function, ast.Call):  # jax.grad(f)(x)
         inner = [handed.function for handed in handed_in(function, scope.imports)]
@@ -388,4 +388,4 @@ def _calls(scope: Scope, call: ast.Call) -> Iterator[Call]:
         positions += [
             (word.arg, scope.sources(word.value)) for word in call.keywords if word.arg is not None
         ]
-        yield Call(resolved[0], tuple(positions), resolved[1])
+        yield NamedCall(resolved[0], tuple(positions), resolved[1])

@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from jaxsight.rules.text.bindings import BINDING, bind
-from jaxsight.rules.text.scopes import FunctionNode, Node, Scope
+from jaxsight.rules.text.scopes import FunctionNode, NameScope, Node
 from jaxsight.text.names import bound_by, parameters_of
 
 
-def scopes_of(tree: ast.Module, imports: Mapping[str, str]) -> list[Scope]:
+def scopes_of(tree: ast.Module, imports: Mapping[str, str]) -> list[NameScope]:
     """Return the module's scope as far as a statement is concerned, then all functions in it."""
-    module = Scope("", None, None, "", (), imports)
+    module = NameScope("", None, None, "", (), imports)
     scopes = [module]
     _enter(tree, module, "", "", scopes)
     for scope in scopes:
@@ -28,7 +28,9 @@ def scopes_of(tree: ast.Module, imports: Mapping[str, str]) -> list[Scope]:
     return scopes
 
 
-def _enter(node: ast.AST, scope: Scope, prefix: str, owner: str, scopes: list[Scope]) -> None:
+def _enter(
+    node: ast.AST, scope: NameScope, prefix: str, owner: str, scopes: list[NameScope]
+) -> None:
     """Make the scopes of the functions inside a node."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
@@ -42,12 +44,12 @@ def _enter(node: ast.AST, scope: Scope, prefix: str, owner: str, scopes: list[Sc
 
 
 def _function(
-    node: FunctionNode, scope: Scope, prefix: str, owner: str, scopes: list[Scope]
+    node: FunctionNode, scope: NameScope, prefix: str, owner: str, scopes: list[NameScope]
 ) -> None:
     args, names = node.args, tuple(parameters_of(node.args))
     own = f"<lambda {node.lineno}:{node.col_offset}>" if isinstance(node, ast.Lambda) else node.name
     name = f"{prefix}{own}"
-    inner = Scope(name, node, scope, owner, names, scope.imports)
+    inner = NameScope(name, node, scope, owner, names, scope.imports)
     inner.bound |= set(names)
     scopes.append(inner)
     if isinstance(node, ast.Lambda):
@@ -66,7 +68,7 @@ def _function(
     _enter(body, inner, f"{name}.<locals>.", "", scopes)
 
 
-def _names(node: ast.AST, scope: Scope) -> None:
+def _names(node: ast.AST, scope: NameScope) -> None:
     match node:
         case ast.Global(names=names):
             scope.declared.update(dict.fromkeys(names, "global"))
@@ -78,7 +80,7 @@ def _names(node: ast.AST, scope: Scope) -> None:
             scope.bound.update(bound_by(node))
 
 
-def _own_nodes(scope: Scope, tree: ast.Module) -> Iterator[Node]:
+def _own_nodes(scope: NameScope, tree: ast.Module) -> Iterator[Node]:
     start: list[ast.AST]
     if scope.node is None:
         start = list(tree.body)

@@ -64,13 +64,13 @@ Node = tuple[ast.AST, tuple[ast.AST, ...]]
 
 
 @dataclass(eq=False, slots=True)
-class Scope:
+class NameScope:
     """A function, or the module (`node` is `None`)."""
 
     name: str
     """`Model.step`, `outer.<locals>.inner`; empty for the module."""
     node: FunctionNode | None
-    parent: Scope | None
+    parent: NameScope | None
     owner: str
     """The class that a method is of, by its name; empty otherwise."""
     parameters: tuple[str, ...]
@@ -78,9 +78,9 @@ class Scope:
     bound: set[str] = field(default_factory=set)
     declared: dict[str, str] = field(default_factory=dict)
     """Names that are `global` or `nonlocal`."""
-    functions: dict[str, Scope] = field(default_factory=dict)
+    functions: dict[str, NameScope] = field(default_factory=dict)
     """Functions defined in it, by name."""
-    lambdas: dict[ast.Lambda, Scope] = field(default_factory=dict)
+    lambdas: dict[ast.Lambda, NameScope] = field(default_factory=dict)
     aliases: dict[str, ast.expr] = field(default_factory=dict)
     """Names that are bound once, to calls: `step = jax.jit(f)`."""
     env: dict[str, Sources] = field(default_factory=dict)
@@ -95,12 +95,12 @@ class Scope:
         first = self.parameters[:1]
         return first[0] if self.owner and first and first[0] in ("self", "cls") else ""
 
-    def holder(self, name: str) -> Scope | None:
+    def holder(self, name: str) -> NameScope | None:
         """Return the scope that binds a name, the module's for globals; `None` for builtins.
 
         Imported names have no scope either.
         """
-        scope: Scope | None = self
+        scope: NameScope | None = self
         if self.declared.get(name) == "global":
             while scope is not None and scope.node is not None:
                 scope = scope.parent

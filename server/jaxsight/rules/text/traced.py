@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 from jaxsight.rules.text.functions import (
     SELF,
-    Call,
-    Class,
     Event,
-    Facts,
-    Function,
+    FunctionFacts,
     Handing,
+    NamedCall,
+    NamedClass,
+    NamedFunction,
     facts_of,
 )
 from jaxsight.rules.text.scopes import Source, Sources
@@ -28,7 +28,7 @@ from jaxsight.rules.text.transformations import STAGED
 class TracedFunction:
     """What is known of a traced function."""
 
-    function: Function
+    function: NamedFunction
     statement: int
     kinds: set[str] = field(default_factory=set)
     traced: set[str] = field(default_factory=set)
@@ -59,7 +59,7 @@ class TracedModule:
     """The functions of a module that are traced."""
 
     functions: Mapping[str, TracedFunction]
-    classes: Mapping[str, Class]
+    classes: Mapping[str, NamedClass]
     containers: frozenset[str]
     references: frozenset[str]
 
@@ -99,7 +99,7 @@ _LIBRARIES = frozenset({"jax", "flax", "equinox", "haiku"})
 class _Propagation:
     """Which functions of a module are traced: by transformations, and by calls of traced ones."""
 
-    def __init__(self, facts: Sequence[Facts]) -> None:
+    def __init__(self, facts: Sequence[FunctionFacts]) -> None:
         self._functions: dict[str, TracedFunction] = {}
         self._modules = [statement.functions[0] for statement in facts]
         for number, statement in enumerate(facts):
@@ -201,7 +201,7 @@ class _Propagation:
                 by, caller = within.by, within.caller or within.function.name
         self._trace(callee, kinds, traced, by, caller, outside)
 
-    def _call(self, call: Call, caller: TracedFunction) -> None:
+    def _call(self, call: NamedCall, caller: TracedFunction) -> None:
         """Trace a function that a traced function calls."""
         callee = self._resolved(call.callee)
         if callee is None:
@@ -213,7 +213,7 @@ class _Propagation:
         self._trace(callee, set(caller.kinds), traced, caller.by, root, outside)
 
 
-def _passed(call: Call, callee: Function, module: TracedModule) -> frozenset[str]:
+def _passed(call: NamedCall, callee: NamedFunction, module: TracedModule) -> frozenset[str]:
     """Return the parameters that take traced values in a call."""
     parameters = callee.parameters[1:] if callee.itself else callee.parameters
     live = [at for at, sources in call.arguments if module.is_live(sources)]
@@ -230,7 +230,7 @@ _PLAIN = frozenset({"object", "abc.ABC", "typing.Protocol", "typing.Generic"})
 _PLAIN_DECORATORS = frozenset({"dataclasses.dataclass", "dataclass", "typing.final"})
 
 
-def is_plain(classes: Mapping[str, Class], name: str) -> bool:
+def is_plain(classes: Mapping[str, NamedClass], name: str) -> bool:
     """Whether a class is an ordinary one: no pytree, no module of a library for networks."""
     class_ = classes.get(name.rpartition(".")[2])
     if class_ is None or any(decorator not in _PLAIN_DECORATORS for decorator in class_.decorators):
