@@ -92,6 +92,9 @@ def find(view: ProgramView) -> Iterator[Violation]:
         called = _CALLED.match(view.quote(step.path))
         reported.add(origin)
         form = _WRITTEN_OUT.get(called["name"] if called else "", _SUM)
+        # `x[..., 0] + x[..., 1] + …` for the last axis
+        before = "..., " if 0 < axes[-1] == len(shape) - 1 else ":, " * axes[-1]
+        form = form.replace("x[", f"x[{before}")
         is_one_axis = len(axes) == 1
         over = (
             f"an axis of size {length}" if is_one_axis else f"{len(axes)} axes of {length} elements"
@@ -100,13 +103,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
         yield Violation(
             f"reduction over {over} prevents fusion ({size(stored.bytes)} written to memory)",
             step.path,
-            help=f"write it out over the axis: `{_of_axis(form, axes[-1], len(shape))}`",
+            help=f"write it out over the axis: `{form}`",
             notes=(f"{stored.text} is written by {where}, and read by another kernel",),
             data=TinyReduction(length, stored.bytes, stored.text, index + 1, graph.kernel_count),
         )
-
-
-def _of_axis(form: str, axis: int, ndim: int) -> str:
-    """Return a written-out form that indexes an axis: `x[..., 0] + x[..., 1] + …` for the last."""
-    before = "..., " if 0 < axis == ndim - 1 else ":, " * axis
-    return form.replace("x[", f"x[{before}")

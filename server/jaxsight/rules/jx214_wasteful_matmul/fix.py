@@ -14,15 +14,17 @@ from jaxsight.rules.text.expressions import parsed
 _SCALE, _FACTORS = "Scale by the diagonal", "Multiply by the factors"
 _DROP, _REORDER = "Drop the product with the identity matrix", "Multiply in the other order"
 _ROWS = (
-    ("eye(*n) @ a", "{a}", _DROP),
-    ("a @ eye(*n)", "{a}", _DROP),
+    ("eye(*n) @ a | a @ eye(*n)", "{a}", _DROP),
     ("diag(d) @ a", "{(d)}{rows} * {(a)}", _SCALE),
     ("a @ diag(d)", "{(a)} * {(d)}", _SCALE),
     ("kron(a, b) @ x", "({(a)} @ {(x)}.reshape({(a)}.shape[1], -1) @ {(b)}.T).ravel()", _FACTORS),
     ("outer(a, b) @ x", "{(a)} * ({(b)} @ {(x)})", _FACTORS),
     ("trace(a @ b)", "jnp.sum({(a)} * {turned})", "Compute the trace alone"),
-    ("diag(a @ b)", "jnp.sum({(a)} * {turned}, axis=1)", "Compute the diagonal alone"),
-    ("diagonal(a @ b)", "jnp.sum({(a)} * {turned}, axis=1)", "Compute the diagonal alone"),
+    (
+        "diag(a @ b) | diagonal(a @ b)",
+        "jnp.sum({(a)} * {turned}, axis=1)",
+        "Compute the diagonal alone",
+    ),
     ("(a @ b) @ c", "{(a)} @ ({(b)} @ {(c)})", _REORDER),
     ("a @ (b @ c)", "({(a)} @ {(b)}) @ {(c)}", _REORDER),
 )

@@ -189,10 +189,13 @@ def _with_factors(view: ProgramView, step: Step) -> Violation | None:
 def _in_order(view: ProgramView, step: Step) -> Violation | None:
     """Return what to say of a chain of products that takes far less work in another order."""
     flow, outer = view.flow, product(step)
-    if outer is None or not _leads(outer) or not multiplies(view, step.path):
+    if outer is None or not multiplies(view, step.path):
+        return None
+    first = tuple(range(len(outer.batch[0])))
+    if outer.batch != (first, first):  # the axes of the batch do not lead
         return None
     for side in (0, 1):
-        inner = product(_made(flow, step.operands[side]))
+        inner = product(unmoved(flow, step.operands[side], _CASTS | {"transpose"}))
         if inner is None or inner.batch != outer.batch or inner.step.backward:
             continue
         if inner.step.span == step.span or not multiplies(view, inner.step.path):
@@ -215,7 +218,9 @@ def _in_order(view: ProgramView, step: Step) -> Violation | None:
             step.path,
             help=f"write `{form}`",
             notes=("XLA keeps the order of products that the program has",),
-            related=((inner.step.path, "computed first"),) if _apart(view, inner, step) else (),
+            related=()
+            if view.quote(inner.step.path) in view.quote(step.path)
+            else ((inner.step.path, "computed first"),),
             data=Order(side == 0),
         )
     return None
@@ -230,15 +235,6 @@ def _other_order(expression: str, side: int) -> str:
     if side == 0:
         return f"{written(inner[0], 'a')} @ ({written(inner[1], 'b')} @ {written(outer[1], 'c')})"
     return f"({written(outer[0], 'a')} @ {written(inner[0], 'b')}) @ {written(inner[1], 'c')}"
-
-
-def _apart(view: ProgramView, inner: Product, step: Step) -> bool:
-    """Whether the inner product is written elsewhere."""
-    return view.quote(inner.step.path) not in view.quote(step.path)
-
-
-def _made(flow: Flow, number: int) -> Step | None:
-    return unmoved(flow, number, _CASTS | {"transpose"})
 
 
 def _is_solution(flow: Flow, number: int) -> bool:
@@ -278,12 +274,6 @@ def _costs(flow: Flow, outer: Product, inner: Product, side: int) -> tuple[int, 
     first = 2 * elements(flow.value(near)) * columns
     second = 2 * far * summed * columns * math.prod(inner_shape[:batch])
     return inner.flop(flow) + outer.flop(flow), first + second
-
-
-def _leads(read: Product) -> bool:
-    """Whether the axes of a product's batch are the first ones of both factors."""
-    first = tuple(range(len(read.batch[0])))
-    return read.batch == (first, first)
 
 
 def _unturned(flow: Flow, number: int, axes: tuple[int, ...]) -> tuple[int, ...] | None:

@@ -121,7 +121,8 @@ def _violation(
 ) -> Violation:
     values, keyword = _operand(view, step)
     # Where the keys are negated, what is last is smallest.
-    turned = _negated(view, step)
+    maker = view.flow.made_by(step.operands[0])
+    turned = maker is not None and maker.primitive == "neg"
     sides = {is_last != turned for is_last, _ in ends}
     count = max(count for _, count in ends)
     kind = "max" if True in sides else "min"
@@ -198,9 +199,3 @@ def _operand(view: ProgramView, step: Step) -> tuple[str, str]:
         text = ast.unparse(node)
         return (text if len(text) <= 24 else "x"), axis
     return "x", axis
-
-
-def _negated(view: ProgramView, step: Step) -> bool:
-    """Whether the keys of a sort are the negated values."""
-    maker = view.flow.made_by(step.operands[0])
-    return maker is not None and maker.primitive == "neg"

@@ -18,7 +18,7 @@ from jaxsight.rules.program.matrices import (
 from jaxsight.rules.program.steps import numbers
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.expressions import called
+from jaxsight.rules.text.expressions import called, parsed
 from jaxsight.rules.violation import Violation
 from jaxsight.text.units import MIB, size
 from jaxsight.wire.program import Step
@@ -119,11 +119,7 @@ def _is_made(view: ProgramView, number: int) -> bool:
     """Whether the user's own expression makes a one-hot array: `one_hot`, a comparison, `eye`."""
     step = _maker(view, number)
     text = view.quote(step.path) if step is not None else ""
-    try:
-        node = ast.parse(text, mode="eval").body
-    except SyntaxError:
-        return False
-    return called(text) == "one_hot" or isinstance(node, ast.Compare | ast.Subscript)
+    return called(text) == "one_hot" or isinstance(parsed(text), ast.Compare | ast.Subscript)
 
 
 def _violation(

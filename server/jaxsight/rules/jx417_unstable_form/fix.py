@@ -20,7 +20,7 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         if not isinstance(node, ast.expr) or context.range(node) != context.finding.range:
             return
         for form in FORMS:
-            found = patterns.at(node, form.patterns[0])
+            found = patterns.at(node, form.pattern)
             if found is None:
                 continue
             if "`" not in form.instead:

@@ -31,10 +31,10 @@ class Instability:
 
 
 @dataclass(frozen=True, slots=True)
-class UnstableForm:
+class Unstable:
     """One unstable form of an expression."""
 
-    patterns: tuple[str, ...]
+    pattern: str
     instead: str
     """The template of the stable form, which the fix writes; or a help, which has backticks."""
     trouble: Instability
@@ -118,8 +118,8 @@ _LOG_SOFTMAX = Instability(
 _LOST = "in {float}, numbers below {half} are lost beside 1"
 
 FORMS = (
-    UnstableForm(
-        ("log(sigmoid(x))",),
+    Unstable(
+        "log(sigmoid(x))",
         "jax.nn.log_sigmoid({x})",
         Instability(
             "`log(sigmoid(x))` is -inf for `x` below -{inf}",
@@ -127,30 +127,24 @@ FORMS = (
             lambda look: look.bounds()[0] <= -look.limits.greatest,
         ),
     ),
-    UnstableForm(
-        ("log(softmax(*logits))",), "jax.nn.log_softmax({logits})", _LOG_SOFTMAX, Look.elements
-    ),
-    UnstableForm(
-        ("log(A / sum(B))", "log(pick(A) / sum(B))", "log(sum(A) / sum(B))"),
+    Unstable("log(softmax(*logits))", "jax.nn.log_softmax({logits})", _LOG_SOFTMAX, Look.elements),
+    Unstable(
+        "log(A / sum(B)) | log(pick(A) / sum(B)) | log(sum(A) / sum(B))",
         "subtract logarithms: `a - jax.nn.logsumexp(b)` for `log(exp(a) / sum(exp(b)))`",
         _SHARE,
     ),
-    UnstableForm(
-        ("log(1 / (1 + X))",),
+    Unstable(
+        "log(1 / (1 + X))",
         "use `jax.nn.log_sigmoid(x)`",
         replace(
             _LOG_SUM_WITH_1,
             message="logarithm of a sigmoid is -inf where the sigmoid underflows to 0",
         ),
     ),
-    UnstableForm(
-        ("log(1 - sigmoid(x))",), "jax.nn.log_sigmoid({-x})", _above_one("log(1 - sigmoid(x))")
-    ),
-    UnstableForm(
-        ("log1p(-sigmoid(x))",), "jax.nn.log_sigmoid({-x})", _above_one("log1p(-sigmoid(x))")
-    ),
-    UnstableForm(
-        ("log(1 - tanh(x) ** 2)",),
+    Unstable("log(1 - sigmoid(x))", "jax.nn.log_sigmoid({-x})", _above_one("log(1 - sigmoid(x))")),
+    Unstable("log1p(-sigmoid(x))", "jax.nn.log_sigmoid({-x})", _above_one("log1p(-sigmoid(x))")),
+    Unstable(
+        "log(1 - tanh(x) ** 2)",
         "use `2 * (jnp.log(2.0) - x - jax.nn.softplus(-2 * x))`",
         Instability(
             "`log(1 - tanh(x)**2)` is -inf for `x` above {tanh}",
@@ -158,22 +152,20 @@ FORMS = (
         ),
     ),
     *(
-        UnstableForm((f"log({name}(*x))",), f"{{{name}}}{logarithm}({{x}})", _underflow(name))
+        Unstable(f"log({name}(*x))", f"{{{name}}}{logarithm}({{x}})", _underflow(name))
         for name, logarithm in DENSITIES.items()
     ),
-    UnstableForm(("log(1 - cdf(*x))",), "{cdf}logsf({x})", _underflow("1 - cdf")),
-    UnstableForm(
-        ("log(sum(X))",), "jax.nn.logsumexp({x}{axes})", _LOG_SUM, Look.factor, weights=True
-    ),
-    UnstableForm(("log(cumsum(X))",), "use `jax.lax.cumlogsumexp({x})`", _LOG_CUMSUM, Look.factor),
-    UnstableForm(
-        ("log(dot(X, w))", "log(dot(w, X))"),
+    Unstable("log(1 - cdf(*x))", "{cdf}logsf({x})", _underflow("1 - cdf")),
+    Unstable("log(sum(X))", "jax.nn.logsumexp({x}{axes})", _LOG_SUM, Look.factor, weights=True),
+    Unstable("log(cumsum(X))", "use `jax.lax.cumlogsumexp({x})`", _LOG_CUMSUM, Look.factor),
+    Unstable(
+        "log(dot(X, w)) | log(dot(w, X))",
         "use `jax.nn.logsumexp` over the contracted axis of `{x} + log(weights)`",
         _LOG_SUM,
         Look.factor,
     ),
-    UnstableForm(
-        ("log(cosh(x))",),
+    Unstable(
+        "log(cosh(x))",
         "use `jnp.logaddexp({x}, {-x}) - jnp.log(2.0)`",
         Instability(
             "`log(cosh(x))` overflows for `x` above {cosh}",
@@ -183,13 +175,13 @@ FORMS = (
             ),
         ),
     ),
-    UnstableForm(
-        ("log(exp(x) - 1)",),
+    Unstable(
+        "log(exp(x) - 1)",
         "use `{(x)} + jnp.log(-jnp.expm1({-x}))`",
         _wild("`log(exp(x) - 1)` overflows for `x` above"),
     ),
-    UnstableForm(
-        ("log(1 - exp(x))",),
+    Unstable(
+        "log(1 - exp(x))",
         "jnp.log(-jnp.expm1({x}))",
         Instability(
             "`log(1 - exp(x))` loses digits for small `x`",
@@ -197,45 +189,37 @@ FORMS = (
             lambda look: look.may_be_small() and not look.is_selected(),
         ),
     ),
-    UnstableForm(
-        ("log(1 + X)",),
-        "jax.nn.softplus({x})",
-        _wild("`log(1 + exp(x))` overflows for `x` above"),
+    Unstable(
+        "log(1 + X)", "jax.nn.softplus({x})", _wild("`log(1 + exp(x))` overflows for `x` above")
     ),
-    UnstableForm(
-        ("log1p(exp(x))",),
-        "jax.nn.softplus({x})",
-        _wild("`log1p(exp(x))` overflows for `x` above"),
+    Unstable(
+        "log1p(exp(x))", "jax.nn.softplus({x})", _wild("`log1p(exp(x))` overflows for `x` above")
     ),
-    UnstableForm(("log(A + B)",), "jnp.logaddexp({a}, {b})", _LOG_SUM, Look.factor),
-    UnstableForm(
-        ("log(1 + A + B + ...)",),
+    Unstable("log(A + B)", "jnp.logaddexp({a}, {b})", _LOG_SUM, Look.factor),
+    Unstable(
+        "log(1 + A + B + ...)",
         "use `jax.nn.logsumexp(x)`",
         _LOG_SUM_WITH_1,
         Look.factor,
         weights=True,
     ),
-    UnstableForm(
-        ("log(A + B + C + ...)",),
-        "use `jax.nn.logsumexp(x)`",
-        _LOG_SUM,
-        Look.factor,
-        weights=True,
+    Unstable(
+        "log(A + B + C + ...)", "use `jax.nn.logsumexp(x)`", _LOG_SUM, Look.factor, weights=True
     ),
-    UnstableForm(
-        ("log(1 + sum(X))", "log1p(sum(X))"),
+    Unstable(
+        "log(1 + sum(X)) | log1p(sum(X))",
         "use `jnp.logaddexp(0.0, jax.nn.logsumexp({x}))`",
         _LOG_SUM_WITH_1,
         Look.factor,
     ),
-    UnstableForm(
-        ("log(sum(softmax(*logits) * mask))",),
+    Unstable(
+        "log(sum(softmax(*logits) * mask))",
         "use `jnp.sum(one_hot * jax.nn.log_softmax({logits}), axis=-1)`",
         replace(_LOG_SOFTMAX, may_occur=lambda look: look.is_mask("mask")),
     ),
     *(
-        UnstableForm(
-            (f"log({product}(*x))",),
+        Unstable(
+            f"log({product}(*x))",
             f"use `jnp.{total}(jnp.log({{x}}))`",
             Instability(
                 "product of {factors:,} factors overflows or underflows before its logarithm",
@@ -245,8 +229,8 @@ FORMS = (
         )
         for product, total in (("prod", "sum"), ("cumprod", "cumsum"))
     ),
-    UnstableForm(
-        ("log(det(*a))",),
+    Unstable(
+        "log(det(*a))",
         "jnp.linalg.slogdet({a})[1]",
         Instability(
             "determinant overflows or underflows before its logarithm",
@@ -254,26 +238,24 @@ FORMS = (
         ),
         differs=True,
     ),
-    UnstableForm(
-        ("log(1 + x)",),
+    Unstable(
+        "log(1 + x)",
         "jnp.log1p({x}){base}",
         _rounded("{log}(1 + x)", "1 + x", Look.is_near_1),
         covers=False,
     ),
-    UnstableForm(
-        ("log(1 - x)",),
+    Unstable(
+        "log(1 - x)",
         "jnp.log1p({-x}){base}",
         _rounded("{log}(1 - x)", "1 - x", lambda look: look.is_near_1() and not look.is_share()),
         covers=False,
     ),
-    UnstableForm(
-        ("exp(x) - 1", "exp(x) + -1"),
-        "jnp.expm1({x})",
-        _rounded("exp(x) - 1", "exp(x)", _is_small),
+    Unstable(
+        "exp(x) - 1 | exp(x) + -1", "jnp.expm1({x})", _rounded("exp(x) - 1", "exp(x)", _is_small)
     ),
-    UnstableForm(("1 - exp(x)",), "-jnp.expm1({x})", _rounded("1 - exp(x)", "exp(x)", _is_small)),
-    UnstableForm(
-        ("1 - erf(x)",),
+    Unstable("1 - exp(x)", "-jnp.expm1({x})", _rounded("1 - exp(x)", "exp(x)", _is_small)),
+    Unstable(
+        "1 - erf(x)",
         "{erf}erfc({x})",
         Instability(
             "`1 - erf(x)` loses digits as `x` grows, and is 0 where `erf(x)` is 1",
@@ -281,8 +263,8 @@ FORMS = (
             lambda look: look.bounds()[1] >= 1,
         ),
     ),
-    UnstableForm(
-        ("1 - cos(x)",),
+    Unstable(
+        "1 - cos(x)",
         "use `2 * jnp.sin({(x)} / 2) ** 2`",
         Instability(
             "`1 - cos(x)` loses digits for small `|x|`, and is 0 below {cos}",
@@ -291,8 +273,8 @@ FORMS = (
         ),
         severity="information",
     ),
-    UnstableForm(
-        ("1 - cdf(*x)",),
+    Unstable(
+        "1 - cdf(*x)",
         "use `{cdf}sf({x})`",
         Instability(
             "`1 - cdf(x)` loses digits in the upper tail",
@@ -300,8 +282,8 @@ FORMS = (
             lambda look: look.module("cdf").endswith("norm."),
         ),
     ),
-    UnstableForm(
-        ("mean(x ** 2) - mean(x) ** 2",),
+    Unstable(
+        "mean(x ** 2) - mean(x) ** 2",
         "jnp.var({x}{axes})",
         _cancels(
             "E[x²] - E[x]²",
@@ -309,24 +291,24 @@ FORMS = (
             "in {float}, it may even be negative, and its square root NaN",
         ),
     ),
-    UnstableForm(
-        ("mean(x * y) - mean(x) * mean(y)",),
+    Unstable(
+        "mean(x * y) - mean(x) * mean(y)",
         "use `jnp.mean((x - x_mean) * (y - y_mean))`",
         _cancels("E[xy] - E[x]E[y]", "the means are large compared with the spreads"),
     ),
-    UnstableForm(("X / sum(X)",), "jax.nn.softmax({x}{axis})", _SOFTMAX, differs=True),
-    UnstableForm(("exp(a) / exp(b)",), "jnp.exp({a} - {(b)})", _OF_2, differs=True),
-    UnstableForm(("(X - Y) / (X + Y)",), "use `jnp.tanh({x})`", _QUOTIENT),
-    UnstableForm(
-        ("X / (1 + X)",),
+    Unstable("X / sum(X)", "jax.nn.softmax({x}{axis})", _SOFTMAX, differs=True),
+    Unstable("exp(a) / exp(b)", "jnp.exp({a} - {(b)})", _OF_2, differs=True),
+    Unstable("(X - Y) / (X + Y)", "use `jnp.tanh({x})`", _QUOTIENT),
+    Unstable(
+        "X / (1 + X)",
         "jax.nn.sigmoid({x})",
         _wild(f"`exp(x) / (1 + exp(x))` is NaN {_EXCEEDS}"),
         differs=True,
     ),
-    UnstableForm(("A / (A + B)",), "use `jax.nn.sigmoid({a} - {(b)})`", _SHARE_OF_2),
-    UnstableForm(("A / (A + B + C + ...)",), "use `jax.nn.softmax`", _SOFTMAX),
-    UnstableForm(
-        ("A / (1 + A + B + ...)",),
+    Unstable("A / (A + B)", "use `jax.nn.sigmoid({a} - {(b)})`", _SHARE_OF_2),
+    Unstable("A / (A + B + C + ...)", "use `jax.nn.softmax`", _SOFTMAX),
+    Unstable(
+        "A / (1 + A + B + ...)",
         "use `jax.nn.softmax`",
         _wild(f"softmax without max subtraction is NaN {_EXCEEDS}"),
     ),

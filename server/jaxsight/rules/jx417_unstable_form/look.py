@@ -283,7 +283,7 @@ def words_of(known: KnownValues) -> Words:
         return stripped(known.flow, number, parts)
 
     return Words(
-        {"softmax": ("E / sum(E)",), "mean": ("sum(_) / N", "sum(_) * N")},
+        {"softmax": "E / sum(E)", "mean": "sum(_) / N | sum(_) * N"},
         lambda number: any(exponentials(known, number)),
         {"log": measured},
     )

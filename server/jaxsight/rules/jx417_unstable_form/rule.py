@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.rules.jx417_unstable_form.forms import FORMS, UnstableForm
+from jaxsight.rules.jx417_unstable_form.forms import FORMS, Unstable
 from jaxsight.rules.jx417_unstable_form.look import LIMITS, Look, words_of
 from jaxsight.rules.patterns.programs import ProgramPatterns
 from jaxsight.rules.program.bounds import KnownValues
@@ -38,7 +38,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
     """Yield the user's own logarithms, differences and quotients that have a stable equivalent."""
     flow, known = view.flow, KnownValues(view.flow)
     patterns = ProgramPatterns(view, words_of(known))
-    seen: dict[object, tuple[UnstableForm, Look]] = {}
+    seen: dict[object, tuple[Unstable, Look]] = {}
     for step in flow.forward_steps(*_WRITTEN):
         if step.span in seen or not is_written(view.quote(step.path), *_WRITTEN[step.primitive]):
             continue
@@ -49,8 +49,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             looks = (
                 (form, Look(view, known, limits, patterns, found))
                 for form in FORMS
-                for pattern in form.patterns
-                if (found := patterns.at(step, pattern)) is not None
+                if (found := patterns.at(step, form.pattern)) is not None
             )
             for form, look in looks:
                 if form.trouble.may_occur(look):
@@ -64,7 +63,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             yield _violation(form, look)
 
 
-def _violation(form: UnstableForm, look: Look) -> Violation:
+def _violation(form: Unstable, look: Look) -> Violation:
     trouble = form.trouble
     message, notes = trouble.message, [trouble.note]
     if trouble.zero and not look.overflows:

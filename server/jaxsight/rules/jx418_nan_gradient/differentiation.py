@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -41,14 +42,9 @@ def _depends_on_parameter(view: ProgramView, number: int) -> bool:
     return any(
         number in flow.inputs
         and _inexact(flow, number)
-        and _root(flow.values[number].said) in view.differentiated
+        and re.split(r"[\[.]", flow.values[number].said)[0] in view.differentiated
         for number in sources or ()
     )
-
-
-def _root(name: str) -> str:
-    """Return the parameter that an input belongs to: `p` for `p['w'][0]`."""
-    return name.split("[")[0].split(".")[0]
 
 
 def _inexact(flow: Flow, number: int) -> bool:

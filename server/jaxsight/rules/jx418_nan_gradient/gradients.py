@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from jaxsight.rules.patterns.programs import Occurrence
 from jaxsight.rules.program.bounds import KnownValues
@@ -13,6 +14,7 @@ from jaxsight.rules.program.steps import is_known, parameter
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.walks import alike, literal, maker_of
 from jaxsight.rules.text.expressions import name_of, parsed_call
+from jaxsight.rules.violation import SeverityName
 from jaxsight.wire.primitives import MOVES, PICKS
 from jaxsight.wire.program import Step
 
@@ -186,7 +188,7 @@ def _spread(flow: Flow, number: int) -> int:
 class Singularity:
     """Where the derivative of a function is NaN or infinite."""
 
-    patterns: tuple[str, ...]
+    pattern: str
     message: str
     """Empty where nothing is wrong."""
     help: str = ""
@@ -195,11 +197,11 @@ class Singularity:
     """Whether inputs reach it."""
     of_squares: bool = False
     """Whether the fix guards it: the root of a sum of squares."""
-    severity: str = ""
+    severity: SeverityName | Literal[""] = ""
 
 
-_OF_DIFFERENCES = ("sqrt(sum((a - b) ** 2))", "sqrt(dot(a - b, a - b))")
-_OF_SQUARES = ("sqrt(sum(a ** 2))", "sqrt(dot(a, a))")
+_OF_DIFFERENCES = "sqrt(sum((a - b) ** 2)) | sqrt(dot(a - b, a - b))"
+_OF_SQUARES = "sqrt(sum(a ** 2)) | sqrt(dot(a, a))"
 _NAN = "NaN is the product of the infinite derivative and 0, as of the chain rule through a square"
 _ROOT = ("the derivative of a root is infinite at 0", _NAN)
 _CLIP = "clip inside of the bounds: `jnp.{name}(jnp.clip(x, -1 + 1e-6, 1 - 1e-6))`"
@@ -210,7 +212,7 @@ _GUARD = (
 )
 SINGULARITIES = (
     Singularity(
-        ("sqrt(x)",),
+        "sqrt(x)",
         "gradient of `{name}` is NaN where all values are equal",
         "add a small number to the variance: `jnp.sqrt(jnp.var(x) + 1e-12)`",
         _ROOT,
@@ -242,40 +244,40 @@ SINGULARITIES = (
         of_squares=True,
     ),
     Singularity(
-        ("sqrt(x)",),
+        "sqrt(x)",
         "gradient of `{plain}` is infinite at 0",
         "keep the operand above 0: `jnp.sqrt(x + 1e-12)` or `jnp.sqrt(jnp.maximum(x, 1e-12))`",
         ("the derivative of `sqrt(x)` is `0.5 / sqrt(x)`",),
         lambda step: step.is_free() and step.known.bounds(step.found.values["x"])[1] > 0,
     ),
     Singularity(
-        ("rsqrt(x)",),
+        "rsqrt(x)",
         "`rsqrt` is infinite at 0, and its gradient NaN or infinite",
         "keep the operand above 0: `jax.lax.rsqrt(x + 1e-6)`",
         ("the derivative of `rsqrt(x)` is `-0.5 * rsqrt(x) / x`",),
     ),
     Singularity(
-        ("pow(x, y)",),
+        "pow(x, y)",
         "gradient of `norm` is NaN where all elements are 0",
         "add a small number to the sum before its root",
         _ROOT,
         lambda step: step.name == "norm" and step.is_root(),
     ),
     Singularity(
-        ("pow(x, y)",),
+        "pow(x, y)",
         "gradient of `x ** {p:.3g}` is infinite where `x` is 0",
         "keep the operand above 0: `jnp.maximum(x, 1e-12)`",
         ("the derivative is `{p:.3g} * x ** {less:.3g}`",),
         Differentiated.is_root,
     ),
     Singularity(
-        ("cbrt(x)",),
+        "cbrt(x)",
         "gradient of `cbrt` is infinite at 0",
         "keep the operand away from 0",
         ("the derivative of `cbrt(x)` is `cbrt(x)**-2 / 3`",),
     ),
     Singularity(
-        ("acos(x)", "asin(x)"),
+        "acos(x) | asin(x)",
         "gradient of `{name}` is NaN where `clip` takes effect",
         _CLIP,
         (
@@ -285,21 +287,21 @@ SINGULARITIES = (
         lambda step: step.reaches_1() and step.is_clipped(),
     ),
     Singularity(
-        ("acos(x)", "asin(x)"),
+        "acos(x) | asin(x)",
         "gradient of `{name}` is infinite where its argument is -1 or 1",
         _CLIP,
         (_OF_INVERSE,),
         Differentiated.reaches_1,
     ),
     Singularity(
-        ("acosh(x)",),
+        "acosh(x)",
         "gradient of `arccosh` is infinite where its argument is 1",
         "keep the operand above 1: `jnp.arccosh(jnp.maximum(x, 1 + 1e-6))`",
         ("the derivative of `arccosh(x)` is `1 / sqrt(x**2 - 1)`",),
         lambda step: not step.is_offset(),
     ),
     Singularity(
-        ("atan2(y, x)",),
+        "atan2(y, x)",
         "gradient of `{name}` is NaN where both arguments are 0",
         "guard the origin: `jnp.{name}(y, jnp.where((x == 0) & (y == 0), 1.0, x))`",
         ("the derivatives are `x / (x**2 + y**2)` and `-y / (x**2 + y**2)`",),

@@ -56,7 +56,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
         if not is_differentiated(view, step) or _is_selected(view, step):
             continue
         for row in SINGULARITIES:
-            found = next(filter(None, (patterns.at(step, p) for p in row.patterns)), None)
+            found = patterns.at(step, row.pattern)
             if found is not None and row.is_met(met := Differentiated(view, known, found)):
                 if row.message:
                     reported.add(step.span)

@@ -6,7 +6,7 @@ import ast
 import re
 
 from jaxsight.rules.jx420_outer_broadcast.pairs import Join
-from jaxsight.rules.text.expressions import parsed_statement
+from jaxsight.rules.text.expressions import parsed_call, parsed_statement
 
 _ADDS_AXIS = re.compile(r"\[[^\[\]]*\b(?:None|newaxis)\b[^\[\]]*\]|expand_dims\(|outer\(|grid\(")
 """What says anywhere in an expression that all pairs are meant."""
@@ -24,7 +24,8 @@ _LONGEST = 40
 def is_explicit(text: str, join: Join) -> bool:
     """Whether the expression itself gives an operand the shape of a column."""
     column = written_column(text, join)
-    operands = [column] if column is not None else _arguments(text)
+    call = parsed_call(text)
+    operands = [column] if column is not None else call.args if call is not None else []
     return _ADDS_AXIS.search(text) is not None or any(map(_is_shaped, operands))
 
 
@@ -39,11 +40,6 @@ def _is_shaped(node: ast.expr) -> bool:
             return name in _SHAPES or (keeps and not name.startswith("arg"))
         case _:
             return False
-
-
-def _arguments(text: str) -> list[ast.expr]:
-    node = parsed_statement(text)
-    return node.args if isinstance(node, ast.Call) else []
 
 
 def written_column(text: str, join: Join) -> ast.expr | None:

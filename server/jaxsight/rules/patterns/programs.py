@@ -49,13 +49,15 @@ _OPERATORS: Mapping[type[ast.AST], str] = {
 }
 _SYNONYMS: Mapping[str, tuple[str, ...]] = {"sigmoid": ("sigmoid", "logistic", "expit")}
 """The functions that users call, where not of the same name."""
+_MOST_TERMS = 200
+"""Terms of a sum: loops that Python unrolls may add up more, and no pattern needs them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
     """What the names in a rule's patterns mean, besides those of primitives."""
 
-    macros: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    macros: Mapping[str, str] = field(default_factory=dict)
     """By name of a call the patterns that it abbreviates, in which `_` is its argument."""
     admits: Callable[[int], bool] = lambda number: True
     """Whether a value is one that a capital letter stands for; `N` stands for any literal."""
@@ -103,8 +105,15 @@ class ProgramPatterns:
         self._words = words
 
     def at(self, step: Step, text: str) -> Occurrence | None:
-        """Return the occurrence of a pattern that an equation completes."""
-        return next(self._parts(pattern(text), step.results[0], Occurrence()), None)
+        """Return the occurrence of a pattern, or of one of several, that an equation completes."""
+        return next(
+            (
+                found
+                for part in text.split(" | ")
+                for found in self._parts(pattern(part), step.results[0], Occurrence())
+            ),
+            None,
+        )
 
     def _parts(self, part: ast.expr, number: int, found: Occurrence) -> Iterator[Occurrence]:
         """Yield the ways in which a value is what a part of a pattern says."""
@@ -123,7 +132,7 @@ class ProgramPatterns:
         assert isinstance(part.func, ast.Name)
         name, first = part.func.id, part.args[0]
         if name in self._words.macros:
-            for text in self._words.macros[name]:
+            for text in self._words.macros[name].split(" | "):
                 for longer in self._parts(expanded(text, first), number, found):
                     yield self._filling(part, number, step, longer)
         elif name not in PRIMITIVES:
@@ -198,11 +207,16 @@ class ProgramPatterns:
 
 
 def terms_of(flow: Flow, number: int) -> tuple[int, ...]:
-    """Return what a value is the sum of, by `+`, without zeros; itself where it is no sum."""
-    step = maker_of(flow, number)
-    if step is None or step.primitive != "add":
-        return () if literal(flow, number) == 0 else (number,)
-    return tuple(term for operand in step.operands for term in terms_of(flow, operand))
+    """Return what a value is the sum of, by `+`, without zeros; nothing where these are many."""
+    waiting, terms = [number], list[int]()
+    while waiting and len(terms) < _MOST_TERMS:
+        term = waiting.pop()
+        step = maker_of(flow, term)
+        if step is not None and step.primitive == "add":
+            waiting += reversed(step.operands)
+        elif literal(flow, term) != 0:
+            terms.append(term)
+    return () if waiting else tuple(terms)
 
 
 def factors_of(flow: Flow, step: Step) -> tuple[int, ...] | None:

@@ -54,8 +54,9 @@ class SyntaxPatterns:
         self._looks_up = looks_up
 
     def at(self, node: ast.expr, text: str) -> Found | None:
-        """Return what the holes of a pattern stand for in an expression."""
-        return next(self._match(pattern(text), node, {}), None)
+        """Return what the holes of a pattern, or of one of several, stand for in an expression."""
+        parts = map(pattern, text.split(" | "))
+        return next((found for part in parts for found in self._match(part, node, {})), None)
 
     def filled(self, template: str, found: Found) -> str:
         """Return a template with the names of the module and the texts of an occurrence.
