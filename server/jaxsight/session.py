@@ -9,7 +9,7 @@ obsolete is cancelled, and earlier answers are shown meanwhile, marked as stale.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from jaxsight.events import Consent, Event
 from jaxsight.features import code_actions, completion, named_function
@@ -22,15 +22,13 @@ from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.hover.hover import hover
 from jaxsight.features.inlay_hints.hints import hints
 from jaxsight.features.lenses import inputs_range, lenses
-from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Panel, Repro, Shown
+from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Panel, Shown
 from jaxsight.features.panel.panel import panel
 from jaxsight.features.proposals import actions as proposing
 from jaxsight.features.proposals.assumed import BUDGET
-from jaxsight.features.recording.actions import Plan as RunPlan
 from jaxsight.features.recording.actions import UntilSeen
-from jaxsight.features.recording.until_seen import Outcome, Seen
 from jaxsight.features.repros.repros import KINDS, Repros
-from jaxsight.features.setup.installing import Installer, Plan
+from jaxsight.features.setup.installing import Installer
 from jaxsight.features.setup.targets import Offers, targets
 from jaxsight.features.virtual_documents.show import show
 from jaxsight.projects.projects import Projects
@@ -51,9 +49,9 @@ class Session:
         """Create a session; pass `projects` to start their tracers before the session exists."""
         self.engine = Engine.of(projects if projects is not None else Projects())
         self._fixing = FixScheduler.of(self.engine)
-        self._repros = Repros(self.engine)
-        self._until_seen = UntilSeen(self.engine)
-        self._installer = Installer(self.engine)
+        self.repros = Repros(self.engine)
+        self.until_seen = UntilSeen(self.engine)
+        self.installer = Installer(self.engine, self._retry)
         self._background = Background(self.engine, self._look_for_decisions)
         self.events: asyncio.Queue[Event] = self.engine.events
 
@@ -131,7 +129,7 @@ class Session:
         """Close a document, and drop what is known of it."""
         self._background.close(path)
         self._fixing.stop(path)
-        self._repros.close(path)
+        self.repros.close(path)
         self.engine.close(path)
         self._background.schedule_called()
         self._background.schedule_importers(path)
@@ -181,7 +179,7 @@ class Session:
         """Begin to verify fixes of a file's findings, unless the text has changed."""
         document = self.engine.documents.get(path)
         if document is not None and document.module is report.module:
-            self._repros.learn(path, report.module, report.owners)
+            self.repros.learn(path, report.module, report.owners)
             self._fixing.start(path, report.owners, report.target)
 
     async def fixes(self, path: str) -> list[Fix]:
@@ -197,11 +195,11 @@ class Session:
         proposes = self.engine.projects.of(path).settings.propose_inputs
         if proposes and self.engine.proposals.watch(path):
             self._background.schedule(path)
-        return [*await lenses(self.engine, path), *await self._until_seen.lenses(path)]
+        return [*await lenses(self.engine, path), *await self.until_seen.lenses(path)]
 
     async def actions(self, path: str, range: Range) -> list[Action]:
         """Return the code actions for a range, with the fixes that are verified within a moment."""
-        return await code_actions.actions(self.engine, self._fixing, self._repros, path, range)
+        return await code_actions.actions(self.engine, self._fixing, self.repros, path, range)
 
     async def resolve(self, path: str, pending: str) -> tuple[Edit, ...]:
         """Return the edits of a pending action; raise `LookupError` if there are none."""
@@ -214,34 +212,12 @@ class Session:
     async def show(self, path: str, function: str, what: str | SourceOptions = JAXPR) -> Shown:
         """Return a virtual document; raise `LookupError` if it cannot be shown."""
         if isinstance(what, str) and what in KINDS:
-            return self._repros.shown(path, function, what)
+            return self.repros.shown(path, function, what)
         return await show(self.engine, path, function, what)
 
     async def calls(self, path: str) -> TracedCalls:
         """Return the traced functions of a file, and which of them call which."""
         return await traced_calls(self.engine, path)
-
-    async def extract_repro(
-        self, path: str, function: str, check: str, report: Callable[[str], None]
-    ) -> Repro:
-        """Write a repro of a function's failure; raise `LookupError` if there is none."""
-        return await self._repros.extract(path, function, check, report)
-
-    async def reduce_repro(
-        self, path: str, function: str, report: Callable[[str], None], interrupted: asyncio.Event
-    ) -> Repro:
-        """Make a function's repro smaller until interrupted; raise `LookupError` if it cannot."""
-        return await self._repros.reduce(path, function, report, interrupted)
-
-    async def plan_until_seen(self, path: str) -> RunPlan:
-        """Return which program would be run for a file; raise `LookupError` if none can be."""
-        return await self._until_seen.plan(path)
-
-    async def run_until_seen(
-        self, plan: RunPlan, report: Callable[[Seen], None], stop: asyncio.Event
-    ) -> Outcome:
-        """Run a program until functions were called; raise `LookupError` if it does not start."""
-        return await self._until_seen.run(plan, report, stop)
 
     async def panel(self, path: str, where: Position | str) -> Panel | None:
         """Return the panel's data for the function at a position or with a name, if any."""
@@ -316,16 +292,6 @@ class Session:
         """Return the targets that can be chosen for a file, and what each needs."""
         return await targets(self.engine, path)
 
-    async def compiler_plan(self, path: str, platform: str) -> Plan:
-        """Return what would be installed for a platform; raise `LookupError` if nothing can be."""
-        return await self._installer.plan(path, platform)
-
-    async def install_compiler(self, plan: Plan, report: Callable[[str], None]) -> str:
-        """Install a compiler, and say what was installed; raise `LookupError` if that fails."""
-        installed = await self._installer.install(plan, report)
-        self._retry()
-        return installed
-
     async def show_proposed(self, path: str, function: str, *, hide: bool = False) -> None:
         """Trace a function with proposed inputs, or no longer; raise `LookupError` without any."""
         await proposing.show_proposed(self.engine, path, function, hide=hide)
@@ -347,9 +313,9 @@ class Session:
     async def aclose(self) -> None:
         """Cancel all background work and end every process."""
         self._background.stop_all()
-        await self._installer.aclose()
-        await self._until_seen.aclose()
-        await self._repros.aclose()
+        await self.installer.aclose()
+        await self.until_seen.aclose()
+        await self.repros.aclose()
         await self._fixing.aclose()
         await self.engine.aclose()
 

@@ -14,9 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jaxsight.cli.commands.sourcerize import Constants, Style, Transform
-from jaxsight.wire.messages.requests import CONSTANTS, STYLES, TRANSFORMS
-
 COMMANDS = [
     "show",
     "sourcerize",
@@ -359,12 +356,6 @@ def test_sourcerize_says_why_there_is_no_source(
     assert (done.returncode, done.stdout) == (status, "")
     assert words in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_sourcerize_offers_the_styles_and_transformations_of_the_tracer() -> None:
-    assert tuple(Style) == STYLES
-    assert tuple(Transform) == TRANSFORMS
-    assert tuple(Constants) == CONSTANTS
 
 
 def test_an_interpreter_that_does_not_exist_is_named(project: Path) -> None:

@@ -11,9 +11,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from jaxsight.lsp.engine_protocol import Engine, EngineSession
 from jaxsight.lsp.server import serve
 from jaxsight.lsp.start.early_engine import EngineAhead
+from tests.lsp.fake_session import FakeSession
 
 CLIENTS = Path(__file__).parent / "clients"
 PATIENCE = 120
@@ -161,11 +161,11 @@ class _Outbox:
 class Ready:
     """An engine whose session is there."""
 
-    def __init__(self, session: EngineSession) -> None:
+    def __init__(self, session: FakeSession) -> None:
         self._session = session
         self.closed = False
 
-    def session(self) -> EngineSession:
+    def session(self) -> FakeSession:
         return self._session
 
     async def aclose(self) -> None:
@@ -173,7 +173,7 @@ class Ready:
 
 
 @asynccontextmanager
-async def connected(engine: Engine | None = None) -> AsyncIterator[Client]:
+async def connected(engine: Ready | None = None) -> AsyncIterator[Client]:
     """A server for an engine (the real one by default) and a client that talks to it; both end with
     the block.
     """

@@ -235,12 +235,16 @@ class FakeSession:
         compiler = Compiler("cuda", "NVIDIA GPUs", 290, (), 0)
         return Offers(active, "", "0.12.0", offers, (compiler,))
 
-    async def compiler_plan(self, path: str, platform: str) -> Plan:
+    @property
+    def installer(self) -> FakeSession:
+        return self
+
+    async def plan(self, path: str, platform: str) -> Plan:
         if platform != "cuda":
             raise LookupError(f"no compiler for {platform}")
         return Plan(platform, "/py", "0.12.0", "pypi.example", "/compilers")
 
-    async def install_compiler(self, plan: Plan, report: Callable[[str], None]) -> str:
+    async def install(self, plan: Plan, report: Callable[[str], None]) -> str:
         report("installing: 12 MB on disk")
         if self.slow is not None:
             try:

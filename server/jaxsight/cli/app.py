@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -69,7 +70,11 @@ class _Commands(TyperGroup):
 
 def _imported(name: str) -> Any:
     """Return the command of a module: its `app`, or its function of the same name."""
-    module = importlib.import_module(f"jaxsight.cli.commands.{name}")
+    # A third of what a command imports is code that `dataclasses` compiles.
+    from jaxsight.files.bytecode import cached_bytecode, file_for
+
+    with cached_bytecode(file_for(f"command{name}"), dataclasses):
+        module = importlib.import_module(f"jaxsight.cli.commands.{name}")
     typed = typer.Typer(rich_markup_mode="rich")
     if app := getattr(module, "app", None):
         typed.add_typer(app, name=name)

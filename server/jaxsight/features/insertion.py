@@ -14,8 +14,9 @@ from jaxsight.source.module import Module
 from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Edit, Position, Range, lines_of
 from jaxsight.text.names import bound_in, bound_in_scope
+from jaxsight.wire.messages.requests import Style
 
-INSERTED_STYLE = "pretty"
+INSERTED_STYLE: Style = "pretty"
 """The style of inserted source: that of the document that the code lens opens."""
 
 

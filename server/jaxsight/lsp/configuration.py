@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from jaxsight.lsp.documents.uris import path_of
 
 if TYPE_CHECKING:
-    from jaxsight.lsp.engine_protocol import Configurable
+    from jaxsight.projects.projects import Projects
+    from jaxsight.session import Session
 
 SECTION = "jaxsight"
 PYTHON_SECTION = "python"
@@ -90,7 +91,7 @@ class Configuration:
         """The editor's Python environments by folder: the selected one, else its setting."""
         return {**self._pythons, **self.interpreters}
 
-    def apply(self, engine: Configurable) -> None:
+    def apply(self, engine: Projects | Session) -> None:
         """Configure the engine, if anything has changed.
 
         The engine reports invalid values each time that it is configured.

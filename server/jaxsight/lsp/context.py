@@ -19,7 +19,6 @@ from jaxsight.lsp.convert import notice
 from jaxsight.lsp.documents.position_encoding import Units
 from jaxsight.lsp.documents.printed import PrintedPrograms, ReadProgram
 from jaxsight.lsp.documents.registry import OpenDocuments
-from jaxsight.lsp.engine_protocol import EngineSession
 from jaxsight.rules.failure_text import divided
 from jaxsight.rules.wording import MOST, cut
 from jaxsight.text.inert import block
@@ -27,6 +26,9 @@ from jaxsight.text.inert import block
 if TYPE_CHECKING:
     from cattrs import Converter
     from pygls.lsp.server import LanguageServer
+
+    # The protocol answers `initialize` before the engine is imported.
+    from jaxsight.session import Session
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +46,7 @@ def is_long(reason: str) -> bool:
 class Context:
     """A connection to a client, as the features see it."""
 
-    session: EngineSession
+    session: Session
     """Set after `initialize` has been answered, before the next message is read."""
 
     def __init__(
@@ -133,6 +135,24 @@ class Context:
         self._tasks.add(task)
         task.add_done_callback(self._on_end)
         return task
+
+    async def answered(self, work: Coroutine[object, object, Result], name: str) -> Result | None:
+        """Return the result of long work; `None` at once to clients that do not wait for long.
+
+        Raises:
+            LookupError: that of the work, to clients that wait.
+        """
+        if self.client.knows_us:
+            return await work
+        self.start(self.refusing(work), name)
+        return None
+
+    async def refusing(self, work: Coroutine[object, object, object]) -> None:
+        """Await work, and show why it was refused, if it was."""
+        try:
+            await work
+        except LookupError as error:
+            self.refuse(str(error))
 
     def _on_end(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

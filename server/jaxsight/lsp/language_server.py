@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from threading import Event as ThreadEvent
+from typing import TYPE_CHECKING
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
@@ -15,7 +16,6 @@ from jaxsight.lsp.client import Client
 from jaxsight.lsp.configuration import Configuration
 from jaxsight.lsp.context import Context
 from jaxsight.lsp.documents.position_encoding import Units
-from jaxsight.lsp.engine_protocol import Engine
 from jaxsight.lsp.features import code_actions, code_lens, completion, hover, inlay_hints, workspace
 from jaxsight.lsp.features.commands import Commands
 from jaxsight.lsp.features.diagnostics import Diagnostics
@@ -29,6 +29,9 @@ from jaxsight.lsp.notifications.statuses import Statuses
 from jaxsight.lsp.transport.protocol import JaxsightProtocol, converter
 from jaxsight.timeline import mark
 
+if TYPE_CHECKING:
+    from jaxsight.lsp.start.early_engine import EngineAhead
+
 log = logging.getLogger(__name__)
 
 NAME = "jaxsight"
@@ -39,7 +42,7 @@ class JaxsightServer(LanguageServer):
 
     protocol: JaxsightProtocol
 
-    def __init__(self, engine: Engine, configuration: Configuration) -> None:
+    def __init__(self, engine: EngineAhead, configuration: Configuration) -> None:
         json_converter = converter()
         super().__init__(
             NAME,

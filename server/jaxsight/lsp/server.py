@@ -41,12 +41,12 @@ from jaxsight.timeline import mark
 if TYPE_CHECKING:
     import argparse
 
-    from jaxsight.lsp.engine_protocol import Engine
     from jaxsight.lsp.language_server import JaxsightServer
+    from jaxsight.lsp.start.early_engine import EngineAhead
 
 log = logging.getLogger(__name__)
 
-EngineFactory = Callable[["Configuration"], "Engine"]
+EngineFactory = Callable[["Configuration"], "EngineAhead"]
 
 _FROM_VSCODE = ("--trust", "editor")
 
@@ -138,7 +138,7 @@ def _address(text: str) -> tuple[str, int]:
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
-def _engine(configuration: Configuration, trust: str) -> Engine:
+def _engine(configuration: Configuration, trust: str) -> EngineAhead:
     with cached_bytecode(file_for("projects"), dataclasses):
         from jaxsight.lsp.start.early_engine import EngineAhead
 
@@ -188,7 +188,7 @@ async def _converse(
     first: dict[str, object],
     inbox: Inbox,
     outbox: ByteSink,
-    engine: Engine,
+    engine: EngineAhead,
     configuration: Configuration,
 ) -> int:
     from jaxsight.lsp.language_server import JaxsightServer

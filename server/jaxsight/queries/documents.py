@@ -218,10 +218,10 @@ def _reading(
     for chunk, function in module.functions:
         project = outside.examples.get(f"{name}:{function.qualname}")
         calls = called.get((chunk.first_line, function.qualname), ())
-        calls += outside.observed.get((path, function.qualname), ())
-        calls += proposed.get(function.qualname, ())
-        if function.qualname in rejected:
-            _, without = rejected[function.qualname]
+        if module.defining[function.qualname] is chunk:
+            calls += outside.observed.get((path, function.qualname), ())
+            calls += proposed.get(function.qualname, ())
+            _, without = rejected.get(function.qualname, ("", frozenset()))
             calls = tuple(call for call in calls if call not in without)
         if outside.only_written:
             calls = ()

@@ -62,8 +62,11 @@ def finding_of(
     severity: Severity | None = None,
     help: str = "",
     notes: tuple[str, ...] = (),
+    data: object = None,
+    related: tuple[Place, ...] = (),
+    stale: bool = False,
 ) -> Finding:
     """Return a finding of a rule, by default with the rule's severity."""
     rule = RULES[code]
     severity = severity or Severity(rule.severity)
-    return Finding(code, severity, range, message, rule.url, help=help, notes=notes)
+    return Finding(code, severity, range, message, rule.url, related, stale, help, notes, data)

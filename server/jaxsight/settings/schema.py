@@ -28,6 +28,7 @@ from jaxsight.settings.kinds import (
 )
 from jaxsight.targets.target import Target
 from jaxsight.wire.meshes import Mesh
+from jaxsight.wire.messages.requests import DERIVATIVES, Derivatives
 
 Scope = Literal["resource", "window", "machine-overridable"]
 
@@ -120,8 +121,8 @@ class InlayHints:
 class SourcerizeSettings:
     """Options of sourcerized code."""
 
-    derivatives: str = _setting(
-        one_of("exact", "first", "primal"),
+    derivatives: Derivatives = _setting(  # noqa: RUF009 (of a `Literal` by name)
+        one_of(*DERIVATIVES),
         "exact",
         "Derivative rules of `custom_jvp` and `custom_vjp` functions in sourcerized code. `exact`: "
         "rules up to the third order. `first`: rules of the first order. `primal`: no rules; the "

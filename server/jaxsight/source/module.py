@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import bisect
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from jaxsight.source import limits
@@ -182,6 +182,14 @@ class Module:
         return tuple(
             (chunk, function) for chunk in self.chunks for function in self._functions_of(chunk)
         )
+
+    @functools.cached_property
+    def defining(self) -> Mapping[str, ModuleChunk]:
+        """The chunk that defines each function, by its qualified name.
+
+        Of a function that is defined again, the last: that is what a call by its name reaches.
+        """
+        return {function.qualname: chunk for chunk, function in self.functions}
 
     @property
     def future_flags(self) -> int:

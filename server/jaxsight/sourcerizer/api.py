@@ -13,13 +13,14 @@ from jaxsight.sourcerizer import rules
 from jaxsight.sourcerizer.attempts import write_and_prove
 from jaxsight.sourcerizer.calls import signature
 from jaxsight.sourcerizer.calls.signature import trace
-from jaxsight.sourcerizer.options import Constants, Derivatives, Options, Style
+from jaxsight.sourcerizer.options import Options
 from jaxsight.sourcerizer.primal import primal
 from jaxsight.sourcerizer.text.exprs import is_identifier
 from jaxsight.sourcerizer.text.imports import IMPORTS
 from jaxsight.sourcerizer.writing.user_names import Fits
 from jaxsight.sourcerizer.writing.writer import NameOf
 from jaxsight.sourcerizer.written import Source, Written, load
+from jaxsight.wire.messages.requests import Constants, Derivatives, Style
 
 
 def sourcerize(

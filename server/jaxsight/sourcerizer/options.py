@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
 from jaxsight.interpreters.same.derivatives import DEEPEST_RULES
+from jaxsight.wire.messages.requests import DERIVATIVES, STYLES, Constants, Derivatives, Style
 
-Style = Literal["lax", "pretty"]
-Constants = Literal["inline", "npz", "argument"]
-Derivatives = Literal["exact", "first", "primal"]
-
-_CHOICES = (
-    ("style", get_args(Style)),
-    ("constants", get_args(Constants)),
-    ("derivatives", get_args(Derivatives)),
-)
+_CHOICES = {
+    "style": STYLES,
+    "constants": get_args(Constants),
+    "derivatives": DERIVATIVES,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +50,7 @@ class Options:
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for an invalid choice."""
-        for name, choices in _CHOICES:
+        for name, choices in _CHOICES.items():
             chosen = getattr(self, name)
             if chosen not in choices:
                 expected = ", ".join(map(repr, choices))

@@ -15,12 +15,13 @@ import numpy as np
 
 from jaxsight.interpreters.same.comparison import same_jaxpr
 from jaxsight.interpreters.same.difference import Difference
-from jaxsight.sourcerizer.options import Constants, Derivatives, Options
+from jaxsight.sourcerizer.options import Options
 from jaxsight.sourcerizer.primal import primal
 from jaxsight.sourcerizer.proof.running import NOT_RUN, Ran
 from jaxsight.sourcerizer.text.statements import Line
 from jaxsight.sourcerizer.values import constants as arrays
 from jaxsight.sourcerizer.writing.passed_values import Placeholder
+from jaxsight.wire.messages.requests import Constants, Derivatives
 
 
 class Source(str):

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache, partial
 from operator import attrgetter
-from typing import Any, BinaryIO, Union, get_args, get_origin, get_type_hints
+from typing import Any, BinaryIO, Literal, Union, get_args, get_origin, get_type_hints
 
 from jaxsight.timeline import mark
 from jaxsight.wire.messages.compiling import Folding, FromCompiler, SlowCompile, ToCompiler
@@ -203,6 +203,8 @@ def _codec(hint: Any) -> tuple[Pack | None, Unpack]:
     if hasattr(hint, "__dataclass_fields__"):
         return _record(hint)
     origin, args = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return None, _word(args)
     if origin is tuple:
         return _sequence(args[0]) if args[1:] == (...,) else _pair(args)
     if origin in (Union, types.UnionType):
@@ -217,6 +219,15 @@ def _scalar(kind: type) -> Unpack:
         if kind is float and type(value) is int:
             return float(value)
         raise ValueError(f"expected {kind.__name__}, not {type(value).__name__}")
+
+    return unpack
+
+
+def _word(words: tuple[object, ...]) -> Unpack:
+    def unpack(value: object) -> object:
+        if value not in words:
+            raise ValueError(f"expected one of {words}, not {value!r}")
+        return value
 
     return unpack
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,42 +31,13 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.text.inert import block
 from jaxsight.text.units import count
 from jaxsight.wire.messages.replies import Traced
-from jaxsight.wire.messages.requests import SourceOptions
-
-
-class Style(StrEnum):
-    """Styles of the source: `wire.messages.requests.STYLES`."""
-
-    LAX = "lax"
-    PRETTY = "pretty"
-
-
-class Transform(StrEnum):
-    """Transformations to apply before: `wire.messages.requests.TRANSFORMS`."""
-
-    GRAD = "grad"
-    VALUE_AND_GRAD = "value_and_grad"
-    VMAP = "vmap"
-    JVP = "jvp"
-    JIT = "jit"
-    INVERSE = "inverse"
-
-
-class Constants(StrEnum):
-    """Where to write captured arrays: `wire.messages.requests.CONSTANTS`."""
-
-    INLINE = "inline"
-    NPZ = "npz"
-    ARGUMENT = "argument"
-
-
-class Derivatives(StrEnum):
-    """Which custom derivative rules to write: `options.Derivatives`."""
-
-    EXACT = "exact"
-    FIRST = "first"
-    PRIMAL = "primal"
-
+from jaxsight.wire.messages.requests import (
+    Constants,
+    Derivatives,
+    SourceOptions,
+    Style,
+    Transform,
+)
 
 StyleName = Annotated[
     Style,
@@ -130,7 +100,7 @@ OutputFile = Annotated[
 async def sourcerize(
     function: Function,
     set_name: SetName = None,
-    style: StyleName = Style.LAX,
+    style: StyleName = "lax",
     transform: TransformName = None,
     constants: ConstantsName = None,
     shapes: WithShapes = False,
@@ -157,17 +127,17 @@ async def sourcerize(
         jaxsight sourcerize model.py:Attention.__call__ --check
     """
     address = parse_address(function)
-    if constants is Constants.NPZ and output is None and not check:
+    if constants == "npz" and output is None and not check:
         raise CommandError("--constants npz requires --output: the arrays go in a file next to it")
     options = SourceOptions(
-        style.value,
-        transform.value if transform is not None else "",
-        constants=constants.value if constants is not None else "",
+        style,
+        transform or "",
+        constants=constants or "",
         shapes=shapes,
         sources=sources,
         inline=inline,
         scopes=scopes,
-        derivatives=derivatives.value if derivatives is not None else "",
+        derivatives=derivatives or "",
     )
     form = "json" if as_json else "verdict" if check else "source"
     editor = {"python": python} if python else {}
@@ -234,8 +204,8 @@ async def _write_source(
 
 
 _LABELS = {
-    Derivatives.PRIMAL.value: " (derivatives not preserved)",
-    Derivatives.FIRST.value: " (first-order derivatives only)",
+    "primal": " (derivatives not preserved)",
+    "first": " (first-order derivatives only)",
 }
 """Additions to the verdict where not all derivatives are preserved."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import logging
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from jaxsight.queries.programs.compile_result import Result
@@ -96,7 +96,7 @@ def of_running(
     for rule in map(RULES.__getitem__, codes):
         if rule.explain_wrong_result is not None and all(f.code != rule.code for f in findings):
             violation = rule.explain_wrong_result(wrong)
-            yield replace(_finding(rule, view.name_range, violation), stale=view.stale)
+            yield _finding(rule, view.name_range, violation, stale=view.stale)
 
 
 def of_text(chunk: ModuleChunk) -> Iterator[Finding]:
@@ -181,6 +181,8 @@ def _judged(
     if not isinstance(reply, Traced):
         return judged
     places = Places(view, dict(_spans(outlined.program.body)))
+    outcome = result.outcome if result is not None else None
+    compiled = outcome if isinstance(outcome, Compiled) else None
     program_view = ProgramView(
         name=view.subject.name,
         program=outlined.program,
@@ -200,9 +202,7 @@ def _judged(
         around=places.around,
         target=result.target if result is not None else None,
         platform=result.target.platform if result is not None else platform,
-        compiled=result.outcome
-        if result is not None and isinstance(result.outcome, Compiled)
-        else None,
+        compiled=compiled,
         meshes=_meshes(result),
     )
     for rule, find in rules:
@@ -214,10 +214,9 @@ def _judged(
         except Exception:
             log.exception("%s failed on %s", rule.code, view.subject.name)
             continue
-        for violation in violations:
-            finding = _in_program(rule, view, places, violation)
-            notes = (*finding.notes, *_devices(program_view.compiled))
-            judged.findings.append(replace(finding, notes=notes))
+        judged.findings.extend(
+            _placed(rule, view, places, violation, _devices(compiled)) for violation in violations
+        )
     return judged
 
 
@@ -248,31 +247,44 @@ def _numbers(specs: Iterable[InputSpec]) -> Iterator[str]:
                 yield type(value).__name__
 
 
-def _in_program(rule: Rule, view: View, places: Places, violation: Violation) -> Finding:
+def _placed(
+    rule: Rule, view: View, places: Places, violation: Violation, notes: Iterable[str]
+) -> Finding:
+    """Return the finding of a violation at its place in the text."""
     if violation.span is not None:
         range = view.range_of(violation.span)
     else:
         range = places.of(violation.at) if violation.at else None
-    path = view.answer.question.path
-    related = tuple(
-        Place(path, at, words)
+    related = (
+        Place(view.answer.question.path, at, words)
         for equation, words in violation.related
         if (at := places.of(equation)) is not None
     )
-    finding = _finding(rule, range or view.name_range, violation)
-    return replace(finding, related=related, stale=view.stale)
+    return _finding(
+        rule, range or view.name_range, violation, notes=notes, related=related, stale=view.stale
+    )
 
 
-def _finding(rule: Rule, range: Range, violation: Violation | NodeViolation) -> Finding:
-    finding = finding_of(
+def _finding(
+    rule: Rule,
+    range: Range,
+    violation: Violation | NodeViolation,
+    *,
+    notes: Iterable[str] = (),
+    related: Iterable[Place] = (),
+    stale: bool = False,
+) -> Finding:
+    return finding_of(
         rule.code,
         range,
         violation.message,
         severity=Severity(violation.severity) if violation.severity else None,
         help=violation.help,
-        notes=violation.notes,
+        notes=(*violation.notes, *notes),
+        data=violation.data,
+        related=tuple(related),
+        stale=stale,
     )
-    return replace(finding, data=violation.data)
 
 
 def _spans(body: Body) -> Iterator[tuple[str, Span | None]]:

@@ -49,8 +49,10 @@ class _Cancelled(Exception):
 class Installer:
     """The installations of a session."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, retry: Callable[[], None]) -> None:
+        """Install for a session's projects, and call `retry` whenever there is a new compiler."""
         self._engine = engine
+        self._retry = retry
         self._running: dict[asyncio.Future[environments.Environment], threading.Event] = {}
 
     async def plan(self, path: str, platform: str) -> Plan:
@@ -113,6 +115,7 @@ class Installer:
         finally:
             self._running.pop(work, None)
         default_target.look_again()
+        self._retry()
         return f"Installed {plan.title}: JAX {environment.jax}, {shown_path(environment.folder)}"
 
     async def aclose(self) -> None:

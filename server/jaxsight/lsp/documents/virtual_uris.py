@@ -10,10 +10,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import cast
 from urllib.parse import unquote
 
 from jaxsight.lsp.documents.uris import DRIVE, WINDOWS, quoted
-from jaxsight.wire.messages.requests import JAXPR, STYLES, TRANSFORMS, SourceOptions
+from jaxsight.wire.messages.requests import (
+    JAXPR,
+    STYLES,
+    TRANSFORMS,
+    SourceOptions,
+    Style,
+    Transform,
+)
 
 _SCHEME_START = "jaxsight-"
 _VIEWED = re.compile(r"([^()]+)\((.*)\)", re.DOTALL)
@@ -73,7 +81,7 @@ class VirtualDocument:
             case "view":
                 return self.transform
             case style:
-                return SourceOptions(style, self.transform)
+                return SourceOptions(cast(Style, style), cast(Transform, self.transform))
 
     @property
     def title(self) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
@@ -41,7 +40,7 @@ class Repros:
         Raises:
             LookupError: there is no repro; the message says why.
         """
-        return await self._answer(self._extract(path, function, check))
+        return await self._context.answered(self._extract(path, function, check), "a repro")
 
     async def reduce(self, path: str, function: str) -> Answer:
         """Reduce the repro of a function, and open the result.
@@ -49,34 +48,16 @@ class Repros:
         Raises:
             LookupError: it was not extracted, or cannot be reduced; the message says which.
         """
-        return await self._answer(self._reduce(path, function))
-
-    async def _answer(self, work: Coroutine[object, object, Answer]) -> Answer:
-        """Return the result of a command; `None` at once to clients that do not wait for long."""
-        if self._context.client.knows_us:
-            return await work
-        self._context.start(self._in_background(work), "a repro")
-        return None
-
-    async def _in_background(self, work: Coroutine[object, object, Answer]) -> None:
-        try:
-            await work
-        except LookupError as error:
-            self._context.refuse(str(error))
+        return await self._context.answered(self._reduce(path, function), "a repro")
 
     async def _extract(self, path: str, function: str, check: str) -> Answer:
         context = self._context
         async with cancellable(context, f"Extracting a repro of {function}") as bar:
-            work = asyncio.ensure_future(
-                context.session.extract_repro(path, function, check, bar.report)
+            repro = await bar.result_of(
+                context.session.repros.extract(path, function, check, bar.report)
             )
-            bar.when_cancelled(work.cancel)
-            try:
-                repro = await work
-            except asyncio.CancelledError:
-                if bar.is_cancelled:
-                    return None
-                raise
+        if repro is None:
+            return None
         opened = await self._opened(path, repro)
         if context.client.shows_documents:  # others have the answer to show
             message = f"Repro of {function}: {repro.summary}; saved as {repro.file}"
@@ -88,7 +69,7 @@ class Repros:
         interrupted = asyncio.Event()
         async with cancellable(context, f"Reducing the repro of {function}") as bar:
             bar.when_cancelled(interrupted.set)
-            repro = await context.session.reduce_repro(path, function, bar.report, interrupted)
+            repro = await context.session.repros.reduce(path, function, bar.report, interrupted)
         opened = await self._opened(path, repro)
         if context.client.shows_documents:
             context.show_message(types.MessageType.Info, f"{repro.summary}; saved as {repro.file}")
@@ -114,4 +95,4 @@ class Repros:
         with contextlib.suppress(JsonRpcException):  # the client cannot ask
             answer = await connection.window_show_message_request_async(params)
             if answer is not None and answer.title == _REDUCE:
-                await self._in_background(self._reduce(path, function))
+                await self._context.refusing(self._reduce(path, function))

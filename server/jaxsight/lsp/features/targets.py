@@ -7,7 +7,6 @@ a link in a text may run the command.
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -86,7 +85,8 @@ class Targets:
         offers = await session.offers(path)
         needed = next((offer.compiler for offer in offers.targets if offer.active), "")
         if needed:
-            self._context.start(self._in_background(path, needed), f"installing for {target}")
+            work = self._context.refusing(self._install(path, needed))
+            self._context.start(work, f"installing for {target}")
 
     async def install(self, arguments: tuple[object, ...]) -> None:
         """Install a compiler, once the user agrees (`jaxsight.installTarget PLATFORM [FILE]`).
@@ -101,16 +101,7 @@ class Targets:
                 path = self._path(file)
             case _:
                 raise JsonRpcInvalidParams(f"{INSTALL_TARGET} takes a platform and a file")
-        if self._context.client.knows_us:
-            await self._install(path, platform)
-        else:
-            self._context.start(self._in_background(path, platform), f"installing {platform}")
-
-    async def _in_background(self, path: str, platform: str) -> None:
-        try:
-            await self._install(path, platform)
-        except LookupError as error:
-            self._context.refuse(str(error))
+        await self._context.answered(self._install(path, platform), f"installing {platform}")
 
     async def _install(self, path: str, platform: str) -> None:
         """Ask, and install.
@@ -119,7 +110,7 @@ class Targets:
             LookupError: it cannot be installed; the message says why.
         """
         context = self._context
-        plan = await context.session.compiler_plan(path, platform)
+        plan = await context.session.installer.plan(path, platform)
         try:
             answer = await context.ask(plan.question, [_CANCEL, _INSTALL])
         except JsonRpcException as error:
@@ -130,16 +121,9 @@ class Targets:
         if answer != _INSTALL:
             return
         async with cancellable(context, f"Installing {plan.title}") as bar:
-            work = asyncio.ensure_future(context.session.install_compiler(plan, bar.report))
-            bar.when_cancelled(work.cancel)
-            try:
-                installed = await work
-            except asyncio.CancelledError:
-                if bar.is_cancelled:
-                    return
-                work.cancel()
-                raise
-        context.show_message(types.MessageType.Info, installed)
+            installed = await bar.result_of(context.session.installer.install(plan, bar.report))
+        if installed is not None:
+            context.show_message(types.MessageType.Info, installed)
 
     async def _ask(self, path: str) -> str | None:
         """Return the target that the user selects from the most common ones."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lsprotocol import types
@@ -44,19 +44,10 @@ class UntilSeen:
         Raises:
             LookupError: there is no such program, or it may not run; the message says which.
         """
-        if self._context.client.knows_us:
-            return await self._run(path)
-        self._context.start(self._in_background(self._run(path)), "a run until seen")
-        return None
-
-    async def _in_background(self, work: Coroutine[object, object, Answer]) -> None:
-        try:
-            await work
-        except LookupError as error:
-            self._context.refuse(str(error))
+        return await self._context.answered(self._run(path), "a run until seen")
 
     async def _run(self, path: str) -> Answer:
-        plan = await self._context.session.plan_until_seen(path)
+        plan = await self._context.session.until_seen.plan(path)
         if path in self._files or not await self._agrees(plan):
             return None
         self._files.add(path)
@@ -98,7 +89,7 @@ class UntilSeen:
                 bar.report(f"missing: {_listed([name for _, name in seen.missing])}")
                 context.session.look_for_recordings()
 
-            outcome = await context.session.run_until_seen(plan, report, stop)
+            outcome = await context.session.until_seen.run(plan, report, stop)
         context.session.look_for_recordings()
         return outcome
 

@@ -6,9 +6,10 @@ import asyncio
 import itertools
 import logging
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
@@ -18,6 +19,8 @@ from jaxsight.lsp.context import Context
 from jaxsight.lsp.convert import notice
 
 log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
 
 
 class ProgressBars:
@@ -84,6 +87,17 @@ class CancellableBar:
         self._actions.append(action)
         if self.is_cancelled:
             action()
+
+    async def result_of(self, work: Coroutine[object, object, Result]) -> Result | None:
+        """Return the result of work that ends when the user cancels, which is `None`."""
+        task = asyncio.ensure_future(work)
+        self.when_cancelled(task.cancel)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if self.is_cancelled:
+                return None
+            raise
 
     def cancel(self) -> None:
         """Handle that the user cancels."""

@@ -30,13 +30,13 @@ from jaxsight.sourcerizer.calls import signature
 from jaxsight.sourcerizer.calls.signature import trace
 from jaxsight.sourcerizer.errors import Unsourceable, Unwritable
 from jaxsight.sourcerizer.main_function import write_once
-from jaxsight.sourcerizer.options import Derivatives
 from jaxsight.sourcerizer.options import Options as SourceOptions
 from jaxsight.sourcerizer.primal import equations_of, primal
 from jaxsight.sourcerizer.writing.writer import Original, Writer
 from jaxsight.sourcerizer.written import Source
 from jaxsight.text.inert import block, one_line
 from jaxsight.wire.meshes import Mesh
+from jaxsight.wire.messages.requests import Derivatives
 
 _WIDTH = 100
 

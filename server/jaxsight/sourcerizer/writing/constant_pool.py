@@ -13,7 +13,6 @@ from jaxsight.interpreters.compat import dtypes
 from jaxsight.interpreters.compat.staging import is_ref
 from jaxsight.interpreters.same.tokens import value_token
 from jaxsight.sourcerizer.errors import TooLarge, Unwritable
-from jaxsight.sourcerizer.options import Constants
 from jaxsight.sourcerizer.text.exprs import (
     NONE,
     Atom,
@@ -30,6 +29,7 @@ from jaxsight.sourcerizer.text.statements import Assign, Statement
 from jaxsight.sourcerizer.values import constants as arrays
 from jaxsight.sourcerizer.values import scalars, spelling
 from jaxsight.sourcerizer.writing.passed_values import PassedValues
+from jaxsight.wire.messages.requests import Constants
 
 
 class ConstantPool:

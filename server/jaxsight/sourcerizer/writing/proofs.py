@@ -14,10 +14,10 @@ from jaxsight.sourcerizer.equations.fallback import by_name, by_package, by_prim
 from jaxsight.sourcerizer.equations.idioms import Window, candidates
 from jaxsight.sourcerizer.equations.registry import IDIOMS, LAX, PRETTY, Spelling, View
 from jaxsight.sourcerizer.errors import Unsourceable, Unwritable
-from jaxsight.sourcerizer.options import Style
 from jaxsight.sourcerizer.proof.prover import Claim, Proved, Prover
 from jaxsight.sourcerizer.text.exprs import Expr
 from jaxsight.sourcerizer.text.layout import flat
+from jaxsight.wire.messages.requests import Style
 
 _MOST_KEPT = 4096
 """The maximum number of expressions kept for all texts; they are then cleared."""

@@ -12,7 +12,7 @@ import linecache
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
@@ -156,8 +156,6 @@ def _written(call: TraceableCall, wanted: SourceOptions, naming: Naming) -> Writ
     from jaxsight.sourcerizer.errors import TooLarge
     from jaxsight.sourcerizer.options import Options
 
-    style: Any = wanted.style
-    constants: Any = wanted.constants or "inline"
     name = wanted.name or call.name
 
     def write_with(options: Options) -> Written:
@@ -172,15 +170,14 @@ def _written(call: TraceableCall, wanted: SourceOptions, naming: Naming) -> Writ
             fits=naming.fits,
         )
 
-    derivatives: Any = wanted.derivatives or "exact"
     options = Options(
-        style,
-        constants,
-        wanted.shapes,
-        wanted.sources,
-        wanted.inline,
-        wanted.scopes,
-        derivatives=derivatives,
+        style=wanted.style,
+        constants=wanted.constants or "inline",
+        shapes=wanted.shapes,
+        sources=wanted.sources,
+        inline=wanted.inline,
+        scopes=wanted.scopes,
+        derivatives=wanted.derivatives or "exact",
         run=True,
     )
     try:

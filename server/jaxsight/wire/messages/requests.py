@@ -17,7 +17,7 @@ nothing here.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Generic, Self, TypeVar, get_args
+from typing import Generic, Literal, Self, TypeVar, get_args
 
 from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.meshes import Mesh
@@ -81,31 +81,34 @@ class AboutTrace(Request[Reply_co]):
     """The `id` of a `Traced`."""
 
 
-STYLES = ("lax", "pretty")
+Style = Literal["lax", "pretty"]
+STYLES: tuple[Style, ...] = get_args(Style)
 
+Transform = Literal["grad", "value_and_grad", "vmap", "jvp", "jit", "inverse"]
+TRANSFORMS: tuple[Transform, ...] = get_args(Transform)
 
-CONSTANTS = ("inline", "npz", "argument")
+Constants = Literal["inline", "npz", "argument"]
 
-
-TRANSFORMS = ("grad", "value_and_grad", "vmap", "jvp", "jit", "inverse")
+Derivatives = Literal["exact", "first", "primal"]
+DERIVATIVES: tuple[Derivatives, ...] = get_args(Derivatives)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
     """How to write a function as pure source.
 
-    `style` is one of `STYLES`, `transform` one of `TRANSFORMS` or empty.
+    The command line, the settings and the sourcerizer take their choices from here.
 
     `grad` and `value_and_grad` differentiate with respect to the first argument that is all
     floating point, `vmap` maps over a new leading axis of `MAPPED_SIZE` in every array, `jvp` takes
     primals and tangents, `inverse` takes results and returns the arguments.
     """
 
-    style: str = "lax"
-    transform: str = ""
+    style: Style = "lax"
+    transform: Literal[Transform, ""] = ""
     name: str = ""
     """The name of the written function; if empty, the tracer chooses one."""
-    constants: str = ""
+    constants: Literal[Constants, ""] = ""
     """Where arrays are written: in the text, with an error if they are too large (`inline`), in a
     file next to it (`npz`), or as arguments of the written function (`argument`).
 
@@ -119,7 +122,7 @@ class SourceOptions:
     """Inline jitted functions at their call sites."""
     scopes: bool = False
     """Preserve `jax.named_scope` annotations."""
-    derivatives: str = ""
+    derivatives: Literal[Derivatives, ""] = ""
     """Custom derivative rules to write: up to the third order (`exact`), the first order only
     (`first`), or none (`primal`).
 

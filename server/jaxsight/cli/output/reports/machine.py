@@ -7,8 +7,8 @@ exclusive.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, is_dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from jaxsight.cli.sources.notebooks import Cells
 from jaxsight.features import caveats
 from jaxsight.features.fixes.verifier import Fix
 from jaxsight.rules import RULES
-from jaxsight.rules.finding import Finding, Severity
+from jaxsight.rules.finding import Severity
 from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.source.text import Position, Range
 from jaxsight.text.inert import visible
@@ -122,11 +122,6 @@ def _caveats(of_function: Sequence[SliceCaveat], cells: Cells) -> dict[str, obje
             for (cell, line), caveat in zip(places, of_function, strict=True)
         ],
     }
-
-
-def _full_message(finding: Finding) -> str:
-    """Return the message with its help and notes, a line each."""
-    return "\n".join(finding.lines)
 
 
 def _figures(data: object) -> dict[str, Any] | None:
@@ -247,21 +242,7 @@ def as_github(
     There is one for each finding, each skipped statement and each function not compiled, and one
     for what was examined, if that is given: a warning if it is nothing.
     """
-    notes = (
-        _notice(INCOMPLETE, path, cells, caveat.range.start.line, caveats.reason(caveat))
-        for path, cells, caveat in _left_out(incomplete)
-    )
-    functions = (
-        _notice(
-            NOT_COMPILED,
-            function.path,
-            function.cells,
-            function.function.range.start.line,
-            function.function.message,
-        )
-        for function in refused
-    )
-    commands = [*map(_command, reported), *notes, *functions]
+    commands = [*map(_command, reported), *map(_notice, _notes(incomplete, refused))]
     if examined is None:
         return "\n".join(commands)
     level = "notice" if origins(examined) else "warning"
@@ -270,18 +251,40 @@ def as_github(
     return "\n".join([*commands, summary])
 
 
-def _left_out(incomplete: Sequence[Incomplete]) -> dict[tuple[str, Cells, SliceCaveat], None]:
-    """Return the caveats of all functions, without duplicates."""
-    return dict.fromkeys(
+@dataclass(frozen=True, slots=True)
+class _Note:
+    """What is said about a line, and is not a finding."""
+
+    code: str
+    path: str
+    cells: Cells
+    line: int
+    text: str
+
+    @property
+    def message(self) -> str:
+        return _in_cell(self.cells, self.line, self.text)
+
+
+def _notes(incomplete: Sequence[Incomplete], refused: Sequence[Refused]) -> Iterator[_Note]:
+    """Yield each skipped statement once, and each function that was not compiled."""
+    left_out = dict.fromkeys(
         (subject.path, subject.cells, caveat)
         for subject in incomplete
         for caveat in subject.function.caveats
     )
+    for path, cells, caveat in left_out:
+        yield _Note(INCOMPLETE, path, cells, caveat.range.start.line, caveats.reason(caveat))
+    for subject in refused:
+        function = subject.function
+        line = function.range.start.line
+        yield _Note(NOT_COMPILED, subject.path, subject.cells, line, function.message)
 
 
-def _notice(code: str, path: str, cells: Cells, line: int, message: str) -> str:
-    location = f"file={_property(short_path(path))}" + ("" if cells else f",line={line + 1}")
-    return f"::notice title=jaxsight ({code}),{location}::{_data(_in_cell(cells, line, message))}"
+def _notice(note: _Note) -> str:
+    line = "" if note.cells else f",line={note.line + 1}"
+    location = f"file={_property(short_path(note.path))}{line}"
+    return f"::notice title=jaxsight ({note.code}),{location}::{_data(note.message)}"
 
 
 def _command(reported: Reported) -> str:
@@ -297,7 +300,7 @@ def _command(reported: Reported) -> str:
             "endLine": finding.range.end.line + 1,
             "endColumn": finding.range.end.column + 1,
         }
-    message = _in_cell(reported.cells, finding.range.start.line, _full_message(finding))
+    message = _in_cell(reported.cells, finding.range.start.line, "\n".join(finding.lines))
     written = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
     return f"::{GITHUB_COMMANDS[finding.severity]} {written}::{_data(message)}"
 
@@ -337,53 +340,32 @@ def as_sarif(
         "columnKind": "unicodeCodePoints",
         "results": [_result(subject) for subject in reported],
     }
-    notifications = _notifications(incomplete, refused, examined)
     run["invocations"] = [
-        {"executionSuccessful": True, "toolExecutionNotifications": notifications}
+        {
+            "executionSuccessful": True,
+            "toolExecutionNotifications": [
+                {
+                    "descriptor": {"id": EXAMINED},
+                    "level": "note" if origins(examined) else "warning",
+                    "message": {"text": totals(examined)},
+                    "properties": {
+                        "origins": origins(examined),
+                        "not_examined": reasons(examined),
+                    },
+                },
+                *map(_notification, _notes(incomplete, refused)),
+                *map(_notification, _not_examined(examined)),
+            ],
+        }
     ]
     return {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _notifications(
-    incomplete: Sequence[Incomplete],
-    refused: Sequence[Refused],
-    examined: Sequence[ExaminedFile],
-) -> list[dict[str, object]]:
-    """Return SARIF's notifications, that with the counts first."""
-    notifications: list[dict[str, object]] = [
-        {
-            "descriptor": {"id": EXAMINED},
-            "level": "note" if origins(examined) else "warning",
-            "message": {"text": totals(examined)},
-            "properties": {"origins": origins(examined), "not_examined": reasons(examined)},
-        }
-    ]
-    notifications += [
-        _notification(INCOMPLETE, path, cells, caveat.range.start.line, caveats.reason(caveat))
-        for path, cells, caveat in _left_out(incomplete)
-    ]
-    notifications += [
-        _notification(
-            NOT_COMPILED,
-            subject.path,
-            subject.cells,
-            subject.function.range.start.line,
-            subject.function.message,
-        )
-        for subject in refused
-    ]
-    notifications += [
-        _notification(
-            NOT_EXAMINED,
-            file.path,
-            file.cells,
-            function.range.start.line,
-            f"`{function.function}` is not examined: {function.reason}",
-        )
-        for file in examined
-        for function in file.not_examined
-    ]
-    return notifications
+def _not_examined(examined: Sequence[ExaminedFile]) -> Iterator[_Note]:
+    for file in examined:
+        for function in file.not_examined:
+            text = f"`{function.function}` is not examined: {function.reason}"
+            yield _Note(NOT_EXAMINED, file.path, file.cells, function.range.start.line, text)
 
 
 def _unlinked(text: str) -> str:
@@ -394,12 +376,12 @@ def _unlinked(text: str) -> str:
     return _LINK.sub(r"\\](", visible(text))
 
 
-def _notification(code: str, path: str, cells: Cells, line: int, message: str) -> dict[str, object]:
+def _notification(note: _Note) -> dict[str, object]:
     return {
-        "descriptor": {"id": code},
+        "descriptor": {"id": note.code},
         "level": "note",
-        "message": {"text": _unlinked(_in_cell(cells, line, message))},
-        "locations": [_physical(path, cells, {"startLine": line + 1})],
+        "message": {"text": _unlinked(note.message)},
+        "locations": [_physical(note.path, note.cells, {"startLine": note.line + 1})],
     }
 
 
@@ -411,7 +393,7 @@ def _result(reported: Reported) -> dict[str, Any]:
         "endLine": end.line + 1,
         "endColumn": end.column + 1,
     }
-    message = _in_cell(reported.cells, start.line, _full_message(reported.finding))
+    message = _in_cell(reported.cells, start.line, "\n".join(reported.finding.lines))
     return {
         "ruleId": reported.finding.code,
         "level": SARIF_LEVELS[reported.finding.severity],
