@@ -2,9 +2,8 @@
 
 This applies to JAX 0.8 to 0.12.
 
-Private API used: `core.Ref` (`core.MutableArray` before 0.8), the `WriteEffect` and `AccumEffect`
-of `state.types`, and the input that they name: a variable (`input`), or before 0.10 a position
-(`input_index`).
+Private API used: the `WriteEffect` and `AccumEffect` of `state.types`, and the input that they
+name: a variable (`input`), or before 0.10 a position (`input_index`).
 """
 
 from __future__ import annotations
@@ -12,19 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import jax
-from jax._src import core
 from jax._src.state import types
 
 from jaxsight.interpreters.compat.staging import open_jaxpr
 
-_REF: type = getattr(core, "Ref", None) or vars(core)["MutableArray"]
 _WRITES = (types.WriteEffect, types.AccumEffect)
 
 
 def is_ref(value: object) -> bool:
     """Return whether a value is a reference to a concrete array."""
     kind = type(value)
-    return issubclass(kind, _REF) and not issubclass(kind, jax.core.Tracer)
+    return issubclass(kind, jax.ref.Ref) and not issubclass(kind, jax.core.Tracer)
 
 
 def written(jaxpr: object) -> Iterator[int]:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
+from jaxsight.text.names import bound_in_scope, parameters_of
 from jaxsight.tracer.observation import call_entries, instrumentation
 from jaxsight.tracer.observation.call_entries import Entry
 
@@ -315,13 +316,12 @@ def _template(target: ast.expr | None) -> ast.expr:
 
 def _locals(node: ast.FunctionDef) -> frozenset[str]:
     """Return the names that a function binds itself."""
-    arguments = [a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)]
-    outside: set[str] = set()
-    for each in _own_nodes(node.body):
-        if isinstance(each, ast.Global | ast.Nonlocal):
-            outside.update(each.names)
+    declared = (
+        each for each in _own_nodes(node.body) if isinstance(each, ast.Global | ast.Nonlocal)
+    )
+    outside = {name for each in declared for name in each.names}
     stored = {name for statement in node.body for name in _stored(statement)}
-    return frozenset((*arguments, *stored)) - outside
+    return frozenset((*parameters_of(node.args), *stored)) - outside
 
 
 def _own_nodes(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
@@ -336,22 +336,7 @@ def _own_nodes(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
 
 def _stored(statement: ast.stmt) -> set[str]:
     """Return the names that a statement binds."""
-    names: set[str] = set()
-    for node in _own_nodes([statement]):
-        match node:
-            case ast.Name(id=name, ctx=ast.Store()):
-                names.add(name)
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                names.add(name)
-            case ast.ClassDef(name=name):
-                names.add(name)
-            case ast.alias(name=full, asname=name):
-                names.add(name or full.partition(".")[0])
-            case ast.comprehension(target=target):
-                names -= {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
-            case _:
-                pass
-    return names - {"*", _ERROR, _FAILED, _TURN}
+    return set(bound_in_scope(statement)) - {"*", _ERROR, _FAILED, _TURN}
 
 
 def _changed(statement: ast.stmt) -> set[str]:
