@@ -74,7 +74,7 @@ class Primitive(Protocol):
         """Return the parameters for `bind`, up to JAX 0.11 after the functions to bind."""
 
 
-class Frame(Protocol):
+class TracebackFrame(Protocol):
     """A frame of a traceback: a function that was running, and where."""
 
     @property
@@ -91,7 +91,7 @@ class Traceback(Protocol):
 
     def __hash__(self) -> int: ...
     @property
-    def frames(self) -> Sequence[Frame]: ...
+    def frames(self) -> Sequence[TracebackFrame]: ...
 
 
 class SourceInfo(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NoReturn, Self
 
-from jaxsight.tracer.importing.placeholders import Placeholder
+from jaxsight.tracer.importing.placeholders import MissingObject
 
 
 class UnknownValueError(TypeError):
@@ -94,13 +94,13 @@ class _UnknownBase:
 
 def is_unknown(value: object) -> bool:
     """Return whether a value is unknown, or stands for something that is missing."""
-    return type(value) in (Unknown, Placeholder)
+    return type(value) in (Unknown, MissingObject)
 
 
 def has_unknown(value: object, depth: int = 3) -> bool:
     """Return whether a value is unknown, or a container of something unknown."""
     match value:
-        case Unknown() | Placeholder():
+        case Unknown() | MissingObject():
             return True
         case dict() if depth:
             return any(has_unknown(part, depth - 1) for part in tuple(value.values()))

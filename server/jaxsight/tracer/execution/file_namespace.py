@@ -430,7 +430,7 @@ class FileNamespace:
         placeholders.uses.clear()
         execution.missing = _missing(error)
         for name in chunk.binds:
-            self.names[name] = placeholders.Placeholder(absence, is_module=False)
+            self.names[name] = placeholders.MissingObject(absence, is_module=False)
         if chunk.acts and placeholders.may_change(chunk.text, self.names):
             execution.caveat = f"did not run: {absence.reason}"
         return True

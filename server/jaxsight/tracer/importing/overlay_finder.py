@@ -21,7 +21,7 @@ from jaxsight.files.texts import Texts, Version
 from jaxsight.tracer.isolation import code_origins, file_reads
 
 
-class Project(Protocol):
+class ImportingProject(Protocol):
     """The modules of a project, as they are imported here."""
 
     texts: Texts
@@ -39,7 +39,7 @@ class Project(Protocol):
 class Finder(MetaPathFinder):
     """Gives a project's modules a loader with the editor's texts."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: ImportingProject) -> None:
         self._project = project
 
     def find_spec(
@@ -91,7 +91,7 @@ def found_by_others(
 class Loader(SourceFileLoader):
     """Loads a project's module from the editor's text, else from disk."""
 
-    def __init__(self, name: str, path: str, project: Project) -> None:
+    def __init__(self, name: str, path: str, project: ImportingProject) -> None:
         super().__init__(name, path)
         self._project = project
 

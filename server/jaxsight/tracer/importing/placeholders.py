@@ -39,7 +39,7 @@ class Absence:
         return error
 
 
-def missing_module(error: ImportError, absolute: str, frame: FrameType) -> Placeholder | None:
+def missing_module(error: ImportError, absolute: str, frame: FrameType) -> MissingObject | None:
     """Return the placeholder of a module that an import statement has not found.
 
     Args:
@@ -55,7 +55,7 @@ def missing_module(error: ImportError, absolute: str, frame: FrameType) -> Place
         return None
     if frame_syntax.handles_import_errors(frame):
         return None
-    return Placeholder(_not_installed(top))
+    return MissingObject(_not_installed(top))
 
 
 def absence_of(error: BaseException) -> Absence | None:
@@ -93,7 +93,7 @@ def _clause(error: BaseException) -> str:
     return " ".join(str(error).split()).replace("`", "'")[:_LONGEST].rstrip(".")
 
 
-class Placeholder:
+class MissingObject:
     """An object of which only its absence is known."""
 
     __slots__ = ("_absence", "_decorated", "_is_module")
@@ -115,19 +115,19 @@ class Placeholder:
             raise self._absence.error()
         return self._part()
 
-    def _part(self) -> Placeholder:
-        return Placeholder(self._absence, is_module=False)
+    def _part(self) -> MissingObject:
+        return MissingObject(self._absence, is_module=False)
 
-    def __getitem__(self, key: object) -> Placeholder:
+    def __getitem__(self, key: object) -> MissingObject:
         return self._part()
 
-    def __or__(self, other: object) -> Placeholder:
+    def __or__(self, other: object) -> MissingObject:
         return self._part()
 
     __ror__ = __or__
 
     def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
-        plain = all(isinstance(base, Placeholder) or type(base) is type for base in bases)
+        plain = all(isinstance(base, MissingObject) or type(base) is type for base in bases)
         kind = _MissingClass if plain else type
         absence = self._absence
 
@@ -140,13 +140,13 @@ class Placeholder:
         members = {"__new__": refuse, "__init_subclass__": classmethod(cast("Any", accept))}
         return (kind("Missing", (), {**members, "_missing": absence}),)
 
-    def __call__(self, *args: Any, **kwargs: object) -> Placeholder:
+    def __call__(self, *args: Any, **kwargs: object) -> MissingObject:
         """Return a placeholder where a decorator is called; any other call needs the object."""
         if not frame_syntax.decorates(sys._getframe(1)):
             raise self._absence.error()
         function = args[0] if len(args) == 1 and not kwargs else None
         decorated = function if callable(function) else None
-        return Placeholder(self._absence, decorated, is_module=False)
+        return MissingObject(self._absence, decorated, is_module=False)
 
     def __eq__(self, other: object) -> bool:
         """Need the value, unless Python's own library compares objects, as `inspect` does."""
@@ -175,14 +175,14 @@ class _MissingClass(type):
 def stand_in(bindings: Mapping[str, object], reason: str) -> bool:
     """Return whether one of these names is bound to a placeholder of what is missing."""
     return any(
-        isinstance(value, Placeholder) and value._absence.reason == reason
+        isinstance(value, MissingObject) and value._absence.reason == reason
         for value in bindings.values()
     )
 
 
 def opened(value: object) -> object:
     """Return the function that a missing decorator was given; any other value itself."""
-    while isinstance(value, Placeholder):
+    while isinstance(value, MissingObject):
         inner = getattr(value, "__wrapped__", None)
         if inner is None:
             break
@@ -235,7 +235,7 @@ def _is_of_names(target: ast.expr) -> bool:
 
 
 _UNCHANGED = (
-    *(bool, int, float, complex, str, bytes, type(None), range, PurePath, Placeholder, type),
+    *(bool, int, float, complex, str, bytes, type(None), range, PurePath, MissingObject, type),
     *(FunctionType, BuiltinFunctionType, ModuleType),
 )
 """Classes of objects that a call does not change."""
@@ -254,9 +254,9 @@ _NEEDING = """
 """Special methods that need the object's value."""
 
 
-def _refuse(self: Placeholder, *args: object, **kwargs: object) -> NoReturn:
+def _refuse(self: MissingObject, *args: object, **kwargs: object) -> NoReturn:
     raise self._absence.error()
 
 
 for _name in _NEEDING.split():
-    setattr(Placeholder, f"__{_name}__", _refuse)
+    setattr(MissingObject, f"__{_name}__", _refuse)
