@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NoReturn, Self
+from typing import NoReturn
 
 from jaxsight.tracer.importing.placeholders import MissingObject
 
@@ -35,20 +35,8 @@ class Unknown:
     def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
         return (_UnknownBase,) if bases[0] is self else ()
 
-    def __call__(self, *args: object, **kwargs: object) -> Unknown:
-        return self
-
-    def __getitem__(self, key: object) -> Unknown:
-        return self
-
     def __iter__(self) -> Iterator[Unknown]:
         yield self
-
-    def __next__(self) -> Unknown:
-        return self
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: object) -> None:
         """Let errors pass."""
@@ -70,9 +58,10 @@ class Unknown:
     def __array__(self, *args: object, **kwargs: object) -> NoReturn:
         raise UnknownValueError("its value is unknown")
 
-    def _operated(self, *others: object) -> Unknown:
+    def _operated(self, *others: object, **named: object) -> Unknown:
         return self
 
+    __call__ = __getitem__ = __next__ = __enter__ = _operated
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = _operated
     __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = (
         _operated
