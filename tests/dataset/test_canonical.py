@@ -10,11 +10,13 @@ import jax.numpy as jnp
 import pytest
 from jax import lax
 
-from jaxsight.dataset.rows.canonical import Digests, digests
+from jaxsight.dataset.rows.canonical import ProgramDigests, digests
 from jaxsight.interpreters.compat.staging import opened
 
 
-def of(function: Callable[..., Any], *shapes: tuple[int, ...], dtype: Any = jnp.float32) -> Digests:
+def of(
+    function: Callable[..., Any], *shapes: tuple[int, ...], dtype: Any = jnp.float32
+) -> ProgramDigests:
     arguments = [jax.ShapeDtypeStruct(shape, dtype) for shape in shapes]
     return digests(opened(jax.make_jaxpr(function)(*arguments)))
 
@@ -83,7 +85,7 @@ def test_minhash_estimates_what_two_programs_share() -> None:
 
         return function
 
-    def shared(a: Digests, b: Digests) -> float:
+    def shared(a: ProgramDigests, b: ProgramDigests) -> float:
         return sum(map(int.__eq__, a.minhash, b.minhash)) / len(a.minhash)
 
     base = of(chain(60, jnp.sinh), (3,))

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from jaxsight.dataset.making.engines import Local
-from jaxsight.dataset.making.make import CannotMake, Made, Store, generate
+from jaxsight.dataset.making.make import CannotMake, MadeDataset, Store, generate
 from jaxsight.dataset.making.selection import SPLITS, Selection, split_of
-from jaxsight.dataset.making.shards import Task, make
-from jaxsight.dataset.making.worker_process import Died, WorkerProcess
+from jaxsight.dataset.making.shards import ShardTask, make
+from jaxsight.dataset.making.worker_process import WorkerDied, WorkerProcess
 from jaxsight.dataset.program import Array, Program
 from jaxsight.dataset.spec import InvalidSpec, Spec
 
@@ -56,7 +56,7 @@ def changed(old: str, new: str, **fields: Any) -> dict[str, Any]:
 
 
 def rows_of(*sources: dict[str, Any]) -> list[dict[str, Any]]:
-    return make(Task("rows", 0, sources, ("cpu",)), sys.executable, lambda: None)
+    return make(ShardTask("rows", 0, sources, ("cpu",)), sys.executable, lambda: None)
 
 
 def test_programs_survive_json() -> None:
@@ -187,7 +187,7 @@ def test_a_row_says_what_became_of_a_program(records: dict[str, Any]) -> None:
 def test_a_worker_that_hangs_is_replaced() -> None:
     source = changed("return jnp.sum(", "import time; time.sleep(60)\n    return jnp.sum(")
     with WorkerProcess(sys.executable, seconds=8.0) as worker:
-        with pytest.raises(Died) as died:
+        with pytest.raises(WorkerDied) as died:
             worker.ask({"action": "survey", **source})
         assert died.value.cause == "hang"
         answer = worker.ask({"action": "survey", **changed("import jax\n", "import jax\n")})
@@ -199,7 +199,7 @@ def test_a_worker_that_uses_up_memory_is_replaced() -> None:
     source = changed("return jnp.sum(", line + "return jnp.sum(")
     with (
         WorkerProcess(sys.executable, memory=1 << 30) as worker,
-        pytest.raises(Died, match="more than 1024 MiB") as died,
+        pytest.raises(WorkerDied, match="more than 1024 MiB") as died,
     ):
         worker.ask({"action": "survey", **source})
     assert died.value.cause == "memory"
@@ -234,20 +234,22 @@ def test_no_program_is_chosen_twice_and_no_structure_for_two_splits() -> None:
 SPEC = Spec.of_record({"samples": 6, "shard_size": 3, "categories": ["arithmetic", "math"]})
 
 
-def made(folder: Path, jobs: int) -> Made:
+def made(folder: Path, jobs: int) -> MadeDataset:
     engine = Local(sys.executable, jobs, lambda: None)
     return generate(SPEC, Store(folder, SPEC.record()), engine, lambda *_: None)
 
 
 def test_surveyed_programs_are_not_counted_as_rows() -> None:
-    def records(task: Task, python: str, on_program: Callable[[], None]) -> list[dict[str, Any]]:
+    def records(
+        task: ShardTask, python: str, on_program: Callable[[], None]
+    ) -> list[dict[str, Any]]:
         for _ in task.sources:
             on_program()
         return [{} for _ in task.sources]
 
     counted: list[str] = []
     engine = Local("python", 1, lambda: counted.append("program"), records)
-    tasks = [Task("survey", 0, ({}, {}, {})), Task("rows", 0, ({}, {}))]
+    tasks = [ShardTask("survey", 0, ({}, {}, {})), ShardTask("rows", 0, ({}, {}))]
     assert [task for task, _ in engine.run(tasks)] == tasks
     assert len(counted) == 2
 

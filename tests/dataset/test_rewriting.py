@@ -13,9 +13,9 @@ import pytest
 from jaxsight.cli.datasets import rewriting
 from jaxsight.dataset.generating.improvable import TEMPLATES, improvable
 from jaxsight.dataset.making.engines import Local
-from jaxsight.dataset.making.make import Made, Store, rewrite
+from jaxsight.dataset.making.make import MadeDataset, Store, rewrite
 from jaxsight.dataset.making.selection import split_of
-from jaxsight.dataset.making.shards import Task
+from jaxsight.dataset.making.shards import ShardTask
 from jaxsight.dataset.making.worker_process import WorkerProcess
 from jaxsight.dataset.program import Array, Program
 from jaxsight.dataset.schema import REWRITES, problem
@@ -98,7 +98,9 @@ def test_a_program_with_other_results_is_no_pair(after: str, cause: str) -> None
 
 def pairs_of(*programs: Program) -> list[dict[str, Any]]:
     sources = tuple({"program": program.record(), "split": "test"} for program in programs)
-    return rewriting.make(Task("rewrites", 0, sources, x64=False), sys.executable, lambda: None)
+    return rewriting.make(
+        ShardTask("rewrites", 0, sources, x64=False), sys.executable, lambda: None
+    )
 
 
 @pytest.mark.slow
@@ -118,7 +120,7 @@ def test_a_proved_fix_becomes_a_pair_and_anything_else_has_a_cause() -> None:
     assert kept == {"rejected": "no proved fix"}
 
 
-def made(folder: Path, jobs: int, samples: int = 3) -> Made:
+def made(folder: Path, jobs: int, samples: int = 3) -> MadeDataset:
     engine = Local(sys.executable, jobs, lambda: None, rewriting.make)
     return rewrite(samples, 0, Store(folder, {"seed": 0}), engine, lambda *_: None)
 

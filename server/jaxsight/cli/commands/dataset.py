@@ -19,14 +19,14 @@ import typer
 from jaxsight import __version__
 from jaxsight.cli.datasets import mined_sources, rewriting
 from jaxsight.cli.datasets.printing import print_pair, print_row, print_statistics, print_verified
-from jaxsight.cli.datasets.progress import Progress
+from jaxsight.cli.datasets.progress import RowProgress
 from jaxsight.cli.errors import FOUND, CommandError
 from jaxsight.cli.execution import INTERRUPTED, command
 from jaxsight.cli.options import AsJson, Python
 from jaxsight.cli.output.printing import Printer, print_json, styled
 from jaxsight.cli.user_python import user_interpreter
 from jaxsight.dataset.making import engines, make, shards
-from jaxsight.dataset.making.make import CannotMake, Made, Store
+from jaxsight.dataset.making.make import CannotMake, MadeDataset, Store
 from jaxsight.dataset.schema import VERSION
 from jaxsight.dataset.spec import GENERATOR, InvalidSpec, Spec, read
 from jaxsight.dataset.tables import again, arrow, building, manifest, statistics, verification
@@ -50,14 +50,14 @@ print(json.dumps([{**names, "python": platform.python_version()}, packages]))
 """
 
 
-class Engine(StrEnum):
+class EngineName(StrEnum):
     """What schedules the work."""
 
     local = "local"
     ray = "ray"
 
 
-class Format(StrEnum):
+class TableFormat(StrEnum):
     """How tables are stored."""
 
     parquet = "parquet"
@@ -126,9 +126,9 @@ Jobs = Annotated[
     typer.Option(min=1, help="Shards to make at the same time.", show_default="number of CPUs"),
 ]
 
-EngineOption = Annotated[Engine, typer.Option(help="What schedules the work.")]
+EngineOption = Annotated[EngineName, typer.Option(help="What schedules the work.")]
 
-FormatOption = Annotated[Format, typer.Option("--format", help="Format of the tables.")]
+FormatOption = Annotated[TableFormat, typer.Option("--format", help="Format of the tables.")]
 
 
 @app.command("generate")
@@ -141,8 +141,8 @@ def generate(
     categories: Categories = None,
     targets: Targets = None,
     jobs: Jobs = None,
-    engine: EngineOption = Engine.local,
-    form: FormatOption = Format.parquet,
+    engine: EngineOption = EngineName.local,
+    form: FormatOption = TableFormat.parquet,
     python: Python = None,
     as_json: AsJson = False,
 ) -> int:
@@ -178,8 +178,8 @@ def mine(
     out: Out,
     targets: Targets = None,
     jobs: Jobs = None,
-    engine: EngineOption = Engine.local,
-    form: FormatOption = Format.parquet,
+    engine: EngineOption = EngineName.local,
+    form: FormatOption = TableFormat.parquet,
     python: Python = None,
     as_json: AsJson = False,
 ) -> int:
@@ -198,7 +198,7 @@ def mine(
         versions, known = _versions(interpreter, installed)
         known |= {str(path): mined_sources.digest([path]) for path in paths}
         _say_what_runs(f"the code and doctests of {one_line(', '.join(packages))}")
-        read = partial(mined_sources.in_module, place=mined_sources.Place.of(Path.cwd()))
+        read = partial(mined_sources.in_module, place=mined_sources.SourcePlace.of(Path.cwd()))
         names = _names(targets) or ["cpu"]
         contents = {"packages": known, "targets": names}
         run = _Run(out, form.value, engine, jobs or os.cpu_count() or 1, interpreter, versions)
@@ -212,7 +212,7 @@ def mine(
     return 0
 
 
-def _nothing_mined(packages: Sequence[str], made: Made) -> str:
+def _nothing_mined(packages: Sequence[str], made: MadeDataset) -> str:
     text = f"no example in {', '.join(packages)} calls a function with arrays"
     causes = [f"{cause}: {count:,}" for cause, count in sorted(made.rejected.items())]
     return f"{text} ({', '.join(causes)})" if causes else text
@@ -225,7 +225,7 @@ def rewrites(
     samples: Annotated[int, typer.Option(min=1, help="Least number of pairs.")] = 200,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the generator.")] = 0,
     jobs: Jobs = None,
-    form: FormatOption = Format.parquet,
+    form: FormatOption = TableFormat.parquet,
     python: Python = None,
     as_json: AsJson = False,
 ) -> int:
@@ -239,7 +239,7 @@ def rewrites(
         versions, _ = _versions(interpreter)
         contents = {"rewrites": samples, "seed": seed, "generator": GENERATOR}
         count = jobs or os.cpu_count() or 1
-        run = _Run(out, form.value, Engine.local, count, interpreter, versions, rewriting.make)
+        run = _Run(out, form.value, EngineName.local, count, interpreter, versions, rewriting.make)
         made = run.make(contents, partial(make.rewrite, samples, seed))
         if made is None:
             return INTERRUPTED
@@ -264,7 +264,7 @@ def verify(
     source of these rows runs as your user, in processes that may not write files, start processes
     or use the network; this is no sandbox for code that exploits Python.
     """
-    with _explained(), _interruptible(), Progress() as progress:
+    with _explained(), _interruptible(), RowProgress() as progress:
         described = manifest.read(out)
         rows = sum(file.rows for file in described.files.values())
         progress.report("rows", 0, rows)
@@ -394,7 +394,7 @@ class _Run:
 
     out: Path
     form: str
-    engine: Engine
+    engine: EngineName
     jobs: int
     python: str
     versions: dict[str, str]
@@ -403,8 +403,8 @@ class _Run:
     def make(
         self,
         contents: dict[str, Any],
-        work: Callable[[Store, engines.Engine, Callable[[str, int, int], None]], Made],
-    ) -> Made | None:
+        work: Callable[[Store, engines.Engine, Callable[[str, int, int], None]], MadeDataset],
+    ) -> MadeDataset | None:
         """Make the shards of a dataset; return None if that was interrupted.
 
         Args:
@@ -415,12 +415,12 @@ class _Run:
             CannotMake: the folder has another dataset, or there is nothing to make.
             MissingLibrary: the format requires pyarrow.
         """
-        if self.form == Format.parquet.value:
+        if self.form == TableFormat.parquet.value:
             arrow.pyarrow()
         _check_folder(self.out)
         title = {**contents, "schema_version": VERSION, "versions": self.versions}
         store = Store(self.out, title)
-        with _interruptible(), Progress() as progress:
+        with _interruptible(), RowProgress() as progress:
             making = _engine(self, progress.step)
             try:
                 return work(store, making, progress.report)
@@ -438,7 +438,7 @@ def _check_folder(out: Path) -> None:
 
 
 def _engine(run: _Run, on_program: Callable[[], None]) -> engines.Engine:
-    if run.engine is Engine.local:
+    if run.engine is EngineName.local:
         return engines.Local(run.python, run.jobs, on_program, run.make_shard)
     try:
         return engines.Ray(run.python, run.jobs, on_program)
@@ -472,7 +472,7 @@ def _print_interrupted(store: Store) -> None:
     Printer(stderr=True).print(f"interrupted: {done} of rows kept; the same command continues")
 
 
-def _print_made(out: Path, built: Manifest, made: Made, *, as_json: bool) -> None:
+def _print_made(out: Path, built: Manifest, made: MadeDataset, *, as_json: bool) -> None:
     if as_json:
         print_json({**asdict(built), "rows": made.rows})
         return

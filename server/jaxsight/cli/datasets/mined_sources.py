@@ -39,14 +39,14 @@ _MOST_SETS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourcePlace:
     """A folder with the settings that its `pyproject.toml` has for example inputs."""
 
     root: Path
     settings: ExampleSettings
 
     @classmethod
-    def of(cls, path: Path) -> Place:
+    def of(cls, path: Path) -> SourcePlace:
         """Return the place that a path on the command line belongs to."""
         root = _project_root(path.absolute(), Path(trust_paths([path]).roots[0]))
         settings = merge(read_project(root), {})
@@ -67,7 +67,7 @@ def is_path(argument: str) -> bool:
     return has_separator or argument in (".", "..") or argument.endswith(".py")
 
 
-def in_module(module: str, file: str, place: Place) -> list[Source]:
+def in_module(module: str, file: str, place: SourcePlace) -> list[Source]:
     """Return the sources of a module's functions with example inputs; none if it is unreadable."""
     try:
         text = reading.source(file)
@@ -84,7 +84,7 @@ def in_project(paths: Sequence[Path]) -> list[Source]:
     """
     sources: list[Source] = []
     for path in paths:
-        place = Place.of(path)
+        place = SourcePlace.of(path)
         for file in python_files([path]):
             module = module_name(str(file))
             project = _project(place.root, file, module)
@@ -108,7 +108,7 @@ def digest(paths: Iterable[Path]) -> str:
     """
     whole = hashlib.sha256()
     for path in paths:
-        for file in [*python_files([path]), Place.of(path).root / SETTINGS_FILE]:
+        for file in [*python_files([path]), SourcePlace.of(path).root / SETTINGS_FILE]:
             if reading.is_file(file):
                 whole.update(_text(file).encode("utf-8", "surrogatepass"))
     return whole.hexdigest()[:16]
@@ -121,7 +121,7 @@ def _text(file: Path) -> str:
         raise CommandError(str(error)) from error
 
 
-def _traces(text: str, module: str, file: str, place: Place) -> list[dict[str, Any]]:
+def _traces(text: str, module: str, file: str, place: SourcePlace) -> list[dict[str, Any]]:
     """Return the calls of a file's functions with their example inputs, as records."""
     traces = []
     for _, function in Module.parse(normalized(text)).functions:
@@ -140,7 +140,7 @@ def _traces(text: str, module: str, file: str, place: Place) -> list[dict[str, A
 
 
 def _record(
-    module: str, file: str, place: Place, function: Function, chosen: ExampleSet
+    module: str, file: str, place: SourcePlace, function: Function, chosen: ExampleSet
 ) -> dict[str, Any]:
     request = Trace(
         id=NEW,

@@ -16,7 +16,7 @@ _SHOWN = 0.2
 """Seconds between updates in a terminal."""
 
 
-class Progress:
+class RowProgress:
     """Counts programs from several threads, and shows how many are done."""
 
     def __init__(self, unit: str = "programs") -> None:

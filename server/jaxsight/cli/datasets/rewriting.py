@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from jaxsight.dataset.making import shards
-from jaxsight.dataset.making.shards import Record, Task
-from jaxsight.dataset.making.worker_process import Died, WorkerProcess
+from jaxsight.dataset.making.shards import Record, ShardTask
+from jaxsight.dataset.making.worker_process import WorkerDied, WorkerProcess
 from jaxsight.dataset.schema import PASSED, is_fine
 from jaxsight.features.fixes.registry import FIXES
 from jaxsight.features.fixes.verifier import Fix
@@ -28,14 +28,14 @@ _SECONDS = 300.0
 """After which the check of a program is a hang."""
 
 
-def make(task: Task, python: str, on_program: Callable[[], None]) -> list[Record]:
+def make(task: ShardTask, python: str, on_program: Callable[[], None]) -> list[Record]:
     """Return the records of a shard of any kind, one for each program."""
     if task.kind != "rewrites":
         return shards.make(task, python, on_program)
     return asyncio.run(_pairs(task, python, on_program))
 
 
-async def _pairs(task: Task, python: str, on_program: Callable[[], None]) -> list[Record]:
+async def _pairs(task: ShardTask, python: str, on_program: Callable[[], None]) -> list[Record]:
     records: list[Record] = []
     settings = {
         "python": python,
@@ -108,7 +108,7 @@ def _confirmed(first: WorkerProcess, second: WorkerProcess, source: Record, fix:
                 "results": row.pop("_results"),
             }
         )
-    except Died as died:
+    except WorkerDied as died:
         return {"rejected": f"{code}: {died.cause}", "message": str(died)}
     if "checks" not in checked:
         return {"rejected": f"{code}: {checked['rejected']}", "message": checked["message"]}

@@ -18,7 +18,7 @@ COMPLEX = ("complex64", "complex128")
 SIZES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32, 48, 64)
 
 
-class Choices:
+class Draws:
     """The choices of one program.
 
     Attributes:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from jaxsight.dataset.generating.choices import COMPLEX, FLOATS, INTEGERS, Choices
-from jaxsight.dataset.generating.steps import Steps, Value
+from jaxsight.dataset.generating.choices import COMPLEX, FLOATS, INTEGERS, Draws
+from jaxsight.dataset.generating.steps import Steps, Term
 from jaxsight.dataset.program import Argument, Array
 
 Type: TypeAlias = "Array | dict[str, Type] | list[Type] | tuple[Type, ...]"
@@ -49,7 +49,7 @@ class Expansion:
         body: the statements of the function.
     """
 
-    def __init__(self, choices: Choices, tree: ast.FunctionDef) -> None:
+    def __init__(self, choices: Draws, tree: ast.FunctionDef) -> None:
         self.choices = choices
         self.steps = Steps(choices, self._let)
         self.parameters: dict[str, Argument] = {}
@@ -58,7 +58,7 @@ class Expansion:
         self.module: list[ast.stmt] = []
         self.body: list[ast.stmt] = []
         self._to = self.body
-        self._types: dict[str, Value] = {}
+        self._types: dict[str, Term] = {}
         self._taken = {"jax", "jnp", "lax", "np", "partial"} | {
             getattr(node, field)
             for node in ast.walk(tree)
@@ -252,7 +252,7 @@ class Expansion:
         """Remember the type of an expression, and those of its parts."""
         match kind:
             case Array(dtype, shape):
-                self._types[text] = Value(text, dtype, len(shape), is_given)
+                self._types[text] = Term(text, dtype, len(shape), is_given)
             case dict():
                 for name, part in kind.items():
                     self._remember(f"{text}[{name!r}]", part, is_given)
@@ -260,7 +260,7 @@ class Expansion:
                 for index, part in enumerate(kind):
                     self._remember(f"{text}[{index}]", part, is_given)
 
-    def _value(self, node: ast.expr) -> Value:
+    def _value(self, node: ast.expr) -> Term:
         """Return an argument of a hole as a value of a known type."""
         if isinstance(node, ast.IfExp) and self._is_decidable(node.test):
             return self._value(node.body if self._evaluated(node.test) else node.orelse)
@@ -274,10 +274,10 @@ class Expansion:
 
     # Expressions
 
-    def _step(self, call: ast.Call) -> Value:
+    def _step(self, call: ast.Call) -> Term:
         """Return the random step that a hole asks for."""
         assert isinstance(call.func, ast.Name)
-        write: Callable[..., Value] = getattr(self.steps, call.func.id)
+        write: Callable[..., Term] = getattr(self.steps, call.func.id)
         arguments = [
             self._evaluated(node)
             if isinstance(node, ast.Constant) or self._is_decidable(node)

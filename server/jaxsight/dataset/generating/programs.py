@@ -6,7 +6,7 @@ import random
 import re
 
 from jaxsight.dataset.generating import templates as families
-from jaxsight.dataset.generating.choices import Choices
+from jaxsight.dataset.generating.choices import Draws
 from jaxsight.dataset.generating.expansion import Expansion
 from jaxsight.dataset.generating.printing import module
 from jaxsight.dataset.generating.snippets import TEMPLATES, Template
@@ -37,7 +37,7 @@ def generate(spec: Spec, number: int) -> Program:
 
 def written(template: Template, spec: Spec, source: random.Random, number: int) -> Program:
     """Return a program of a template."""
-    made = Expansion(Choices(spec, source), template.snippet)
+    made = Expansion(Draws(spec, source), template.snippet)
     text = module(made)
     if "stop_gradient" in text:
         made.labels.add("own-derivative")

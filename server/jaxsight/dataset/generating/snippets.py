@@ -20,7 +20,7 @@ good one is decided by running it.
   integers, complex numbers, booleans, indices, PRNG keys; `F32`, `C64`, … are these;
 * `F[S, N]` is an array of that shape, `F[N, "unit"]` and `INDEX[N, below(9)]` with a rule of
   values (`program.Array`);
-* `choose`, `chance`, `between`, `sample`, `size`, `shape`, `dtype` draw (`choices.Choices`);
+* `choose`, `chance`, `between`, `sample`, `size`, `shape`, `dtype` draw (`choices.Draws`);
 * `mapped(x, 2)` is up to so many functions of `x`, `prepared(x)` is `x` or a value of the same
   shape made from it, `settled(x)` is `x` after up to two plain functions;
 * `mixed(x, y)`, `binary(x, y)` and, with a derivative everywhere, `smooth(x, y)` are expressions

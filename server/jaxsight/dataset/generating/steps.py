@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from jaxsight.dataset.generating.choices import COMPLEX, FLOATS, INTEGERS, WIDE, Choices
+from jaxsight.dataset.generating.choices import COMPLEX, FLOATS, INTEGERS, WIDE, Draws
 from jaxsight.dataset.generating.functions import (
     COMPARISONS,
     COMPLEX_FUNCTIONS,
@@ -33,7 +33,7 @@ from jaxsight.dataset.generating.functions import (
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class Term:
     """An expression and its type.
 
     Attributes:
@@ -64,21 +64,21 @@ class Steps:
         let: assigns an expression to a new name like a given one, and returns that name.
     """
 
-    def __init__(self, choices: Choices, let: Callable[[str, str], str]) -> None:
+    def __init__(self, choices: Draws, let: Callable[[str, str], str]) -> None:
         self.choices = choices
         self.let = let
 
-    def named(self, x: Value, base: str = "inner") -> Value:
+    def named(self, x: Term, base: str = "inner") -> Term:
         """Return a value as a name."""
         return x if x.text.isidentifier() else replace(x, text=self.let(base, x.text))
 
-    def short(self, x: Value, base: str = "inner") -> Value:
+    def short(self, x: Term, base: str = "inner") -> Term:
         """Return a value whose expression is short."""
         return x if len(x.text) <= LONGEST else self.named(x, base)
 
     def applied(
-        self, table: Mapping[str, str], x: Value, y: Value | None = None, **holes: object
-    ) -> Value:
+        self, table: Mapping[str, str], x: Term, y: Term | None = None, **holes: object
+    ) -> Term:
         """Return one of the functions of a table, of one or two values."""
         pattern, name = self.choices.pick(list(table.items()))
         x = self.named(x) if pattern.count("{x}") > 1 or "{x}." in pattern else self.short(x)
@@ -88,12 +88,12 @@ class Steps:
         mask = self.choices.choose(3, 7, 15, 31, 63)
         text = pattern.format(x=x, y=y, mask=mask, **small, **holes)
         both = y is None or y.is_given
-        result = Value(text, x.dtype, max(x.rank, y.rank if y else 0), x.is_given and both)
+        result = Term(text, x.dtype, max(x.rank, y.rank if y else 0), x.is_given and both)
         if x.dtype in FLOATS:
             result = replace(result, is_given=False)
         return self.short(result, name)
 
-    def unary(self, x: Value, is_smooth: bool = False) -> Value:
+    def unary(self, x: Term, is_smooth: bool = False) -> Term:
         """Return a function of the elements of a value, of the same dtype."""
         if x.dtype in COMPLEX:
             return self.applied(COMPLEX_FUNCTIONS, x)
@@ -106,7 +106,7 @@ class Steps:
             table = JUMPING
         return self.applied(table, x)
 
-    def binary(self, x: Value, y: Value, is_smooth: bool = False) -> Value:
+    def binary(self, x: Term, y: Term, is_smooth: bool = False) -> Term:
         """Return a function of two values of one dtype; their shapes broadcast."""
         if x.text == y.text:
             return self.unary(x, is_smooth)
@@ -122,13 +122,13 @@ class Steps:
             return self.applied(GIVEN_PAIRS, x, y)
         return self.applied(SUMS, x, y)
 
-    def mapped(self, x: Value, most: int = 2) -> Value:
+    def mapped(self, x: Term, most: int = 2) -> Term:
         """Return up to so many functions of a value, one at least."""
         for _ in range(self.choices.between(1, most)):
             x = self.unary(x)
         return x
 
-    def mixed(self, *values: Value, is_smooth: bool = False, depth: int = 0) -> Value:
+    def mixed(self, *values: Term, is_smooth: bool = False, depth: int = 0) -> Term:
         """Return an expression that depends on each of some values."""
         x = self._tree(values, depth or self.choices.between(1, 3), is_smooth)
         for value in values:
@@ -140,11 +140,11 @@ class Steps:
             x = replace(self.short(x), rank=max(x.rank, value.rank))
         return x
 
-    def smooth(self, *values: Value) -> Value:
+    def smooth(self, *values: Term) -> Term:
         """Return an expression with a derivative everywhere that depends on each of some values."""
         return self.mixed(*values, is_smooth=True)
 
-    def _tree(self, values: tuple[Value, ...], depth: int, is_smooth: bool) -> Value:
+    def _tree(self, values: tuple[Term, ...], depth: int, is_smooth: bool) -> Term:
         if depth <= 0 or (depth == 1 and self.choices.chance(0.2)):
             return self.choices.pick(values)
         if self.choices.chance(0.5):
@@ -152,7 +152,7 @@ class Steps:
         one, other = (self._tree(values, depth - 1, is_smooth) for _ in range(2))
         return self.binary(one, other, is_smooth)
 
-    def prepared(self, x: Value) -> Value:
+    def prepared(self, x: Term) -> Term:
         """Return a value, or one of the same shape made from it."""
         if self.choices.chance(0.4):
             return x
@@ -164,18 +164,18 @@ class Steps:
             return self.applied(dict.fromkeys(turns, "turned"), x, axis=axis)
         return self.unary(x)
 
-    def settled(self, x: Value) -> Value:
+    def settled(self, x: Term) -> Term:
         """Return a value after up to two plain steps."""
         for _ in range(self.choices.between(0, 2)):
             pattern, name = self.choices.pick(list(PLAIN.items()))
             x = replace(x, text=self.let(name, pattern.format(x=x)), is_given=False)
         return x
 
-    def axis(self, x: Value) -> int:
+    def axis(self, x: Term) -> int:
         """Return one of the axes of a value."""
         return self.choices.between(0, max(0, x.rank - 1))
 
-    def reduced(self, x: Value, axis: int | None = None) -> Value:
+    def reduced(self, x: Term, axis: int | None = None) -> Term:
         """Return a reduction over an axis, or over all of them."""
         a = "" if axis is None else f", axis={axis}"
         rank = 0 if axis is None else max(0, x.rank - 1)
@@ -201,7 +201,7 @@ class Steps:
         made = self.applied({pattern: name}, x, a=a)
         return replace(made, rank=rank, dtype=result)
 
-    def moved(self, x: Value) -> Value:
+    def moved(self, x: Term) -> Term:
         """Return a value with its elements moved."""
         if not x.rank:
             return self.unary(x)
@@ -218,24 +218,24 @@ class Steps:
         rank = {"flat": 1, "column": x.rank + 1}.get(name, x.rank)
         return replace(made, rank=rank, is_given=x.is_given)
 
-    def scanned(self, x: Value) -> Value:
+    def scanned(self, x: Term) -> Term:
         """Return a cumulative function or a sorted form of real numbers."""
         return self.applied(CUMULATIVE, x, axis=self.axis(x)) if x.rank else self.unary(x)
 
-    def normalised(self, x: Value) -> Value:
+    def normalised(self, x: Term) -> Term:
         """Return real numbers normalised along an axis."""
         if not x.rank:
             return self.unary(x)
         return self.applied(NORMAL_FORMS, x, a=f"axis={self.axis(x)}")
 
-    def compared(self, x: Value, y: Value | None = None) -> Value:
+    def compared(self, x: Term, y: Term | None = None) -> Term:
         """Return a comparison of values that are given."""
         tests = INTEGER_TESTS if x.dtype in INTEGERS else TESTS
         patterns: tuple[str, ...] = tests if y is None else COMPARISONS
         made = self.applied(dict.fromkeys(patterns, "mask"), x, y)
         return replace(made, dtype="bool", is_given=x.is_given)
 
-    def number(self, x: Value, dtype: str) -> Value:
+    def number(self, x: Term, dtype: str) -> Term:
         """Return a value as moderate floating-point numbers."""
         kind = "integer" if x.dtype in INTEGERS else x.dtype
         pattern = self.choices.pick(NUMBERS.get(kind, NUMBERS["float"]))
@@ -244,7 +244,7 @@ class Steps:
             dtype = {"complex64": "float32", "complex128": "float64"}[x.dtype]
         return replace(made, dtype=dtype, is_given=False)
 
-    def step(self, x: Value) -> Value:
+    def step(self, x: Term) -> Term:
         """Return a value after one random step of any kind."""
         kind = self.choices.random.random()
         if x.dtype not in FLOATS:
@@ -265,7 +265,7 @@ class Steps:
             return self.normalised(x)
         return self.moved(x) if kind < 0.9 else self.scanned(x)
 
-    def more(self, x: Value, *others: Value, most: int = 4) -> list[Value]:
+    def more(self, x: Term, *others: Term, most: int = 4) -> list[Term]:
         """Return what a function returns: a value after up to so many random steps, or two."""
         x = self.named(x, "result")
         for other in others:

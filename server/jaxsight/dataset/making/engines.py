@@ -12,19 +12,19 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
-from jaxsight.dataset.making.shards import Record, Task, make
+from jaxsight.dataset.making.shards import Record, ShardTask, make
 
 _SURVEY = "survey"
 """Tasks whose programs are counted when they are done: rows are made at the same time."""
 
-Make: TypeAlias = Callable[[Task, str, Callable[[], None]], list[Record]]
+Make: TypeAlias = Callable[[ShardTask, str, Callable[[], None]], list[Record]]
 """Makes a shard, with a Python that has JAX; calls a function after each program."""
 
 
 class Engine(Protocol):
     """Makes shards."""
 
-    def run(self, tasks: Iterable[Task]) -> Generator[tuple[Task, list[Record]]]:
+    def run(self, tasks: Iterable[ShardTask]) -> Generator[tuple[ShardTask, list[Record]]]:
         """Yield each task with its records, in the order of the tasks."""
         ...
 
@@ -51,9 +51,9 @@ class Local:
         self._is_ended = False
         self._threads = ThreadPoolExecutor(jobs)
 
-    def run(self, tasks: Iterable[Task]) -> Generator[tuple[Task, list[Record]]]:
+    def run(self, tasks: Iterable[ShardTask]) -> Generator[tuple[ShardTask, list[Record]]]:
         """Yield each task with its records; at most two for each job are under way."""
-        waiting: deque[tuple[Task, Future[list[Record]]]] = deque()
+        waiting: deque[tuple[ShardTask, Future[list[Record]]]] = deque()
         for task in tasks:
             step = partial(self._step, is_counted=task.kind != _SURVEY)
             waiting.append((task, self._threads.submit(self._make, task, self._python, step)))
@@ -95,9 +95,9 @@ class Ray:
         self._make = ray.remote(num_cpus=1)(_made)
         self._python = python
 
-    def run(self, tasks: Iterable[Task]) -> Generator[tuple[Task, list[Record]]]:
+    def run(self, tasks: Iterable[ShardTask]) -> Generator[tuple[ShardTask, list[Record]]]:
         """Yield each task with its records."""
-        waiting: deque[tuple[Task, Any]] = deque()
+        waiting: deque[tuple[ShardTask, Any]] = deque()
         for task in tasks:
             waiting.append((task, self._make.remote(task, self._python)))
             while len(waiting) >= 2 * self._jobs:
@@ -105,7 +105,7 @@ class Ray:
         while waiting:
             yield self._next(waiting)
 
-    def _next(self, waiting: deque[tuple[Task, Any]]) -> tuple[Task, list[Record]]:
+    def _next(self, waiting: deque[tuple[ShardTask, Any]]) -> tuple[ShardTask, list[Record]]:
         task, reference = waiting.popleft()
         records: list[Record] = self._ray.get(reference)
         for _ in records if task.kind != _SURVEY else ():
@@ -117,5 +117,5 @@ class Ray:
         self._ray.shutdown()
 
 
-def _made(task: Task, python: str) -> list[Record]:
+def _made(task: ShardTask, python: str) -> list[Record]:
     return make(task, python, lambda: None)

@@ -20,7 +20,7 @@ from typing import Any
 from jaxsight.dataset.generating.improvable import improvable
 from jaxsight.dataset.making.engines import Engine
 from jaxsight.dataset.making.selection import Selection
-from jaxsight.dataset.making.shards import Record, Task
+from jaxsight.dataset.making.shards import Record, ShardTask
 from jaxsight.dataset.spec import Spec
 from jaxsight.files import private, reading
 
@@ -48,7 +48,7 @@ class CannotMake(Exception):
 
 
 @dataclass(slots=True)
-class Made:
+class MadeDataset:
     """What was made.
 
     Attributes:
@@ -104,18 +104,18 @@ class Store:
         except OSError as error:
             raise CannotMake(f"cannot write {out}: {error}") from error
 
-    def has(self, task: Task) -> bool:
+    def has(self, task: ShardTask) -> bool:
         """Return whether a shard is done."""
         return (self.folder / task.name).exists()
 
-    def records(self, task: Task) -> list[Record]:
+    def records(self, task: ShardTask) -> list[Record]:
         """Return the records of a shard that is done."""
         with reading.opened(self.folder / task.name) as file:
             data = file.read()
         self.digests[task.name] = hashlib.sha256(data).hexdigest()
         return [json.loads(line) for line in data.splitlines()]
 
-    def add(self, task: Task, records: list[Record]) -> None:
+    def add(self, task: ShardTask, records: list[Record]) -> None:
         """Store the records of a shard."""
         lines = [json.dumps(record, sort_keys=True) + "\n" for record in records]
         data = "".join(lines).encode()
@@ -125,7 +125,7 @@ class Store:
 
 def generate(
     spec: Spec, store: Store, engine: Engine, report: Callable[[str, int, int], None]
-) -> Made:
+) -> MadeDataset:
     """Make the rows of generated programs.
 
     Args:
@@ -134,7 +134,7 @@ def generate(
         engine: what makes shards.
         report: called with the stage, how many of its programs are done, and how many there are.
     """
-    made, selection = Made(), Selection()
+    made, selection = MadeDataset(), Selection()
     surveyed = _surveyed(spec, store, engine)
     shards = itertools.count()
     used = 0
@@ -156,7 +156,7 @@ def generate(
     return _finished(made, selection, store)
 
 
-def _finished(made: Made, selection: Selection, store: Store) -> Made:
+def _finished(made: MadeDataset, selection: Selection, store: Store) -> MadeDataset:
     """Add what is known of all programs."""
     made.surveyed = selection.surveyed
     made.rejected += selection.rejected
@@ -169,7 +169,7 @@ def _finished(made: Made, selection: Selection, store: Store) -> Made:
 
 def rewrite(
     samples: int, seed: int, store: Store, engine: Engine, report: Callable[[str, int, int], None]
-) -> Made:
+) -> MadeDataset:
     """Make pairs of improvable programs before and after a proved fix.
 
     The engine has to make shards of the kind `rewrites`, too, which need jaxsight's own checks.
@@ -177,7 +177,7 @@ def rewrite(
     Raises:
         CannotMake: the generator has too few programs that differ.
     """
-    made, selection = Made(), Selection()
+    made, selection = MadeDataset(), Selection()
     size = min(_PROGRAMS, max(2 * samples, _SMALLEST))
     surveys, shards, used = itertools.count(), itertools.count(), 0
     while made.rows < samples:
@@ -205,17 +205,17 @@ def rewrite(
     return made
 
 
-def _improvable(shard: int, size: int, seed: int) -> Task:
+def _improvable(shard: int, size: int, seed: int) -> ShardTask:
     numbers = range(shard * size, (shard + 1) * size)
     sources = tuple({"program": improvable(seed, number).record()} for number in numbers)
-    return Task("survey", shard, sources, x64=False)
+    return ShardTask("survey", shard, sources, x64=False)
 
 
-def _rewriting(shard: int, block: list[tuple[int, str]], seed: int) -> Task:
+def _rewriting(shard: int, block: list[tuple[int, str]], seed: int) -> ShardTask:
     sources = tuple(
         {"program": improvable(seed, number).record(), "split": split} for number, split in block
     )
-    return Task("rewrites", shard, sources, x64=False)
+    return ShardTask("rewrites", shard, sources, x64=False)
 
 
 def mine(
@@ -226,7 +226,7 @@ def mine(
     store: Store,
     engine: Engine,
     report: Callable[[str, int, int], None],
-) -> Made:
+) -> MadeDataset:
     """Make the rows of functions with example inputs, and of calls that docstrings make.
 
     For `jax`, also of the calls with which JAX tests its primitives.
@@ -244,7 +244,7 @@ def mine(
     Raises:
         CannotMake: a package is not installed.
     """
-    made, selection = Made(), Selection()
+    made, selection = MadeDataset(), Selection()
     programs: list[Record] = []
     unwritten = 0
     tasks = _mining(packages, project, read, store, engine)
@@ -280,14 +280,14 @@ def _mining(
     read: Callable[[str, str], list[Record]],
     store: Store,
     engine: Engine,
-) -> list[Task]:
+) -> list[ShardTask]:
     """Return the tasks that mine packages and a project.
 
     Raises:
         CannotMake: a package is not installed.
     """
     sources = list(project)
-    listing = Task("mine", 0, tuple({"package": package} for package in packages), x64=False)
+    listing = ShardTask("mine", 0, tuple({"package": package} for package in packages), x64=False)
     ((_, records),) = _done([listing], store, engine)
     for package, record in zip(packages, records, strict=True):
         if "modules" not in record:
@@ -302,17 +302,17 @@ def _mining(
 
 def _tasks(
     kind: str, sources: Sequence[Record], targets: tuple[str, ...] = (), first: int = 0
-) -> list[Task]:
+) -> list[ShardTask]:
     """Return the tasks of mined programs, or of functions."""
     size = _FUNCTIONS if kind == "mine" else _PROGRAMS
     blocks = [tuple(sources[start : start + size]) for start in range(0, len(sources), size)]
     return [
-        Task(kind, shard, block, targets, x64=False)
+        ShardTask(kind, shard, block, targets, x64=False)
         for shard, block in enumerate(blocks, start=first)
     ]
 
 
-def _surveyed(spec: Spec, store: Store, engine: Engine) -> Iterator[tuple[Task, list[Record]]]:
+def _surveyed(spec: Spec, store: Store, engine: Engine) -> Iterator[tuple[ShardTask, list[Record]]]:
     """Yield shards of surveyed programs without end."""
     record = spec.record()
     size = min(spec.shard_size, max(spec.samples + spec.samples // 4, _SMALLEST))
@@ -322,19 +322,19 @@ def _surveyed(spec: Spec, store: Store, engine: Engine) -> Iterator[tuple[Task, 
         for shard in range(first, first + batch):
             numbers = range(shard * size, (shard + 1) * size)
             sources = tuple({"spec": record, "number": number} for number in numbers)
-            tasks.append(Task("survey", shard, sources))
+            tasks.append(ShardTask("survey", shard, sources))
         yield from _done(tasks, store, engine)
 
 
-def _rows(wave: list[tuple[int, str]], spec: Spec, shards: Iterator[int]) -> Iterator[Task]:
+def _rows(wave: list[tuple[int, str]], spec: Spec, shards: Iterator[int]) -> Iterator[ShardTask]:
     record = spec.record()
     for start in range(0, len(wave), spec.shard_size):
         block = wave[start : start + spec.shard_size]
         sources = [{"spec": record, "number": number, "split": split} for number, split in block]
-        yield Task("rows", next(shards), tuple(sources), spec.targets)
+        yield ShardTask("rows", next(shards), tuple(sources), spec.targets)
 
 
-def _count(made: Made, records: list[Record]) -> None:
+def _count(made: MadeDataset, records: list[Record]) -> None:
     for record in records:
         made.rows += "row" in record or "rewrite" in record
         made.disagreements += "disagreement" in record
@@ -343,8 +343,8 @@ def _count(made: Made, records: list[Record]) -> None:
 
 
 def _done(
-    tasks: Sequence[Task], store: Store, engine: Engine
-) -> Iterator[tuple[Task, list[Record]]]:
+    tasks: Sequence[ShardTask], store: Store, engine: Engine
+) -> Iterator[tuple[ShardTask, list[Record]]]:
     """Yield tasks with their records, in order; those that are not in the store are made."""
     missing = [task for task in tasks if not store.has(task)]
     with contextlib.closing(engine.run(missing)) as making:

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from jaxsight.dataset.making.worker_process import Died, WorkerProcess
+from jaxsight.dataset.making.worker_process import WorkerDied, WorkerProcess
 from jaxsight.dataset.schema import is_fine
 
 Record = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class ShardTask:
     """What a shard is made of.
 
     Attributes:
@@ -40,7 +40,7 @@ class Task:
         return f"{self.kind}-{self.shard:05}.jsonl"
 
 
-def make(task: Task, python: str, on_program: Callable[[], None]) -> list[Record]:
+def make(task: ShardTask, python: str, on_program: Callable[[], None]) -> list[Record]:
     """Return the records of a shard, one for each program.
 
     A program that kills its worker, hangs or uses up memory is a record with that cause.
@@ -67,7 +67,7 @@ def make(task: Task, python: str, on_program: Callable[[], None]) -> list[Record
 def _asked(worker: WorkerProcess, request: Record) -> Record:
     try:
         return worker.ask(request)
-    except Died as died:
+    except WorkerDied as died:
         return {"rejected": died.cause, "message": str(died)}
 
 

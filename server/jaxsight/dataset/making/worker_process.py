@@ -23,7 +23,7 @@ _PAUSE = 0.2
 """Seconds between looks at a worker's memory."""
 
 
-class Died(Exception):
+class WorkerDied(Exception):
     """The worker is gone; `cause` is `crash`, `hang` or `memory`."""
 
     def __init__(self, cause: str, message: str) -> None:
@@ -80,7 +80,7 @@ class WorkerProcess:
         """Return the answer to a request.
 
         Raises:
-            Died: the worker crashed, took too long, or used too much memory.
+            WorkerDied: the worker crashed, took too long, or used too much memory.
         """
         process = self._process or self._start()
         assert process.stdin is not None
@@ -93,7 +93,7 @@ class WorkerProcess:
             answer = None
         if not isinstance(answer, dict):
             self.end()
-            raise Died("crash", "it wrote something else than an answer")
+            raise WorkerDied("crash", "it wrote something else than an answer")
         return answer
 
     def end(self) -> None:
@@ -129,18 +129,18 @@ class WorkerProcess:
                 if not data:
                     code = process.wait()
                     self.end()
-                    raise Died("crash", f"exit status {code}")
+                    raise WorkerDied("crash", f"exit status {code}")
                 self._unread += data
                 if len(self._unread) > _LONGEST:
                     self.end()
-                    raise Died("memory", f"an answer of more than {_LONGEST >> 20} MiB")
+                    raise WorkerDied("memory", f"an answer of more than {_LONGEST >> 20} MiB")
                 continue
             tree = [process.pid, *guardian.descendants(process.pid)]
             if guardian.resident(tree) > self._memory:
                 self.end()
-                raise Died("memory", f"more than {self._memory >> 20} MiB")
+                raise WorkerDied("memory", f"more than {self._memory >> 20} MiB")
             if time.monotonic() > deadline:
                 self.end()
-                raise Died("hang", f"more than {self._seconds:g} s")
+                raise WorkerDied("hang", f"more than {self._seconds:g} s")
         line, _, self._unread = self._unread.partition(b"\n")
         return line

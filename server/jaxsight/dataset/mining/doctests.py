@@ -67,7 +67,7 @@ def _is_own(function: Any, module: types.ModuleType) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ExampleCall:
     """A call that was watched; `part` names a function that the function returned, else empty."""
 
     function: Callable[..., Any]
@@ -83,7 +83,7 @@ class _Watch:
     """
 
     def __init__(self) -> None:
-        self.calls: list[Call] = []
+        self.calls: list[ExampleCall] = []
         self._depth = 0
 
     def watched(self, function: Callable[..., Any], part: str = "") -> Callable[..., Any]:
@@ -92,7 +92,7 @@ class _Watch:
         @functools.wraps(function)
         def noting(*args: Any, **kwargs: Any) -> Any:
             if not self._depth:
-                self.calls.append(Call(function, args, kwargs, part))
+                self.calls.append(ExampleCall(function, args, kwargs, part))
             self._depth += 1
             try:
                 result = function(*args, **kwargs)
@@ -112,7 +112,7 @@ class _Watch:
         }
         return result._replace(**parts)
 
-    def first(self) -> list[Call]:
+    def first(self) -> list[ExampleCall]:
         """Return the first calls of each part."""
         counts: Counter[str] = Counter()
         kept = []
@@ -123,7 +123,7 @@ class _Watch:
         return kept
 
 
-def calls(test: doctest.DocTest, function: Callable[..., Any]) -> list[Call]:
+def calls(test: doctest.DocTest, function: Callable[..., Any]) -> list[ExampleCall]:
     """Run an example; return the first outermost calls of a function and of what it returns."""
     watch = _Watch()
     watched = watch.watched(function)

@@ -33,7 +33,7 @@ _PRIME = (1 << 61) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Digests:
+class ProgramDigests:
     """What identifies a program.
 
     Attributes:
@@ -47,10 +47,10 @@ class Digests:
     minhash: tuple[int, ...]
 
 
-def digests(program: Program) -> Digests:
+def digests(program: Program) -> ProgramDigests:
     """Return what identifies a traced program."""
     shingles = {hash_of(shingle) for shingle in _shingles(list(_operations(program)))}
-    return Digests(
+    return ProgramDigests(
         _Canonical(with_numbers=True).program(program),
         _Canonical(with_numbers=False).program(program),
         _minhash(shingles),

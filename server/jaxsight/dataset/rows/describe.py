@@ -107,7 +107,7 @@ def describe(program: Program, targets: Sequence[str], labels: Labels) -> Row:
     return row
 
 
-def _traced(program: Program) -> tuple[loading.Loaded, Direction]:
+def _traced(program: Program) -> tuple[loading.LoadedProgram, Direction]:
     loaded = attempt("load", lambda: loading.load(program))
     arguments = loading.arguments(program)
     return loaded, attempt("trace", lambda: forward(loaded.function, arguments))

@@ -17,14 +17,14 @@ from jaxsight.dataset.program import Argument, Array, Program
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedProgram:
     """The function of a program; `file` is the file name of its code."""
 
     function: Callable[..., Any]
     file: str
 
 
-def load(program: Program) -> Loaded:
+def load(program: Program) -> LoadedProgram:
     """Execute the module of a program, and return its function.
 
     Raise whatever the module raises.
@@ -35,7 +35,7 @@ def load(program: Program) -> Loaded:
     module = types.ModuleType(name)
     sys.modules[name] = module  # dataclasses look there for the names in annotations
     exec(compile(program.text, file, "exec"), vars(module))  # noqa: S102 - it is to be run
-    return Loaded(getattr(module, program.function), file)
+    return LoadedProgram(getattr(module, program.function), file)
 
 
 def arguments(program: Program, draw: int = 0) -> tuple[Any, ...]:

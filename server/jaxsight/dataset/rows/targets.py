@@ -19,7 +19,7 @@ from jaxsight.workers.compilation import environments
 from jaxsight.workers.compilation.direct import DirectCompiler, NoCompiler
 
 
-class Compilers:
+class TargetCompilers:
     """Compiler processes, one for each environment, started when they are needed."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ from jaxsight.dataset.mining import doctest_names, doctests, examples, harnesses
 from jaxsight.dataset.program import Program
 from jaxsight.dataset.rows import check, describe, rewriting
 from jaxsight.dataset.rows.describe import Rejected
-from jaxsight.dataset.rows.targets import Compilers
+from jaxsight.dataset.rows.targets import TargetCompilers
 from jaxsight.dataset.spec import Spec
 from jaxsight.tracer.isolation import refusals
 from jaxsight.wire.frames import decode
@@ -108,7 +108,7 @@ def _mine(request: dict[str, Any]) -> dict[str, Any]:
     return mined.record()
 
 
-_compilers = Compilers()
+_compilers = TargetCompilers()
 
 _CHECKED = ("digest", "stablehlo", "results")
 _ACTIONS = {

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from jaxsight.dataset.making.shards import Record, Task, make
+from jaxsight.dataset.making.shards import Record, ShardTask, make
 from jaxsight.dataset.schema import TABLES, problem
 from jaxsight.dataset.tables.files import Row
 from jaxsight.dataset.tables.manifest import Manifest
@@ -43,7 +43,7 @@ def make_again(
     for row in rows:
         targets = tuple(target["target"] for target in row["targets"])
         source = {"program": program(row), "split": row["split"]}
-        task = Task("rows", 0, (source,), targets, row["x64"], is_foreign=True)
+        task = ShardTask("rows", 0, (source,), targets, row["x64"], is_foreign=True)
         try:
             (record,) = make(task, python, on_program)
             difference = _difference(row, record)

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from jaxsight.dataset.making.make import WORK, Made
+from jaxsight.dataset.making.make import WORK, MadeDataset
 from jaxsight.dataset.spec import Spec
 from jaxsight.dataset.tables import card, statistics, writing
 from jaxsight.dataset.tables.manifest import Manifest
@@ -14,7 +14,11 @@ from jaxsight.dataset.tables.statistics import Statistics
 
 
 def build(
-    out: Path, made: Made, contents: Spec | dict[str, Any], versions: dict[str, str], form: str
+    out: Path,
+    made: MadeDataset,
+    contents: Spec | dict[str, Any],
+    versions: dict[str, str],
+    form: str,
 ) -> Manifest:
     """Write the tables, the manifest and the card of a dataset, and return the manifest.
 

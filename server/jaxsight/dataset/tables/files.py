@@ -32,7 +32,7 @@ class UnreadableFile(Exception):
     """A file is missing or damaged; the text says which, and why."""
 
 
-class Writer(Protocol):
+class TableWriter(Protocol):
     """Writes rows into a file."""
 
     def add(self, row: Row) -> None:
@@ -87,7 +87,7 @@ class _Parquet:
         self._rows.clear()
 
 
-def writer(path: Path, columns: tuple[Column, ...]) -> Writer:
+def writer(path: Path, columns: tuple[Column, ...]) -> TableWriter:
     """Return what writes a new file; its suffix is the format.
 
     Raises:

@@ -51,7 +51,7 @@ class Manifest:
             and `targets`.
         spec_digest: identifies the specification, but for the seed; empty for mined programs.
         versions: of JAX, jaxlib, NumPy, Python and jaxsight.
-        made: what came of the programs, as `making.make.Made` records it.
+        made: what came of the programs, as `making.make.MadeDataset` records it.
         files: by their paths in the folder, with `/`.
         schema_version: that of the columns.
     """

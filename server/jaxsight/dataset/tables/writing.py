@@ -14,7 +14,7 @@ from pathlib import Path
 
 from jaxsight.dataset.schema import TABLES
 from jaxsight.dataset.tables import files
-from jaxsight.dataset.tables.files import Row, Writer
+from jaxsight.dataset.tables.files import Row, TableWriter
 from jaxsight.dataset.tables.manifest import File
 
 FOLDERS = {"rows": "data", "rewrites": "rewrites", "disagreements": "disagreements"}
@@ -34,7 +34,7 @@ class _Parts:
         self._split = split
         self._suffix = suffix
         self._most = most
-        self._writer: Writer | None = None
+        self._writer: TableWriter | None = None
         self._counts: list[int] = []
 
     def add(self, row: Row) -> None:
