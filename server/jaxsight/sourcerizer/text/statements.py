@@ -9,9 +9,8 @@ import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.sourcerizer.text.exprs import Expr, Sequence_
 from jaxsight.sourcerizer.text.layout import (
     STEP,
@@ -35,7 +34,7 @@ class Assign:
 
     targets: str | Sequence_
     value: Expr
-    equations: Sequence[Equation] = ()
+    equations: Sequence[Any] = ()
     comment: str = ""
     user_named: bool = False
     """Whether the name is the user's own."""
@@ -46,7 +45,7 @@ class Effect:
     """An expression statement, for its effect."""
 
     value: Expr
-    equations: Sequence[Equation] = ()
+    equations: Sequence[Any] = ()
 
 
 @dataclass(slots=True)
@@ -54,7 +53,7 @@ class Return:
     """`return value`; `equations` are those of expressions that were inlined into it."""
 
     value: Expr
-    equations: Sequence[Equation] = ()
+    equations: Sequence[Any] = ()
 
 
 @dataclass(slots=True)
@@ -108,7 +107,7 @@ class Line(NamedTuple):
     """A line of text, and its equations."""
 
     text: str
-    equations: Sequence[Equation] = ()
+    equations: Sequence[Any] = ()
 
 
 def lines(
