@@ -15,6 +15,7 @@ from jaxsight.examples.notation.shapes import read_size
 from jaxsight.examples.notation.tokens import TokenReader
 from jaxsight.examples.notation.values import Array, Key, Node, Number, Size
 from jaxsight.examples.problems import Malformed
+from jaxsight.text.names import words
 
 _KINDS = {
     "Float": "float32",
@@ -35,16 +36,7 @@ _KINDS = {
     "Float4e2m1fn": "float4_e2m1fn",
     **{
         f"Float8{kind}": f"float8_{kind}"
-        for kind in (
-            "e3m4",
-            "e4m3",
-            "e4m3b11fnuz",
-            "e4m3fn",
-            "e4m3fnuz",
-            "e5m2",
-            "e5m2fnuz",
-            "e8m0fnu",
-        )
+        for kind in words("e3m4 e4m3 e4m3b11fnuz e4m3fn e4m3fnuz e5m2 e5m2fnuz e8m0fnu")
     },
 }
 """The dtype of an example by jaxtyping's name."""

@@ -111,3 +111,9 @@ def nearest(word: str, words: Iterable[str]) -> str | None:
             return name
     matches = difflib.get_close_matches(word.lower(), exact, n=1, cutoff=0.6)
     return exact[matches[0]] if matches else None
+
+
+def did_you_mean(word: str, words: Iterable[str], otherwise: str) -> str:
+    """Return the help that names the nearest known word; `otherwise` if none is near."""
+    near = nearest(word, words)
+    return f"did you mean `{near}`?" if near else otherwise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal as OneOf
+from typing import get_args
 
 from jaxsight.examples.notation.contracts import Expect
 from jaxsight.examples.notation.values import Node, Size
@@ -13,19 +14,8 @@ from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.inputs import Argument, DryCall
 
 OutsideOrigin = OneOf["recorded", "module", "program", "caller", "proposed"]
-Origin = OneOf[
-    "docstring",
-    "class",
-    "project",
-    "doctest",
-    "annotations",
-    "recorded",
-    "module",
-    "program",
-    "caller",
-    "proposed",
-    "none",
-]
+WrittenOrigin = OneOf["docstring", "class", "project", "doctest", "annotations", "none"]
+Origin = WrittenOrigin | OutsideOrigin
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +98,4 @@ class Examples:
     @property
     def are_written(self) -> bool:
         """Whether the user wrote them as such, or as documentation of the function."""
-        return self.source in _WRITTEN
-
-
-_WRITTEN: frozenset[Origin] = frozenset(
-    ("docstring", "class", "project", "doctest", "annotations", "none")
-)
+        return self.source in get_args(WrittenOrigin)

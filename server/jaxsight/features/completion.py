@@ -11,10 +11,11 @@ from jaxsight.examples.docstrings.sections import (
     LogicalLine,
     Section,
     find_sections,
+    heading_lines,
     logical_lines,
     opened,
+    style_of,
 )
-from jaxsight.examples.docstrings.style import heading_lines, style_of
 from jaxsight.examples.notation.chunk_text import ChunkText
 from jaxsight.examples.notation.contracts import METRICS
 from jaxsight.examples.notation.dtypes import DTYPES, short

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxsight.examples.docstrings.style import Style, heading_lines, style_of
+from jaxsight.examples.docstrings.sections import Style, heading_lines, style_of
 from jaxsight.examples.notation.chunk_text import ChunkText
 from jaxsight.source.functions import Docstring, Function
 from jaxsight.source.text import Edit, Position, Range

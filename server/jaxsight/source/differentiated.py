@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
-from weakref import WeakKeyDictionary
 
 from jaxsight.source.module import Module
-from jaxsight.source.statements import TopLevelStatement, tree_of
+from jaxsight.source.statements import tree_of
 
 _BY_FIRST = frozenset(
     {
@@ -19,6 +19,8 @@ _BY_FIRST = frozenset(
 """Transformations that differentiate by the first argument, unless `argnums` says otherwise."""
 _BY_ALL = frozenset({"jvp", "vjp", "linearize", "filter_jvp", "filter_vjp", "check_grads"})
 TRANSFORMATIONS = _BY_FIRST | _BY_ALL
+_KEPT = 1024
+"""Statements with such a word whose functions are remembered; a module has few."""
 _WORDS = re.compile(r"grad|jac|hessian|jvp|vjp|linearize")
 
 _Numbers = tuple[int, ...] | None
@@ -37,7 +39,7 @@ def parameters(module: Module, function: str, *, chosen: bool = False) -> frozen
     for chunk in module.chunks:
         if chunk.statement.broken is not None or not _WORDS.search(chunk.statement.text):
             continue
-        for name, numbers in _transformed_in(chunk.statement):
+        for name, numbers in _transformed_in(chunk.statement.text):
             if name != function or (chosen and numbers is None):
                 continue
             names = _parameters(module, function) if names is None else names
@@ -53,18 +55,17 @@ def gradients(module: Module) -> frozenset[str]:
     gradients: set[str] = set()
     for chunk in module.chunks:
         if chunk.statement.broken is None and _WORDS.search(chunk.statement.text):
-            names = _names.get(chunk.statement)
-            if names is None:
-                names = _names[chunk.statement] = frozenset(_bound(tree_of(chunk.statement.text)))
-            gradients |= names
+            gradients.update(_bound(chunk.statement.text))
     return frozenset(gradients)
 
 
-_names: WeakKeyDictionary[TopLevelStatement, frozenset[str]] = WeakKeyDictionary()
+@functools.lru_cache(maxsize=_KEPT)
+def _bound(text: str) -> tuple[str, ...]:
+    """Return the names that are assigned transformed functions, and of functions so decorated."""
+    return tuple(_bound_in(tree_of(text)))
 
 
-def _bound(tree: ast.AST) -> Iterator[str]:
-    """Yield the names that are assigned transformed functions, and of functions so decorated."""
+def _bound_in(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and _transforms(node.value):
             for target in node.targets:
@@ -85,17 +86,10 @@ def _transforms(node: ast.AST) -> bool:
     return not applied and not TRANSFORMATIONS.isdisjoint(names)
 
 
-def _transformed_in(statement: TopLevelStatement) -> tuple[tuple[str, _Numbers], ...]:
-    transformed = _transformed.get(statement)
-    if transformed is None:
-        transformed = _transformed[statement] = tuple(_read(tree_of(statement.text)))
-    return transformed
-
-
-_transformed: WeakKeyDictionary[TopLevelStatement, tuple[tuple[str, _Numbers], ...]] = (
-    WeakKeyDictionary()
-)
-"""By statement: the functions that it differentiates, and by which arguments."""
+@functools.lru_cache(maxsize=_KEPT)
+def _transformed_in(text: str) -> tuple[tuple[str, _Numbers], ...]:
+    """Return the functions that a statement differentiates, and by which arguments."""
+    return tuple(_read(tree_of(text)))
 
 
 def _read(tree: ast.AST) -> Iterator[tuple[str, _Numbers]]:

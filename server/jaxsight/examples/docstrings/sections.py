@@ -11,13 +11,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal as OneOf
 
-from jaxsight.examples.docstrings.style import Style
 from jaxsight.examples.notation.chunk_text import ChunkText
 from jaxsight.examples.notation.tokens import BLANK, STRING
 from jaxsight.examples.problems import MALFORMED, Problem, problem
 from jaxsight.source.text import Range
 
 Topic = OneOf["inputs", "expect"]
+Style = OneOf["google", "numpydoc", "rest"]
+
+_NUMPYDOC = re.compile(r"^[ \t]*[A-Z][\w ]*\r?\n[ \t]*-{3,}[ \t]*\r?$", re.MULTILINE)
+_REST = re.compile(
+    r"^[ \t]*:(?:param|parameter|arg|type|returns?|rtype|raises)\b[^:\n]*:", re.MULTILINE
+)
 
 SET_HELP = "write `Example inputs (NAME):` for a named set"
 TARGET_HELP = "write `Expect (h100):`, or `Expect:` for the configured target"
@@ -259,3 +264,21 @@ def opened(text: str, start: int, end: int) -> int:
         depth += (text[start] in "([{") - (text[start] in ")]}")
         start += 1
     return depth
+
+
+def style_of(source: ChunkText) -> Style:
+    """Return the style of a docstring; Google's if nothing else is recognized."""
+    if _NUMPYDOC.search(source.text):
+        return "numpydoc"
+    return "rest" if _REST.search(source.text) else "google"
+
+
+def heading_lines(title: str, style: Style) -> list[str]:
+    """Return the lines of a section's heading."""
+    match style:
+        case "google":
+            return [f"{title}:"]
+        case "numpydoc":
+            return [title, "-" * len(title)]
+        case "rest":
+            return [f":{title}:"]

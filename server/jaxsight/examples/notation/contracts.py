@@ -17,6 +17,7 @@ from jaxsight.examples.problems import (
     MALFORMED_EXPECT,
     Malformed,
     Problem,
+    did_you_mean,
     nearest,
     problem,
     quoted,
@@ -165,11 +166,10 @@ def _metric(reader: TokenReader) -> Token:
         text, end = f"{text}-{reader.advance().text}", part.end
     name = Token("name", text, first.start, end)
     if text not in METRICS:
-        near = nearest(text.replace("_", "-"), METRICS)
         raise reader.fail(
             f"unknown metric {quoted(text)}",
             name,
-            help=f"did you mean `{near}`?" if near else _METRICS_HELP,
+            help=did_you_mean(text.replace("_", "-"), METRICS, _METRICS_HELP),
         )
     return name
 

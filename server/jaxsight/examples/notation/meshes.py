@@ -22,8 +22,8 @@ from jaxsight.examples.problems import (
     UNKNOWN_SIZE,
     Malformed,
     Problem,
+    did_you_mean,
     listed,
-    nearest,
     problem,
     quoted,
 )
@@ -108,8 +108,7 @@ def _read_type(reader: TokenReader) -> str:
             help="use `jax.shard_map` in the function, which makes axes manual",
         )
     if word not in TYPES:
-        near = nearest(word, TYPES)
-        help = f"did you mean `{near}`?" if near else _TYPE_HELP
+        help = did_you_mean(word, TYPES, _TYPE_HELP)
         raise reader.fail(f"unknown type of mesh axes {quoted(word)}", help=help)
     return reader.advance().text
 
@@ -155,8 +154,7 @@ def division_problem(node: Node, mesh: Mesh, value_of: Callable[[Size], int]) ->
 
 def _unknown(axis: Axis, mesh: Mesh) -> Problem:
     names = [name for name, _ in mesh.axes]
-    near = nearest(axis.name, names)
-    help = f"did you mean `{near}`?" if near else f"use an axis of the mesh: {listed(names)}"
+    help = did_you_mean(axis.name, names, f"use an axis of the mesh: {listed(names)}")
     return problem(UNKNOWN_SIZE, axis.range, f"unknown mesh axis {quoted(axis.name)}", help)
 
 

@@ -28,7 +28,7 @@ from jaxsight.examples.problems import (
     MALFORMED,
     UNKNOWN_DTYPE,
     Malformed,
-    nearest,
+    did_you_mean,
     problem,
     python_error,
     quoted,
@@ -160,11 +160,10 @@ class _Parser:
         if name.kind != "name":
             raise self.reader.expected("a key implementation", help=_KEY_HELP)
         if name.text not in KEY_IMPLEMENTATIONS:
-            near = nearest(name.text, KEY_IMPLEMENTATIONS)
             raise self.reader.fail(
                 f"unknown key implementation {quoted(name.text)}",
                 code=UNKNOWN_DTYPE,
-                help=f"did you mean `{near}`?" if near else _KEY_HELP,
+                help=did_you_mean(name.text, KEY_IMPLEMENTATIONS, _KEY_HELP),
             )
         self.reader.advance()
         self.reader.take(">")
@@ -185,10 +184,8 @@ class _Parser:
             raise self.reader.fail(f"brackets nested more than {DEEPEST} levels deep", opening)
         keys: list[Node] = []
         children: list[Node] = []
-        mapping = False
-        comma = False
-        while not self.reader.token.is_(closing):
-            self.reader.check_closed(opening, closing)
+        mapping = comma = False
+        for _ in self.reader.items(opening, closing):
             child = self.value()
             if opening.text == "{":
                 if not children:
@@ -201,12 +198,6 @@ class _Parser:
                     _check_set_element(child)
             children.append(child)
             comma = self.reader.token.is_(",")
-            if comma:
-                self.reader.advance()
-            elif not self.reader.token.is_(closing):
-                self.reader.check_closed(opening, closing)
-                raise self.reader.expected(f"`,` or `{closing}`")
-        self.reader.advance()
         self._depth -= 1
         range = self.reader.range_from(opening.start)
         match opening.text:

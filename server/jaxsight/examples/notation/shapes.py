@@ -28,16 +28,9 @@ def read_shape(reader: TokenReader) -> tuple[tuple[Size, ...], Division]:
     opening = reader.take("[")
     sizes: list[Size] = []
     division: list[tuple[Axis, ...]] = []
-    while not reader.token.is_("]"):
-        reader.check_closed(opening, "]")
+    for _ in reader.items(opening, "]"):
         sizes.append(read_size(reader))
         division.append(_read_axes(reader, division) if reader.token.is_("@") else ())
-        if reader.token.is_(","):
-            reader.advance()
-        elif not reader.token.is_("]"):
-            reader.check_closed(opening, "]")
-            raise reader.expected("`,` or `]`")
-    reader.advance()
     return tuple(sizes), tuple(division) if any(division) else ()
 
 
@@ -48,17 +41,7 @@ def _read_axes(reader: TokenReader, before: list[tuple[Axis, ...]]) -> tuple[Axi
     if not reader.token.is_("("):
         return (_read_axis(reader, used),)
     opening = reader.advance()
-    axes: list[Axis] = []
-    while not reader.token.is_(")"):
-        reader.check_closed(opening, ")")
-        axes.append(_read_axis(reader, used))
-        if reader.token.is_(","):
-            reader.advance()
-        elif not reader.token.is_(")"):
-            reader.check_closed(opening, ")")
-            raise reader.expected("`,` or `)`")
-    reader.advance()
-    return tuple(axes)
+    return tuple(_read_axis(reader, used) for _ in reader.items(opening, ")"))
 
 
 def _read_axis(reader: TokenReader, used: set[str]) -> Axis:

@@ -19,7 +19,7 @@ from jaxsight.examples.problems import (
     CONFLICT,
     UNKNOWN_SIZE,
     Malformed,
-    nearest,
+    did_you_mean,
     problem,
     quoted,
 )
@@ -94,5 +94,5 @@ class Sizes:
                 return value
 
     def _remedy(self, name: str) -> str:
-        near = nearest(name, (*self.defined, *self.configured))
-        return f"did you mean `{near}`?" if near else f"add `where {name}=…`"
+        known = (*self.defined, *self.configured)
+        return did_you_mean(name, known, f"add `where {name}=…`")

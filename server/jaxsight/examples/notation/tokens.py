@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal as OneOf
 
@@ -86,6 +87,18 @@ class TokenReader:
         if not self.token.is_(operator):
             raise self.expected(noun or f"`{operator}`", help=help)
         return self.advance()
+
+    def items(self, opening: Token, closing: str) -> Iterator[None]:
+        """Yield before each of the items that commas separate, up to and past a closing bracket."""
+        while not self.token.is_(closing):
+            self.check_closed(opening, closing)
+            yield
+            if self.token.is_(","):
+                self.advance()
+            elif not self.token.is_(closing):
+                self.check_closed(opening, closing)
+                raise self.expected(f"`,` or `{closing}`")
+        self.advance()
 
     def finish(self, noun: str = "the end of the line") -> None:
         """Raise `Malformed` unless all tokens were read."""

@@ -10,30 +10,20 @@ from dataclasses import dataclass
 from jaxsight.examples.proposals.annotated import kind_of
 from jaxsight.examples.proposals.kinds import Kind
 from jaxsight.examples.proposals.sources import DefinedName, ModuleScope
+from jaxsight.text.names import words
 
 _NOT_A_FIELD = re.compile(r"\b(?:ClassVar|InitVar)\b")
 _HIGHEST = 3
 """Classes above a class that are searched for fields."""
-_TRAINED = frozenset({"apply_gradients", "apply_fn", "params", "opt_state", "step", "tx"})
 _LIKE = (
-    (frozenset({"init", "update"}), "optax", "GradientTransformation"),
+    ("init update", "optax", "GradientTransformation"),
     (
-        frozenset(
-            {"log_prob", "sample", "mean", "batch_shape", "event_shape", "event_dim", "support"}
-        ),
+        "log_prob sample mean batch_shape event_shape event_dim support",
         "numpyro.distributions",
         "Distribution",
     ),
-    (
-        frozenset({"apply_gradients", "apply_fn", "params"}),
-        "flax.training",
-        "train_state.TrainState",
-    ),
-    (
-        frozenset({"apply_gradients", "apply_fn", "params"}),
-        "flax.training.train_state",
-        "TrainState",
-    ),
+    ("apply_gradients apply_fn params", "flax.training", "train_state.TrainState"),
+    ("apply_gradients apply_fn params", "flax.training.train_state", "TrainState"),
 )
 """Attributes of objects of libraries that parameters without annotation are likely to be."""
 
@@ -90,7 +80,7 @@ def like(name: str, attributes: set[str], names: ModuleScope) -> str:
         if candidate.strip("_").lower() == wanted:
             return candidate
     for known, module, library_class in _LIKE:
-        if attributes and attributes <= known and (alias := names.alias(module)):
+        if attributes and attributes <= {*words(known)} and (alias := names.alias(module)):
             return f"{alias}.{library_class}"
     return with_members(attributes, names)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from jaxsight.source.analysis.syntax_trees import dotted_name, first_name
 
@@ -18,10 +19,10 @@ _INACTIVE_KEYWORDS = frozenset({"frozen", "eq", "order", "kw_only", "total", "py
 class StatementForm:
     """The form of a single statement, as far as roles depend on it.
 
-    `kind` is `def`, `class`, `import`, `assign` (one value to one name) or `other`.
+    One of kind `assign` assigns one value to one name.
     """
 
-    kind: str
+    kind: Literal["def", "class", "import", "assign", "other"]
     wrapped_by: tuple[str, ...] = ()
     """Decorators, or the function whose call is assigned."""
     wraps: tuple[str, ...] = ()

@@ -74,18 +74,13 @@ _ANYTHING = _Outcome(None)
 
 
 def _all_of(outcomes: Iterable[_Outcome]) -> _Outcome:
-    changes: set[str] = set()
-    anything = False
-    work = ""
-    writes_files = False
-    for outcome in outcomes:
-        writes_files |= outcome.writes_files
-        work = work or outcome.work
-        if outcome.changes is None:
-            anything = True
-        else:
-            changes |= outcome.changes
-    return _Outcome(None if anything else frozenset(changes), work, writes_files)
+    every = list(outcomes)
+    changes = [outcome.changes for outcome in every if outcome.changes is not None]
+    return _Outcome(
+        frozenset().union(*changes) if len(changes) == len(every) else None,
+        next((outcome.work for outcome in every if outcome.work), ""),
+        any(outcome.writes_files for outcome in every),
+    )
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
