@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Protocol
 
 from jaxsight.rules.finding import Finding
-from jaxsight.rules.fixing.module_names import ModuleNames
+from jaxsight.rules.fixing.module_names import NamesOfModule
 from jaxsight.rules.fixing.syntax import FunctionNode, free_names
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.source_text import SourceText
@@ -78,7 +78,7 @@ class TracedText(Protocol):
     def seen(self, observation: Observation) -> tuple[Seen, ...]: ...
 
 
-class FixContext(ModuleNames):
+class FixContext(NamesOfModule):
     """A finding of a view that is not stale, in its chunk."""
 
     def __init__(self, view: TracedText, finding: Finding, chunk: ModuleChunk) -> None:

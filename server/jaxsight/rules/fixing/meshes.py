@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.rules.fixing.module_names import ModuleNames
+from jaxsight.rules.fixing.module_names import NamesOfModule
 from jaxsight.source.statements import tree_of
 
 _MESHES = frozenset({"jax.make_mesh", "jax.sharding.Mesh"})
 
 
-def meshes(names: ModuleNames) -> Iterator[str]:
+def meshes(names: NamesOfModule) -> Iterator[str]:
     """Yield the names of the meshes that the module makes."""
     for chunk in names.module.chunks:
         if chunk.broken is not None:
@@ -23,7 +23,7 @@ def meshes(names: ModuleNames) -> Iterator[str]:
                 yield from (target.id for target in node.targets if isinstance(target, ast.Name))
 
 
-def constrained(names: ModuleNames, value: str, mesh: str, spec: str) -> str:
+def constrained(names: NamesOfModule, value: str, mesh: str, spec: str) -> str:
     """Return the text of a value with a sharding; `spec` has the arguments of its `P`."""
     jax = names.imports.get("jax", "jax")
     named = names.imports.get("jax.sharding.NamedSharding", f"{jax}.sharding.NamedSharding")

@@ -24,7 +24,7 @@ _BUILTINS = frozenset(
 )
 
 
-class ModuleNames:
+class NamesOfModule:
     """Names in one chunk of a module, and the module's imports."""
 
     def __init__(self, module: Module, tree: ast.Module) -> None:
