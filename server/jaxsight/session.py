@@ -22,7 +22,7 @@ from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.hover.hover import hover
 from jaxsight.features.inlay_hints.hints import hints
 from jaxsight.features.lenses import inputs_range, lenses
-from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Panel, Shown
+from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Panel, VirtualText
 from jaxsight.features.panel.panel import panel
 from jaxsight.features.proposals import actions as proposing
 from jaxsight.features.proposals.assumed import BUDGET
@@ -32,9 +32,9 @@ from jaxsight.features.setup.installing import Installer
 from jaxsight.features.setup.targets import Offers, targets
 from jaxsight.features.virtual_documents.show import show
 from jaxsight.projects.projects import Projects
-from jaxsight.projects.python_discovery import Interpreter
+from jaxsight.projects.python_discovery import PythonInterpreter
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question
 from jaxsight.rules.finding import Finding
@@ -91,7 +91,7 @@ class Session:
         self._look_for_decisions()
         return self.engine.projects.ask_again(folder)
 
-    def python(self, path: str) -> Interpreter | None:
+    def python(self, path: str) -> PythonInterpreter | None:
         """Return the interpreter that traces a file's functions, and why it was chosen, if any."""
         return self.engine.projects.of(path).interpreter
 
@@ -209,7 +209,9 @@ class Session:
         """Return completions inside a section of example inputs; none elsewhere."""
         return await completion.completions(self.engine, path, position)
 
-    async def show(self, path: str, function: str, what: str | SourceOptions = JAXPR) -> Shown:
+    async def show(
+        self, path: str, function: str, what: str | SourceOptions = JAXPR
+    ) -> VirtualText:
         """Return a virtual document; raise `LookupError` if it cannot be shown."""
         if isinstance(what, str) and what in KINDS:
             return self.repros.shown(path, function, what)
@@ -253,7 +255,7 @@ class Session:
 
     async def kernels(
         self, path: str, function: str, target: str | None = None, *, complete: bool = True
-    ) -> tuple[View, Result]:
+    ) -> tuple[View, CompileResult]:
         """Return a function compiled for a target; raise `LookupError` if it cannot be."""
         return await named_function.compiled_function(
             self.engine, path, function, target, complete=complete

@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from jaxsight.cli.output.reports import machine
-from jaxsight.cli.output.reports.reported import ExaminedFile, Incomplete, Refused, Reported
+from jaxsight.cli.output.reports.reported import (
+    ExaminedFile,
+    IncompleteFunction,
+    RefusedFunction,
+    Reported,
+)
 from jaxsight.cli.sources.notebooks import Cells
 from jaxsight.features.caveats import Completeness
 from jaxsight.features.findings.examined import Examination
@@ -77,13 +82,13 @@ CAVEAT = SliceCaveat(Range(Position(119, 0), Position(119, 0)), "`train()` was n
 WORDS = "`train()` was not run, 100 %"
 
 
-def incomplete() -> list[Incomplete]:
+def incomplete() -> list[IncompleteFunction]:
     """Two functions of a file, and one statement that both leave out."""
     places = (Range(Position(line, 0), Position(line + 1, 17)) for line in (0, 4))
     functions = (
         Completeness(name, range, (CAVEAT,)) for name, range in zip("fg", places, strict=True)
     )
-    return [Incomplete("/project/a, b.py", function) for function in functions]
+    return [IncompleteFunction("/project/a, b.py", function) for function in functions]
 
 
 def test_json_of_a_finding_says_what_its_answer_leaves_out() -> None:
@@ -131,10 +136,10 @@ def test_sarif_has_no_result_but_a_notification_for_what_was_left_out() -> None:
     assert summary["message"] == {"text": "no functions to examine"}
 
 
-def refused() -> list[Refused]:
+def refused() -> list[RefusedFunction]:
     place = Range(Position(4, 4), Position(4, 5))
     function = Uncompiled("g", place, "h100", "it spans 8 devices,\n100 %")
-    return [Refused("/project/a, b.py", function)]
+    return [RefusedFunction("/project/a, b.py", function)]
 
 
 NOT_COMPILED = "`g` is not compiled for h100: it spans 8 devices,\n100 %"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxsight.queries.programs.disk_cache import Cache, digest
+from jaxsight.queries.programs.disk_cache import DiskCache, digest
 from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.messages.compiling import Compiled, Memory
 
@@ -46,9 +46,9 @@ def entries(folder: Path) -> list[Path]:
 
 
 def test_an_entry_is_found_in_the_next_session(tmp_path: Path) -> None:
-    Cache(tmp_path).put(digest("a"), compiled())
-    assert Cache(tmp_path).get(digest("a")) == compiled()
-    assert Cache(tmp_path).get(digest("b")) is None
+    DiskCache(tmp_path).put(digest("a"), compiled())
+    assert DiskCache(tmp_path).get(digest("a")) == compiled()
+    assert DiskCache(tmp_path).get(digest("b")) is None
 
 
 def test_whatever_decides_makes_another_name() -> None:
@@ -75,7 +75,7 @@ DAMAGES = {
 def test_a_broken_entry_is_ignored_with_a_line_and_written_anew(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str
 ) -> None:
-    cache = Cache(tmp_path)
+    cache = DiskCache(tmp_path)
     cache.put(digest("a"), compiled())
     (path,) = entries(tmp_path)
     path.write_bytes(DAMAGES[damage](path.read_bytes()))
@@ -89,7 +89,7 @@ def test_a_broken_entry_is_ignored_with_a_line_and_written_anew(
 
 
 def test_no_single_flipped_bit_is_believed(tmp_path: Path) -> None:
-    cache = Cache(tmp_path)
+    cache = DiskCache(tmp_path)
     cache.put(digest("a"), compiled())
     (path,) = entries(tmp_path)
     whole = path.read_bytes()
@@ -101,7 +101,7 @@ def test_no_single_flipped_bit_is_believed(tmp_path: Path) -> None:
 
 
 def test_an_entry_under_the_name_of_another_is_not_believed(tmp_path: Path) -> None:
-    cache = Cache(tmp_path)
+    cache = DiskCache(tmp_path)
     cache.put(digest("a"), compiled("a"))
     (path,) = entries(tmp_path)
     other = tmp_path / path.parent.parent.name / digest("b")[:2] / f"{digest('b')}.compiled"
@@ -124,7 +124,7 @@ PLANTED: dict[str, Callable[[Path], object]] = {
 def test_what_is_no_file_is_ignored_with_a_line_and_written_anew(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, planted: str
 ) -> None:
-    cache = Cache(tmp_path)
+    cache = DiskCache(tmp_path)
     cache.put(digest("a"), compiled())
     (path,) = entries(tmp_path)
     if planted != "link to a right one":
@@ -141,7 +141,7 @@ def test_what_is_no_file_is_ignored_with_a_line_and_written_anew(
 
 
 def test_entries_are_the_users_alone(tmp_path: Path) -> None:
-    cache = Cache(tmp_path / "cache")
+    cache = DiskCache(tmp_path / "cache")
     before = os.umask(0)
     try:
         cache.put(digest("a"), compiled())
@@ -155,7 +155,7 @@ def test_entries_are_the_users_alone(tmp_path: Path) -> None:
 def test_an_entry_in_a_folder_that_others_can_write_is_not_believed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    cache = Cache(tmp_path / "cache")
+    cache = DiskCache(tmp_path / "cache")
     for name in "ab":
         cache.put(digest(name), compiled())
     (tmp_path / "cache").chmod(0o777)
@@ -173,7 +173,7 @@ def test_an_entry_in_a_folder_that_others_can_write_is_not_believed(
 def test_an_entry_of_another_user_is_not_believed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, part: str
 ) -> None:
-    cache = Cache(tmp_path)
+    cache = DiskCache(tmp_path)
     cache.put(digest("a"), compiled())
     (path,) = entries(tmp_path)
     os.chown(path if part == "file" else path.parent, 65534, 65534)
@@ -182,7 +182,7 @@ def test_an_entry_of_another_user_is_not_believed(
 
 
 def test_a_full_disk_costs_no_answer(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    cache = Cache(tmp_path)
+    cache = DiskCache(tmp_path)
     cache.put(digest("a"), compiled())
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -198,7 +198,7 @@ def test_a_full_disk_costs_no_answer(tmp_path: Path, caplog: pytest.LogCaptureFi
 
 
 def test_what_a_killed_process_left_is_swept(tmp_path: Path) -> None:
-    cache = Cache(tmp_path)
+    cache = DiskCache(tmp_path)
     cache.put(digest("a"), compiled())
     (path,) = entries(tmp_path)
     left = path.with_name(".unfinished-0123456789abcdef")
@@ -211,7 +211,7 @@ def test_what_a_killed_process_left_is_swept(tmp_path: Path) -> None:
 
 
 def test_what_was_not_used_for_longest_goes_first(tmp_path: Path) -> None:
-    cache = Cache(tmp_path)
+    cache = DiskCache(tmp_path)
     for index in range(4):
         cache.put(digest(str(index)), compiled(hlo=os.urandom(20_000).hex()))
     paths = entries(tmp_path)
@@ -224,7 +224,7 @@ def test_what_was_not_used_for_longest_goes_first(tmp_path: Path) -> None:
 
 
 def test_a_limit_of_nothing_keeps_nothing(tmp_path: Path) -> None:
-    Cache(tmp_path, 0).put(digest("a"), compiled())
+    DiskCache(tmp_path, 0).put(digest("a"), compiled())
     assert not entries(tmp_path)
 
 
@@ -232,7 +232,7 @@ def test_a_folder_that_cannot_be_written_costs_no_answer(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").write_text("")
-    cache = Cache(tmp_path / "file")
+    cache = DiskCache(tmp_path / "file")
     cache.put(digest("a"), compiled())
     assert "cannot store " in caplog.text
     assert cache.get(digest("a")) is None

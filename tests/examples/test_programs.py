@@ -11,7 +11,7 @@ import pytest
 from jaxsight.examples.programs import texts
 from jaxsight.examples.programs.entries import entries_in
 from jaxsight.examples.programs.imports import imports_in, places_of
-from jaxsight.queries.dry_runs.project_files import ProjectFiles
+from jaxsight.queries.dry_runs.project_files import ProgramFiles
 from jaxsight.wire.messages.inputs import EntryPoint
 from tests.hostile import TEXTS
 
@@ -24,7 +24,7 @@ def programs(
     files: dict[str, str],
     opened: dict[str, str] | None = None,
     of: str = "models.py",
-    index: ProjectFiles | None = None,
+    index: ProgramFiles | None = None,
 ) -> list[tuple[str, str]]:
     """Return the file and the function of each program; `…` for one with a text of its own."""
     found = entry_points(root, files, opened, of, index)
@@ -36,7 +36,7 @@ def entry_points(
     files: dict[str, str],
     opened: dict[str, str] | None = None,
     of: str = "models.py",
-    index: ProjectFiles | None = None,
+    index: ProgramFiles | None = None,
 ) -> tuple[EntryPoint, ...]:
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -44,7 +44,7 @@ def entry_points(
     texts_in_editor = {str(root / name): text for name, text in (opened or {}).items()}
     path = str(root / of)
     text = texts_in_editor.get(path) or Path(path).read_text()
-    return (index or ProjectFiles()).programs(path, text, str(root), texts_in_editor)
+    return (index or ProgramFiles()).programs(path, text, str(root), texts_in_editor)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_a_package_is_imported_by_its_folder_and_from_src(tmp_path: Path) -> Non
 
 def test_the_editor_s_text_counts_not_that_on_disk(tmp_path: Path) -> None:
     files = {"models.py": MODELS, "main.py": "import models\nmodels.f(1)\n"}
-    index = ProjectFiles()
+    index = ProgramFiles()
     assert programs(tmp_path, files, index=index) == [("main.py", "")]
     assert programs(tmp_path, files, {"main.py": "import jax\n"}, index=index) == []
     assert programs(tmp_path, files, index=index) == [("main.py", "")]

@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from jaxsight.features import caveats
 from jaxsight.features.caveats import completeness
-from jaxsight.features.model import Linked, Shown
+from jaxsight.features.model import Linked, VirtualText
 from jaxsight.rules.fixing.context import applied
 from jaxsight.session import Session
 from jaxsight.source.slicing.caveat import SliceCaveat
@@ -91,14 +91,14 @@ def test_a_long_reason_is_clipped() -> None:
 @pytest.mark.parametrize(("kind", "start"), [("jaxpr", "#"), ("pretty", "#"), ("hlo", "//")])
 def test_a_document_has_comments_on_top_and_its_links_below(kind: str, start: str) -> None:
     place = Range(Position(4, 0), Position(4, 9))
-    shown = Shown("f", "first\nsecond\n", (Linked(1, "0", place),), caveats=(caveat(),))
+    shown = VirtualText("f", "first\nsecond\n", (Linked(1, "0", place),), caveats=(caveat(),))
     made = caveats.commented(shown, kind)
     assert made.text == f"{start} note: line 120: {TRAIN}\nfirst\nsecond\n"
     assert made.links == (Linked(2, "0", place),)
 
 
 def test_a_document_without_caveats_stays_as_it_is() -> None:
-    shown = Shown("f", "first\n", (Linked(0, "0", None),))
+    shown = VirtualText("f", "first\n", (Linked(0, "0", None),))
     assert caveats.commented(shown, "jaxpr") is shown
 
 

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxsight.features.inlay_hints.budget import Part, fitted, listed
+from jaxsight.features.inlay_hints.budget import LabelPart, fitted, listed
 from jaxsight.session import Session
 
 FIGURES = [
-    Part("▣ 9 kernels", 0),
-    Part("12 launches"),
-    Part("temp 12.9 KiB", 4),
-    Part("2 collectives, 128 KiB", 5, ("2 collectives",)),
-    Part("cpu", 0),
+    LabelPart("▣ 9 kernels", 0),
+    LabelPart("12 launches"),
+    LabelPart("temp 12.9 KiB", 4),
+    LabelPart("2 collectives, 128 KiB", 5, ("2 collectives",)),
+    LabelPart("cpu", 0),
 ]
 
 
@@ -54,7 +54,7 @@ def test_a_list_keeps_its_first_entry_and_then_its_function(width: int, label: s
     st.integers(1, 60),
 )
 def test_a_figure_is_shown_whole_or_not_at_all(parts: list[tuple[int, int]], width: int) -> None:
-    label = fitted([Part(str(figure), rank) for figure, rank in parts], width)
+    label = fitted([LabelPart(str(figure), rank) for figure, rank in parts], width)
     shown = label.removesuffix(" …").split(" · ")
     assert [text for text in shown if text] == [
         text for text in shown if text in {str(figure) for figure, _ in parts}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxsight.features.setup.installing import Installer, Plan
+from jaxsight.features.setup.installing import Installer, InstallPlan
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.engine import Engine
 
@@ -25,7 +25,7 @@ async def test_an_installation_ends_with_its_caller_or_its_session(
     await asyncio.to_thread(python.chmod, 0o755)
     engine, steps = Engine.of(Projects()), asyncio.Queue[str]()
     installer = Installer(engine)
-    plan = Plan("cuda", str(python), "0.12.0", "pypi.example", str(home))
+    plan = InstallPlan("cuda", str(python), "0.12.0", "pypi.example", str(home))
     work = asyncio.ensure_future(installer.install(plan, steps.put_nowait))
     assert (await steps.get()).startswith("creating an environment in ")
     if end == "cancelled":

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from jaxsight.lsp.start.loop_watch import Turn, Watch
+from jaxsight.lsp.start.loop_watch import LoopWatch, Turn
 from jaxsight.session import Session
 from jaxsight.source import limits
 from jaxsight.source.module import Module
@@ -37,7 +37,7 @@ def turns_of(work: Callable[[], Coroutine[Any, Any, None]]) -> int:
     `python -m tests.perf --only turns` tells how long they are.
     """
     turns: list[Turn] = []
-    with asyncio.Runner(loop_factory=Watch(turns.append, 0.0).loop) as runner:
+    with asyncio.Runner(loop_factory=LoopWatch(turns.append, 0.0).loop) as runner:
         runner.run(work())
     return len(turns)
 

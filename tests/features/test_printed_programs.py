@@ -16,9 +16,9 @@ from jaxsight.features.printed_programs.calls import calls
 from jaxsight.features.printed_programs.program import (
     FUNCTION,
     LANGUAGES,
-    Block,
-    Program,
-    Statement,
+    PrintedBlock,
+    PrintedProgram,
+    PrintedStatement,
 )
 from jaxsight.features.printed_programs.read import read
 from jaxsight.features.printed_programs.tokens import tokens
@@ -32,7 +32,7 @@ from tests.sourcerizer.randomly import program as random_program
 NUMBERS = st.integers(0, 100_000)
 
 
-def statements(block: Block) -> Iterator[Statement]:
+def statements(block: PrintedBlock) -> Iterator[PrintedStatement]:
     """Yield all statements in a block, in the order of the text."""
     found = list(block.statements)
     waiting = list(block.blocks)
@@ -43,7 +43,7 @@ def statements(block: Block) -> Iterator[Statement]:
     yield from sorted(found, key=lambda statement: statement.start)
 
 
-def check_names(program: Program) -> None:
+def check_names(program: PrintedProgram) -> None:
     """Check that each name is defined before it is used, and found from its definition."""
     for key, places in program.places.items():
         assert places == sorted(places)
@@ -74,7 +74,7 @@ def test_a_jaxpr_has_the_equations_and_variables_that_jax_says(number: int) -> N
     check_jaxpr(open_jaxpr(jaxpr), program.root.blocks[0], "", program)
 
 
-def check_jaxpr(jaxpr: Jaxpr, block: Block, path: str, program: Program) -> None:
+def check_jaxpr(jaxpr: Jaxpr, block: PrintedBlock, path: str, program: PrintedProgram) -> None:
     assert [equation.primitive.name for equation in jaxpr.eqns] == [
         statement.operation for statement in block.statements
     ]

@@ -20,7 +20,7 @@ from jaxsight.events import Progress
 from jaxsight.features.kernels import compile_time
 from jaxsight.features.kernels.summary import headline
 from jaxsight.files import private
-from jaxsight.queries.programs.disk_cache import Cache as DiskCache
+from jaxsight.queries.programs.disk_cache import DiskCache
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.programs.slow_compiles import Search
 from jaxsight.rules.jx430_slow_compile import rule as jx430_slow_compile

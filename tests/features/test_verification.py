@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from jaxsight.features.verification import Sliced, Verification, Verified, verify
+from jaxsight.features.verification import Sliced, Verification, VerifiedImports, verify
 from jaxsight.queries.documents import Document
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.queries.traces.query import Question, ask
@@ -96,7 +96,7 @@ def sliced(
     return found
 
 
-async def verified_by(importer: Importer, functions: list[Sliced] | None = None) -> Verified:
+async def verified_by(importer: Importer, functions: list[Sliced] | None = None) -> VerifiedImports:
     functions = functions or sliced()
     module = functions[0].view.module
     return await Verification(module, functions, importer, 5.0).verified()
@@ -109,7 +109,7 @@ def at(finding: Finding) -> int:
 
 async def test_equal_programs_have_no_finding_and_need_one_import() -> None:
     importer = Importer(lambda lines: HERE)
-    assert await verified_by(importer) == Verified((), 1)
+    assert await verified_by(importer) == VerifiedImports((), 1)
     assert len(importer.asked) == 1
 
 
@@ -301,7 +301,7 @@ def other(x):
 '''
 
 
-async def real(session: Session, folder: Path, text: str) -> Verified:
+async def real(session: Session, folder: Path, text: str) -> VerifiedImports:
     """What comes of a file with this text."""
     file = folder / "model.py"
     file.write_text(text)
@@ -315,7 +315,7 @@ async def real(session: Session, folder: Path, text: str) -> Verified:
 @pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="module")
 async def test_real_imports_equal_real_traces(session: Session, tmp_path: Path) -> None:
-    assert await real(session, tmp_path, REAL) == Verified((), 2)
+    assert await real(session, tmp_path, REAL) == VerifiedImports((), 2)
 
 
 @pytest.mark.slow
@@ -358,5 +358,5 @@ async def test_a_file_without_functions_to_trace_is_not_imported(
 ) -> None:
     mark = tmp_path / "imported"
     text = f"open({str(mark)!r}, 'w').close()\n\ndef f(x):\n    return x\n"
-    assert await real(session, tmp_path, text) == Verified()
+    assert await real(session, tmp_path, text) == VerifiedImports()
     assert not mark.exists()

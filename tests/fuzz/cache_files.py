@@ -11,7 +11,7 @@ import zlib
 from pathlib import Path
 from random import Random
 
-from jaxsight.queries.programs.disk_cache import Cache, digest
+from jaxsight.queries.programs.disk_cache import DiskCache, digest
 from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.messages.compiling import Compiled, Memory
 from tests.fuzz.pieces import mutated_bytes
@@ -82,7 +82,7 @@ def run(count: int, seed: int) -> Report:
 
 
 def _case(folder: Path, random: Random, name: str, report: Report) -> None:
-    cache = Cache(folder)
+    cache = DiskCache(folder)
     for index, entry in enumerate(NAMES):
         cache.put(entry, _entry(index))
     done = []
@@ -94,7 +94,7 @@ def _case(folder: Path, random: Random, name: str, report: Report) -> None:
     try:
         with deadline(20):
             for index, entry in enumerate(NAMES):
-                found = Cache(folder).get(entry)
+                found = DiskCache(folder).get(entry)
                 assert found in (None, _entry(index)), f"entry {index} is another one"
             cache.sweep()
             cache.put(NAMES[0], _entry(0))

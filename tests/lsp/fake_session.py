@@ -14,8 +14,17 @@ from dataclasses import dataclass, field
 
 from jaxsight.events import Consent, Event
 from jaxsight.features.findings.findings import Findings
-from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Linked, Panel, Shown
-from jaxsight.features.setup.installing import Plan
+from jaxsight.features.model import (
+    Action,
+    Completion,
+    Hint,
+    Hover,
+    Lens,
+    Linked,
+    Panel,
+    VirtualText,
+)
+from jaxsight.features.setup.installing import InstallPlan
 from jaxsight.features.setup.targets import Compiler, Group, Offer, Offers
 from jaxsight.rules.finding import Finding, Place, Severity
 from jaxsight.source.text import Edit, Position, Range
@@ -192,7 +201,9 @@ class FakeSession:
         edit = Edit(Range(start, position), "f32")
         return [Completion("f32", "dtype", edit, "float32", "of *four* bytes")]
 
-    async def show(self, path: str, function: str, what: str | SourceOptions = "jaxpr") -> Shown:
+    async def show(
+        self, path: str, function: str, what: str | SourceOptions = "jaxpr"
+    ) -> VirtualText:
         if path not in self.texts:
             raise LookupError(f"{path} is not open")
         places = self.words(path, rf"(?<=def ){function}\b")
@@ -202,8 +213,10 @@ class FakeSession:
             raise LookupError(REFUSAL)
         if isinstance(what, SourceOptions):
             text = f"# {what.style} {what.transform} {function}\n"
-            return Shown(f"{function}.py", text, (Linked(0, "0", places[0][0]),))
-        return Shown(f"{function}.{what}", f"{{ {function} }}\n", (Linked(0, "0", places[0][0]),))
+            return VirtualText(f"{function}.py", text, (Linked(0, "0", places[0][0]),))
+        return VirtualText(
+            f"{function}.{what}", f"{{ {function} }}\n", (Linked(0, "0", places[0][0]),)
+        )
 
     async def panel(self, path: str, where: Position | str) -> Panel | None:
         for named, word in self.words(path, r"(?<=def )\w+"):
@@ -239,12 +252,12 @@ class FakeSession:
     def installer(self) -> FakeSession:
         return self
 
-    async def plan(self, path: str, platform: str) -> Plan:
+    async def plan(self, path: str, platform: str) -> InstallPlan:
         if platform != "cuda":
             raise LookupError(f"no compiler for {platform}")
-        return Plan(platform, "/py", "0.12.0", "pypi.example", "/compilers")
+        return InstallPlan(platform, "/py", "0.12.0", "pypi.example", "/compilers")
 
-    async def install(self, plan: Plan, report: Callable[[str], None]) -> str:
+    async def install(self, plan: InstallPlan, report: Callable[[str], None]) -> str:
         report("installing: 12 MB on disk")
         if self.slow is not None:
             try:

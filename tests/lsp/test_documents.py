@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lsprotocol import types
 
 from jaxsight.lsp.documents.position_encoding import Units
-from jaxsight.lsp.documents.text import Document, View, split_lines
+from jaxsight.lsp.documents.text import ClientDocument, DocumentWindow, split_lines
 from jaxsight.source.text import Position, Range
 
 ENCODINGS = {"utf-8": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
@@ -18,8 +18,8 @@ UNIT_BYTES = {"utf-8": 1, "utf-16": 2, "utf-32": 4}
 TEXTS = st.text(st.sampled_from("ab\n\r\x0c\u2028é😋 "), max_size=30)
 
 
-def document(text: str) -> Document:
-    return Document("file:///x.py", "/x.py", 1, text)
+def document(text: str) -> ClientDocument:
+    return ClientDocument("file:///x.py", "/x.py", 1, text)
 
 
 def change(
@@ -108,7 +108,7 @@ def test_column_inside_a_surrogate_pair_is_the_end_of_its_character() -> None:
 
 
 def test_view_of_a_cell_moves_lines_and_keeps_to_the_cell() -> None:
-    view = View(document("a = 1\nbb"), Units("utf-16"), first=10, is_entire=False)
+    view = DocumentWindow(document("a = 1\nbb"), Units("utf-16"), first=10, is_entire=False)
     assert view.position(types.Position(1, 2)) == Position(11, 2)
     assert view.holds(Range(Position(11, 0), Position(12, 0)))
     assert not view.holds(Range(Position(12, 0), Position(12, 1)))

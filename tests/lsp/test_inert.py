@@ -17,7 +17,7 @@ from markdown_it.token import Token
 
 from jaxsight.events import FileStatus, Message, Output, Progress, Status
 from jaxsight.features.findings.findings import Findings
-from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Shown
+from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, VirtualText
 from jaxsight.features.setup.targets import Offer, Offers
 from jaxsight.lsp.convert import notice
 from jaxsight.rules.finding import Finding, Place, Severity
@@ -175,10 +175,12 @@ class HostileSession(FakeSession):
         edit = Edit(Range(position, position), "x")
         return [Completion(EVERYTHING, "dtype", edit, EVERYTHING, markdown.escaped(EVERYTHING))]
 
-    async def show(self, path: str, function: str, what: str | SourceOptions = "jaxpr") -> Shown:
+    async def show(
+        self, path: str, function: str, what: str | SourceOptions = "jaxpr"
+    ) -> VirtualText:
         if function == "nothing":
             raise LookupError(EVERYTHING)
-        return Shown("f.jaxpr", EVERYTHING)
+        return VirtualText("f.jaxpr", EVERYTHING)
 
     def sets(self, path: str, function: str) -> list[str]:
         return ["", EVERYTHING, "[x](command:y)"]

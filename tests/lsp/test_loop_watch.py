@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from jaxsight.lsp.start.loop_watch import SlowTurns, Turn, Watch
+from jaxsight.lsp.start.loop_watch import LoopWatch, SlowTurns, Turn
 from jaxsight.source.module import Module
 
 STATEMENTS = "".join(f"def f{n}(x):\n    return x + {n}\n" for n in range(3_000))
@@ -24,7 +24,7 @@ async def wait() -> None:
 
 def watched(work: object, limit: float) -> list[Turn]:
     turns: list[Turn] = []
-    with asyncio.Runner(loop_factory=Watch(turns.append, limit).loop) as runner:
+    with asyncio.Runner(loop_factory=LoopWatch(turns.append, limit).loop) as runner:
         runner.run(work)  # type: ignore[arg-type]
     return turns
 

@@ -17,7 +17,7 @@ import psutil
 
 from jaxsight.compiler.idle_memory import IDLE
 from jaxsight.projects.projects import Projects
-from jaxsight.queries.programs.disk_cache import Cache, digest
+from jaxsight.queries.programs.disk_cache import DiskCache, digest
 from jaxsight.session import Session
 from jaxsight.trust import Policy, Trust
 from jaxsight.wire.messages.compiling import Compiled
@@ -262,7 +262,7 @@ def cache_hits(root: Path, runs: int) -> list[Figure]:
 
     async def work(kernels: _Kernels) -> list[Figure]:
         _, compiled = await kernels.after(ADAM.text)
-        cache, name = Cache(root / "cache"), digest("bench")
+        cache, name = DiskCache(root / "cache"), digest("bench")
         cache.put(name, compiled)
         samples: list[float] = []
         for _ in range(runs):

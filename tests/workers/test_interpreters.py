@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from jaxsight.projects.python_discovery import (
-    Interpreter,
     InterpreterError,
+    PythonInterpreter,
     choose,
     own_interpreter,
 )
@@ -41,7 +41,7 @@ def test_the_ladder_from_the_top_down(root: Path, tmp_path: Path) -> None:
     project = environment(root / ".venv")
     active = program(tmp_path / "active" / "bin" / "python")
     conda = program(tmp_path / "conda" / "bin" / "python")
-    own = Interpreter("/own/python", "its own")
+    own = PythonInterpreter("/own/python", "its own")
     path = program(tmp_path / "path" / "python3")
     environ = {
         "VIRTUAL_ENV": str(active.parents[1]),
@@ -154,7 +154,9 @@ def test_what_pyenv_would_start_is_found_without_it(
     if chosen_by == "variable":
         environ["PYENV_VERSION"] = "3.11.9"
     python = pyenv / "versions" / version / "bin" / "python"
-    assert choose(str(root), "", "", environ) == Interpreter(str(python), "`python3` on `PATH`")
+    assert choose(str(root), "", "", environ) == PythonInterpreter(
+        str(python), "`python3` on `PATH`"
+    )
 
 
 def test_pyenvs_system_version_is_what_comes_after_it_on_the_path(

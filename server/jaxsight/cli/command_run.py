@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from jaxsight.cli.errors import PYTHON_OPTION, CommandError, about_python_option
-from jaxsight.cli.options import Inputs
+from jaxsight.cli.options import InputsChoice
 from jaxsight.cli.output.notes import print_note
 from jaxsight.cli.output.printing import Printer, Spinner, Text, styled
 from jaxsight.cli.trusted_paths import trust_paths
@@ -37,7 +37,7 @@ class CommandRun:
         errors: Printer,
         spinner: Spinner | None,
         *,
-        inputs: Inputs = Inputs.ALL,
+        inputs: InputsChoice = InputsChoice.ALL,
         is_python_option: bool = False,
     ) -> None:
         """Use a session; `is_python_option`: `--python` has chosen the interpreter."""
@@ -169,7 +169,7 @@ async def start_run(
     paths: Iterable[Path],
     editor: Mapping[str, object],
     allow: Sequence[str] = (),
-    inputs: Inputs = Inputs.ALL,
+    inputs: InputsChoice = InputsChoice.ALL,
 ) -> AsyncIterator[CommandRun]:
     """Run a session over files and folders; end it with all its processes.
 
@@ -185,7 +185,7 @@ async def start_run(
     if errors.is_terminal:
         status = errors.status("starting JAX")
     with status as spinner:
-        session = Session(Projects(trusted.trust, only_written=inputs is Inputs.WRITTEN))
+        session = Session(Projects(trusted.trust, only_written=inputs is InputsChoice.WRITTEN))
         run = CommandRun(
             session, errors, spinner, inputs=inputs, is_python_option="python" in editor
         )

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 
-class Inputs(StrEnum):
+class InputsChoice(StrEnum):
     """Which example inputs are used."""
 
     ALL = "all"
@@ -16,7 +16,7 @@ class Inputs(StrEnum):
 
 
 WhichInputs = Annotated[
-    Inputs,
+    InputsChoice,
     typer.Option(
         "--inputs",
         help="Example inputs to use. [cyan]written[/cyan]: those in docstrings, annotations, "

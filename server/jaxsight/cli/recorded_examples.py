@@ -30,14 +30,14 @@ from jaxsight.text.inert import one_line
 _WIDTH = 96
 
 
-class Place(enum.StrEnum):
+class WrittenTo(enum.StrEnum):
     """Where examples are written."""
 
     DOCSTRING = "docstring"
     PYPROJECT = "pyproject"
 
 
-def write_examples(root: Path, functions: Functions, place: Place) -> Iterator[str]:
+def write_examples(root: Path, functions: Functions, place: WrittenTo) -> Iterator[str]:
     """Write the most frequent call of each function that has no example inputs yet.
 
     Yields what was done, for people.
@@ -46,7 +46,7 @@ def write_examples(root: Path, functions: Functions, place: Place) -> Iterator[s
         CommandError: a file cannot be written.
     """
     settings = merge(read_project(str(root)), {})
-    if place is Place.PYPROJECT:
+    if place is WrittenTo.PYPROJECT:
         yield from _write_project(root, functions, settings)
         return
     for file, of_file in groupby(sorted(functions.items()), key=lambda item: item[0][0]):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from jaxsight.cli.command_run import CommandRun
 from jaxsight.cli.errors import CommandError, or_nearest
-from jaxsight.cli.options import Inputs
+from jaxsight.cli.options import InputsChoice
 from jaxsight.cli.output.notes import print_notes
 from jaxsight.cli.output.printing import Printer
 from jaxsight.cli.output.reports.reported import Reported
@@ -98,7 +98,7 @@ async def _open(run: CommandRun, address: Address, source: str, *, settle: bool 
         raise CommandError(f"no function {address.function} in {name}{near}")
     if address.function in run.session.functions(path):
         return
-    if settle and run.inputs is Inputs.ALL:
+    if settle and run.inputs is InputsChoice.ALL:
         await run.get(run.session.settle_inputs(path, only=address.function))
         if address.function in run.session.functions(path):
             return

@@ -25,7 +25,7 @@ PATIENCE = 1.5
 
 
 @dataclass(frozen=True, slots=True)
-class TracedFunction:
+class CalledFunction:
     """A function that was traced: its qualified name, its definition, and its name's place."""
 
     name: str
@@ -34,11 +34,11 @@ class TracedFunction:
 
 
 @dataclass(frozen=True, slots=True)
-class TracedCall:
+class FunctionCall:
     """A call; `range` is where the caller names the callee."""
 
-    caller: TracedFunction
-    callee: TracedFunction
+    caller: CalledFunction
+    callee: CalledFunction
     range: Range
 
 
@@ -46,10 +46,10 @@ class TracedCall:
 class TracedCalls:
     """The traced functions of a file, and the calls among them in text order."""
 
-    functions: tuple[TracedFunction, ...] = ()
-    calls: tuple[TracedCall, ...] = ()
+    functions: tuple[CalledFunction, ...] = ()
+    calls: tuple[FunctionCall, ...] = ()
 
-    def at(self, position: Position) -> TracedFunction | None:
+    def at(self, position: Position) -> CalledFunction | None:
         """Return the function whose name, in its definition or a call, is at a position."""
         for function in self.functions:
             if position in function.name_range:
@@ -81,14 +81,14 @@ def _traced_calls(module: Module, views: list[View]) -> TracedCalls:
         if owner is not None and _in_call(place, *owner):
             reached[owner[1].qualname] = owner
     functions = {
-        name: TracedFunction(
+        name: CalledFunction(
             name,
             function.range.shifted(chunk.first_line),
             function.name_range.shifted(chunk.first_line),
         )
         for name, (chunk, function) in reached.items()
     }
-    calls: dict[Range, TracedCall] = {}
+    calls: dict[Range, FunctionCall] = {}
     for chunk in {chunk.first_line: chunk for chunk, _ in reached.values()}.values():
         for mention, place in _mentions(chunk, observed):
             owner = module.function_at(place.start)
@@ -97,7 +97,7 @@ def _traced_calls(module: Module, views: list[View]) -> TracedCalls:
                 continue
             callee = next(filter(None, map(functions.get, _meant(mention, caller.name))), None)
             if callee is not None:
-                calls[place] = TracedCall(caller, callee, place)
+                calls[place] = FunctionCall(caller, callee, place)
     return TracedCalls(
         tuple(sorted(functions.values(), key=lambda function: function.range)),
         tuple(calls[place] for place in sorted(calls)),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from jaxsight.features import stale_marks as stale
-from jaxsight.features.model import Hint, Shown
+from jaxsight.features.model import Hint, VirtualText
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.source.text import Range
@@ -91,7 +91,7 @@ def comment_lines(caveats: Sequence[SliceCaveat], kind: str) -> list[str]:
     return [f"{_COMMENTS.get(kind, '#')} note: {note}" for note in lines(caveats)]
 
 
-def commented(shown: Shown, kind: str) -> Shown:
+def commented(shown: VirtualText, kind: str) -> VirtualText:
     """Return a virtual document with its caveats as comments on top and its links moved down."""
     comments = comment_lines(shown.caveats, kind)
     if not comments:

@@ -20,7 +20,7 @@ from jaxsight.features.kernels import collectives, host_transfers
 from jaxsight.features.kernels.summary import devices
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.programs.kernels import Kernels, folded
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Unasked
@@ -119,7 +119,7 @@ def untraced(view: View, expect: Expect) -> Finding:
     )
 
 
-def findings(view: View, expect: Expect, result: Result) -> Iterator[Finding]:
+def findings(view: View, expect: Expect, result: CompileResult) -> Iterator[Finding]:
     """Report the broken conditions of a contract, or why it cannot be checked."""
     on = result.target.short
     if isinstance(result.outcome, Compiled) and result.is_unfolded:

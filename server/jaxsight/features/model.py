@@ -108,7 +108,7 @@ class Linked:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class VirtualText:
     """A virtual document: its text, and links from its lines to the source.
 
     `equations` is the number of equations that sourcerized code was compared with.
@@ -128,7 +128,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Repro:
+class ShownRepro:
     """A repro of a function: a file, which is also shown as the virtual document `kind`."""
 
     kind: str
@@ -139,7 +139,7 @@ class Repro:
 
 
 @dataclass(frozen=True, slots=True)
-class Divided:
+class DividedResult:
     """How the result of an equation is divided over devices."""
 
     text: str
@@ -151,7 +151,7 @@ class Divided:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PanelEquation:
     """An equation of the program, with the user's text of it and its place."""
 
     path: str
@@ -159,7 +159,7 @@ class Part:
     outputs: tuple[str, ...]
     text: str = ""
     range: Range | None = None
-    divided: Divided | None = None
+    divided: DividedResult | None = None
     """`None` for one device, several results, and if it is not known."""
     scope: tuple[str, ...] = ()
     """The functions, modules and named scopes that it was created in, outermost first."""
@@ -168,7 +168,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class PanelGroup:
     """A group of kernels: `backward`, or the calls of `block`; `parent` is the index of another.
 
     `place` is the call in the source.
@@ -195,7 +195,7 @@ class Drawn:
     """The reason of each kernel's fusion boundary, in the user's terms."""
     seconds: tuple[float | None, ...]
     """A roofline estimate of all launches of each kernel; `None` for chips without known rates."""
-    equations: tuple[Part, ...]
+    equations: tuple[PanelEquation, ...]
     collectives: tuple[tuple[str, ...], ...] = ()
     """What is known about each collective, in words, in the order of the graph's."""
     mesh: str = ""
@@ -206,7 +206,7 @@ class Drawn:
     """Constants, workspaces and donated buffers, and what is unknown until the program runs."""
     change: str = ""
     """The change since then: `kernels 7 → 5`, or `the same`; empty if unknown."""
-    groups: tuple[Group, ...] = ()
+    groups: tuple[PanelGroup, ...] = ()
     group_of: tuple[int, ...] = ()
     """For each kernel the index of its group; -1 for kernels of the function itself."""
     inputs: tuple[str, ...] = ()

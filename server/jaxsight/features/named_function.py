@@ -5,7 +5,7 @@ from __future__ import annotations
 from jaxsight.features.findings import failures
 from jaxsight.queries.choices import named_target
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question, Unasked
 from jaxsight.wire.messages.replies import Traced
@@ -68,7 +68,7 @@ async def compiled_function(
     target: str | None = None,
     *,
     complete: bool = False,
-) -> tuple[View, Result]:
+) -> tuple[View, CompileResult]:
     """Return a function compiled for a target, by default the first.
 
     Args:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jaxsight.features.findings.failures import explanation
-from jaxsight.features.model import Shown
+from jaxsight.features.model import VirtualText
 from jaxsight.features.proposals import assumptions
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.text.inert import one_line
@@ -41,7 +41,7 @@ def _stale(view: View) -> str:
     return f"*{_WORDS}; the newest trace fails:*\n\n{error}"
 
 
-def marked(shown: Shown, comment: str, assumed: str = "") -> Shown:
+def marked(shown: VirtualText, comment: str, assumed: str = "") -> VirtualText:
     """Return a document, with first lines that mark it if it is stale or of assumed inputs.
 
     Args:

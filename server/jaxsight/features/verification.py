@@ -66,14 +66,14 @@ class Sliced:
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class VerifiedImports:
     """The result for one file. `functions` counts those with the same program as the import."""
 
     findings: tuple[Finding, ...] = ()
     functions: int = 0
 
 
-async def verify(engine: Engine, path: str, deadline: float | None = None) -> Verified:
+async def verify(engine: Engine, path: str, deadline: float | None = None) -> VerifiedImports:
     """Compare the programs of a file's functions with those of the imported module.
 
     Args:
@@ -84,7 +84,7 @@ async def verify(engine: Engine, path: str, deadline: float | None = None) -> Ve
     """
     document = await engine.documents.read(path)
     if document is None or document.module.syntax_problem is not None:
-        return Verified()
+        return VerifiedImports()
     project = engine.projects.of(path)
     functions = [
         sliced
@@ -93,7 +93,7 @@ async def verify(engine: Engine, path: str, deadline: float | None = None) -> Ve
         if (sliced := await _sliced(engine, document, subject)) is not None
     ]
     if not functions:
-        return Verified()
+        return VerifiedImports()
     seconds = project.settings.timeouts.execute if deadline is None else deadline
     work = Verification(document.module, functions, project.import_whole, seconds)
     verified = await work.verified()
@@ -151,18 +151,18 @@ class Verification:
         """Numbers of the chunks that were found to change a program."""
         self._runs = _RUNS
 
-    async def verified(self) -> Verified:
+    async def verified(self) -> VerifiedImports:
         """Import the file, compare, and look for the cause of each difference."""
         imported = await self._run(self._request)
         if not isinstance(imported, Imported):
-            return Verified((self._not_imported(imported),))
+            return VerifiedImports((self._not_imported(imported),))
         different = [
             number
             for number, function in enumerate(self._functions)
             if function.program != _program(imported.functions[number])
         ]
         if not different:
-            return Verified((), len(self._functions))
+            return VerifiedImports((), len(self._functions))
         replies = [imported, *[await self._run(self._request) for _ in range(_IMPORTS - 1)]]
         findings = []
         for number in different:
@@ -174,7 +174,7 @@ class Verification:
                 findings.append(self._random(number))
             else:
                 findings.append(await self._difference(number, imported.functions[number]))
-        return Verified(tuple(findings), len(self._functions) - len(different))
+        return VerifiedImports(tuple(findings), len(self._functions) - len(different))
 
     async def _difference(self, number: int, there: Made) -> Finding:
         """Return the finding for a function with another program, at the cause if it is found."""

@@ -31,7 +31,7 @@ def _field(method: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class ClientFeatures:
     """Capabilities, named by what they allow the server to do."""
 
     name: str = ""
@@ -68,7 +68,7 @@ class Client:
     """Methods that the server may register for some documents only."""
 
     @staticmethod
-    def of(capabilities: types.ClientCapabilities, info: types.ClientInfo | None) -> Client:
+    def of(capabilities: types.ClientCapabilities, info: types.ClientInfo | None) -> ClientFeatures:
         """Read a client's capabilities; those that it does not mention are off."""
 
         def has(field: str) -> bool:
@@ -83,7 +83,7 @@ class Client:
         ):
             diagnostics = "text_document.diagnostic"
         experimental = capabilities.experimental
-        return Client(
+        return ClientFeatures(
             name=f"{info.name} {info.version or ''}".rstrip() if info else "",
             pulls_diagnostics=pulls,
             refreshes_hints=has("workspace.inlay_hint.refresh_support"),

@@ -1,6 +1,6 @@
 """What the features share: the engine's session, the open documents, and the client.
 
-Features get a `Context`, and know neither each other nor the server that puts them together.
+Features get a `ClientContext`, and know neither each other nor the server that puts them together.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, TypeVar
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
-from jaxsight.lsp.client import Client
+from jaxsight.lsp.client import ClientFeatures
 from jaxsight.lsp.configuration import Configuration
 from jaxsight.lsp.convert import notice
 from jaxsight.lsp.documents.position_encoding import Units
 from jaxsight.lsp.documents.printed import PrintedPrograms, ReadProgram
-from jaxsight.lsp.documents.registry import OpenDocuments
+from jaxsight.lsp.documents.registry import ClientDocuments
 from jaxsight.rules.failure_text import divided
 from jaxsight.rules.wording import MOST, cut
 from jaxsight.text.inert import block
@@ -43,7 +43,7 @@ def is_long(reason: str) -> bool:
     return bool(divided(reason.strip())[1])
 
 
-class Context:
+class ClientContext:
     """A connection to a client, as the features see it."""
 
     session: Session
@@ -56,8 +56,8 @@ class Context:
         """pygls' server, with the standard's requests to the client."""
         self.converter = converter
         self.configuration = configuration
-        self.client = Client()
-        self.documents = OpenDocuments(Units())
+        self.client = ClientFeatures()
+        self.documents = ClientDocuments(Units())
         self.printed = PrintedPrograms()
         self._tasks: set[asyncio.Task[None]] = set()
 

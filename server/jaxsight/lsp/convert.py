@@ -10,7 +10,7 @@ import re
 from lsprotocol import types
 
 from jaxsight.features.model import Completion, Hint
-from jaxsight.lsp.documents.text import View
+from jaxsight.lsp.documents.text import DocumentWindow
 from jaxsight.rules.finding import Severity
 from jaxsight.source.text import Edit
 from jaxsight.text.inert import one_line, visible
@@ -51,12 +51,12 @@ def notice(text: str) -> str:
     return _ICON.sub("$ (", _LINK.sub("] ", one_line(text)))
 
 
-def text_edit(view: View, edit: Edit) -> types.TextEdit:
+def text_edit(view: DocumentWindow, edit: Edit) -> types.TextEdit:
     """Convert an edit."""
     return types.TextEdit(range=view.to_range(edit.range), new_text=edit.text)
 
 
-def inlay_hint(view: View, hint: Hint) -> types.InlayHint:
+def inlay_hint(view: DocumentWindow, hint: Hint) -> types.InlayHint:
     """Convert a hint, without its tooltip."""
     label: str | list[types.InlayHintLabelPart] = one_line(hint.label)
     if hint.command:
@@ -79,7 +79,7 @@ def label_text(hint: types.InlayHint) -> str:
 
 
 def completion_item(
-    view: View, completion: Completion, order: int, *, markdown: bool
+    view: DocumentWindow, completion: Completion, order: int, *, markdown: bool
 ) -> types.CompletionItem:
     """Convert a proposal; `order` is its index in the engine's list."""
     return types.CompletionItem(

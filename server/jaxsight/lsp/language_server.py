@@ -12,9 +12,9 @@ from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
 from jaxsight import __version__
-from jaxsight.lsp.client import Client
+from jaxsight.lsp.client import ClientFeatures
 from jaxsight.lsp.configuration import Configuration
-from jaxsight.lsp.context import Context
+from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.position_encoding import Units
 from jaxsight.lsp.features import code_actions, code_lens, completion, hover, inlay_hints, workspace
 from jaxsight.lsp.features.commands import Commands
@@ -53,7 +53,7 @@ class JaxsightServer(LanguageServer):
         )
         self.protocol.host = self
         self._engine = engine
-        self._context = context = Context(self, json_converter, configuration)
+        self._context = context = ClientContext(self, json_converter, configuration)
         diagnostics = Diagnostics(context)
         self._virtual_documents = VirtualDocuments(context)
         panels = Panels(context)
@@ -79,7 +79,7 @@ class JaxsightServer(LanguageServer):
         Commands(context, self._virtual_documents, statuses).register()
 
     @property
-    def client(self) -> Client:
+    def client(self) -> ClientFeatures:
         """The client's capabilities."""
         return self._context.client
 
@@ -89,7 +89,7 @@ class JaxsightServer(LanguageServer):
 
     def read_capabilities(self, params: types.InitializeParams) -> None:
         """Read the client's capabilities."""
-        self._context.client = Client.of(params.capabilities, params.client_info)
+        self._context.client = ClientFeatures.of(params.capabilities, params.client_info)
 
     def limit(self, capabilities: types.ServerCapabilities) -> None:
         """Remove capabilities that this client does not get, or gets by registration."""

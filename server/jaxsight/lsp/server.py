@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxsight.files.bytecode import cached_bytecode, file_for
 from jaxsight.lsp.configuration import Configuration
-from jaxsight.lsp.start.loop_watch import SlowTurns, Watch
+from jaxsight.lsp.start.loop_watch import LoopWatch, SlowTurns
 from jaxsight.lsp.transport.streams import (
     ANNOUNCE,
     ByteSink,
@@ -73,7 +73,7 @@ it then.
 def main(
     argv: Sequence[str] | None = None,
     engine_factory: EngineFactory | None = None,
-    watch: Watch | None = None,
+    watch: LoopWatch | None = None,
 ) -> int:
     """Run the server until the client is done, and return the exit status."""
     mark("server started")
@@ -90,7 +90,7 @@ def main(
         options = _parser().parse_args(arguments)
         trust, tcp = options.trust, options.tcp
     factory = engine_factory or partial(_engine, trust=trust)
-    watched = (watch or Watch(SlowTurns())).loop
+    watched = (watch or LoopWatch(SlowTurns())).loop
     if tcp is not None:
         host, port = tcp
         with asyncio.Runner(loop_factory=watched) as runner:

@@ -16,8 +16,8 @@ from typing import Protocol, TypeVar
 from jaxsight.events import Consent, Event, Message, Output, Progress, State, Status
 from jaxsight.files.texts import Texts
 from jaxsight.projects.python_discovery import (
-    Interpreter,
     InterpreterError,
+    PythonInterpreter,
     choose,
     has_jax,
     own_interpreter,
@@ -116,7 +116,7 @@ class Project:
         self._greeted: Hello | None = None
         self._listener: asyncio.Task[None] | None = None
         self._last_status: Status | None = None
-        self.interpreter: Interpreter | None = None
+        self.interpreter: PythonInterpreter | None = None
         self.problem = ""
         try:
             self.interpreter = choose(

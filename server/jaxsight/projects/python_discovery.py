@@ -38,7 +38,7 @@ MayUse = Callable[[str], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Interpreter:
+class PythonInterpreter:
     """The path of a Python interpreter, and why it was chosen.
 
     In a virtual environment it is the path inside the environment, unresolved.
@@ -61,9 +61,9 @@ def choose(
     editor_choice: str,
     environ: Mapping[str, str],
     *,
-    own: Interpreter | None = None,
+    own: PythonInterpreter | None = None,
     may_use: MayUse = lambda folder: True,
-) -> Interpreter:
+) -> PythonInterpreter:
     """Return the interpreter for the project in `root`.
 
     Args:
@@ -87,14 +87,14 @@ def choose(
     )
 
 
-def own_interpreter() -> Interpreter | None:
+def own_interpreter() -> PythonInterpreter | None:
     """Return the Python that this process runs in, if JAX is installed in it.
 
     JAX is looked up, not imported.
     """
     if importlib.util.find_spec("jax") is None or not sys.executable:
         return None
-    return Interpreter(sys.executable, "the Python that jaxsight itself is installed in")
+    return PythonInterpreter(sys.executable, "the Python that jaxsight itself is installed in")
 
 
 def has_jax(python: str) -> bool:
@@ -128,21 +128,21 @@ def is_installed_for(python: str, path: str) -> bool:
 
 def _from_setting(
     root: str, setting: str, environ: Mapping[str, str], may_use: MayUse
-) -> Interpreter:
+) -> PythonInterpreter:
     shown = shown_path(setting)
     reason = f"the setting `jaxsight.python` ({shown})"
     if not any(separator in setting for separator in "/\\~"):
         folder = Path(root, setting)
         if program := _on_path(setting, Path(root), environ, may_use) or _interpreter_in(folder):
-            return Interpreter(program, reason)
+            return PythonInterpreter(program, reason)
         raise InterpreterError(
             f"Invalid setting `jaxsight.python`: `{shown}` is not a command on `PATH`"
         )
     path = Path(os.path.abspath(Path(root, os.path.expanduser(setting))))  # noqa: PTH100, PTH111 (links stay; no home is no error)
     if program := _interpreter_in(path):
-        return Interpreter(program, reason)
+        return PythonInterpreter(program, reason)
     if _is_program(path):
-        return Interpreter(str(path), reason)
+        return PythonInterpreter(str(path), reason)
     problem = "is not executable" if os.path.exists(path) else "does not exist"  # noqa: PTH110 (never raises)
     raise InterpreterError(
         f"Invalid setting `jaxsight.python` (`{shown}`): {shown_path(str(path))} {problem}"
@@ -153,29 +153,29 @@ def _ladder(
     root: Path,
     editor_choice: str,
     environ: Mapping[str, str],
-    own: Interpreter | None,
+    own: PythonInterpreter | None,
     may_use: MayUse,
-) -> Iterator[Interpreter]:
+) -> Iterator[PythonInterpreter]:
     if editor_choice:
         chosen = Path(editor_choice)
         if program := _interpreter_in(chosen) or (_is_program(chosen) and str(chosen)):
-            yield Interpreter(program, "the interpreter chosen in the editor")
+            yield PythonInterpreter(program, "the interpreter chosen in the editor")
     for folder in _upward(root):
         if folder != root and not may_use(str(folder)):
             continue
         for name in ENVIRONMENTS:
             environment = folder / name
             if _is_environment(environment) and (program := _interpreter_in(environment)):
-                yield Interpreter(program, f"the project's environment `{environment}`")
+                yield PythonInterpreter(program, f"the project's environment `{environment}`")
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         value = environ.get(variable, "")
         if value and (program := _interpreter_in(Path(value))):
-            yield Interpreter(program, f"the activated environment (`{variable}`)")
+            yield PythonInterpreter(program, f"the activated environment (`{variable}`)")
     if own is not None:
         yield own
     for command in COMMANDS:
         if program := _on_path(command, root, environ, may_use):
-            yield Interpreter(program, f"`{command}` on `PATH`")
+            yield PythonInterpreter(program, f"`{command}` on `PATH`")
 
 
 def _upward(root: Path) -> Iterator[Path]:

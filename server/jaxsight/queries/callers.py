@@ -16,9 +16,9 @@ from pathlib import PurePath
 
 from jaxsight.examples import OutsideSet
 from jaxsight.projects.projects import Projects
-from jaxsight.queries.choices import Choices
+from jaxsight.queries.choices import UserChoices
 from jaxsight.queries.documents import Document
-from jaxsight.queries.memory import Memory
+from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.open_documents import OpenDocuments
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.wire.observations import Called
@@ -65,7 +65,11 @@ class Callers:
     """
 
     def __init__(
-        self, documents: OpenDocuments, projects: Projects, choices: Choices, memory: Memory
+        self,
+        documents: OpenDocuments,
+        projects: Projects,
+        choices: UserChoices,
+        memory: SessionMemory,
     ) -> None:
         self._documents = documents
         self._projects = projects

@@ -9,7 +9,7 @@ from jaxsight.queries.programs.target_choice import chosen_targets
 from jaxsight.targets.target import Target, UnknownTarget, parse
 
 
-class Choices:
+class UserChoices:
     """The active example set of each function, and the target."""
 
     def __init__(self, projects: Projects) -> None:

@@ -11,17 +11,17 @@ from jaxsight.events import Event
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.attention import Attention
 from jaxsight.queries.callers import Callers
-from jaxsight.queries.choices import Choices
-from jaxsight.queries.dry_runs.dry_runs import DryRuns
+from jaxsight.queries.choices import UserChoices
+from jaxsight.queries.dry_runs.dry_runs import ProgramCalls
 from jaxsight.queries.long_work import Aside, Turns
-from jaxsight.queries.memory import Memory
+from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.open_documents import OpenDocuments
 from jaxsight.queries.programs.programs import Programs
 from jaxsight.queries.proposals.proposals import Proposals
 from jaxsight.queries.rules_ahead import RulesAhead
 from jaxsight.queries.sizes.explorer import SizeExplorer
 from jaxsight.queries.traces.located_answer import View
-from jaxsight.queries.traces.traces import Traces
+from jaxsight.queries.traces.traces import DocumentTraces
 from jaxsight.queries.waiting import Waiting
 
 T = TypeVar("T")
@@ -34,15 +34,15 @@ class Engine:
     projects: Projects
     documents: OpenDocuments
     callers: Callers
-    choices: Choices
-    traces: Traces
+    choices: UserChoices
+    traces: DocumentTraces
     programs: Programs
     sizes: SizeExplorer
-    dry_runs: DryRuns
+    dry_runs: ProgramCalls
     proposals: Proposals
     waiting: Waiting
     attention: Attention
-    memory: Memory
+    memory: SessionMemory
     aside: Aside
     """The thread for analysing large modules and traces."""
     turns: Turns
@@ -52,11 +52,13 @@ class Engine:
     @staticmethod
     def of(projects: Projects) -> Engine:
         """Return an engine without documents."""
-        memory, aside, turns = Memory(), Aside(), Turns()
-        documents, choices = OpenDocuments(projects, turns), Choices(projects)
+        memory, aside, turns = SessionMemory(), Aside(), Turns()
+        documents, choices = OpenDocuments(projects, turns), UserChoices(projects)
         callers = Callers(documents, projects, choices, memory)
-        dry_runs = DryRuns(documents, projects, choices, memory, aside, callers.touch)
-        traces = Traces(documents, projects, choices, callers, dry_runs, memory, aside, turns)
+        dry_runs = ProgramCalls(documents, projects, choices, memory, aside, callers.touch)
+        traces = DocumentTraces(
+            documents, projects, choices, callers, dry_runs, memory, aside, turns
+        )
         attention = Attention()
         programs = Programs(projects, traces, choices, memory, attention)
         proposals = Proposals(projects, documents, choices, memory, aside)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
 from jaxsight.queries.cache import Cache
-from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.sizes.exploring import Explored
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.wire.messages.compiling import Compiled, Folding, SlowCompile
@@ -51,12 +51,12 @@ class HeldResult:
     """
 
     answer: Answer
-    task: asyncio.Task[Result | None]
+    task: asyncio.Task[CompileResult | None]
     ended: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class SessionMemory:
     """The caches of a session."""
 
     answers: Cache[str, Answer] = field(
@@ -109,7 +109,7 @@ class Memory:
         default_factory=lambda: Cache(size=_COMPILED, outdated=True)
     )
     """What saves time of compiling, by the digest of the program."""
-    results: Cache[tuple[str, str], tuple[Answer, Result]] = field(
+    results: Cache[tuple[str, str], tuple[Answer, CompileResult]] = field(
         default_factory=lambda: Cache(
             size=_COMPILED,
             function=lambda key, result: (result[0].question.unit, key[1]),
@@ -126,13 +126,13 @@ class Memory:
 
     By question and target, and whether memory is needed.
     """
-    shown: Cache[ByFunction, tuple[Answer, Result]] = field(
+    shown: Cache[ByFunction, tuple[Answer, CompileResult]] = field(
         default_factory=lambda: Cache(file=_file)
     )
     """The last result of a function for the first target, shown until the next one is ready."""
     until_kernels: Cache[ByFunction, float] = field(default_factory=lambda: Cache(file=_file))
     """Seconds that XLA last took until the kernels of a function were known, before its memory."""
-    refused: Cache[ByFunction, tuple[Answer, Result]] = field(
+    refused: Cache[ByFunction, tuple[Answer, CompileResult]] = field(
         default_factory=lambda: Cache(file=_file)
     )
     """Results of functions that were last not compiled for the first target."""

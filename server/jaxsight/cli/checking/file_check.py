@@ -11,15 +11,20 @@ from pathlib import Path
 from jaxsight.cli.checking.fixes import FixLog, apply_fixes
 from jaxsight.cli.command_run import CommandRun
 from jaxsight.cli.errors import CommandError
-from jaxsight.cli.options import Inputs
-from jaxsight.cli.output.reports.reported import ExaminedFile, Incomplete, Refused, Reported
+from jaxsight.cli.options import InputsChoice
+from jaxsight.cli.output.reports.reported import (
+    ExaminedFile,
+    IncompleteFunction,
+    RefusedFunction,
+    Reported,
+)
 from jaxsight.cli.sources.notebooks import Cells
-from jaxsight.cli.sources.texts import Text
+from jaxsight.cli.sources.texts import SourceFile
 from jaxsight.features.caveats import Completeness, completeness
 from jaxsight.features.fixes.registry import FIXES
 from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.kernels.uncompiled import uncompiled
-from jaxsight.features.verification import Verified, verify
+from jaxsight.features.verification import VerifiedImports, verify
 from jaxsight.files import reading
 from jaxsight.files.markers import is_marked
 from jaxsight.projects.projects import SETTINGS_FILE
@@ -86,8 +91,8 @@ class CheckResult:
     """The result for one file or several."""
 
     reported: list[Reported] = field(default_factory=list)
-    incomplete: list[Incomplete] = field(default_factory=list)
-    refused: list[Refused] = field(default_factory=list)
+    incomplete: list[IncompleteFunction] = field(default_factory=list)
+    refused: list[RefusedFunction] = field(default_factory=list)
     examined: list[ExaminedFile] = field(default_factory=list)
     files: int = 0
     compared: int = 0
@@ -106,7 +111,7 @@ class CheckResult:
         self.imported += more.imported
 
 
-async def check_file(run: CommandRun, text: Text, options: CheckOptions) -> CheckResult:
+async def check_file(run: CommandRun, text: SourceFile, options: CheckOptions) -> CheckResult:
     """Return the findings of one file after fixing it, and its caveats.
 
     Raises:
@@ -138,7 +143,7 @@ async def check_file(run: CommandRun, text: Text, options: CheckOptions) -> Chec
 
 
 async def _checked(
-    run: CommandRun, text: Text, source: str, cells: Cells, options: CheckOptions
+    run: CommandRun, text: SourceFile, source: str, cells: Cells, options: CheckOptions
 ) -> CheckResult:
     """Return the findings of an open file."""
     path = str(text.path)
@@ -154,7 +159,7 @@ async def _checked(
     answers = await run.get(completeness(run.session.engine, path))
     not_compiled = await run.get(uncompiled(run.session.engine, path))
     functions = await run.get(run.session.examined(path))
-    verified = Verified()
+    verified = VerifiedImports()
     if options.verify:
         verified = await run.get(verify(run.session.engine, path, options.verify_timeout))
         findings += verified.findings
@@ -166,8 +171,10 @@ async def _checked(
             Reported(path, source, finding, _caveats(finding, answers), fix_of.get(finding), cells)
             for finding in findings
         ],
-        incomplete=[Incomplete(path, function, cells) for function in answers if function.caveats],
-        refused=[Refused(path, function, cells) for function in not_compiled],
+        incomplete=[
+            IncompleteFunction(path, function, cells) for function in answers if function.caveats
+        ],
+        refused=[RefusedFunction(path, function, cells) for function in not_compiled],
         examined=[ExaminedFile(path, tuple(functions), cells)] if functions else [],
         files=1,
         compared=verified.functions,
@@ -177,7 +184,7 @@ async def _checked(
 
 async def _settle(run: CommandRun, path: str, options: CheckOptions) -> None:
     """Wait for the inputs of a file's functions, as long as the time for proposals lasts."""
-    if run.inputs is not Inputs.ALL:
+    if run.inputs is not InputsChoice.ALL:
         return
     budget = options.budget
     budget.spend(await run.get(run.session.settle_inputs(path, patience=budget.share)))

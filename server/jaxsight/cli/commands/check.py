@@ -24,13 +24,13 @@ from jaxsight.cli.checking.recompilations import recompiled
 from jaxsight.cli.command_run import CommandRun, start_run
 from jaxsight.cli.errors import FOUND, NOTHING_EXAMINED, CommandError
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import Allow, Inputs, Python, WhichInputs
+from jaxsight.cli.options import Allow, InputsChoice, Python, WhichInputs
 from jaxsight.cli.output import notes
 from jaxsight.cli.output.notes import print_note
 from jaxsight.cli.output.printing import Printer, print_document, print_json
 from jaxsight.cli.output.reports import machine, text
 from jaxsight.cli.output.reports.reported import Reported, misses, origins, totals
-from jaxsight.cli.sources.texts import Text, texts
+from jaxsight.cli.sources.texts import SourceFile, texts
 from jaxsight.cli.trusted_paths import hosts
 from jaxsight.rules.finding import Severity
 from jaxsight.settings.kinds import CODE_LIST
@@ -38,7 +38,7 @@ from jaxsight.text.inert import one_line
 from jaxsight.text.units import count
 
 
-class Format(StrEnum):
+class FindingsFormat(StrEnum):
     """Output formats of findings."""
 
     TEXT = "text"
@@ -54,7 +54,7 @@ Paths = Annotated[
     ),
 ]
 
-OutputFormat = Annotated[Format, typer.Option(help="Output format for findings.")]
+OutputFormat = Annotated[FindingsFormat, typer.Option(help="Output format for findings.")]
 
 Select = Annotated[
     list[str] | None,
@@ -146,7 +146,7 @@ _TIME_IS_UP = "note: the time limit for inputs was reached in some files; raise 
 @command
 async def check(
     paths: Paths = None,
-    output_format: OutputFormat = Format.TEXT,
+    output_format: OutputFormat = FindingsFormat.TEXT,
     select: Select = None,
     ignore: Ignore = None,
     target: Target = None,
@@ -159,7 +159,7 @@ async def check(
     verify_timeout: VerifyTimeout = None,
     python: Python = None,
     allow: Allow = None,
-    which: WhichInputs = Inputs.ALL,
+    which: WhichInputs = InputsChoice.ALL,
     inputs_time: InputsTime = 120.0,
     stdin_filename: StdinFilename = None,
     verbose: Verbose = False,
@@ -181,7 +181,7 @@ async def check(
         jaxsight check - --stdin-filename src/model.py < model.py
     """
     fix_log = FixLog(unsafe=unsafe_fixes) if fix or unsafe_fixes else None
-    with_fixes = output_format is Format.JSON
+    with_fixes = output_format is FindingsFormat.JSON
     files = list(texts(paths or [Path()], stdin_filename))
     budget = Budget(inputs_time, len(files))
     options = CheckOptions(budget, fix_log, with_fixes, verify_import, verify_timeout)
@@ -192,7 +192,7 @@ async def check(
     total, pythons = await _check(files, options, rules, start)
     if fix_log is not None:
         # Machine-readable output must not contain it.
-        fix_log.print(Printer(stderr=output_format is not Format.TEXT))
+        fix_log.print(Printer(stderr=output_format is not FindingsFormat.TEXT))
     if write_baseline is not None:
         baselines.write(write_baseline, total.reported)
         findings = count(len(total.reported), "finding")
@@ -243,11 +243,11 @@ class _Start:
     calls: Sequence[str]
     """Tests to run to find recompilations."""
     allow: Sequence[str]
-    inputs: Inputs
+    inputs: InputsChoice
 
 
 async def _check(
-    files: Sequence[Text],
+    files: Sequence[SourceFile],
     options: CheckOptions,
     rules: Mapping[str, Sequence[str]],
     start: _Start,
@@ -301,7 +301,7 @@ def _new_findings(baseline: Path, reported: Sequence[Reported]) -> list[Reported
 
 def _print(
     total: CheckResult,
-    format: Format,
+    format: FindingsFormat,
     pythons: Mapping[str, object],
     *,
     with_verified: bool,
@@ -309,7 +309,7 @@ def _print(
 ) -> None:
     reported, incomplete, refused = total.reported, total.incomplete, total.refused
     match format:
-        case Format.TEXT:
+        case FindingsFormat.TEXT:
             printer = Printer()
             for finding in reported:
                 printer.print(text.report(finding, printer.columns))
@@ -318,11 +318,11 @@ def _print(
             if verbose:
                 notes.print_examined(printer, total.examined)
             printer.print("\n".join(_summary(total, with_verified, verbose)))
-        case Format.JSON:
+        case FindingsFormat.JSON:
             print_json(machine.as_json(reported, incomplete, pythons, refused, total.examined))
-        case Format.SARIF:
+        case FindingsFormat.SARIF:
             print_json(machine.as_sarif(reported, incomplete, refused, total.examined))
-        case Format.GITHUB:
+        case FindingsFormat.GITHUB:
             print_document(machine.as_github(reported, incomplete, refused, total.examined))
 
 

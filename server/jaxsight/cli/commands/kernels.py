@@ -12,7 +12,7 @@ from jaxsight.cli import git
 from jaxsight.cli.command_run import CommandRun, start_run
 from jaxsight.cli.errors import FOUND, CommandError
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import Allow, AsJson, Function, Inputs, Python, SetName, WhichInputs
+from jaxsight.cli.options import Allow, AsJson, Function, InputsChoice, Python, SetName, WhichInputs
 from jaxsight.cli.output.notes import print_inputs, print_notes
 from jaxsight.cli.output.printing import Printer, Table, cells, print_document, print_json, styled
 from jaxsight.cli.sources.arguments import Address, parse_address, read_source
@@ -27,7 +27,7 @@ from jaxsight.features.kernels.summary import change, headline, memory_lines, or
 from jaxsight.features.proposals import assumptions
 from jaxsight.files import reading
 from jaxsight.library.drawing import NoGraphviz, dot, drawn_by_graphviz
-from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.targets.roofline import bounds, total
 from jaxsight.text import units
@@ -101,7 +101,7 @@ async def kernels(
     against: Against = None,
     python: Python = None,
     allow: Allow = None,
-    which: WhichInputs = Inputs.ALL,
+    which: WhichInputs = InputsChoice.ALL,
     by_module: ByModule = False,
     as_json: AsJson = False,
     as_dot: AsDot = False,
@@ -230,7 +230,7 @@ def _records(
     ]
 
 
-def _print_error(printer: Printer, address: Address, compile_result: Result) -> None:
+def _print_error(printer: Printer, address: Address, compile_result: CompileResult) -> None:
     assert isinstance(compile_result.outcome, Trouble)
     where = f"{address.function} on {compile_result.target.name}"
     printer.labelled(one_line(where), "bold", compile_result.outcome.message)

@@ -13,8 +13,15 @@ from jaxsight.cli.errors import CommandError
 from jaxsight.cli.execution import command
 from jaxsight.cli.options import Python
 from jaxsight.cli.output.printing import Printer
-from jaxsight.cli.recorded_examples import Place, write_examples
-from jaxsight.cli.recording.until_seen import FILE_OPTION, OPTION, Command, Form, Request, run
+from jaxsight.cli.recorded_examples import WrittenTo, write_examples
+from jaxsight.cli.recording.until_seen import (
+    FILE_OPTION,
+    OPTION,
+    Command,
+    ProgressOutput,
+    RunRequest,
+    run,
+)
 from jaxsight.cli.user_python import user_environment, user_interpreter
 from jaxsight.features.recording.until_seen import TIME_LIMIT
 from jaxsight.recording import recorded_file, running, summary
@@ -40,7 +47,7 @@ Write = Annotated[
 ]
 
 To = Annotated[
-    Place,
+    WrittenTo,
     typer.Option("--to", help="Where [cyan]--write[/cyan] adds examples."),
 ]
 
@@ -82,7 +89,7 @@ TimeLimit = Annotated[
 ]
 
 ProgressForm = Annotated[
-    Form,
+    ProgressOutput,
     typer.Option(
         "--progress",
         help="With [cyan]--until-seen[/cyan]: print progress on stderr, or as lines of JSON on "
@@ -99,9 +106,9 @@ async def record(
     until_seen: UntilSeen = False,
     seen_files: SeenFiles = None,
     time_limit: TimeLimit = TIME_LIMIT,
-    progress: ProgressForm = Form.TEXT,
+    progress: ProgressForm = ProgressOutput.TEXT,
     write: Write = False,
-    to: To = Place.DOCSTRING,
+    to: To = WrittenTo.DOCSTRING,
     only: Only = None,
     limit: Limit = 20,
     tests: Tests = False,
@@ -133,7 +140,7 @@ async def record(
         )
     if program:
         root = root_of(program, Path.cwd())
-        request = Request(program, tuple(seen_files or ()), root, time_limit, progress, tests)
+        request = RunRequest(program, tuple(seen_files or ()), root, time_limit, progress, tests)
         recording = await _ran(request, python, limit, until_seen=until_seen)
         status = recording.status
         functions = {
@@ -150,7 +157,7 @@ async def record(
     return status
 
 
-def _write(root: Path, functions: Functions, place: Place, *, is_named: bool) -> None:
+def _write(root: Path, functions: Functions, place: WrittenTo, *, is_named: bool) -> None:
     """Write the examples of functions; those that JAX did not trace have to be named."""
     printer = Printer(stderr=True)
     traced = {key: calls for key, calls in functions.items() if is_named or calls[0].is_traced}
@@ -171,7 +178,9 @@ def _list(functions: Functions, limit: int, *, is_listed: bool) -> None:
         Printer().print(line)
 
 
-async def _ran(request: Request, python: str | None, limit: int, *, until_seen: bool) -> Recording:
+async def _ran(
+    request: RunRequest, python: str | None, limit: int, *, until_seen: bool
+) -> Recording:
     """Run a program, and print what was recorded; its status is that of the command."""
     interpreter = _interpreter(python, request.root)
     environment = running.program_environment(interpreter, user_environment())
@@ -180,7 +189,7 @@ async def _ran(request: Request, python: str | None, limit: int, *, until_seen: 
         recording = replace(outcome.recording, status=status)
     else:
         recording = _run(request, interpreter, environment)
-    if not (until_seen and request.form is Form.JSON):
+    if not (until_seen and request.form is ProgressOutput.JSON):
         for line in summary.lines(recording, request.root, limit):
             Printer(stderr=True).print(f"jaxsight: {line}")
     return recording
@@ -196,7 +205,7 @@ def _interpreter(python: str | None, root: Path) -> str | None:
         return None
 
 
-def _run(request: Request, interpreter: str | None, environment: dict[str, str]) -> Recording:
+def _run(request: RunRequest, interpreter: str | None, environment: dict[str, str]) -> Recording:
     """Run a program to its end."""
     command = running.with_python(request.program, interpreter)
     try:

@@ -14,7 +14,7 @@ from rich.cells import cell_len
 from jaxsight.cli.command_run import CommandRun, start_run
 from jaxsight.cli.errors import FOUND, CommandError, or_nearest
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import Allow, AsJson, Function, Inputs, Python, SetName, WhichInputs
+from jaxsight.cli.options import Allow, AsJson, Function, InputsChoice, Python, SetName, WhichInputs
 from jaxsight.cli.output.notes import print_inputs, print_notes
 from jaxsight.cli.output.printing import Printer, print_document, print_json, print_markdown, styled
 from jaxsight.cli.sources.arguments import Address, parse_address, read_source
@@ -23,7 +23,7 @@ from jaxsight.features import caveats
 from jaxsight.features.findings import inputs
 from jaxsight.features.hover.text import function_hover, updates
 from jaxsight.features.inlay_hints.shapes import shape_hints
-from jaxsight.features.model import Shown
+from jaxsight.features.model import VirtualText
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.text.inert import one_line, visible
 from jaxsight.wire.messages.replies import Traced
@@ -37,7 +37,7 @@ ALIGNED_WIDTH = 76
 """Shapes are aligned after lines up to this width."""
 
 
-class What(StrEnum):
+class ShownForm(StrEnum):
     """Views of a function, besides those of installed jaxpr interpreters."""
 
     HOVER = "hover"
@@ -69,10 +69,10 @@ ViewName = Annotated[
 async def show(
     function: Function,
     set_name: SetName = None,
-    view_name: ViewName = What.HOVER,
+    view_name: ViewName = ShownForm.HOVER,
     python: Python = None,
     allow: Allow = None,
-    which: WhichInputs = Inputs.ALL,
+    which: WhichInputs = InputsChoice.ALL,
     as_json: AsJson = False,
 ) -> int:
     """Show the jaxpr and the shapes of a function.
@@ -95,31 +95,31 @@ async def show(
             return FOUND
         await run.get(run.session.name_sizes(view))
         document = None
-        if view_name not in (What.HOVER, What.SHAPES):
+        if view_name not in (ShownForm.HOVER, ShownForm.SHAPES):
             document = await _show_document(run, address, view_name)
         traced_by = run.python(address.path)
     if as_json:
         print_json({**_object(view, view.answer.reply, view_name, document), "python": traced_by})
         return 0
-    is_document = view_name not in (What.HOVER, What.SHAPES)
-    if view_name != What.HOVER or not view.assumed:  # else the hover begins with them
+    is_document = view_name not in (ShownForm.HOVER, ShownForm.SHAPES)
+    if view_name != ShownForm.HOVER or not view.assumed:  # else the hover begins with them
         print_inputs(Printer(stderr=True) if is_document else printer, view)
     print_notes(printer, str(address.path), view.caveats)
     match view_name:
-        case What.HOVER:
+        case ShownForm.HOVER:
             print_markdown(printer, function_hover(view.subject, view).markdown)
-        case What.SHAPES:
+        case ShownForm.SHAPES:
             _print_shapes(printer, view, view.answer.reply)
         case _ if document is not None:
             print_document(document.text)
     return 0
 
 
-async def _show_document(run: CommandRun, address: Address, view_name: str) -> Shown:
+async def _show_document(run: CommandRun, address: Address, view_name: str) -> VirtualText:
     try:
         return await run.get(run.session.show(str(address.path), address.function, view_name))
     except LookupError as error:
-        raise CommandError(f"{error}{or_nearest(view_name, What)}") from error
+        raise CommandError(f"{error}{or_nearest(view_name, ShownForm)}") from error
 
 
 def _line_shapes(view: View) -> Iterator[LineShapes]:
@@ -167,7 +167,9 @@ def _grouped(shapes: Sequence[tuple[str, str]]) -> str:
     return ", ".join(f"{', '.join(names)}: {shape}" for names, shape in groups)
 
 
-def _object(view: View, traced: Traced, view_name: str, document: Shown | None) -> dict[str, Any]:
+def _object(
+    view: View, traced: Traced, view_name: str, document: VirtualText | None
+) -> dict[str, Any]:
     """Return the object that `--json` prints: common keys, and those of the view."""
     shown: dict[str, object] = {
         "filename": view.answer.question.path,
@@ -183,12 +185,12 @@ def _object(view: View, traced: Traced, view_name: str, document: Shown | None) 
         **caveats.record(view.caveats),
     }
     match view_name:
-        case What.HOVER:
+        case ShownForm.HOVER:
             words = caveats.markdown(view.caveats)
             shown["markdown"] = function_hover(view.subject, view, notes=words).markdown
-        case What.JAXPR if document is not None:
+        case ShownForm.JAXPR if document is not None:
             shown["jaxpr"] = document.text
-        case What.SHAPES:
+        case ShownForm.SHAPES:
             shown["shapes"] = [
                 {"row": line_shapes.line + 1, "name": name, "value": value}
                 for line_shapes in _line_shapes(view)

@@ -15,7 +15,7 @@ import typer
 from jaxsight.cli.command_run import CommandRun, start_run
 from jaxsight.cli.errors import FOUND, CommandError
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import Allow, AsJson, Function, Inputs, Python, SetName, WhichInputs
+from jaxsight.cli.options import Allow, AsJson, Function, InputsChoice, Python, SetName, WhichInputs
 from jaxsight.cli.output.file_writing import write_file
 from jaxsight.cli.output.notes import print_inputs, print_notes
 from jaxsight.cli.output.printing import Printer, print_document, print_json
@@ -24,7 +24,7 @@ from jaxsight.cli.traced_view import trace_view
 from jaxsight.features import caveats
 from jaxsight.features.caveats import commented
 from jaxsight.features.findings import inputs
-from jaxsight.features.model import Shown
+from jaxsight.features.model import VirtualText
 from jaxsight.features.virtual_documents.show import with_settings
 from jaxsight.features.virtual_documents.sourcerized import NotSourcerized, label
 from jaxsight.queries.traces.located_answer import View
@@ -112,7 +112,7 @@ async def sourcerize(
     output: OutputFile = None,
     python: Python = None,
     allow: Allow = None,
-    which: WhichInputs = Inputs.ALL,
+    which: WhichInputs = InputsChoice.ALL,
     as_json: AsJson = False,
 ) -> int:
     """Write a function as equivalent source in pure JAX, without classes and libraries.
@@ -165,7 +165,7 @@ class _Written:
 
     view: View
     options: SourceOptions
-    shown: Shown
+    shown: VirtualText
     python: dict[str, str] | None
 
 
@@ -210,13 +210,13 @@ _LABELS = {
 """Additions to the verdict where not all derivatives are preserved."""
 
 
-def _write_files(path: Path, shown: Shown) -> None:
+def _write_files(path: Path, shown: VirtualText) -> None:
     if shown.companion:
         write_file(path.with_suffix(".npz"), shown.companion)
     write_file(path, shown.text.encode())
 
 
-def _proofs(shown: Shown) -> str:
+def _proofs(shown: VirtualText) -> str:
     """Return the number of compared equations, and the runs with equal results."""
     ran = f" (run {', '.join(shown.ran)} with equal results)" if shown.ran else ""
     return f"{count(shown.equations, 'equation')}{ran}"

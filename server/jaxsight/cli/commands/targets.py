@@ -23,7 +23,7 @@ _SEVERAL = 8
 
 
 @dataclass(frozen=True, slots=True)
-class TargetState:
+class ListedTarget:
     """A target and its state: `ready`, `needs` (to be installed) or `cannot`, with details.
 
     `several` is the name of the target for 8 devices. `default` says why it is the default target;
@@ -124,12 +124,12 @@ def remove(platform: Platform) -> int:
     return 0
 
 
-def _target_state(name: str, jax: str, plugins: tuple[str, ...], default: Target) -> TargetState:
+def _target_state(name: str, jax: str, plugins: tuple[str, ...], default: Target) -> ListedTarget:
     """Return the state of a target for programs lowered by a version of JAX with its plugins."""
     target = own_target(parse(name), os.environ)
     known = target_states.target_state(target, jax, plugins)
     why = default.why_default if target == default else ""
-    return TargetState(
+    return ListedTarget(
         name, counted(target, _SEVERAL), target.title, known.state, known.detail, why
     )
 

@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from jaxsight.cli.output.printing import Printer, styled
-from jaxsight.cli.output.reports.reported import ExaminedFile, Incomplete, Refused
+from jaxsight.cli.output.reports.reported import ExaminedFile, IncompleteFunction, RefusedFunction
 from jaxsight.cli.output.reports.text import shown_path
 from jaxsight.cli.sources.notebooks import Cells
 from jaxsight.features import caveats
@@ -70,7 +70,7 @@ def print_note(printer: Printer, line: str) -> None:
 
 
 def print_file_notes(
-    printer: Printer, incomplete: Sequence[Incomplete], refused: Sequence[Refused]
+    printer: Printer, incomplete: Sequence[IncompleteFunction], refused: Sequence[RefusedFunction]
 ) -> None:
     """Print a line for each skipped statement and each function that was not compiled."""
     for (path, cells), functions in groupby(incomplete, key=attrgetter("path", "cells")):

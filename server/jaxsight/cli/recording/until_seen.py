@@ -19,7 +19,7 @@ from jaxsight.cli.errors import FOUND, CommandError
 from jaxsight.cli.execution import INTERRUPTED
 from jaxsight.cli.output.printing import Printer, print_json_line
 from jaxsight.features.recording import wanted
-from jaxsight.features.recording.until_seen import Outcome, Run, Seen, run_until_seen
+from jaxsight.features.recording.until_seen import Run, RunOutcome, SeenFunctions, run_until_seen
 from jaxsight.features.recording.wanted import Key
 from jaxsight.recording import running
 from jaxsight.recording.observing.functions import is_test
@@ -50,7 +50,7 @@ class Command(TyperCommand):
         return parsed
 
 
-class Form(enum.StrEnum):
+class ProgressOutput(enum.StrEnum):
     """How progress is printed."""
 
     TEXT = "text"
@@ -58,7 +58,7 @@ class Form(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RunRequest:
     """What the command line asks for."""
 
     program: list[str]
@@ -66,13 +66,13 @@ class Request:
     """The files whose functions are to be seen; none for those that the program implies."""
     root: Path
     limit: float
-    form: Form
+    form: ProgressOutput
     tests: bool
 
 
 async def run(
-    request: Request, python: str | None, environment: Mapping[str, str]
-) -> tuple[int, Outcome]:
+    request: RunRequest, python: str | None, environment: Mapping[str, str]
+) -> tuple[int, RunOutcome]:
     """Run a program until functions are seen; return the exit status, and what came of it.
 
     Raises:
@@ -88,7 +88,7 @@ async def run(
     loop = asyncio.get_running_loop()
     with contextlib.suppress(NotImplementedError):
         loop.add_signal_handler(signal.SIGINT, stop.set)
-    output = (_STDERR if request.form is Form.JSON else None, None)
+    output = (_STDERR if request.form is ProgressOutput.JSON else None, None)
     try:
         outcome = await run_until_seen(
             run, printed.progress, limit=request.limit, stop=stop, output=output
@@ -101,7 +101,7 @@ async def run(
     return (INTERRUPTED if outcome.ending == "stopped" else status), outcome
 
 
-def _wanted(request: Request) -> tuple[Path, tuple[Key, ...]]:
+def _wanted(request: RunRequest) -> tuple[Path, tuple[Key, ...]]:
     """Return the root of the project and the functions to see.
 
     Raises:
@@ -131,8 +131,8 @@ def _wanted(request: Request) -> tuple[Path, tuple[Key, ...]]:
 class _Printed:
     """Prints the progress of a run."""
 
-    def __init__(self, form: Form, limit: float) -> None:
-        self._is_json = form is Form.JSON
+    def __init__(self, form: ProgressOutput, limit: float) -> None:
+        self._is_json = form is ProgressOutput.JSON
         self._printer = Printer(stderr=True)
         self._limit = limit
         self._start = time.monotonic()
@@ -149,7 +149,7 @@ class _Printed:
                 }
             )
 
-    def progress(self, seen: Seen) -> None:
+    def progress(self, seen: SeenFunctions) -> None:
         """Print which functions are missing."""
         if self._is_json:
             print_json_line({"event": "progress", **_as_json(seen)})
@@ -158,7 +158,7 @@ class _Printed:
             done = f"{count - len(seen.missing)} of {units.count(count, 'function')} seen"
             self._say(f"{done}; missing: {_listed(seen.missing)}")
 
-    def end(self, outcome: Outcome) -> None:
+    def end(self, outcome: RunOutcome) -> None:
         """Print why the run is over."""
         seen = outcome.seen
         if self._is_json:
@@ -201,7 +201,7 @@ class _Printed:
         self._printer.print(f"jaxsight: {text}")
 
 
-def _as_json(seen: Seen) -> dict[str, list[str]]:
+def _as_json(seen: SeenFunctions) -> dict[str, list[str]]:
     return {
         "seen": _names(seen.with_arrays),
         "without_arrays": _names(seen.without_arrays),

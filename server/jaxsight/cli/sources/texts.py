@@ -20,7 +20,7 @@ STDIN_NAME = "stdin.py"
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class SourceFile:
     """A file to check; `text` is that of stdin, in place of the file's."""
 
     path: Path
@@ -49,7 +49,7 @@ class Text:
             raise CommandError(str(error)) from error
 
 
-def texts(paths: Iterable[Path], stdin_name: Path | None) -> Iterator[Text]:
+def texts(paths: Iterable[Path], stdin_name: Path | None) -> Iterator[SourceFile]:
     """Yield what the paths on the command line name.
 
     Raises:
@@ -60,13 +60,13 @@ def texts(paths: Iterable[Path], stdin_name: Path | None) -> Iterator[Text]:
         if len(paths) > 1:
             raise CommandError("`-` is stdin; it cannot be combined with other paths")
         name = stdin_name if stdin_name is not None else Path(STDIN_NAME)
-        yield Text(name.absolute(), is_argument=True, text=_stdin())
+        yield SourceFile(name.absolute(), is_argument=True, text=_stdin())
         return
     if stdin_name is not None:
         raise CommandError("--stdin-filename requires `-` as the path")
     named = {path.absolute() for path in paths}
     for file in python_files(paths, with_notebooks=True):
-        yield Text(file, is_argument=file in named)
+        yield SourceFile(file, is_argument=file in named)
 
 
 def _stdin() -> str:

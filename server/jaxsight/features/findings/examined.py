@@ -13,7 +13,7 @@ from typing import Literal
 from jaxsight.examples import Examples
 from jaxsight.examples.jax_use import JaxUse
 from jaxsight.features.findings import failures, inputs
-from jaxsight.features.findings.reached import Reached
+from jaxsight.features.findings.reached import ReachedPlaces
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.located_answer import View
@@ -68,7 +68,7 @@ async def examined(engine: Engine, path: str, only: str = "") -> list[Examinatio
     subjects = {subject.name: subject for subject in engine.documents.subjects(document)}
     views = await engine.traces.views(document, None)
     by_name = {view.subject.name: view for view in views}
-    reached = Reached(views)
+    reached = ReachedPlaces(views)
     jax_use = JaxUse.of(document.module)
     found: list[Examination] = []
     for chunk, function in document.module.functions:

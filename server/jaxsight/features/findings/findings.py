@@ -17,7 +17,7 @@ from jaxsight.features.inlay_hints.hints import needs_kernels
 from jaxsight.features.proposals import assumptions
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules import RULES
 from jaxsight.rules.finding import Finding
@@ -228,7 +228,7 @@ async def _about_sizes(engine: Engine, view: View, check: _Check) -> list[Findin
 
 async def _result(
     engine: Engine, view: View, targets: Sequence[Target], check: _Check
-) -> Result | None:
+) -> CompileResult | None:
     """Return the function compiled for the first target, within the check's patience."""
     if targets[0].host:
         compiling = engine.programs.held_result(view, targets[0])
@@ -237,7 +237,7 @@ async def _result(
 
 
 async def _in_kernels(
-    engine: Engine, view: View, outlined: Outlined, result: Result, check: _Check
+    engine: Engine, view: View, outlined: Outlined, result: CompileResult, check: _Check
 ) -> list[Finding]:
     """Return the findings in the kernels of a compiled function."""
     path = view.answer.question.path
@@ -265,7 +265,7 @@ async def _in_kernels(
 
 
 async def _slow(
-    engine: Engine, view: View, result: Result, codes: Sequence[str], check: _Check
+    engine: Engine, view: View, result: CompileResult, codes: Sequence[str], check: _Check
 ) -> SlowCompile | None:
     """Return what saves time of a slow compile, where a wanted rule reports it."""
     if all(RULES[code].measures is not Measured.SLOWNESS for code in codes):

@@ -11,7 +11,7 @@ from jaxsight.source.module import ModuleChunk
 from jaxsight.source.text import Position
 
 
-class Reached:
+class ReachedPlaces:
     """The places of a file that traces have reached, with the traced functions."""
 
     def __init__(self, views: Sequence[View]) -> None:

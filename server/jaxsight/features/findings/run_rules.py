@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
-from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.traces.equation_ranges import Places
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules import RULES
@@ -61,7 +61,7 @@ class Judged:
 def of_kernels(
     view: View,
     outlined: Outlined,
-    result: Result,
+    result: CompileResult,
     codes: Iterable[str],
     folding: Folding | None = None,
     slow: SlowCompile | None = None,
@@ -170,7 +170,7 @@ def of_size(module: Module) -> Iterator[Finding]:
 def _judged(
     view: View,
     outlined: Outlined,
-    result: Result | None,
+    result: CompileResult | None,
     rules: Iterable[tuple[Rule, FindInProgram]],
     folding: Folding | None = None,
     slow: SlowCompile | None = None,
@@ -220,7 +220,7 @@ def _judged(
     return judged
 
 
-def _meshes(result: Result | None) -> tuple[Mesh, ...]:
+def _meshes(result: CompileResult | None) -> tuple[Mesh, ...]:
     """Return the meshes of a compiled program."""
     lowered = result.lowered if result is not None else None
     distribution = lowered.distribution if lowered is not None else None

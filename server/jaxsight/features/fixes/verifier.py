@@ -20,8 +20,8 @@ from jaxsight.files.texts import Version
 from jaxsight.queries.cache import Cache
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.long_work import Aside
-from jaxsight.queries.programs.compile_cache import CompileCache, Gone
-from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.programs.compile_cache import CompileCache, TraceGone
+from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.sandbox import Sandbox
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.queries.traces.query import Question, ask
@@ -329,7 +329,7 @@ class FixVerifier:
         folding = None
         if target is not None and RULES[code].measures is Measured.FOLDING:
             folding = await self._folding(sandbox, answer, target, outlined)
-        result: Result | None = None
+        result: CompileResult | None = None
         if target is not None:
             result = await self._result(sandbox, answer, target, complete=complete)
         compiled = result.outcome if result is not None else None
@@ -355,13 +355,13 @@ class FixVerifier:
         interpreter = sandbox.project.interpreter
         if interpreter is None or not is_worth_measuring(outlined.folds):
             return None
-        with contextlib.suppress(Gone):
+        with contextlib.suppress(TraceGone):
             return await self.compiling().folding(answer, target, interpreter.path, sandbox.lower)
         return None
 
     async def _result(
         self, sandbox: Sandbox, answer: Answer, target: Target, *, complete: bool
-    ) -> Result | None:
+    ) -> CompileResult | None:
         interpreter = sandbox.project.interpreter
         if interpreter is None:
             return None
@@ -374,7 +374,7 @@ class FixVerifier:
                 complete=complete,
                 urgency=Urgency.UNSEEN,
             )
-        except Gone:
+        except TraceGone:
             return None
 
 

@@ -22,7 +22,7 @@ from jaxsight.features.model import Hover
 from jaxsight.features.setup.unshown import untraced
 from jaxsight.queries.documents import Document, Subject, subject_at
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question, Unasked
 from jaxsight.queries.traces.waits import Waits
@@ -220,7 +220,7 @@ async def _target_words(engine: Engine, view: View) -> str:
     if not follows:
         waits = have_started and not was_compiled
         await asyncio.wait(complete, timeout=COMPILE_PATIENCE if waits else 0)
-    results: list[Result] = []
+    results: list[CompileResult] = []
     waiting: list[str] = []
     for target, *tasks in zip(targets, complete, kernels, strict=True):
         best = next((task for task in tasks if task.done()), None)
@@ -237,7 +237,9 @@ async def _target_words(engine: Engine, view: View) -> str:
     return words.strip()
 
 
-async def _after(delay: float, ask: Callable[[], Awaitable[Result | None]]) -> Result | None:
+async def _after(
+    delay: float, ask: Callable[[], Awaitable[CompileResult | None]]
+) -> CompileResult | None:
     """Return the result of a question that is asked after `delay` seconds."""
     if delay:
         await asyncio.sleep(delay)

@@ -8,7 +8,7 @@ from jaxsight.features.kernels import collectives, compile_time, host_transfers,
 from jaxsight.features.kernels.launches import kernel_figure, launch_figure
 from jaxsight.features.kernels.summary import distribution_lines, how, temporary_memory
 from jaxsight.features.kernels.uncompiled import explanation
-from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.targets.roofline import total
@@ -24,7 +24,7 @@ _COLLECTIVES = 12
 """Number of collectives that a table has."""
 
 
-def target_rows(view: View, results: Sequence[Result]) -> str:
+def target_rows(view: View, results: Sequence[CompileResult]) -> str:
     """Return a Markdown table with a row for each target, for a hover.
 
     Programs for several devices follow: their mesh, memory and collectives.
@@ -55,14 +55,14 @@ def target_rows(view: View, results: Sequence[Result]) -> str:
     return "\n\n".join([*parts, *distributed, *transfers, *troubles])
 
 
-def _stages(view: View, results: Sequence[Result]) -> str:
+def _stages(view: View, results: Sequence[CompileResult]) -> str:
     """Return how long the first target's program took to make, and what makes it large."""
     kernels = _first(view, results)
     lines = compile_time.notable_lines(kernels) if kernels is not None else ()
     return "\n\n".join(map(prose, lines))
 
 
-def _first(view: View, results: Sequence[Result]) -> Kernels | None:
+def _first(view: View, results: Sequence[CompileResult]) -> Kernels | None:
     """Return the kernels of the first target that the program is compiled for."""
     known = (Kernels.of(view, result) for result in results)
     return next((each for each in known if each is not None), None)
@@ -74,7 +74,7 @@ def _long(compiled: Compiled) -> str:
     return f", {word}" if word else ""
 
 
-def _by_module(view: View, results: Sequence[Result]) -> str:
+def _by_module(view: View, results: Sequence[CompileResult]) -> str:
     """Return the kernels of the first target by module, as a list; empty for a small program."""
     kernels = _first(view, results)
     if kernels is None:
@@ -84,7 +84,7 @@ def _by_module(view: View, results: Sequence[Result]) -> str:
     return "\n".join([title, "", *lines]) if lines else ""
 
 
-def _distributed(view: View, result: Result) -> str:
+def _distributed(view: View, result: CompileResult) -> str:
     """Return what is known about a program for several devices; empty for one device."""
     kernels = Kernels.of(view, result)
     if kernels is None or kernels.compiled.devices == 1:
@@ -95,7 +95,7 @@ def _distributed(view: View, result: Result) -> str:
     return "\n\n".join([listed, *_collectives(kernels)])
 
 
-def _transfers(view: View, result: Result) -> str:
+def _transfers(view: View, result: CompileResult) -> str:
     """Return a list of what moves between host and device; empty if nothing does."""
     kernels = Kernels.of(view, result)
     facts = list(host_transfers.lines(kernels)) if kernels is not None else []
@@ -114,7 +114,7 @@ def _collectives(kernels: Kernels) -> Iterator[str]:
         yield f"and {len(rows) - _COLLECTIVES} more"
 
 
-def _name(compiled: Compiled, result: Result) -> str:
+def _name(compiled: Compiled, result: CompileResult) -> str:
     """Return the target's name, with the number of devices if the name does not have it."""
     name = result.target.name
     if compiled.devices in (1, result.target.devices):
@@ -132,7 +132,7 @@ def _traffic(graph: Graph) -> tuple[str, str]:
     return f"{sign}{units.size(read)}", f"{sign}{units.size(written)}"
 
 
-def _time(compiled: Compiled, result: Result) -> str:
+def _time(compiled: Compiled, result: CompileResult) -> str:
     """Return the roofline estimate of one run; `–` if there is none."""
     estimated = total(compiled.graph, result.target)
     if estimated is None:

@@ -8,7 +8,7 @@ from functools import partial
 
 from jaxsight.features import stale_marks as stale
 from jaxsight.features.inlay_hints.budget import listed
-from jaxsight.features.inlay_hints.kind import Kind, Shown
+from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.inlay_hints.places import line_end, of_views
 from jaxsight.features.kernels.sentence import sentence
 from jaxsight.features.model import Hint
@@ -24,7 +24,7 @@ _SENTENCES = 12
 """Number of kernels that a tooltip describes."""
 
 
-def _hints(shown: Shown) -> Iterator[Hint]:
+def _hints(shown: ShownDocument) -> Iterator[Hint]:
     """Yield the hints of all functions, without duplicates."""
     unsaid = _UNSAID | {"collective"} if shown.wanted.collectives else _UNSAID
     yield from of_views(shown, partial(boundaries, width=shown.wanted.width, unsaid=unsaid))
@@ -74,4 +74,4 @@ def _reasons(kernels: Kernels, ended: Sequence[tuple[int, Kernel]]) -> list[str]
     return [f"ends {len(ended)} kernels: {common[0]}", *common[1:]]
 
 
-KIND = Kind(("barriers",), _hints, needs_kernels=True)
+KIND = HintKind(("barriers",), _hints, needs_kernels=True)

@@ -13,7 +13,7 @@ from jaxsight.text.pytree_display import ELLIPSIS
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LabelPart:
     """A part of a label.
 
     Parts with a smaller rank are kept first; a label has those of rank 0 in any width.
@@ -25,7 +25,7 @@ class Part:
     """Forms with less, the longest first."""
 
 
-def fitted(parts: Sequence[Part], width: int, separator: str = " · ") -> str:
+def fitted(parts: Sequence[LabelPart], width: int, separator: str = " · ") -> str:
     """Return the parts in one line of at most `width` characters, in their order."""
     whole = separator.join(part.text for part in parts)
     if len(whole) <= width:
@@ -50,7 +50,7 @@ def listed(mark: str, texts: Sequence[str], of: Sequence[str], width: int) -> st
         of: the name of the function that they are about, if it must be said.
         width: the characters of the label.
     """
-    parts = [Part(f"{mark}{texts[0]}", 0), *(Part(text) for text in texts[1:])]
+    parts = [LabelPart(f"{mark}{texts[0]}", 0), *(LabelPart(text) for text in texts[1:])]
     name = "".join(f" · {name}" for name in of)
     line = fitted(parts, width - len(name), ", ")
     if len(line) + len(name) <= width:

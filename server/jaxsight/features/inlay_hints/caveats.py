@@ -10,14 +10,14 @@ from collections.abc import Iterator
 
 from jaxsight.features import caveats
 from jaxsight.features.hover import called
-from jaxsight.features.inlay_hints.kind import Kind, Shown
+from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.inlay_hints.places import head
 from jaxsight.features.model import Hint
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.wire.messages.replies import Traced
 
 
-def _hints(shown: Shown) -> Iterator[Hint]:
+def _hints(shown: ShownDocument) -> Iterator[Hint]:
     newest: dict[str, View] = {}
     for view in called.without_repeats(shown.views):
         newest.setdefault(view.subject.name, view)
@@ -28,7 +28,7 @@ def _hints(shown: Shown) -> Iterator[Hint]:
             yield hint
 
 
-def _has_figures(shown: Shown, view: View) -> bool:
+def _has_figures(shown: ShownDocument, view: View) -> bool:
     """Return whether a function's kernels are shown after its signature, now or soon."""
     engine = shown.engine
     return (
@@ -39,4 +39,4 @@ def _has_figures(shown: Shown, view: View) -> bool:
     )
 
 
-KIND = Kind(("shapes", "kernels"), _hints)
+KIND = HintKind(("shapes", "kernels"), _hints)

@@ -7,7 +7,7 @@ from functools import partial
 
 from jaxsight.features import stale_marks as stale
 from jaxsight.features.inlay_hints.budget import listed
-from jaxsight.features.inlay_hints.kind import Kind, Shown
+from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.inlay_hints.places import line_end, of_views
 from jaxsight.features.kernels.collectives import SIGN, described, place, summed
 from jaxsight.features.model import Hint
@@ -18,7 +18,7 @@ _DESCRIBED = 5
 """Number of collectives that a tooltip describes."""
 
 
-def _hints(shown: Shown) -> Iterator[Hint]:
+def _hints(shown: ShownDocument) -> Iterator[Hint]:
     """Yield the hints of all functions, without duplicates."""
     yield from of_views(shown, partial(collective_hints, width=shown.wanted.width))
 
@@ -62,4 +62,4 @@ def _listed(kernels: Kernels, index: int) -> str:
     return "\n".join([prose(title), "", *(f"* {prose(fact)}" for fact in facts)])
 
 
-KIND = Kind(("collectives",), _hints, needs_kernels=True)
+KIND = HintKind(("collectives",), _hints, needs_kernels=True)

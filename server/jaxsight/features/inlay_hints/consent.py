@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxsight.features.inlay_hints.kind import Kind, Shown
+from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.inlay_hints.places import head_of
 from jaxsight.features.model import Hint
 from jaxsight.trust.words import shown_path
 
 
-def _hints(shown: Shown) -> Iterator[Hint]:
+def _hints(shown: ShownDocument) -> Iterator[Hint]:
     engine, document = shown.engine, shown.document
     project = engine.projects.of(document.path)
     label, why = "not trusted", project.held_back
@@ -27,4 +27,4 @@ def _hints(shown: Shown) -> Iterator[Hint]:
             yield Hint(at, label, why)
 
 
-KIND = Kind(("shapes", "kernels", "barriers", "collectives"), _hints)
+KIND = HintKind(("shapes", "kernels", "barriers", "collectives"), _hints)

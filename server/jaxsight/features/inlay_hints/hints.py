@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from jaxsight.features import inlay_hints
-from jaxsight.features.inlay_hints.kind import Kind, Shown
+from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.model import Hint
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
@@ -29,7 +29,7 @@ _TRACED_AGAIN = 3
 """Number of times that hints wait for functions that were traced again while they were compiled."""
 
 
-def _declared() -> tuple[Kind, ...]:
+def _declared() -> tuple[HintKind, ...]:
     """Return the kinds that the modules of this folder declare."""
     names = sorted(module.name for module in pkgutil.iter_modules(inlay_hints.__path__))
     modules = [import_module(f"{inlay_hints.__name__}.{name}") for name in names if name != "hints"]
@@ -75,7 +75,7 @@ async def hints(
     last_traced = [engine.traces.last_traced(view) for view in views]
     views += [view for view in last_traced if view is not None]
     views.sort(key=lambda view: bool(view.assumed))  # others describe helpers better
-    shown = Shown(engine, document, views, settings, range)
+    shown = ShownDocument(engine, document, views, settings, range)
     return sorted(
         (hint for kind in kinds for hint in kind.hints(shown) if shown.holds(hint.range)),
         key=lambda hint: (hint.range, hint.label),

@@ -7,7 +7,7 @@ from functools import partial
 
 from jaxsight.features import stale_marks as stale
 from jaxsight.features.inlay_hints.budget import listed
-from jaxsight.features.inlay_hints.kind import Kind, Shown
+from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.inlay_hints.places import line_end, of_views
 from jaxsight.features.kernels.host_transfers import SIGN, paths, sentence, summed
 from jaxsight.features.model import Hint
@@ -19,7 +19,7 @@ _DESCRIBED = 5
 """Number of transfers that a tooltip describes."""
 
 
-def _hints(shown: Shown) -> Iterator[Hint]:
+def _hints(shown: ShownDocument) -> Iterator[Hint]:
     """Yield the hints of all functions, without duplicates."""
     yield from of_views(shown, partial(transfer_hints, width=shown.wanted.width))
 
@@ -53,4 +53,4 @@ def transfer_hints(kernels: Kernels, width: int) -> Iterator[Hint]:
         )
 
 
-KIND = Kind(("collectives",), _hints, needs_kernels=True)
+KIND = HintKind(("collectives",), _hints, needs_kernels=True)

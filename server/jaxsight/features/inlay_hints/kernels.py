@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from jaxsight.features import caveats
 from jaxsight.features import stale_marks as stale
 from jaxsight.features.hover import called
-from jaxsight.features.inlay_hints.budget import Part, fitted
-from jaxsight.features.inlay_hints.kind import Kind, Shown
+from jaxsight.features.inlay_hints.budget import LabelPart, fitted
+from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.inlay_hints.places import head
 from jaxsight.features.kernels import compile_time, host_transfers
 from jaxsight.features.kernels.launches import kernel_count, launches
@@ -39,7 +39,7 @@ _UPDATED = 3
 """Number of names of updated state that a line lists."""
 
 
-def _hints(shown: Shown) -> Iterator[Hint]:
+def _hints(shown: ShownDocument) -> Iterator[Hint]:
     for view in shown.views:
         kernels = shown.kernels(view)
         if kernels is not None:
@@ -73,36 +73,36 @@ def totals(kernels: Kernels, before: Compiled | None, width: int) -> Iterator[Hi
     )
 
 
-def _figures(kernels: Kernels, difference: str) -> Iterator[Part]:
+def _figures(kernels: Kernels, difference: str) -> Iterator[LabelPart]:
     """Yield kernels, launches if there are more or fewer, memory, collectives and the target.
 
     Args:
         difference: what changed since the file was saved, which is shown after the target.
     """
     compiled, graph = kernels.compiled, kernels.graph
-    yield Part(kernel_count(graph), 0)
+    yield LabelPart(kernel_count(graph), 0)
     if not _launched_once(graph):
-        yield Part(launches(graph))
+        yield LabelPart(launches(graph))
     elif graph.libraries:
-        yield Part(launches(graph), 6)
+        yield LabelPart(launches(graph), 6)
     if graph.callback_count:
-        yield Part(count(graph.callback_count, "host callback"), 2)
+        yield LabelPart(count(graph.callback_count, "host callback"), 2)
     for transfers in host_transfers.figure(graph):
-        yield Part(transfers, 3, (transfers.partition(",")[0],))
+        yield LabelPart(transfers, 3, (transfers.partition(",")[0],))
     per_device = " per device" if compiled.devices > 1 else ""
     temporaries = temporary_memory(compiled)
     if temporaries != UNKNOWN and not kernels.view.assumed:
         shorter = f"temp {shorter_temporary_memory(compiled)}{per_device}"
-        yield Part(f"temp {temporaries}{per_device}", 4, (shorter,))
+        yield LabelPart(f"temp {temporaries}{per_device}", 4, (shorter,))
     for moved in communication(graph):
-        yield Part(f"{moved}{per_device}", 5, (moved.partition(",")[0],))
-    yield Part(*_target(devices(compiled, kernels.target), difference))
+        yield LabelPart(f"{moved}{per_device}", 5, (moved.partition(",")[0],))
+    yield LabelPart(*_target(devices(compiled, kernels.target), difference))
     if long := compile_time.word(compiled):
-        yield Part(long, 3)
+        yield LabelPart(long, 3)
     if kernels.view.assumed:
-        yield Part(WITH_SIZES, 0)
+        yield LabelPart(WITH_SIZES, 0)
     if left_out := kernels.view.caveats:
-        yield Part(f"{caveats.MARK} {len(left_out)}", 0)
+        yield LabelPart(f"{caveats.MARK} {len(left_out)}", 0)
 
 
 def _launched_once(graph: Graph) -> bool:
@@ -119,11 +119,11 @@ def _target(name: str, difference: str) -> tuple[str, int, tuple[str, ...]]:
     return f"{name} ({difference})", 0, (*[f"{name} ({first})"] * bool(more), name)
 
 
-def _shortened_updates(updates: Sequence[str]) -> Iterator[Part]:
+def _shortened_updates(updates: Sequence[str]) -> Iterator[LabelPart]:
     """Yield the first names of state that a function updates."""
     if updates:
         more = [ELLIPSIS] if len(updates) > _UPDATED else []
-        yield Part(
+        yield LabelPart(
             f"updates: {', '.join([*updates[:_UPDATED], *more])}", 6, (f"updates: {updates[0]}",)
         )
 
@@ -133,4 +133,4 @@ def _updates(view: View) -> Sequence[str]:
     return reply.updates if isinstance(reply, Traced) else ()
 
 
-KIND = Kind(("kernels",), _hints, needs_kernels=True)
+KIND = HintKind(("kernels",), _hints, needs_kernels=True)

@@ -19,7 +19,7 @@ from jaxsight.wire.messages.replies import Traced
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownDocument:
     """A document whose hints are shown.
 
     `views` are the newest answer about each function, and the last trace of each whose newest one
@@ -48,7 +48,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class HintKind:
     """A kind of hints.
 
     `settings` are the names of settings `inlayHints.*`, any of which shows it; `hints` yields its
@@ -56,7 +56,7 @@ class Kind:
     """
 
     settings: tuple[str, ...]
-    hints: Callable[[Shown], Iterable[Hint]]
+    hints: Callable[[ShownDocument], Iterable[Hint]]
     needs_kernels: bool = False
     """Whether functions are compiled for it."""
 

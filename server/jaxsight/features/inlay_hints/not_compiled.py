@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxsight.features.inlay_hints.kernels import SIGN
-from jaxsight.features.inlay_hints.kind import Kind, Shown
+from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.inlay_hints.places import head
 from jaxsight.features.kernels import uncompiled
 from jaxsight.features.model import Hint
@@ -18,7 +18,7 @@ from jaxsight.workers.compilation.compilers import Trouble
 INSTALL = "jaxsight.installTarget"
 
 
-def _hints(shown: Shown) -> Iterator[Hint]:
+def _hints(shown: ShownDocument) -> Iterator[Hint]:
     for view in shown.views:
         if view.stale or not isinstance(view.answer.reply, Traced):
             continue
@@ -39,7 +39,7 @@ def _hints(shown: Shown) -> Iterator[Hint]:
             yield from _compiling(shown, view)
 
 
-def _compiling(shown: Shown, view: View) -> Iterator[Hint]:
+def _compiling(shown: ShownDocument, view: View) -> Iterator[Hint]:
     """Yield that a function without kernels is being compiled, once that takes a moment."""
     targets = shown.engine.choices.targets(shown.document.path)
     if targets and shown.engine.programs.compiles_long(view):
@@ -50,4 +50,4 @@ def _compiling(shown: Shown, view: View) -> Iterator[Hint]:
         )
 
 
-KIND = Kind(("kernels",), _hints, needs_kernels=True)
+KIND = HintKind(("kernels",), _hints, needs_kernels=True)

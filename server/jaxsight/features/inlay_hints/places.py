@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from jaxsight.features.hover import called
-from jaxsight.features.inlay_hints.kind import Shown
+from jaxsight.features.inlay_hints.kind import ShownDocument
 from jaxsight.features.model import Hint
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View
@@ -40,7 +40,7 @@ def line_end(module: Module, line: int) -> Range:
     return Range(end, end)
 
 
-def of_views(shown: Shown, hints: Callable[[Kernels], Iterable[Hint]]) -> Iterator[Hint]:
+def of_views(shown: ShownDocument, hints: Callable[[Kernels], Iterable[Hint]]) -> Iterator[Hint]:
     """Yield the hints about the kernels of all functions, one kind's at most once on a line.
 
     On a line in a traced function, that function's hints are shown; on other lines those of the

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from jaxsight.features.findings import failures
 from jaxsight.features.hover import called
-from jaxsight.features.inlay_hints.kind import Kind, Shown
+from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.inlay_hints.places import head, line_end
 from jaxsight.features.model import Hint
 from jaxsight.text.inert import one_line
@@ -16,7 +16,7 @@ from jaxsight.wire.messages.replies import Traced
 LABEL = "⊘ not traced further"
 
 
-def _hints(shown: Shown) -> Iterator[Hint]:
+def _hints(shown: ShownDocument) -> Iterator[Hint]:
     for view in called.without_repeats(shown.views):
         if view.stale or not failures.is_quiet(view) or view.subject.is_proposed:
             continue
@@ -30,4 +30,4 @@ def _hints(shown: Shown) -> Iterator[Hint]:
         yield Hint(place, LABEL, f"{why}\n\n{prose(f'traced {inputs}')}")
 
 
-KIND = Kind(("shapes",), _hints)
+KIND = HintKind(("shapes",), _hints)

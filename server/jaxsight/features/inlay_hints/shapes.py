@@ -10,8 +10,8 @@ from jaxsight.features.hover import called, shardings
 from jaxsight.features.hover import trees as array_trees
 from jaxsight.features.hover.random_keys import key_note
 from jaxsight.features.hover.text import surroundings
-from jaxsight.features.inlay_hints.budget import Part, fitted
-from jaxsight.features.inlay_hints.kind import Kind, Shown
+from jaxsight.features.inlay_hints.budget import LabelPart, fitted
+from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.inlay_hints.places import line_end
 from jaxsight.features.kernels.shardings import chosen_axes, is_replicated, words
 from jaxsight.features.model import Hint
@@ -131,7 +131,7 @@ def _tooltip(values: list[Seen], names: list[str], more: int) -> str:
     return "\n\n".join(lines)
 
 
-def _hints(shown: Shown) -> Iterator[Hint]:
+def _hints(shown: ShownDocument) -> Iterator[Hint]:
     """Yield a hint for each target, of the current trace or else of the last one that saw it.
 
     Where several functions reach it, the function that contains it comes first.
@@ -170,7 +170,7 @@ def _hints(shown: Shown) -> Iterator[Hint]:
         yield from hints.values()
 
 
-def _at_line_ends(hints: Iterable[Hint], shown: Shown) -> Iterator[Hint]:
+def _at_line_ends(hints: Iterable[Hint], shown: ShownDocument) -> Iterator[Hint]:
     """Yield a hint at the end of each line, with names if there are several.
 
     Editors may draw hints of one place in any order, so they are one hint.
@@ -190,7 +190,7 @@ def _at_line_ends(hints: Iterable[Hint], shown: Shown) -> Iterator[Hint]:
             for hint in sorted(on_line, key=lambda hint: hint.range)
         ]
         (first, _), *more = named
-        parts = [Part(first, 0), *(Part(label) for label, _ in more)]
+        parts = [LabelPart(first, 0), *(LabelPart(label) for label, _ in more)]
         yield Hint(
             end,
             fitted(parts, shown.wanted.width, ", "),
@@ -199,11 +199,11 @@ def _at_line_ends(hints: Iterable[Hint], shown: Shown) -> Iterator[Hint]:
         )
 
 
-def _kernels(shown: Shown, view: View) -> Kernels | None:
+def _kernels(shown: ShownDocument, view: View) -> Kernels | None:
     """Return a function's kernels; if its newest trace failed, those of its last one."""
     name = view.subject.name
     views = (view, *(other for other in shown.views if other.subject.name == name))
     return next(filter(None, map(shown.kernels, views)), None)
 
 
-KIND = Kind(("shapes",), _hints)
+KIND = HintKind(("shapes",), _hints)

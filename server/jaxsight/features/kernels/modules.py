@@ -18,7 +18,7 @@ Scope = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class KernelGroup:
     """Kernels of a scope: their indices, and sums over all their launches in one run.
 
     `bytes` are read and written, each input once; `seconds` is an estimate, `None` if that of one
@@ -31,7 +31,7 @@ class Group:
     seconds: float | None
 
 
-def groups(kernels: Kernels, most: int) -> list[Group]:
+def groups(kernels: Kernels, most: int) -> list[KernelGroup]:
     """Return at most about `most` groups, as deep as that allows, in the order of first launch.
 
     The first level is not cut further. Kernels of the function itself have an empty scope.
@@ -49,7 +49,7 @@ def groups(kernels: Kernels, most: int) -> list[Group]:
     return [_group(kernels, scope, indices) for scope, indices in by_scope.items()]
 
 
-def runs(kernels: Kernels) -> list[Group]:
+def runs(kernels: Kernels) -> list[KernelGroup]:
     """Return the runs of successive kernels of one scope, in the order of launches."""
     numbered = groupby(enumerate(_scopes(kernels)), key=lambda pair: pair[1])
     return [_group(kernels, scope, [index for index, _ in pairs]) for scope, pairs in numbered]
@@ -59,21 +59,21 @@ def _scopes(kernels: Kernels) -> list[Scope]:
     return [kernels.scope(kernel) for kernel in kernels.graph.kernels]
 
 
-def _group(kernels: Kernels, scope: Scope, indices: Sequence[int]) -> Group:
+def _group(kernels: Kernels, scope: Scope, indices: Sequence[int]) -> KernelGroup:
     chosen = [kernels.graph.kernels[index] for index in indices]
     moved = sum(kernel.runs * (kernel.bytes_in + kernel.bytes_out) for kernel in chosen)
     seconds = [estimate(kernel, kernels.target) for kernel in chosen]
     known = [time for time in seconds if time is not None]
     total = sum(known) if len(known) == len(seconds) else None
-    return Group(scope, tuple(indices), moved, total)
+    return KernelGroup(scope, tuple(indices), moved, total)
 
 
-def title(group: Group, function: str) -> str:
+def title(group: KernelGroup, function: str) -> str:
     """Return `loss/model/blocks[3]/attn`; the function's name for its own kernels."""
     return one_line("/".join(group.scope) or function)
 
 
-def figures(group: Group) -> list[str]:
+def figures(group: KernelGroup) -> list[str]:
     """Return `12 kernels`, `4 MiB` and, where it is known, `≈ 3.6 µs`."""
     words = [units.count(len(group.kernels), "kernel"), units.size(group.bytes)]
     if group.seconds is not None and group.seconds >= units.SHORTEST:

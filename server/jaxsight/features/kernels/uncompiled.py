@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from jaxsight.features.findings import failures
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.text import Range
 from jaxsight.targets.target import Target
@@ -60,7 +60,7 @@ class Uncompiled:
         return f"`{name}` is not compiled for {self.target}: {self.reason}"
 
     @staticmethod
-    def of(view: View, result: Result | None, target: str) -> Uncompiled | None:
+    def of(view: View, result: CompileResult | None, target: str) -> Uncompiled | None:
         """Return why a function was not compiled; `None` if it was, or if nobody asked for that.
 
         Args:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from jaxsight.features.model import Group
+from jaxsight.features.model import PanelGroup
 from jaxsight.features.panel.call_chains import Chains, chains
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.source.text import Range
@@ -32,7 +32,7 @@ class _Node:
     parts: dict[str, _Node] = field(default_factory=dict)
 
 
-def grouped(kernels: Kernels) -> tuple[tuple[Group, ...], tuple[int, ...]]:
+def grouped(kernels: Kernels) -> tuple[tuple[PanelGroup, ...], tuple[int, ...]]:
     """Return the groups, each after the one around it, and for each kernel its group or -1."""
     lowered = kernels.lowered
     known = chains(lowered.equations, lowered.calls, kernels.view.answer.texts)
@@ -45,21 +45,21 @@ def grouped(kernels: Kernels) -> tuple[tuple[Group, ...], tuple[int, ...]]:
         for title, place in steps:
             node = node.parts.setdefault(title, _Node(title, place))
         node.kernels.append(index)
-    groups: list[Group] = []
+    groups: list[PanelGroup] = []
     of = [-1] * len(kernels.graph.kernels)
     for node in root.parts.values():
         _flatten(node, -1, groups, of)
     return tuple(groups), tuple(of)
 
 
-def _flatten(node: _Node, parent: int, groups: list[Group], of: list[int]) -> None:
+def _flatten(node: _Node, parent: int, groups: list[PanelGroup], of: list[int]) -> None:
     """Append a group and those in it; a group with nothing but another one is joined with it."""
     titles = [node.title]
     while not node.kernels and len(node.parts) == 1:
         (node,) = node.parts.values()
         titles.append(node.title)
     number = len(groups)
-    groups.append(Group(" › ".join(titles), parent, node.place))
+    groups.append(PanelGroup(" › ".join(titles), parent, node.place))
     for kernel in node.kernels:
         of[kernel] = number
     for part in node.parts.values():

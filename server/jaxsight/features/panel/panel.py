@@ -14,13 +14,13 @@ from jaxsight.features.kernels.collectives import described
 from jaxsight.features.kernels.launches import undecided
 from jaxsight.features.kernels.layout import layout
 from jaxsight.features.kernels.summary import change, headline, memory_lines, meshes, origin
-from jaxsight.features.model import Divided, Drawn, Panel, Part
+from jaxsight.features.model import DividedResult, Drawn, Panel, PanelEquation
 from jaxsight.features.named_function import compiled_function
 from jaxsight.features.panel.groups import grouped
 from jaxsight.features.proposals.assumptions import figures, header
 from jaxsight.queries.documents import subject_at
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.traces import named
@@ -73,7 +73,7 @@ async def panel(engine: Engine, path: str, where: Position | str) -> Panel | Non
     )
 
 
-def drawn(view: View, result: Result, before: Compiled | None) -> Drawn | str:
+def drawn(view: View, result: CompileResult, before: Compiled | None) -> Drawn | str:
     """Return the graph with its places, or why there is none."""
     kernels = Kernels.of(view, result)
     if kernels is None:
@@ -92,7 +92,7 @@ def drawn(view: View, result: Result, before: Compiled | None) -> Drawn | str:
         tuple(kernels.reason(kernel) for kernel in graph.kernels),
         tuple(estimate(kernel, kernels.target) for kernel in graph.kernels),
         tuple(
-            Part(
+            PanelEquation(
                 path,
                 equation.primitive,
                 equation.outputs,
@@ -119,7 +119,7 @@ def drawn(view: View, result: Result, before: Compiled | None) -> Drawn | str:
     )
 
 
-def _divided(kernels: Kernels) -> dict[str, Divided]:
+def _divided(kernels: Kernels) -> dict[str, DividedResult]:
     """Return how the results of equations are divided, of those with a single known result."""
     results: dict[str, list[Chosen]] = {}
     for chosen in kernels.compiled.shardings:
@@ -129,10 +129,10 @@ def _divided(kernels: Kernels) -> dict[str, Divided]:
     }
 
 
-def _laid_out(kernels: Kernels, chosen: Chosen) -> Divided:
+def _laid_out(kernels: Kernels, chosen: Chosen) -> DividedResult:
     mesh = shardings.mesh_of(kernels, chosen)
     grid = layout(mesh, chosen.spec) if mesh is not None else None
-    return Divided(
+    return DividedResult(
         shardings.sharded_type(chosen),
         shardings.local_type(chosen, mesh) if mesh is not None else "",
         grid.cells if grid is not None else (),

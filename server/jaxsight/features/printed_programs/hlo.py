@@ -10,9 +10,9 @@ import re
 
 from jaxsight.features.printed_programs.program import (
     HLO,
-    Block,
-    Program,
-    Statement,
+    PrintedBlock,
+    PrintedProgram,
+    PrintedStatement,
     function_key,
     value_key,
 )
@@ -27,9 +27,9 @@ _NAME = re.compile(r"%?[\w.\-]+")
 _METADATA = ", metadata={"
 
 
-def read(text: str) -> Program:
+def read(text: str) -> PrintedProgram:
     """Read HLO."""
-    program = Program(HLO, text, Block(0, len(text)))
+    program = PrintedProgram(HLO, text, PrintedBlock(0, len(text)))
     _heads(program)
     for block in program.root.blocks:
         first, last = program.line(block.start) + 1, program.line(block.end)
@@ -41,10 +41,10 @@ def read(text: str) -> Program:
     return program
 
 
-def _heads(program: Program) -> None:
+def _heads(program: PrintedProgram) -> None:
     """Find the computations, so that names of them are known where they are called."""
     text, root = program.text, program.root
-    block: Block | None = None
+    block: PrintedBlock | None = None
     for index, start in enumerate(program.lines):
         end = program.lines[index + 1] if index + 1 < len(program.lines) else len(text)
         first = text[start : start + 1]
@@ -55,7 +55,7 @@ def _heads(program: Program) -> None:
             if block is not None:
                 block.end = start
             name = head["name"]
-            block = Block(start, len(text), name, start + head.start("name"), parent=root)
+            block = PrintedBlock(start, len(text), name, start + head.start("name"), parent=root)
             block.is_function, block.is_entry = True, head["entry"] is not None
             root.blocks.append(block)
             block.key = function_key(name)
@@ -66,7 +66,7 @@ def _heads(program: Program) -> None:
         block.end = len(text)
 
 
-def _arguments(program: Program, block: Block, start: int, end: int) -> None:
+def _arguments(program: PrintedProgram, block: PrintedBlock, start: int, end: int) -> None:
     """Take the names of a computation's arguments: they are those of its parameters."""
     head = program.text[start:end]
     for match in re.finditer(r"(?<=[(, ])%?([\w.\-]+): ", head[: head.rfind("->")]):
@@ -74,7 +74,7 @@ def _arguments(program: Program, block: Block, start: int, end: int) -> None:
             program.places[match[1]].append(start + match.start())
 
 
-def _instruction(program: Program, block: Block, start: int, end: int) -> None:
+def _instruction(program: PrintedProgram, block: PrintedBlock, start: int, end: int) -> None:
     line = program.text[start:end].rstrip()
     head = _INSTRUCTION.match(line)
     if head is None:
@@ -82,7 +82,7 @@ def _instruction(program: Program, block: Block, start: int, end: int) -> None:
     name = value_key(head["name"])
     indent = len(line) - len(line.lstrip())
     comment = line.rfind("  // ")
-    statement = Statement(start + indent, start + (comment if comment > 0 else len(line)))
+    statement = PrintedStatement(start + indent, start + (comment if comment > 0 else len(line)))
     block.statements.append(statement)
     block.defined.setdefault(name, start + head.start("name"))
     program.places.setdefault(name, []).append(start + head.start("name"))
@@ -112,7 +112,9 @@ def _closing(line: str, start: int) -> int:
     return len(line)
 
 
-def _attributes(program: Program, statement: Statement, line: str, start: int, close: int) -> None:
+def _attributes(
+    program: PrintedProgram, statement: PrintedStatement, line: str, start: int, close: int
+) -> None:
     """Take the names of computations, and of other instructions, after the operands."""
     metadata = line.find(_METADATA, close)
     end = metadata if metadata >= 0 else len(line)

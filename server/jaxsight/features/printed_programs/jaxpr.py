@@ -14,9 +14,9 @@ from jaxsight.features.printed_programs.program import (
     DEEPEST,
     FUNCTION,
     JAXPR,
-    Block,
-    Program,
-    Statement,
+    PrintedBlock,
+    PrintedProgram,
+    PrintedStatement,
     function_key,
 )
 
@@ -49,12 +49,12 @@ _PAIRS = {")": "(", "]": "[", "}": "{"}
 class _Level:
     """A jaxpr that is being read."""
 
-    block: Block
+    block: PrintedBlock
     indent: int = -1
     """The column of its equations; -1 before they begin, and if they are in one line."""
     phase: str = "inputs"
     """`inputs`, `equations` or `results`."""
-    statement: Statement | None = None
+    statement: PrintedStatement | None = None
     stage: str = ""
     """What follows in the statement: `results`, `operation` or `operands`."""
     brackets: list[str] = field(default_factory=list)
@@ -63,7 +63,7 @@ class _Level:
     """The number of jaxprs in each parameter of the statement."""
 
 
-def read(text: str) -> Program:
+def read(text: str) -> PrintedProgram:
     """Read a jaxpr."""
     return _Reader(text).program
 
@@ -71,8 +71,8 @@ def read(text: str) -> Program:
 class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
-        root = Block(0, len(text))
-        self.program = Program(JAXPR, text, root)
+        root = PrintedBlock(0, len(text))
+        self.program = PrintedProgram(JAXPR, text, root)
         self.levels: list[_Level] = []
         self.last = 0
         for match in _TOKEN.finditer(text):
@@ -111,7 +111,7 @@ class _Reader:
     def _open(self, start: int) -> None:
         outer = self.levels[-1] if self.levels else None
         parent = outer.block if outer is not None else self.program.root
-        block = Block(start, parent=parent)
+        block = PrintedBlock(start, parent=parent)
         parent.blocks.append(block)
         if outer is None:
             block.key, block.is_function, block.is_entry = FUNCTION, True, True
@@ -191,7 +191,7 @@ class _Reader:
         if statement is None:
             if self._ends(level, match):
                 return
-            statement = level.statement = Statement(match.start())
+            statement = level.statement = PrintedStatement(match.start())
             level.block.statements.append(statement)
             level.counts.clear()
             level.stage = "results" if kind == "bound" else "operation"
@@ -231,7 +231,7 @@ class _Reader:
             level.block.defined[name] = match.start()
             self.program.places.setdefault(name, []).append(match.start())
 
-    def _called(self, statement: Statement, start: int) -> None:
+    def _called(self, statement: PrintedStatement, start: int) -> None:
         """Take the name of what a call calls."""
         if (value := _VALUE.match(self.text, start)) is not None:
             statement.name = value[0]

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import re
 
-from jaxsight.features.printed_programs.program import KERNELS, Block, Program, Statement
+from jaxsight.features.printed_programs.program import (
+    KERNELS,
+    PrintedBlock,
+    PrintedProgram,
+    PrintedStatement,
+)
 
 _KERNEL = re.compile(r"^[ ]*(?P<name>\w[\w ]*?): [^\n]*", re.MULTILINE)
 
 
-def read(text: str) -> Program:
+def read(text: str) -> PrintedProgram:
     """Read a list of kernels: the lines after the first empty one."""
-    program = Program(KERNELS, text, Block(0, len(text)))
+    program = PrintedProgram(KERNELS, text, PrintedBlock(0, len(text)))
     for match in _KERNEL.finditer(text, max(0, text.find("\n\n"))):
         start = match.start("name")
         program.root.statements.append(
-            Statement(start, match.end(), match["name"], start, name=match["name"])
+            PrintedStatement(start, match.end(), match["name"], start, name=match["name"])
         )
     return program

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxsight.features.printed_programs.program import FUNCTION, Program
+from jaxsight.features.printed_programs.program import FUNCTION, PrintedProgram
 
 _MOST_HIGHLIGHTS = 2_000
 _MOST_SELECTIONS = 40
@@ -12,7 +12,7 @@ Span = tuple[int, int]
 """Offsets of start and end."""
 
 
-def definition(program: Program, offset: int) -> Span | None:
+def definition(program: PrintedProgram, offset: int) -> Span | None:
     """Return the definition of what is used at an offset.
 
     `None` if there is no use: neither at the definition itself nor anywhere else.
@@ -31,7 +31,7 @@ def definition(program: Program, offset: int) -> Span | None:
     return program.word(defined[1])
 
 
-def occurrences(program: Program, offset: int) -> tuple[list[Span], Span | None]:
+def occurrences(program: PrintedProgram, offset: int) -> tuple[list[Span], Span | None]:
     """Return all places of the name at an offset, and its definition among them."""
     named = program.key_at(offset)
     if named is None:
@@ -49,7 +49,7 @@ def occurrences(program: Program, offset: int) -> tuple[list[Span], Span | None]
     return spans, program.word(defined[1]) if defined is not None else None
 
 
-def selections(program: Program, offset: int) -> list[Span]:
+def selections(program: PrintedProgram, offset: int) -> list[Span]:
     """Return growing parts around an offset: word, operands, statement, block… to the whole."""
     candidates = [program.word(offset)]
     for block, statement in program.statements_at(offset):

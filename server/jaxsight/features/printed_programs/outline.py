@@ -10,9 +10,9 @@ from jaxsight.features.printed_programs.program import (
     HLO,
     JAXPR,
     KERNELS,
-    Block,
-    Program,
-    Statement,
+    PrintedBlock,
+    PrintedProgram,
+    PrintedStatement,
 )
 
 _DEEPEST = 40
@@ -42,7 +42,7 @@ class Symbol:
     children: tuple[Symbol, ...] = ()
 
 
-def symbols(program: Program) -> list[Symbol]:
+def symbols(program: PrintedProgram) -> list[Symbol]:
     """Return the outline: functions and computations, entry first, with notable statements."""
     root = program.root
     if program.language in (JAXPR, KERNELS):
@@ -52,7 +52,7 @@ def symbols(program: Program) -> list[Symbol]:
     return [_function(program, block) for block in sorted(functions, key=lambda b: not b.is_entry)]
 
 
-def _outer_functions(root: Block) -> Iterator[Block]:
+def _outer_functions(root: PrintedBlock) -> Iterator[PrintedBlock]:
     waiting = [root]
     while waiting:
         block = waiting.pop(0)
@@ -60,7 +60,7 @@ def _outer_functions(root: Block) -> Iterator[Block]:
         waiting += [inner for inner in block.blocks if not inner.is_function and block is root]
 
 
-def _function(program: Program, block: Block) -> Symbol:
+def _function(program: PrintedProgram, block: PrintedBlock) -> Symbol:
     start = block.name_start
     name = program.text[start : program.word(start)[1]]
     children = tuple(_statements(program, block, 1))
@@ -70,7 +70,7 @@ def _function(program: Program, block: Block) -> Symbol:
     )
 
 
-def _statements(program: Program, block: Block, depth: int) -> Iterator[Symbol]:
+def _statements(program: PrintedProgram, block: PrintedBlock, depth: int) -> Iterator[Symbol]:
     """Yield the notable statements of a block, with those of their blocks."""
     if depth > _DEEPEST:
         return
@@ -87,14 +87,16 @@ def _statements(program: Program, block: Block, depth: int) -> Iterator[Symbol]:
         yield _statement(program, statement, tuple(children))
 
 
-def _is_notable(program: Program, statement: Statement) -> bool:
+def _is_notable(program: PrintedProgram, statement: PrintedStatement) -> bool:
     if program.language == HLO:
         return _NOTABLE.match(statement.operation) is not None
     is_call = bool(statement.calls) and not statement.operation.endswith("custom_call")
     return bool(statement.blocks or statement.name) or is_call
 
 
-def _statement(program: Program, statement: Statement, children: tuple[Symbol, ...]) -> Symbol:
+def _statement(
+    program: PrintedProgram, statement: PrintedStatement, children: tuple[Symbol, ...]
+) -> Symbol:
     text = program.text
     start = statement.operation_start or statement.start
     name, detail, kind = statement.operation, "", "operation"
@@ -120,7 +122,7 @@ def _statement(program: Program, statement: Statement, children: tuple[Symbol, .
     return Symbol(name, detail, kind, statement.start, statement.end, start, end, children)
 
 
-def _inner(program: Program, block: Block, children: tuple[Symbol, ...]) -> Symbol:
+def _inner(program: PrintedProgram, block: PrintedBlock, children: tuple[Symbol, ...]) -> Symbol:
     start, end = block.start, max(block.end, block.start)
     line_end = program.line_range(program.line(start))[1]
     return Symbol(
@@ -129,7 +131,7 @@ def _inner(program: Program, block: Block, children: tuple[Symbol, ...]) -> Symb
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
+class FoldedLines:
     """Lines that can be folded into the first of them; `is_comment` for comments."""
 
     first: int
@@ -137,28 +139,28 @@ class Fold:
     is_comment: bool = False
 
 
-def folds(program: Program) -> list[Fold]:
+def folds(program: PrintedProgram) -> list[FoldedLines]:
     """Return the sections, blocks and statements of several lines, and runs of comments."""
     by_line = {section.first: section for section in _sections(program)}
     waiting = [program.root]
     while waiting:
         block = waiting.pop()
         waiting += block.blocks
-        parts: list[Block | Statement] = [*block.blocks, *block.statements]
+        parts: list[PrintedBlock | PrintedStatement] = [*block.blocks, *block.statements]
         for part in parts:
             # The last line, with the closing bracket, remains visible.
             first, last = program.line(part.start), program.line(part.end) - 1
             if last > first and (first not in by_line or by_line[first].last < last):
-                by_line[first] = Fold(first, last)
+                by_line[first] = FoldedLines(first, last)
     for first, last in _comments(program):
-        by_line.setdefault(first, Fold(first, last, is_comment=True))
+        by_line.setdefault(first, FoldedLines(first, last, is_comment=True))
     return sorted(by_line.values(), key=lambda fold: fold.first)
 
 
 _SECTION = re.compile(r"(?P<indent>[ ]*)# (?P<path>\S.*?)(?: · .*)?")
 
 
-def _sections(program: Program) -> Iterator[Fold]:
+def _sections(program: PrintedProgram) -> Iterator[FoldedLines]:
     """Yield the sections of a jaxpr or a list of kernels, which begin with a comment each.
 
     A section has those whose path begins with its own, and ends with its jaxpr.
@@ -176,14 +178,14 @@ def _sections(program: Program) -> Iterator[Fold]:
         ):
             first = opened.pop()[2]
             if last > first:
-                yield Fold(first, last)
+                yield FoldedLines(first, last)
         if path and not (opened and opened[-1][:2] == (indent, path)):
             opened.append((indent, path, number))
         last = number
-    yield from (Fold(first, last) for _, _, first in opened if last > first)
+    yield from (FoldedLines(first, last) for _, _, first in opened if last > first)
 
 
-def _section(program: Program, line: str) -> list[str]:
+def _section(program: PrintedProgram, line: str) -> list[str]:
     """Return the path of the section that a line begins; empty for other lines.
 
     Comments at the start of a line in a jaxpr are about the whole text.
@@ -201,7 +203,7 @@ _TABLE = re.compile(
 """Tables of source positions, which XLA prints before the computations."""
 
 
-def _comments(program: Program) -> Iterator[tuple[int, int]]:
+def _comments(program: PrintedProgram) -> Iterator[tuple[int, int]]:
     for pattern in (_COMMENTS, _TABLE):
         for match in pattern.finditer(program.text):
             yield program.line(match.start()), program.line(match.end() - 1)

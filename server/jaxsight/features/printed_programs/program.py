@@ -30,7 +30,7 @@ The outermost jaxpr, which has no name, has this as its key.
 
 
 @dataclass(slots=True, eq=False)
-class Statement:
+class PrintedStatement:
     """An equation, operation or instruction, from `start` to `end`.
 
     `operation` is at `operation_start`; its operands are between `operands` and `operands_end`.
@@ -44,13 +44,13 @@ class Statement:
     operands_end: int = 0
     name: str = ""
     """The name of what a call calls, in a jaxpr: `name=dense`."""
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[PrintedBlock] = field(default_factory=list)
     calls: list[tuple[str, int]] = field(default_factory=list)
     """Keys of the functions that it calls, each with its offset."""
 
 
 @dataclass(slots=True, eq=False)
-class Block:
+class PrintedBlock:
     """A part of a program with names of its own: a jaxpr, function, region or computation.
 
     `name` is at `name_start`; it is empty, or a part of a path (`body`), without a place of its
@@ -63,32 +63,32 @@ class Block:
     name_start: int = -1
     key: str = ""
     """The key of a function (`function_key`)."""
-    parent: Block | None = None
+    parent: PrintedBlock | None = None
     sees_outside: bool = False
     """Whether names of the block around it are visible."""
     is_function: bool = False
     is_entry: bool = False
-    statements: list[Statement] = field(default_factory=list)
-    blocks: list[Block] = field(default_factory=list)
+    statements: list[PrintedStatement] = field(default_factory=list)
+    blocks: list[PrintedBlock] = field(default_factory=list)
     """The blocks directly inside, in order, also those of its statements."""
     defined: dict[str, int] = field(default_factory=dict)
     """The offset of the definition of each of its names."""
 
 
 @dataclass(eq=False, repr=False)
-class Program:
+class PrintedProgram:
     """A printed program in one of `LANGUAGES`."""
 
     language: str
     text: str
-    root: Block
+    root: PrintedBlock
     """The whole text."""
     places: dict[str, list[int]] = field(default_factory=dict)
     """The offsets of each name, in order: of values by name, of functions by `function_key`.
 
     Names of HLO's values are without `%` (`value_key`).
     """
-    functions: dict[str, Block] = field(default_factory=dict)
+    functions: dict[str, PrintedBlock] = field(default_factory=dict)
     """Functions by key; symbols without a block are in `root.defined`."""
     repeated: list[tuple[int, int, str]] = field(default_factory=list)
     """Start and end of a jaxpr that is not printed again, and the path of the one that is."""
@@ -129,7 +129,7 @@ class Program:
         indent = len(stripped) - len(stripped.lstrip())
         return start + indent, start + len(stripped)
 
-    def block_at(self, offset: int) -> Block:
+    def block_at(self, offset: int) -> PrintedBlock:
         """Return the innermost block around an offset."""
         block = self.root
         while True:
@@ -138,9 +138,9 @@ class Program:
                 return block
             block = block.blocks[index]
 
-    def statements_at(self, offset: int) -> Iterator[tuple[Block, Statement | None]]:
+    def statements_at(self, offset: int) -> Iterator[tuple[PrintedBlock, PrintedStatement | None]]:
         """Yield the blocks around an offset, innermost first, each with its statement there."""
-        block: Block | None = self.block_at(offset)
+        block: PrintedBlock | None = self.block_at(offset)
         while block is not None:
             index = bisect_right(block.statements, offset, key=_start) - 1
             statement = block.statements[index] if index >= 0 else None
@@ -179,7 +179,7 @@ class Program:
                     return candidate
         return ""
 
-    def definition(self, key: str, offset: int) -> tuple[Block, int] | None:
+    def definition(self, key: str, offset: int) -> tuple[PrintedBlock, int] | None:
         """Return where the name at an offset is defined, with the block; `None` if unknown."""
         if key.startswith(FUNCTION):
             function = self.functions.get(key)
@@ -187,14 +187,14 @@ class Program:
                 return self.root, function.name_start
             start = self.root.defined.get(key)
             return (self.root, start) if start is not None else None
-        block: Block | None = self.block_at(offset)
+        block: PrintedBlock | None = self.block_at(offset)
         while block is not None:
             if (start := block.defined.get(key)) is not None:
                 return block, start
             block = block.parent if block.sees_outside else None
         return None
 
-    def uses(self, key: str, block: Block) -> Iterator[int]:
+    def uses(self, key: str, block: PrintedBlock) -> Iterator[int]:
         """Yield the offsets of a name that `block` defines, its definition included."""
         places = self.places.get(key, [])
         first = bisect_left(places, block.start)
@@ -216,9 +216,9 @@ class Program:
         return frozenset(starts)
 
     @cached_property
-    def by_path(self) -> dict[str, Block]:
+    def by_path(self) -> dict[str, PrintedBlock]:
         """The inner jaxprs of a jaxpr, by their paths (`3/body`)."""
-        found: dict[str, Block] = {}
+        found: dict[str, PrintedBlock] = {}
         waiting = [("", block) for block in self.root.blocks]
         while waiting:
             path, block = waiting.pop()
@@ -229,7 +229,7 @@ class Program:
         return found
 
 
-def _start(part: Block | Statement) -> int:
+def _start(part: PrintedBlock | PrintedStatement) -> int:
     return part.start
 
 

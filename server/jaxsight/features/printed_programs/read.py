@@ -8,12 +8,12 @@ from jaxsight.features.printed_programs.program import (
     JAXPR,
     KERNELS,
     STABLEHLO,
-    Program,
+    PrintedProgram,
 )
 
 _READERS = {JAXPR: jaxpr.read, STABLEHLO: stablehlo.read, HLO: hlo.read, KERNELS: kernels.read}
 
 
-def read(language: str, text: str) -> Program:
+def read(language: str, text: str) -> PrintedProgram:
     """Read a program in one of `LANGUAGES`, in time linear in its length."""
     return _READERS[language](text)

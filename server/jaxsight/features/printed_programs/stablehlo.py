@@ -11,9 +11,9 @@ import re
 from jaxsight.features.printed_programs.program import (
     DEEPEST,
     STABLEHLO,
-    Block,
-    Program,
-    Statement,
+    PrintedBlock,
+    PrintedProgram,
+    PrintedStatement,
     function_key,
 )
 
@@ -29,7 +29,7 @@ _CONTINUED = ("}", ")", "cond {", "do {", "reducer(")
 """Beginnings of lines that continue an operation."""
 
 
-def read(text: str) -> Program:
+def read(text: str) -> PrintedProgram:
     """Read StableHLO."""
     return _Reader(text).program
 
@@ -37,14 +37,14 @@ def read(text: str) -> Program:
 class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
-        self.program = Program(STABLEHLO, text, Block(0, len(text)))
+        self.program = PrintedProgram(STABLEHLO, text, PrintedBlock(0, len(text)))
         self.block = self.program.root
-        self.open: list[tuple[Block, Statement | None, Block | None]] = []
+        self.open: list[tuple[PrintedBlock, PrintedStatement | None, PrintedBlock | None]] = []
         """The blocks around the current one, each with its statement and scope there."""
-        self.statement: Statement | None = None
+        self.statement: PrintedStatement | None = None
         self.too_deep = 0
         """The number of regions that are open, and too deep to be blocks."""
-        self.scope: Block | None = None
+        self.scope: PrintedBlock | None = None
         """The block of a statement whose regions share names, as those of `while` do."""
         lines = self.program.lines
         for index, start in enumerate(lines):
@@ -92,13 +92,13 @@ class _Reader:
             if part is not None:
                 part.end = end
 
-    def _opened(self, start: int, content: str) -> Block:
+    def _opened(self, start: int, content: str) -> PrintedBlock:
         """Return the block that a line opens."""
         function = _FUNCTION.match(content)
         region = _REGION.search(content)
         name = function["name"] if function else region["name"] if region else ""
         around = self.scope or self.block
-        block = Block(start, len(self.text), name, parent=around, sees_outside=True)
+        block = PrintedBlock(start, len(self.text), name, parent=around, sees_outside=True)
         if function is not None:
             block.sees_outside, block.is_function = False, True
             block.is_entry = function["access"] == "public"
@@ -116,7 +116,7 @@ class _Reader:
 
     def _start(self, start: int, content: str, plain: str) -> None:
         """Begin an operation."""
-        statement = self.statement = Statement(start)
+        statement = self.statement = PrintedStatement(start)
         self.scope = None
         self.block.statements.append(statement)
         results = _RESULTS.match(plain)
@@ -132,15 +132,15 @@ class _Reader:
                 stop = close if close >= 0 else len(plain)
                 statement.operands_end = start + len(plain[:stop].rstrip(" ({"))
 
-    def _shared(self) -> Block:
+    def _shared(self) -> PrintedBlock:
         """Return the block for names that the regions of the current statement share."""
         if self.scope is None and self.statement is not None:
             start, end = self.statement.start, self.statement.end
-            self.scope = Block(start, end, parent=self.block, sees_outside=True)
+            self.scope = PrintedBlock(start, end, parent=self.block, sees_outside=True)
             self.block.blocks.append(self.scope)
         return self.scope or self.block
 
-    def _names(self, start: int, content: str, plain: str, inner: Block | None) -> None:
+    def _names(self, start: int, content: str, plain: str, inner: PrintedBlock | None) -> None:
         """Take the names in a line; `inner` is the block that it opens."""
         places = self.program.places
         results = _RESULTS.match(plain)

@@ -13,7 +13,7 @@ from jaxsight.features.printed_programs.program import (
     JAXPR,
     KERNELS,
     STABLEHLO,
-    Program,
+    PrintedProgram,
 )
 
 KINDS = (
@@ -66,7 +66,7 @@ _PATTERNS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class PrintedToken:
     """A word at `start` of a kind of `KINDS`.
 
     `is_definition` says that it defines a name; `is_primitive` that it is an operation of JAX or
@@ -80,7 +80,7 @@ class Token:
     is_primitive: bool = False
 
 
-def tokens(program: Program, first: int, last: int) -> Iterator[Token]:
+def tokens(program: PrintedProgram, first: int, last: int) -> Iterator[PrintedToken]:
     """Yield the words of the lines from `first` up to `last`, in order."""
     lines = program.lines
     if first >= len(lines):
@@ -89,9 +89,9 @@ def tokens(program: Program, first: int, last: int) -> Iterator[Token]:
     for match in _PATTERNS[program.language].finditer(program.text, lines[first], end):
         kind, (begin, stop) = match.lastgroup or "", match.span()
         if kind == "operation":
-            yield Token(begin, stop, "function", is_primitive=True)
+            yield PrintedToken(begin, stop, "function", is_primitive=True)
         elif kind != "word":
-            yield Token(begin, stop, kind)
+            yield PrintedToken(begin, stop, kind)
         elif key := program.is_name(match[0], begin):
             named = "function" if key.startswith(FUNCTION) else "variable"
-            yield Token(begin, stop, named, begin in program.definitions)
+            yield PrintedToken(begin, stop, named, begin in program.definitions)

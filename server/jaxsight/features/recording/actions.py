@@ -10,8 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxsight.features.model import Lens
-from jaxsight.features.recording.programs import Chosen, is_main, program_of
-from jaxsight.features.recording.until_seen import TIME_LIMIT, Outcome, Run, Seen, run_until_seen
+from jaxsight.features.recording.programs import ChosenProgram, is_main, program_of
+from jaxsight.features.recording.until_seen import (
+    TIME_LIMIT,
+    Run,
+    RunOutcome,
+    SeenFunctions,
+    run_until_seen,
+)
 from jaxsight.features.recording.wanted import Key, files_reached, functions_of, recordable
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
@@ -29,12 +35,12 @@ _REMEMBERED = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RunPlan:
     """What would run for a file, before the user has agreed."""
 
     path: str
     root: str
-    program: Chosen
+    program: ChosenProgram
     wanted: tuple[Key, ...]
 
     @property
@@ -49,7 +55,7 @@ class UntilSeen:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._programs: dict[tuple[str, str], tuple[float, Chosen | None]] = {}
+        self._programs: dict[tuple[str, str], tuple[float, ChosenProgram | None]] = {}
         self._running: set[asyncio.Task[object]] = set()
 
     async def lenses(self, path: str) -> list[Lens]:
@@ -74,7 +80,7 @@ class UntilSeen:
         lines = dict.fromkeys((0, *mains))
         return [Lens(_at(line), title, RUN_UNTIL_SEEN, (path,)) for line in lines]
 
-    async def plan(self, path: str) -> Plan:
+    async def plan(self, path: str) -> RunPlan:
         """Return what would run for a file.
 
         Raises:
@@ -93,9 +99,11 @@ class UntilSeen:
         wanted = await asyncio.to_thread(_wanted, path, project.root, program)
         if not wanted:
             raise LookupError(f"no function of {name} uses JAX and takes arguments")
-        return Plan(path, project.root, program, wanted)
+        return RunPlan(path, project.root, program, wanted)
 
-    async def run(self, plan: Plan, report: Callable[[Seen], None], stop: asyncio.Event) -> Outcome:
+    async def run(
+        self, plan: RunPlan, report: Callable[[SeenFunctions], None], stop: asyncio.Event
+    ) -> RunOutcome:
         """Run a program until functions are seen, as the user agreed.
 
         Raises:
@@ -139,7 +147,7 @@ class UntilSeen:
             if not function.refused and function.qualname not in having:
                 yield function.qualname
 
-    async def _program_of(self, path: str) -> Chosen | None:
+    async def _program_of(self, path: str) -> ChosenProgram | None:
         root = self._engine.projects.of(path).root
         known = self._programs.get((path, root))
         if known is None or time.monotonic() - known[0] > _REMEMBERED:
@@ -147,7 +155,7 @@ class UntilSeen:
             known = self._programs[path, root] = time.monotonic(), found
         return known[1]
 
-    async def _is_unseen(self, path: str, program: Chosen) -> bool:
+    async def _is_unseen(self, path: str, program: ChosenProgram) -> bool:
         """Return whether a function that tests reach was not recorded yet."""
         project = self._engine.projects.of(path)
         wanted = await asyncio.to_thread(_wanted, path, project.root, program)
@@ -155,7 +163,7 @@ class UntilSeen:
         return any((str(Path(project.root, file)), name) not in recorded for file, name in wanted)
 
 
-def _wanted(path: str, root: str, program: Chosen) -> tuple[Key, ...]:
+def _wanted(path: str, root: str, program: ChosenProgram) -> tuple[Key, ...]:
     """Return the functions that a program is run for: those of a file, or of what it imports."""
     top, own = Path(root), Path(path)
     files = [own]

@@ -23,7 +23,7 @@ _CONFIGURES = ("jax.config.", "config.", "logging.", "warnings.")
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenProgram:
     """A program that calls the functions of a file."""
 
     file: Path
@@ -37,7 +37,7 @@ class Chosen:
         return " ".join(("python", *self.arguments))
 
 
-def program_of(path: Path, root: Path) -> Chosen | None:
+def program_of(path: Path, root: Path) -> ChosenProgram | None:
     """Return the program that calls the functions of a file, by its text and its neighbours.
 
     The first of these that there is: the file itself, if it is a notebook, tests, or has
@@ -110,15 +110,15 @@ def _acts(chunk: ModuleChunk) -> bool:
     return False
 
 
-def _chosen(file: Path, root: Path) -> Chosen:
+def _chosen(file: Path, root: Path) -> ChosenProgram:
     """Return how a file is run, in the root of its project."""
     name = os.path.relpath(file, root)
     text = text_of(file) or ""
     if is_test(file.name) and not runs(file, guarded=True):
-        return Chosen(file, ("-m", "pytest", "-q", name), True)
+        return ChosenProgram(file, ("-m", "pytest", "-q", name), True)
     if any(line.startswith("from .") for line in text.split("\n")):
-        return Chosen(file, ("-m", module_name(str(file))), is_test(file.name))
-    return Chosen(file, (name,), is_test(file.name))
+        return ChosenProgram(file, ("-m", module_name(str(file))), is_test(file.name))
+    return ChosenProgram(file, (name,), is_test(file.name))
 
 
 def _near(path: Path, root: Path) -> Iterator[Path]:

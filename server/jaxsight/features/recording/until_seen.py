@@ -56,7 +56,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenFunctions:
     """The functions that a run is to reach, by what is known of them."""
 
     with_arrays: tuple[Key, ...]
@@ -67,11 +67,11 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RunOutcome:
     """What came of a run."""
 
     ending: Ending
-    seen: Seen
+    seen: SeenFunctions
     recording: Recording
     replaced: tuple[str, ...] = ()
     """Modules that are not installed, and that did nothing."""
@@ -81,12 +81,12 @@ class Outcome:
 
 async def run_until_seen(
     run: Run,
-    report: Callable[[Seen], None],
+    report: Callable[[SeenFunctions], None],
     *,
     limit: float = TIME_LIMIT,
     stop: asyncio.Event | None = None,
     output: tuple[int | None, int | None] = _OUTPUT,
-) -> Outcome:
+) -> RunOutcome:
     """Run a program until all functions were seen.
 
     Args:
@@ -120,14 +120,14 @@ async def run_until_seen(
             replaced = (*replaced, missing[-1])
         await asyncio.to_thread(merger.write)
         seen = _seen(run, merger)
-        return Outcome(ending, seen, merger.result(status), replaced, process.errors)
+        return RunOutcome(ending, seen, merger.result(status), replaced, process.errors)
 
 
 async def _followed(
     run: Run,
     process: WatchedProcess,
     merger: Merger,
-    report: Callable[[Seen], None],
+    report: Callable[[SeenFunctions], None],
     end_of_time: float,
     stop: asyncio.Event | None,
 ) -> tuple[Ending, int]:
@@ -160,10 +160,10 @@ async def _followed(
             await end
 
 
-def _seen(run: Run, merger: Merger) -> Seen:
+def _seen(run: Run, merger: Merger) -> SeenFunctions:
     called = {(call.file, call.function) for call in merger.logged.calls}
     plain = merger.logged.plain
-    return Seen(
+    return SeenFunctions(
         tuple(key for key in run.wanted if key in called),
         tuple(key for key in run.wanted if key in plain and key not in called),
         tuple(key for key in run.wanted if key not in called and key not in plain),

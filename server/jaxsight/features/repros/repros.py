@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxsight.features.model import Linked, Repro, Shown
+from jaxsight.features.model import Linked, ShownRepro, VirtualText
 from jaxsight.features.named_function import question_of
 from jaxsight.features.repros.links import links_of
 from jaxsight.features.repros.processes import Processes
@@ -95,7 +95,7 @@ class Repros:
         """Drop the findings of a file that was closed; its repros remain."""
         self._wrong.pop(path, None)
 
-    async def extract(self, path: str, function: str, check: str, report: Report) -> Repro:
+    async def extract(self, path: str, function: str, check: str, report: Report) -> ShownRepro:
         """Call a function with its example inputs, and write a repro of its failure.
 
         Args:
@@ -129,11 +129,11 @@ class Repros:
             self._written.put((path, function, EXTRACTED), _Written(file, text, links, check))
             self._written.pop((path, function, REDUCED))
             summary = Failure.of_record(event["expected"]).headline
-            return Repro(EXTRACTED, function, str(file), summary)
+            return ShownRepro(EXTRACTED, function, str(file), summary)
 
     async def reduce(
         self, path: str, function: str, report: Report, interrupted: asyncio.Event
-    ) -> Repro:
+    ) -> ShownRepro:
         """Make the repro of a function smaller while it fails in the same way.
 
         Args:
@@ -165,16 +165,16 @@ class Repros:
             if document is not None:
                 links = links_of(text, processes.folder, path, document.module, function)
             self._written.put((path, function, REDUCED), _Written(out, text, links, known.check))
-            return Repro(REDUCED, function, str(out), facts(event))
+            return ShownRepro(REDUCED, function, str(out), facts(event))
 
-    def shown(self, path: str, function: str, kind: str) -> Shown:
+    def shown(self, path: str, function: str, kind: str) -> VirtualText:
         """Return the virtual document of a repro.
 
         Raises:
             LookupError: there is none.
         """
         written = self._of(path, function, kind)
-        return Shown(written.file.name, written.text, written.links)
+        return VirtualText(written.file.name, written.text, written.links)
 
     async def aclose(self) -> None:
         """Cancel what is running, and end its processes."""

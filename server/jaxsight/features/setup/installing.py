@@ -16,7 +16,7 @@ from jaxsight.workers.compilation.installation import InstallError
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class InstallPlan:
     """What would be installed: the compiler of a platform for a version of JAX."""
 
     platform: str
@@ -55,7 +55,7 @@ class Installer:
         self._retry = retry
         self._running: dict[asyncio.Future[environments.Environment], threading.Event] = {}
 
-    async def plan(self, path: str, platform: str) -> Plan:
+    async def plan(self, path: str, platform: str) -> InstallPlan:
         """Return what would be installed for a file's project.
 
         Raises:
@@ -77,9 +77,9 @@ class Installer:
         except InstallError as error:
             raise LookupError(str(error)) from error
         origin = await asyncio.to_thread(installation.origin, python)
-        return Plan(platform, python, jax, origin, str(folder))
+        return InstallPlan(platform, python, jax, origin, str(folder))
 
-    async def install(self, plan: Plan, report: Callable[[str], None]) -> str:
+    async def install(self, plan: InstallPlan, report: Callable[[str], None]) -> str:
         """Install a compiler, and return what was installed, in a sentence.
 
         Cancelling the caller ends pip, and leaves nothing behind.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from jaxsight.examples.jax_use import JaxUse
 from jaxsight.features.findings import failures
-from jaxsight.features.findings.reached import Reached
+from jaxsight.features.findings.reached import ReachedPlaces
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces import tracer_requests
@@ -60,7 +60,7 @@ async def unshown(engine: Engine, document: Document, is_settled: bool) -> Unsho
     if await _is_pending(engine, document):
         return None
     views = await engine.traces.known_views(document)
-    reached, traced = Reached(views), {v.subject.name for v in views if _is_traced(v)}
+    reached, traced = ReachedPlaces(views), {v.subject.name for v in views if _is_traced(v)}
     hidden = [
         function.qualname
         for chunk, function in using

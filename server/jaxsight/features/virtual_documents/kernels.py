@@ -9,9 +9,9 @@ from jaxsight.features.kernels import compile_time, host_transfers, modules
 from jaxsight.features.kernels.collectives import SIGN, collective_text
 from jaxsight.features.kernels.sentence import sentence
 from jaxsight.features.kernels.summary import headline, memory_lines, origin
-from jaxsight.features.model import Linked, Shown
+from jaxsight.features.model import Linked, VirtualText
 from jaxsight.features.proposals.assumptions import figures
-from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.wire.chunks import equation_path
@@ -26,7 +26,7 @@ _METADATA = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}')
 """The metadata of an instruction: names for profilers, and the path of its equation."""
 
 
-def document(view: View, result: Result, what: str) -> Shown:
+def document(view: View, result: CompileResult, what: str) -> VirtualText:
     """Return one of `DOCUMENTS`.
 
     Raises:
@@ -45,7 +45,7 @@ def document(view: View, result: Result, what: str) -> Shown:
     return _listed(kernels, title)
 
 
-def _listed(kernels: Kernels, title: str) -> Shown:
+def _listed(kernels: Kernels, title: str) -> VirtualText:
     """Return the list of kernels, each line linked to the kernel's equations.
 
     Successive kernels of one function or module have a comment with their figures before them.
@@ -74,10 +74,10 @@ def _listed(kernels: Kernels, title: str) -> Shown:
         links += [Linked(len(lines), path, kernels.place(path)) for path in paths]
         lines.append("  " * len(transfer.loops) + host_transfers.sentence(kernels, transfer))
     text = "\n".join(lines) + "\n"
-    return Shown(title, text, tuple(links), view.stale, caveats=view.caveats)
+    return VirtualText(title, text, tuple(links), view.stale, caveats=view.caveats)
 
 
-def _hlo(kernels: Kernels, title: str) -> Shown:
+def _hlo(kernels: Kernels, title: str) -> VirtualText:
     """Return the optimized HLO, each line linked to its equation.
 
     Comments mark collectives, and transfers between host and device.
@@ -93,7 +93,7 @@ def _hlo(kernels: Kernels, title: str) -> Shown:
         if path:
             links.append(Linked(number, path, kernels.place(path)))
     view = kernels.view
-    return Shown(title, _marked(kernels), tuple(links), view.stale, caveats=view.caveats)
+    return VirtualText(title, _marked(kernels), tuple(links), view.stale, caveats=view.caveats)
 
 
 def _marked(kernels: Kernels) -> str:

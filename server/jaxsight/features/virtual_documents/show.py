@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jaxsight.features.findings import failures
-from jaxsight.features.model import Shown
+from jaxsight.features.model import VirtualText
 from jaxsight.features.named_function import compiled_function, question_of, traced_function
 from jaxsight.features.proposals.assumptions import header
 from jaxsight.features.stale_marks import marked
@@ -19,7 +19,7 @@ from jaxsight.wire.messages.replies import Failed
 from jaxsight.wire.messages.requests import STABLEHLO, SourceOptions
 
 
-async def show(engine: Engine, path: str, function: str, what: str | SourceOptions) -> Shown:
+async def show(engine: Engine, path: str, function: str, what: str | SourceOptions) -> VirtualText:
     """Return a virtual document: a function's program, source, or view by an interpreter.
 
     Args:
@@ -53,7 +53,9 @@ async def _assumed(engine: Engine, path: str, function: str) -> str:
     return header(question, explored.names if explored is not None else None)
 
 
-async def current(engine: Engine, path: str, function: str, what: str | SourceOptions) -> Shown:
+async def current(
+    engine: Engine, path: str, function: str, what: str | SourceOptions
+) -> VirtualText:
     """Return the document itself, without the line that marks it as stale."""
     if isinstance(what, SourceOptions):
         view = await traced_function(engine, path, function)
@@ -64,7 +66,7 @@ async def current(engine: Engine, path: str, function: str, what: str | SourceOp
     return await _text(engine, path, function, what)
 
 
-async def _text(engine: Engine, path: str, function: str, what: str) -> Shown:
+async def _text(engine: Engine, path: str, function: str, what: str) -> VirtualText:
     """Return a text that the tracer writes."""
     view = await traced_function(engine, path, function)
     target = engine.choices.targets(path)[0]

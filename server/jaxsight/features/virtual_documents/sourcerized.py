@@ -6,7 +6,7 @@ A function that could not be verified has no text, only a reason.
 from __future__ import annotations
 
 from jaxsight.features.findings import failures
-from jaxsight.features.model import Shown
+from jaxsight.features.model import VirtualText
 from jaxsight.features.virtual_documents.text import document
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces import tracer_requests
@@ -34,7 +34,7 @@ def label(function: str, transform: str) -> str:
     return f"{transform}({function})" if transform else function
 
 
-async def source(engine: Engine, view: View, options: SourceOptions) -> Shown:
+async def source(engine: Engine, view: View, options: SourceOptions) -> VirtualText:
     """Return the source of the function that `view` traced, valid as long as its answer.
 
     Raises:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 
-from jaxsight.features.model import Linked, Shown
+from jaxsight.features.model import Linked, VirtualText
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.wire.messages import replies
 
 
-def document(view: View, title: str, shown: replies.Shown) -> Shown:
+def document(view: View, title: str, shown: replies.Shown) -> VirtualText:
     """Return a tracer's text with its links moved into the module."""
     view.add_texts(shown.reused)
     links = tuple(
@@ -17,7 +17,7 @@ def document(view: View, title: str, shown: replies.Shown) -> Shown:
         for link in shown.links
     )
     companion = base64.b64decode(shown.companion)
-    return Shown(
+    return VirtualText(
         title,
         view.words(shown.text),
         links,

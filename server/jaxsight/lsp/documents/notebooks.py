@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from lsprotocol import types
 
 from jaxsight.lsp.documents.position_encoding import Units
-from jaxsight.lsp.documents.text import Document, View
+from jaxsight.lsp.documents.text import ClientDocument, DocumentWindow
 from jaxsight.lsp.documents.uris import uri_key
 from jaxsight.text.magics import without_magics
 
@@ -25,7 +25,7 @@ class Notebook:
         self.path = path
         self._order: list[str] = []
         """Keys of all cells, including Markdown cells."""
-        self._cells: dict[str, Document] = {}
+        self._cells: dict[str, ClientDocument] = {}
         """The Python cells by key."""
         self._python: dict[str, tuple[int, str]] = {}
         """The version of a cell, and its text without magics."""
@@ -42,7 +42,7 @@ class Notebook:
     def open(self, cell: types.TextDocumentItem) -> None:
         """Store a cell's text, if the cell is Python."""
         if cell.language_id == "python":
-            document = Document(cell.uri, self.path, cell.version, cell.text)
+            document = ClientDocument(cell.uri, self.path, cell.version, cell.text)
             self._cells[uri_key(cell.uri)] = document
 
     def close(self, uri: str) -> None:
@@ -65,17 +65,17 @@ class Notebook:
         """The text for the engine."""
         return "".join(self._text_of(key) + "\n" for key in self.keys)
 
-    def view(self, key: str, units: Units) -> View | None:
+    def view(self, key: str, units: Units) -> DocumentWindow | None:
         """Return the window of a cell, or `None` if there is no such Python cell."""
         return next((view for view in self.views(units) if uri_key(view.uri) == key), None)
 
-    def views(self, units: Units) -> list[View]:
+    def views(self, units: Units) -> list[DocumentWindow]:
         """Return the windows of all Python cells."""
         views = []
         first = 0
         for key in self.keys:
             cell = self._cells[key]
-            views.append(View(cell, units, first, is_entire=False))
+            views.append(DocumentWindow(cell, units, first, is_entire=False))
             first += cell.last_line + 1
         return views
 

@@ -9,10 +9,10 @@ from typing import TypeVar
 
 from lsprotocol import types
 
-from jaxsight.features.printed_programs.program import LANGUAGES, Program
+from jaxsight.features.printed_programs.program import LANGUAGES, PrintedProgram
 from jaxsight.features.printed_programs.read import read
 from jaxsight.lsp.documents.position_encoding import Units
-from jaxsight.lsp.documents.text import Document, View
+from jaxsight.lsp.documents.text import ClientDocument, DocumentWindow
 from jaxsight.lsp.documents.uris import uri_key
 from jaxsight.lsp.documents.virtual_uris import PLAIN, VirtualDocument
 
@@ -32,18 +32,18 @@ class Printed:
     `shows` is the virtual document that it is; `None` for a file.
     """
 
-    document: Document
+    document: ClientDocument
     language: str
     shows: VirtualDocument | None
-    reading: asyncio.Task[Program] | None = None
+    reading: asyncio.Task[PrintedProgram] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ReadProgram:
     """A program as it was when it was read, with the window to convert its positions."""
 
-    program: Program
-    view: View
+    program: PrintedProgram
+    view: DocumentWindow
     shows: VirtualDocument | None
 
     @property
@@ -80,7 +80,7 @@ class PrintedPrograms:
             # Editors without a mode for a language report another one.
             language = next((kind for kind, end in PLAIN.items() if uri.endswith(end)), "")
         if language in LANGUAGES and len(text) <= _LARGEST:
-            document = Document(uri, uri, version, text)
+            document = ClientDocument(uri, uri, version, text)
             self._open[uri_key(uri)] = Printed(document, language, shows)
 
     def change(
@@ -112,7 +112,7 @@ class PrintedPrograms:
         program = await asyncio.shield(printed.reading)
         if self._open.get(uri_key(uri)) is not printed or printed.document.version != version:
             return None
-        return ReadProgram(program, View(printed.document, units), printed.shows)
+        return ReadProgram(program, DocumentWindow(printed.document, units), printed.shows)
 
     def showing(self, path: str) -> list[str]:
         """Return the URIs of open documents about functions of a file."""
@@ -123,7 +123,7 @@ class PrintedPrograms:
         ]
 
 
-async def _read(language: str, text: str) -> Program:
+async def _read(language: str, text: str) -> PrintedProgram:
     if len(text) < LARGE:
         return read(language, text)
     return await asyncio.to_thread(read, language, text)

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from jaxsight.lsp.documents.notebooks import Notebook
 from jaxsight.lsp.documents.position_encoding import Units
-from jaxsight.lsp.documents.text import Document, View
+from jaxsight.lsp.documents.text import ClientDocument, DocumentWindow
 from jaxsight.lsp.documents.uris import path_of, uri_key
 from jaxsight.source.text import Range
 
 
-class OpenDocuments:
+class ClientDocuments:
     """The client's open documents, by URI and by the engine's path."""
 
     def __init__(self, units: Units) -> None:
         self.units = units
         self.home = ""
         """The folder that unsaved documents are treated as files of."""
-        self._documents: dict[str, Document] = {}
+        self._documents: dict[str, ClientDocument] = {}
         self._notebooks: dict[str, Notebook] = {}
         self._cells: dict[str, str] = {}
         """Keys of notebooks by keys of their cells."""
@@ -36,19 +36,19 @@ class OpenDocuments:
         name = uri_key(name)
         return name if name.startswith("/") else f"{self.home}/untitled:{name}"
 
-    def open(self, uri: str, language: str, version: int, text: str) -> Document | None:
+    def open(self, uri: str, language: str, version: int, text: str) -> ClientDocument | None:
         """Store a document if it is served."""
         path = self.served(uri)
         if path is None or language != "python":
             return None
-        document = self._documents[uri_key(uri)] = Document(uri, path, version, text)
+        document = self._documents[uri_key(uri)] = ClientDocument(uri, path, version, text)
         return document
 
-    def get(self, uri: str) -> Document | None:
+    def get(self, uri: str) -> ClientDocument | None:
         """Return an open text document, which is not a cell."""
         return self._documents.get(uri_key(uri))
 
-    def close(self, uri: str) -> Document | None:
+    def close(self, uri: str) -> ClientDocument | None:
         """Remove a text document."""
         return self._documents.pop(uri_key(uri), None)
 
@@ -76,19 +76,19 @@ class OpenDocuments:
         self._cells = {cell: book for cell, book in self._cells.items() if book != owner}
         return self._notebooks.pop(owner, None)
 
-    def view(self, uri: str) -> View | None:
+    def view(self, uri: str) -> DocumentWindow | None:
         """Return the window to convert positions of `uri` with, or `None` if it is not served."""
         key = uri_key(uri)
         if (document := self._documents.get(key)) is not None:
-            return View(document, self.units)
+            return DocumentWindow(document, self.units)
         if (owner := self._cells.get(key)) is not None:
             return self._notebooks[owner].view(key, self.units)
         return None
 
-    def views(self, path: str) -> list[View]:
+    def views(self, path: str) -> list[DocumentWindow]:
         """Return all windows on an engine document: one for a file, one per cell for a notebook."""
         views = [
-            View(document, self.units)
+            DocumentWindow(document, self.units)
             for document in self._documents.values()
             if document.path == path
         ]
@@ -97,7 +97,7 @@ class OpenDocuments:
                 views += notebook.views(self.units)
         return views
 
-    def window(self, path: str, where: Range) -> View | None:
+    def window(self, path: str, where: Range) -> DocumentWindow | None:
         """Return the window in which a range of an engine document begins."""
         return next((view for view in self.views(path) if view.holds(where)), None)
 

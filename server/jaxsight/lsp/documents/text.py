@@ -26,7 +26,7 @@ def split_lines(text: str) -> list[str]:
     return io.StringIO(text, newline="").readlines()
 
 
-class Document:
+class ClientDocument:
     """An open text: its lines, updated with each edit."""
 
     __slots__ = ("_text", "lines", "path", "uri", "version")
@@ -100,13 +100,13 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class DocumentWindow:
     """A client's document as a window of the engine's document `path`, starting at line `first`.
 
     A view is valid until the next await: after it, get the view again.
     """
 
-    document: Document
+    document: ClientDocument
     units: Units
     first: int = 0
     is_entire: bool = True

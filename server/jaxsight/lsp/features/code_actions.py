@@ -15,9 +15,9 @@ from pathlib import Path
 from lsprotocol import types
 
 from jaxsight.features.model import Action
-from jaxsight.lsp.context import Context
+from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.convert import text_edit
-from jaxsight.lsp.documents.text import View
+from jaxsight.lsp.documents.text import DocumentWindow
 from jaxsight.lsp.features.diagnostics import diagnostic
 from jaxsight.source.text import Range
 from jaxsight.text.inert import one_line
@@ -26,7 +26,7 @@ KINDS = (types.CodeActionKind.QuickFix, types.CodeActionKind.RefactorRewrite)
 
 
 async def actions(
-    context: Context, params: types.CodeActionParams
+    context: ClientContext, params: types.CodeActionParams
 ) -> list[types.CodeAction] | None:
     """Return actions for a range.
 
@@ -50,7 +50,7 @@ async def actions(
     ]
 
 
-def _is_supported(context: Context, action: Action) -> bool:
+def _is_supported(context: ClientContext, action: Action) -> bool:
     """Return whether the client supports the action: late edits, files, or opening documents."""
     client = context.client
     if action.file:
@@ -60,7 +60,7 @@ def _is_supported(context: Context, action: Action) -> bool:
     return client.shows_documents or client.knows_us or not action.command
 
 
-async def resolve(context: Context, action: types.CodeAction) -> types.CodeAction:
+async def resolve(context: ClientContext, action: types.CodeAction) -> types.CodeAction:
     """Return the action with its edits.
 
     If there are none, the user is shown the reason, and nothing is edited.
@@ -93,7 +93,7 @@ def _is_requested(kind: str, only: Sequence[types.CodeActionKind | str] | None) 
     return any(above in ("", kind) or kind.startswith(above + ".") for above in kinds)
 
 
-def _action(context: Context, view: View, action: Action) -> types.CodeAction:
+def _action(context: ClientContext, view: DocumentWindow, action: Action) -> types.CodeAction:
     title = one_line(action.title)
     converted = types.CodeAction(title=title, kind=action.kind)
     if action.finding is not None:
@@ -109,7 +109,9 @@ def _action(context: Context, view: View, action: Action) -> types.CodeAction:
     return converted
 
 
-def workspace_edit(context: Context, view: View, action: Action) -> types.WorkspaceEdit:
+def workspace_edit(
+    context: ClientContext, view: DocumentWindow, action: Action
+) -> types.WorkspaceEdit:
     """Return the edits of an action: of the document, or of a file that need not exist."""
     if not action.file:
         return _workspace_edit(context, view, [text_edit(view, edit) for edit in action.edits])
@@ -134,7 +136,7 @@ def _plain_range(range: Range) -> types.Range:
 
 
 def _workspace_edit(
-    context: Context, view: View, edits: list[types.TextEdit]
+    context: ClientContext, view: DocumentWindow, edits: list[types.TextEdit]
 ) -> types.WorkspaceEdit:
     """Return the edits of one document.
 
@@ -149,7 +151,7 @@ def _workspace_edit(
     return types.WorkspaceEdit(document_changes=changes)
 
 
-def register(context: Context) -> None:
+def register(context: ClientContext) -> None:
     """Serve code actions."""
     options = types.CodeActionOptions(code_action_kinds=list(KINDS), resolve_provider=True)
     context.serve(types.TEXT_DOCUMENT_CODE_ACTION, partial(actions, context), options)

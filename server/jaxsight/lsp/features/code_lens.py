@@ -6,11 +6,13 @@ from functools import partial
 
 from lsprotocol import types
 
-from jaxsight.lsp.context import Context
+from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.convert import notice
 
 
-async def lenses(context: Context, params: types.CodeLensParams) -> list[types.CodeLens] | None:
+async def lenses(
+    context: ClientContext, params: types.CodeLensParams
+) -> list[types.CodeLens] | None:
     """Return the engine's lenses in this document."""
     uri = params.text_document.uri
     view = context.documents.view(uri)
@@ -32,6 +34,6 @@ async def lenses(context: Context, params: types.CodeLensParams) -> list[types.C
     ]
 
 
-def register(context: Context) -> None:
+def register(context: ClientContext) -> None:
     """Serve lenses."""
     context.serve(types.TEXT_DOCUMENT_CODE_LENS, partial(lenses, context))

@@ -15,13 +15,13 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
 from jaxsight import __version__
-from jaxsight.lsp.context import Context, is_long
+from jaxsight.lsp.context import ClientContext, is_long
 from jaxsight.lsp.convert import notice
 from jaxsight.lsp.documents.virtual_uris import KINDS, VIEW, VirtualDocument
 from jaxsight.lsp.features.code_actions import workspace_edit
-from jaxsight.lsp.features.repros import CHECKS, Answer, Repros
+from jaxsight.lsp.features.repros import CHECKS, Answer, ReproCommands
 from jaxsight.lsp.features.targets import CHOOSE_TARGET, INSTALL_TARGET, Targets
-from jaxsight.lsp.features.until_seen import RUN_UNTIL_SEEN, UntilSeen
+from jaxsight.lsp.features.until_seen import RUN_UNTIL_SEEN, UntilSeenCommand
 from jaxsight.lsp.features.until_seen import Answer as Run
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments, explained
 from jaxsight.lsp.notifications.statuses import Statuses
@@ -50,13 +50,13 @@ class Commands:
     """Runs the commands of one connection."""
 
     def __init__(
-        self, context: Context, virtual_documents: VirtualDocuments, statuses: Statuses
+        self, context: ClientContext, virtual_documents: VirtualDocuments, statuses: Statuses
     ) -> None:
         self._context = context
         self._virtual_documents = virtual_documents
         self._statuses = statuses
-        self._repros = Repros(context, virtual_documents)
-        self._until_seen = UntilSeen(context)
+        self._repros = ReproCommands(context, virtual_documents)
+        self._until_seen = UntilSeenCommand(context)
         self._targets = Targets(context)
 
     def register(self) -> None:

@@ -6,14 +6,16 @@ from functools import partial
 
 from lsprotocol import types
 
-from jaxsight.lsp.context import Context
+from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.convert import completion_item
 
 TRIGGERS = (":", " ", ",", "[", "(", "=", "<")
 """Characters that a name, a dtype or a size may follow."""
 
 
-async def complete(context: Context, params: types.CompletionParams) -> types.CompletionList | None:
+async def complete(
+    context: ClientContext, params: types.CompletionParams
+) -> types.CompletionList | None:
     """Return the engine's proposals, in its order."""
     uri = params.text_document.uri
     view = context.documents.view(uri)
@@ -31,7 +33,7 @@ async def complete(context: Context, params: types.CompletionParams) -> types.Co
     return types.CompletionList(is_incomplete=False, items=proposals)
 
 
-def register(context: Context) -> None:
+def register(context: ClientContext) -> None:
     """Serve completion."""
     options = types.CompletionOptions(trigger_characters=list(TRIGGERS))
     context.serve(types.TEXT_DOCUMENT_COMPLETION, partial(complete, context), options)

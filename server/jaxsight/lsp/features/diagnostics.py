@@ -15,9 +15,9 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from jaxsight.files import reading
-from jaxsight.lsp.context import Context
+from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.convert import SEVERITIES
-from jaxsight.lsp.documents.text import Document, View
+from jaxsight.lsp.documents.text import ClientDocument, DocumentWindow
 from jaxsight.lsp.documents.uris import uri_of
 from jaxsight.rules.finding import Finding, Place
 from jaxsight.source.text import Position
@@ -35,7 +35,7 @@ class Diagnostics:
     One push per file runs at a time; a newer one cancels it.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ClientContext) -> None:
         self._context = context
         self._pushes: dict[str, asyncio.Task[None]] = {}
         self._last: dict[str, tuple[tuple[int, ...], list[Finding]]] = {}
@@ -144,7 +144,9 @@ class Diagnostics:
         )
 
 
-async def _read_closed_files(context: Context, findings: Iterable[Finding]) -> dict[str, Document]:
+async def _read_closed_files(
+    context: ClientContext, findings: Iterable[Finding]
+) -> dict[str, ClientDocument]:
     """Read the files that findings refer to and that are not open, to convert columns."""
     if not context.client.related_information:
         return {}
@@ -152,7 +154,7 @@ async def _read_closed_files(context: Context, findings: Iterable[Finding]) -> d
     closed = [path for path in paths if not context.documents.views(path)]
     texts = await asyncio.gather(*(asyncio.to_thread(_read, path) for path in closed))
     return {
-        path: Document(uri_of(path), path, 0, text)
+        path: ClientDocument(uri_of(path), path, 0, text)
         for path, text in zip(closed, texts, strict=True)
     }
 
@@ -166,10 +168,10 @@ def _read(path: str) -> str:
 
 
 def _diagnostics_in(
-    context: Context,
-    view: View,
+    context: ClientContext,
+    view: DocumentWindow,
     findings: Iterable[Finding],
-    closed_files: Mapping[str, Document],
+    closed_files: Mapping[str, ClientDocument],
 ) -> list[types.Diagnostic]:
     return [
         diagnostic(context, view, finding, closed_files)
@@ -179,7 +181,10 @@ def _diagnostics_in(
 
 
 def diagnostic(
-    context: Context, view: View, finding: Finding, closed_files: Mapping[str, Document]
+    context: ClientContext,
+    view: DocumentWindow,
+    finding: Finding,
+    closed_files: Mapping[str, ClientDocument],
 ) -> types.Diagnostic:
     """Convert a finding; `closed_files` has the files that are not open, by path."""
     client = context.client
@@ -205,12 +210,12 @@ def _message(finding: Finding) -> str:
 
 
 def _related(
-    context: Context, mention: Place, closed_files: Mapping[str, Document]
+    context: ClientContext, mention: Place, closed_files: Mapping[str, ClientDocument]
 ) -> types.DiagnosticRelatedInformation:
     view = context.documents.window(mention.path, mention.range)
     if view is None:
         path = mention.path
-        document = closed_files.get(path) or Document(uri_of(path), path, 0, "")
-        view = View(document, context.documents.units)
+        document = closed_files.get(path) or ClientDocument(uri_of(path), path, 0, "")
+        view = DocumentWindow(document, context.documents.units)
     location = types.Location(uri=view.uri, range=view.to_range(mention.range))
     return types.DiagnosticRelatedInformation(location=location, message=one_line(mention.message))

@@ -1,4 +1,4 @@
-"""Text synchronization: edits are applied to `OpenDocuments` and the engine, at once and in order.
+"""Text synchronization: edits go to `ClientDocuments` and the engine, at once and in order.
 
 pygls' own synchronization is not used.
 Its documents split lines where Python does (at form feeds and U+2028 too), move a position past the
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from lsprotocol import types
 
-from jaxsight.lsp.context import Context
+from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.notebooks import Notebook
 from jaxsight.lsp.features.diagnostics import Diagnostics
 from jaxsight.source.text import Position
@@ -40,7 +40,7 @@ def _place(changes: Sequence[types.TextDocumentContentChangeEvent]) -> Position 
 class DocumentSync:
     """Stores what the client opens and edits, and notifies the engine."""
 
-    def __init__(self, context: Context, diagnostics: Diagnostics) -> None:
+    def __init__(self, context: ClientContext, diagnostics: Diagnostics) -> None:
         self._context = context
         self._documents = context.documents
         self._diagnostics = diagnostics

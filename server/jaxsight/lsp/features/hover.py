@@ -9,7 +9,7 @@ from urllib.parse import quote
 from lsprotocol import types
 
 from jaxsight.features.lenses import SHOW
-from jaxsight.lsp.context import Context
+from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.convert import markup
 from jaxsight.lsp.features.diagnostics import Diagnostics
 from jaxsight.rules.finding import Finding
@@ -23,7 +23,7 @@ _SIGNED = "*jaxsight*"
 
 
 async def answer(
-    context: Context, diagnostics: Diagnostics, params: types.HoverParams
+    context: ClientContext, diagnostics: Diagnostics, params: types.HoverParams
 ) -> types.Hover | None:
     """Return the engine's hover, in the markup that the client supports.
 
@@ -72,6 +72,6 @@ def _links(path: str, function: str) -> str:
     return f"open: {' · '.join(links)}"
 
 
-def register(context: Context, diagnostics: Diagnostics) -> None:
+def register(context: ClientContext, diagnostics: Diagnostics) -> None:
     """Serve hovers."""
     context.serve(types.TEXT_DOCUMENT_HOVER, partial(answer, context, diagnostics))

@@ -6,13 +6,15 @@ from functools import partial
 
 from lsprotocol import types
 
-from jaxsight.lsp.context import Context
+from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.convert import inlay_hint, label_text, markup
 from jaxsight.text.inert import one_line
 from jaxsight.timeline import mark
 
 
-async def answer(context: Context, params: types.InlayHintParams) -> list[types.InlayHint] | None:
+async def answer(
+    context: ClientContext, params: types.InlayHintParams
+) -> list[types.InlayHint] | None:
     """Return the hints of a range.
 
     Tooltips are included unless the client resolves them later.
@@ -39,7 +41,7 @@ async def answer(context: Context, params: types.InlayHintParams) -> list[types.
     return answers
 
 
-async def resolve(context: Context, hint: types.InlayHint) -> types.InlayHint:
+async def resolve(context: ClientContext, hint: types.InlayHint) -> types.InlayHint:
     """Return the hint with its tooltip, if the engine still shows this hint there."""
     uri = hint.data.get("uri") if isinstance(hint.data, dict) else None
     view = context.documents.view(uri) if isinstance(uri, str) else None
@@ -55,7 +57,7 @@ async def resolve(context: Context, hint: types.InlayHint) -> types.InlayHint:
     return hint
 
 
-def register(context: Context) -> None:
+def register(context: ClientContext) -> None:
     """Serve hints."""
     context.serve(types.TEXT_DOCUMENT_INLAY_HINT, partial(answer, context))
 

@@ -18,8 +18,8 @@ from pygls.exceptions import JsonRpcInvalidParams
 
 from jaxsight.features import caveats
 from jaxsight.features.kernels.collectives import scope
-from jaxsight.features.model import Divided, Drawn, Group, Panel, Part
-from jaxsight.lsp.context import Context
+from jaxsight.features.model import DividedResult, Drawn, Panel, PanelEquation, PanelGroup
+from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.virtual_uris import PLAIN, VirtualDocument
 from jaxsight.source.text import Position, Range
 from jaxsight.wire.kernel_graph import (
@@ -46,7 +46,7 @@ Json = dict[str, Any]
 class Panels:
     """Answers the request, and notifies the client of new answers about files that panels show."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ClientContext) -> None:
         self._context = context
         self._shown: set[str] = set()
         """Paths of files that panels show."""
@@ -89,7 +89,7 @@ def _position(line: int, character: int) -> types.Position:
         raise JsonRpcInvalidParams(f"{REQUEST}: {error}") from error
 
 
-async def _panel(context: Context, panel: Panel) -> Json:
+async def _panel(context: ClientContext, panel: Panel) -> Json:
     targets = await to_thread(ready)
     if panel.target and panel.target not in targets:
         targets.insert(0, panel.target)
@@ -112,14 +112,14 @@ async def _panel(context: Context, panel: Panel) -> Json:
     }
 
 
-def _location(context: Context, path: str, range: Range | None) -> Json | None:
+def _location(context: ClientContext, path: str, range: Range | None) -> Json | None:
     view = context.documents.window(path, range) if range is not None else None
     if view is None or range is None:
         return None
     return {"uri": view.uri, "range": context.converter.unstructure(view.to_range(range))}
 
 
-def _drawn(context: Context, panel: Panel, drawn: Drawn) -> Json:
+def _drawn(context: ClientContext, panel: Panel, drawn: Drawn) -> Json:
     graph = drawn.compiled.graph
     described = iter(drawn.collectives)
     above = len(caveats.comment_lines(panel.caveats, "hlo")) + panel.stale + bool(panel.assumed)
@@ -286,7 +286,7 @@ def _temporary(temporary: Temporary) -> Json:
     }
 
 
-def _group(context: Context, path: str, group: Group) -> Json:
+def _group(context: ClientContext, path: str, group: PanelGroup) -> Json:
     return {
         "title": group.title,
         "parent": group.parent,
@@ -298,7 +298,7 @@ def _constant(constant: Constant) -> Json:
     return {"name": constant.name, "value": _value(constant.value), "folded": constant.folded}
 
 
-def _equation(context: Context, path: str, equation: Part) -> Json:
+def _equation(context: ClientContext, path: str, equation: PanelEquation) -> Json:
     return {
         "path": equation.path,
         "primitive": equation.primitive,
@@ -311,7 +311,7 @@ def _equation(context: Context, path: str, equation: Part) -> Json:
     }
 
 
-def _divided(divided: Divided) -> Json:
+def _divided(divided: DividedResult) -> Json:
     return {
         "text": divided.text,
         "local": divided.local,

@@ -8,8 +8,8 @@ import contextlib
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
-from jaxsight.features.model import Repro
-from jaxsight.lsp.context import Context
+from jaxsight.features.model import ShownRepro
+from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.convert import notice
 from jaxsight.lsp.documents.virtual_uris import VirtualDocument
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments
@@ -27,10 +27,10 @@ Answer = dict[str, str] | None
 """The URI, the text, the file and the summary of a repro."""
 
 
-class Repros:
+class ReproCommands:
     """Extracts and reduces repros for one connection."""
 
-    def __init__(self, context: Context, virtual_documents: VirtualDocuments) -> None:
+    def __init__(self, context: ClientContext, virtual_documents: VirtualDocuments) -> None:
         self._context = context
         self._virtual_documents = virtual_documents
 
@@ -75,7 +75,7 @@ class Repros:
             context.show_message(types.MessageType.Info, f"{repro.summary}; saved as {repro.file}")
         return opened
 
-    async def _opened(self, path: str, repro: Repro) -> Answer:
+    async def _opened(self, path: str, repro: ShownRepro) -> Answer:
         """Open a repro; return what the client is answered."""
         document = VirtualDocument(path, repro.function, repro.kind)
         content = await self._virtual_documents.compute(document)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
-from jaxsight.lsp.context import Context
+from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.convert import notice
 from jaxsight.lsp.notifications.progress import cancellable
 
@@ -38,7 +38,7 @@ Json = dict[str, Any]
 class Targets:
     """The targets of one connection."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ClientContext) -> None:
         self._context = context
 
     def register(self) -> None:

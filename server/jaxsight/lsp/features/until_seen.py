@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
-from jaxsight.lsp.context import Context
+from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.notifications.progress import cancellable
 from jaxsight.text import units
 
 if TYPE_CHECKING:
-    from jaxsight.features.recording.actions import Plan
-    from jaxsight.features.recording.until_seen import Outcome, Seen
+    from jaxsight.features.recording.actions import RunPlan
+    from jaxsight.features.recording.until_seen import RunOutcome, SeenFunctions
 
 RUN_UNTIL_SEEN = "jaxsight.runUntilSeen"
 
@@ -27,10 +27,10 @@ Answer = dict[str, object] | None
 """Why the run is over, and the functions that were seen and that are missing."""
 
 
-class UntilSeen:
+class UntilSeenCommand:
     """Runs programs for one connection."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ClientContext) -> None:
         self._context = context
         self._agreed: set[tuple[str, str]] = set()
         self._files: set[str] = set()
@@ -63,7 +63,7 @@ class UntilSeen:
             "missing": [name for _, name in seen.missing],
         }
 
-    async def _agrees(self, plan: Plan) -> bool:
+    async def _agrees(self, plan: RunPlan) -> bool:
         """Ask whether a program may run, once for each: a link in a text may name the command."""
         key = plan.root, plan.program.title
         if key not in self._agreed:
@@ -79,13 +79,13 @@ class UntilSeen:
             self._agreed.add(key)
         return True
 
-    async def _followed(self, plan: Plan) -> Outcome:
+    async def _followed(self, plan: RunPlan) -> RunOutcome:
         context = self._context
         stop = asyncio.Event()
         async with cancellable(context, f"Running {plan.program.title}") as bar:
             bar.when_cancelled(stop.set)
 
-            def report(seen: Seen) -> None:
+            def report(seen: SeenFunctions) -> None:
                 bar.report(f"missing: {_listed([name for _, name in seen.missing])}")
                 context.session.look_for_recordings()
 
@@ -93,7 +93,7 @@ class UntilSeen:
         context.session.look_for_recordings()
         return outcome
 
-    def _tell(self, plan: Plan, outcome: Outcome) -> None:
+    def _tell(self, plan: RunPlan, outcome: RunOutcome) -> None:
         """Say what was not called, and why the program ended."""
         missing = [name for _, name in outcome.seen.missing]
         if not missing or outcome.ending == "stopped":

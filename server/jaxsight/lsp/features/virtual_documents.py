@@ -23,8 +23,8 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from jaxsight.features.caveats import commented
-from jaxsight.features.model import Linked, Shown
-from jaxsight.lsp.context import Context
+from jaxsight.features.model import Linked, VirtualText
+from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.uris import uri_of
 from jaxsight.lsp.documents.virtual_uris import REPROS, VirtualDocument
 from jaxsight.text.inert import lines, visible
@@ -44,7 +44,7 @@ class VirtualDocuments:
     For clients that open only files, the documents are written to files.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ClientContext) -> None:
         self._context = context
         self._shown: dict[VirtualDocument, None] = {}
         self._linked: dict[VirtualDocument, tuple[tuple[int, ...], str, Sequence[Linked]]] = {}
@@ -85,7 +85,7 @@ class VirtualDocuments:
             "links": links,
         }
 
-    async def _content(self, document: VirtualDocument) -> Shown:
+    async def _content(self, document: VirtualDocument) -> VirtualText:
         """Return the text and its links, and remember that the client shows the document."""
         self._shown.pop(document, None)
         self._shown[document] = None
@@ -96,7 +96,7 @@ class VirtualDocuments:
         except LookupError as error:
             return explained(document, error)
 
-    async def compute(self, document: VirtualDocument) -> Shown:
+    async def compute(self, document: VirtualDocument) -> VirtualText:
         """Return a document for an editor, with its caveats at the top.
 
         Source and repros stay exact; in other documents, hidden characters are made visible.
@@ -179,12 +179,14 @@ class VirtualDocuments:
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def explained(document: VirtualDocument, error: LookupError) -> Shown:
+def explained(document: VirtualDocument, error: LookupError) -> VirtualText:
     """Return a document with the reason why it cannot be shown, in comments.
 
     An editor would only say that it could not be opened, or cut a long reason.
     """
-    return Shown(title=document.title, text="".join(f"# {line}\n" for line in lines(str(error))))
+    return VirtualText(
+        title=document.title, text="".join(f"# {line}\n" for line in lines(str(error)))
+    )
 
 
 def _begin(text: str) -> types.Range | None:

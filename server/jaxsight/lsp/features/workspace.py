@@ -15,7 +15,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from jaxsight.lsp.configuration import SECTION
-from jaxsight.lsp.context import Context
+from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.uris import path_of, uri_of
 from jaxsight.lsp.features.programs.registration import registrations as programs
 from jaxsight.lsp.start.warmup import warm_converter
@@ -31,7 +31,7 @@ _WATCH_INTERVAL = 2.0
 WATCHED = ("**/*.py", "**/pyproject.toml", "**/.jaxsight/recorded.json")
 
 
-async def initialized(context: Context, params: types.InitializedParams) -> None:
+async def initialized(context: ClientContext, params: types.InitializedParams) -> None:
     """Register for changes, then request the settings."""
     registrations = []
     if context.client.registers_configuration:
@@ -62,13 +62,13 @@ async def initialized(context: Context, params: types.InitializedParams) -> None
     await ask_settings(context)
 
 
-async def _import_ahead(context: Context) -> None:
+async def _import_ahead(context: ClientContext) -> None:
     """Import what the first shapes do not need, once they are there or wait for JAX."""
     await asyncio.sleep(_FIRST_SHAPES)
     await context.session.import_ahead()
 
 
-async def _register(context: Context, registrations: list[types.Registration]) -> None:
+async def _register(context: ClientContext, registrations: list[types.Registration]) -> None:
     params = types.RegistrationParams(registrations=registrations)
     try:
         await context.connection.client_register_capability_async(params)
@@ -76,14 +76,14 @@ async def _register(context: Context, registrations: list[types.Registration]) -
         log.warning("client rejected registrations for changes: %s", error)
 
 
-async def _watch_recordings(context: Context) -> None:
+async def _watch_recordings(context: ClientContext) -> None:
     """Look for recorded runs: not every client watches files, or from its start on."""
     while True:
         await asyncio.sleep(_WATCH_INTERVAL)
         context.session.look_for_recordings()
 
 
-async def ask_settings(context: Context) -> None:
+async def ask_settings(context: ClientContext) -> None:
     """Request the settings of the workspace and of each folder, and apply them."""
     if not context.client.answers_configuration:
         return
@@ -104,7 +104,7 @@ async def ask_settings(context: Context) -> None:
 
 
 async def configuration_changed(
-    context: Context, params: types.DidChangeConfigurationParams
+    context: ClientContext, params: types.DidChangeConfigurationParams
 ) -> None:
     """Apply changed settings, from the notification or by a request."""
     context.configuration.push(params.settings)
@@ -114,7 +114,9 @@ async def configuration_changed(
         context.apply_configuration()
 
 
-async def folders_changed(context: Context, params: types.DidChangeWorkspaceFoldersParams) -> None:
+async def folders_changed(
+    context: ClientContext, params: types.DidChangeWorkspaceFoldersParams
+) -> None:
     """Add and remove workspace folders."""
     event = params.event
     context.configuration.move(
@@ -124,7 +126,7 @@ async def folders_changed(context: Context, params: types.DidChangeWorkspaceFold
     await ask_settings(context)
 
 
-async def trust_changed(context: Context, params: object) -> None:
+async def trust_changed(context: ClientContext, params: object) -> None:
     """Handle `jaxsight/trust`: whether code of the workspace may run.
 
     `true` takes effect if the policy follows the editor's trust.
@@ -133,20 +135,20 @@ async def trust_changed(context: Context, params: object) -> None:
     context.apply_configuration()
 
 
-async def interpreters_changed(context: Context, params: object) -> None:
+async def interpreters_changed(context: ClientContext, params: object) -> None:
     """Handle `jaxsight/interpreters`: the Python environments selected in the client."""
     interpreters = params.get("interpreters") if isinstance(params, Mapping) else None
     context.configuration.choose_interpreters(interpreters)
     context.apply_configuration()
 
 
-async def files_changed(context: Context, params: types.DidChangeWatchedFilesParams) -> None:
+async def files_changed(context: ClientContext, params: types.DidChangeWatchedFilesParams) -> None:
     """Notify the engine of files that changed on disk."""
     paths = [path for change in params.changes if (path := path_of(change.uri)) is not None]
     context.session.files_changed(paths)
 
 
-async def saved(context: Context, params: types.DidSaveTextDocumentParams) -> None:
+async def saved(context: ClientContext, params: types.DidSaveTextDocumentParams) -> None:
     """Notify the engine of a saved document.
 
     If the client does not watch files, this also reports the file as changed on disk.
@@ -159,7 +161,7 @@ async def saved(context: Context, params: types.DidSaveTextDocumentParams) -> No
         context.session.files_changed([path])
 
 
-def register(context: Context) -> None:
+def register(context: ClientContext) -> None:
     """Serve the notifications about the workspace."""
     context.serve(types.INITIALIZED, partial(initialized, context))
     context.serve(types.WORKSPACE_DID_CHANGE_CONFIGURATION, partial(configuration_changed, context))

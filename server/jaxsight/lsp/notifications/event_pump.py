@@ -15,7 +15,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from jaxsight.events import Consent, FileStatus, Message, Output, Progress, Refresh, Status
-from jaxsight.lsp.context import Context
+from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.convert import notice
 from jaxsight.lsp.documents.uris import uri_of
 from jaxsight.lsp.features.diagnostics import Diagnostics
@@ -43,7 +43,7 @@ class EventPump:
 
     def __init__(
         self,
-        context: Context,
+        context: ClientContext,
         diagnostics: Diagnostics,
         virtual_documents: VirtualDocuments,
         panels: Panels,

@@ -15,7 +15,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from jaxsight.events import Progress
-from jaxsight.lsp.context import Context
+from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.convert import notice
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 class ProgressBars:
     """The bars that are open."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ClientContext) -> None:
         self._context = context
         self._numbers = itertools.count(1)
         self._open: dict[str, asyncio.Queue[Progress]] = {}
@@ -69,7 +69,7 @@ class ProgressBars:
 class CancellableBar:
     """The progress bar of a command."""
 
-    def __init__(self, context: Context, token: str = "") -> None:
+    def __init__(self, context: ClientContext, token: str = "") -> None:
         """Return a bar; without a token, the client shows none."""
         self._context = context
         self._token = token
@@ -107,7 +107,7 @@ class CancellableBar:
 
 
 @asynccontextmanager
-async def cancellable(context: Context, title: str) -> AsyncIterator[CancellableBar]:
+async def cancellable(context: ClientContext, title: str) -> AsyncIterator[CancellableBar]:
     """Show a progress bar for a command, if the client shows progress."""
     progress = context.connection.work_done_progress
     token = f"jaxsight/{uuid.uuid4()}" if context.client.shows_progress else ""

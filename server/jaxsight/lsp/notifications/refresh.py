@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 
 from pygls.exceptions import JsonRpcException
 
-from jaxsight.lsp.context import Context
+from jaxsight.lsp.context import ClientContext
 
 log = logging.getLogger(__name__)
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 class Refresher:
     """Sends refresh requests, at most one of each kind at a time."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ClientContext) -> None:
         self._context = context
         self._pending: set[str] = set()
         self._again: set[str] = set()

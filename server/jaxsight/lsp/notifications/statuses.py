@@ -12,7 +12,7 @@ from typing import Any
 from lsprotocol import types
 
 from jaxsight.events import FileStatus, Status
-from jaxsight.lsp.context import Context
+from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.convert import notice
 from jaxsight.lsp.documents.uris import uri_of
 from jaxsight.text.inert import one_line
@@ -24,7 +24,7 @@ FILE = "jaxsight/fileStatus"
 class Statuses:
     """The last status of each root."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ClientContext) -> None:
         self._context = context
         self._sent: dict[str, dict[str, object]] = {}
         self._logged: dict[str, tuple[types.MessageType, str]] = {}

@@ -39,7 +39,7 @@ class Turn:
     where: tuple[str, ...] = ()
 
 
-class Watch:
+class LoopWatch:
     """Measures the turns of the event loop that `loop` creates, and reports long ones."""
 
     def __init__(self, slow: Callable[[Turn], None], limit: float = LIMIT) -> None:

@@ -11,7 +11,7 @@ INVALID_PARAMS = -32602
 SERVER_NOT_INITIALIZED = -32002
 
 
-class Malformed(Exception):
+class MalformedMessage(Exception):
     """The input is not a message, or not valid in the current state; `response` is the answer."""
 
     def __init__(self, code: int, message: str, id: int | str | None = None) -> None:
@@ -35,23 +35,23 @@ def decode(body: bytes) -> dict[str, Any]:
     try:
         message = json.loads(body.decode())
     except ValueError as error:
-        raise Malformed(PARSE_ERROR, f"invalid JSON: {error}") from error
+        raise MalformedMessage(PARSE_ERROR, f"invalid JSON: {error}") from error
     except RecursionError as error:
-        raise Malformed(PARSE_ERROR, "invalid JSON: nested too deeply") from error
+        raise MalformedMessage(PARSE_ERROR, "invalid JSON: nested too deeply") from error
     if not isinstance(message, dict):
         kind = "a batch" if isinstance(message, list) else "no object"
-        raise Malformed(INVALID_REQUEST, f"expected a JSON object, got {kind}")
+        raise MalformedMessage(INVALID_REQUEST, f"expected a JSON object, got {kind}")
     if "method" not in message and ("result" in message or "error" in message):
         return message
     id = message.get("id")
     if isinstance(id, bool) or not isinstance(id, int | str | None):
-        raise Malformed(INVALID_REQUEST, "`id` must be an integer or a string")
+        raise MalformedMessage(INVALID_REQUEST, "`id` must be an integer or a string")
     if id is None and "id" in message:
-        raise Malformed(INVALID_REQUEST, "`id` must not be null")
+        raise MalformedMessage(INVALID_REQUEST, "`id` must not be null")
     if message.get("jsonrpc") != "2.0":
-        raise Malformed(INVALID_REQUEST, '`jsonrpc` must be "2.0"', id)
+        raise MalformedMessage(INVALID_REQUEST, '`jsonrpc` must be "2.0"', id)
     if not isinstance(message.get("method"), str):
-        raise Malformed(INVALID_REQUEST, "`method` must be a string", id)
+        raise MalformedMessage(INVALID_REQUEST, "`method` must be a string", id)
     return message
 
 

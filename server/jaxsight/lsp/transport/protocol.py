@@ -17,9 +17,14 @@ from pygls.protocol import (
     lsp_method,
 )
 
-from jaxsight.lsp.client import Client
+from jaxsight.lsp.client import ClientFeatures
 from jaxsight.lsp.documents.virtual_uris import SCHEMES
-from jaxsight.lsp.transport.messages import INVALID_PARAMS, INVALID_REQUEST, Malformed, decode
+from jaxsight.lsp.transport.messages import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    MalformedMessage,
+    decode,
+)
 
 if TYPE_CHECKING:
     from cattrs import Converter
@@ -56,7 +61,7 @@ class Host(Protocol):
     """The server of a connection, for its protocol."""
 
     @property
-    def client(self) -> Client: ...
+    def client(self) -> ClientFeatures: ...
 
     def read_capabilities(self, params: types.InitializeParams) -> None: ...
 
@@ -82,7 +87,7 @@ class JaxsightProtocol(LanguageServerProtocol):
         """Handle the body of a message; a malformed one is answered with an error."""
         try:
             self.take(decode(body))
-        except Malformed as error:
+        except MalformedMessage as error:
             self._send_data(error.response)
         except Exception:  # no message may prevent the next from being read
             log.exception("ignoring a message")
@@ -116,7 +121,7 @@ class JaxsightProtocol(LanguageServerProtocol):
         elif not self._shutdown or method == types.EXIT:
             try:
                 self.handle_message(self._structured(message))
-            except Malformed as error:
+            except MalformedMessage as error:
                 log.warning("ignoring notification %s: %s", method, error)
 
     def _answered(self, id: object, message: dict[str, Any]) -> None:
@@ -126,7 +131,7 @@ class JaxsightProtocol(LanguageServerProtocol):
             return
         try:
             structured = self._structured(message)
-        except Malformed as error:
+        except MalformedMessage as error:
             self._handle_response(id, None, types.ResponseError(error.code, str(error)))
         else:
             self.handle_message(structured)
@@ -151,18 +156,20 @@ class JaxsightProtocol(LanguageServerProtocol):
             return self._converter.structure(message, kind)
         except Exception as error:  # converters may raise any exception
             words = "; ".join(transform_error(error))
-            raise Malformed(INVALID_PARAMS, f"{method or 'answer'}: {words[:500]}", id) from error
+            raise MalformedMessage(
+                INVALID_PARAMS, f"{method or 'answer'}: {words[:500]}", id
+            ) from error
 
     def _check_request(self, id: int | str, method: str) -> None:
         if self._shutdown:
-            raise Malformed(INVALID_REQUEST, "the server is shut down", id)
+            raise MalformedMessage(INVALID_REQUEST, "the server is shut down", id)
         if method == types.INITIALIZE and self._workspace is not None:
-            raise Malformed(INVALID_REQUEST, "the server is already initialized", id)
+            raise MalformedMessage(INVALID_REQUEST, "the server is already initialized", id)
         if id in self._request_futures:
-            raise Malformed(INVALID_REQUEST, f"request {id!r} is still in progress", id)
+            raise MalformedMessage(INVALID_REQUEST, f"request {id!r} is still in progress", id)
         message_types = types.METHOD_TO_TYPES.get(method)
         if message_types is not None and message_types[1] is None:
-            raise Malformed(
+            raise MalformedMessage(
                 INVALID_REQUEST, f"`{method}` is a notification and must not have an `id`", id
             )
 

@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from jaxsight.lsp.transport.messages import SERVER_NOT_INITIALIZED, Malformed, decode, frame
+from jaxsight.lsp.transport.messages import SERVER_NOT_INITIALIZED, MalformedMessage, decode, frame
 
 log = logging.getLogger(__name__)
 
@@ -107,8 +107,10 @@ async def introduction(inbox: Inbox, outbox: ByteSink) -> dict[str, Any] | None:
                 case {"method": method} if method == ANNOUNCE:
                     return message
                 case {"method": _, "id": id}:
-                    raise Malformed(SERVER_NOT_INITIALIZED, "expected `initialize` first", id)
-        except Malformed as error:
+                    raise MalformedMessage(
+                        SERVER_NOT_INITIALIZED, "expected `initialize` first", id
+                    )
+        except MalformedMessage as error:
             outbox.write(frame(error.response))
     return None
 

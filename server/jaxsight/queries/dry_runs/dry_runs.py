@@ -22,13 +22,13 @@ from jaxsight.examples.jax_use import JaxUse, may_be_traced
 from jaxsight.files.texts import Version
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
-from jaxsight.queries.choices import Choices
+from jaxsight.queries.choices import UserChoices
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.dry_runs.labels import label, run_label
 from jaxsight.queries.dry_runs.partial_calls import PartialCall
-from jaxsight.queries.dry_runs.project_files import ProjectFiles
+from jaxsight.queries.dry_runs.project_files import ProgramFiles
 from jaxsight.queries.long_work import Aside
-from jaxsight.queries.memory import Memory
+from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.open_documents import Observed, OpenDocuments
 from jaxsight.queries.traces.query import module_meaning, run_of
 from jaxsight.source.functions import Function
@@ -95,15 +95,15 @@ class _Found:
         return tuple(dict.fromkeys(text for reply in replies for text in reply.fed))
 
 
-class DryRuns:
+class ProgramCalls:
     """Keeps the documents' example inputs from dry runs up to date."""
 
     def __init__(
         self,
         documents: OpenDocuments,
         projects: Projects,
-        choices: Choices,
-        memory: Memory,
+        choices: UserChoices,
+        memory: SessionMemory,
         aside: Aside,
         on_change: Callable[[str], None],
     ) -> None:
@@ -114,7 +114,7 @@ class DryRuns:
         self._memory = memory
         self._aside = aside
         self._on_change = on_change
-        self._files = ProjectFiles()
+        self._files = ProgramFiles()
         self._readers = Aside()
         """The thread that looks at other files."""
         self._found: dict[str, _Found] = {}

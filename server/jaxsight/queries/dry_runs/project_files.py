@@ -64,7 +64,7 @@ class _Listing:
     """By file: the file as it was, and what it imports of which other files."""
 
 
-class ProjectFiles:
+class ProgramFiles:
     """The imports of files; used by one thread at a time."""
 
     def __init__(self) -> None:

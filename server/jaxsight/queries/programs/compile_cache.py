@@ -24,10 +24,9 @@ from typing import Any, TypeVar
 
 from jaxsight.compiler import folding
 from jaxsight.events import Event, Progress
-from jaxsight.queries.memory import Memory
-from jaxsight.queries.programs.compile_result import Result
-from jaxsight.queries.programs.disk_cache import Cache as DiskCache
-from jaxsight.queries.programs.disk_cache import digest
+from jaxsight.queries.memory import SessionMemory
+from jaxsight.queries.programs.compile_result import CompileResult
+from jaxsight.queries.programs.disk_cache import DiskCache, digest
 from jaxsight.queries.programs.slow_compiles import Search
 from jaxsight.queries.programs.target_choice import environment_of
 from jaxsight.queries.traces.located_answer import Answer
@@ -81,7 +80,7 @@ def _too_few(lowered: Lowered, target: Target) -> str:
     return f"it spans {needed} devices, but {target.name} has {target.devices}"
 
 
-class Gone(Exception):
+class TraceGone(Exception):
     """The tracer that traced the answer has ended; the function must be traced again."""
 
 
@@ -137,11 +136,13 @@ class CompileCache:
     compilers: Compilers
     disk: DiskCache
     not_sent: NotSent
-    memory: Memory
+    memory: SessionMemory
     _running: dict[str, _Running] = field(default_factory=dict)
     _storing: set[asyncio.Future[None]] = field(default_factory=set)
 
-    def known(self, answer: Answer, target: Target, *, complete: bool = False) -> Result | None:
+    def known(
+        self, answer: Answer, target: Target, *, complete: bool = False
+    ) -> CompileResult | None:
         """Return the result for an answer if it is cached."""
         cached = self.memory.results.get((answer.question.key, target.name))
         if cached is None or cached[0] is not answer:
@@ -157,7 +158,7 @@ class CompileCache:
         *,
         complete: bool,
         urgency: Urgency = Urgency.ASKED,
-    ) -> Result:
+    ) -> CompileResult:
         """Return the result for an answer; lower and compile it if necessary.
 
         Args:
@@ -170,19 +171,19 @@ class CompileCache:
             Gone: it must be traced again.
         """
         if target.host and (why := self.not_sent(answer.question.path, target.host)):
-            return Result(target, None, Trouble("approval", why, last=False))
+            return CompileResult(target, None, Trouble("approval", why, last=False))
         if (cached := self.known(answer, target, complete=complete)) is not None:
             return cached
         target = own_target(target, os.environ)
         lowered = await self._lower(answer, target, lower)
         if isinstance(lowered, Trouble):
-            result = Result(target, None, lowered)
+            result = CompileResult(target, None, lowered)
         elif why := _too_few(lowered, target):
-            result = Result(target, lowered, Trouble("target", why))
+            result = CompileResult(target, lowered, Trouble("target", why))
         else:
             program = await self._program(lowered, target, python)
             if isinstance(program, Trouble):
-                result = Result(target, lowered, program)
+                result = CompileResult(target, lowered, program)
             else:
                 result = await self._result(program, answer, complete, urgency)
         if isinstance(result.outcome, Trouble) and not result.outcome.last:
@@ -224,7 +225,7 @@ class CompileCache:
         return measured
 
     async def slow(
-        self, answer: Answer, result: Result, python: str, lower: LowerChanged
+        self, answer: Answer, result: CompileResult, python: str, lower: LowerChanged
     ) -> SlowCompile | None:
         """Return what saves most of the time of a slow compile.
 
@@ -288,7 +289,7 @@ class CompileCache:
         lowered: Lowered | Trouble
         match reply:
             case None:
-                raise Gone
+                raise TraceGone
             case Lowered():
                 lowered = reply
             case Failed(failure=failure):
@@ -317,7 +318,7 @@ class CompileCache:
 
     async def _result(
         self, program: _Program, answer: Answer, complete: bool, urgency: Urgency
-    ) -> Result:
+    ) -> CompileResult:
         """Return the result of compiling a program.
 
         If constant folding would take minutes and the result is not cached, the program is compiled
@@ -330,7 +331,7 @@ class CompileCache:
         )
         compile = functools.partial(self._compile, program=program, answer=answer, urgency=urgency)
         if not traps or await self._known(program.name, request) is not None:
-            return Result.made(
+            return CompileResult.made(
                 program.target, program.lowered, await compile(program.name, request)
             )
         name = digest(program.name, "unfolded")
@@ -339,7 +340,7 @@ class CompileCache:
             worst = max(traps, key=lambda fold: fold.seconds)
             note = folding.note(worst.primitive, worst.elements, worst.seconds)
             outcome = replace(outcome, notes=(*outcome.notes, note))
-        return Result.made(program.target, program.lowered, outcome, is_unfolded=True)
+        return CompileResult.made(program.target, program.lowered, outcome, is_unfolded=True)
 
     async def _compile(
         self, name: str, request: Compile, program: _Program, answer: Answer, urgency: Urgency

@@ -11,7 +11,7 @@ from jaxsight.workers.compilation.compilers import Trouble
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CompileResult:
     """The result of compiling an answer for a target."""
 
     target: Target
@@ -23,12 +23,12 @@ class Result:
     @staticmethod
     def made(
         target: Target, lowered: Lowered, outcome: Compiled | Trouble, *, is_unfolded: bool = False
-    ) -> Result:
+    ) -> CompileResult:
         """Return a result whose target has the figures of the device that it was compiled on."""
         kind = outcome.device_kind if isinstance(outcome, Compiled) else ""
-        return Result(recognized(target, kind), lowered, outcome, is_unfolded)
+        return CompileResult(recognized(target, kind), lowered, outcome, is_unfolded)
 
-    def of(self, target: Target) -> Result:
+    def of(self, target: Target) -> CompileResult:
         """Return the result for the same target, chosen by the user or not."""
         why = target.why_default
         if self.target.why_default == why:

@@ -58,7 +58,7 @@ class Lock:
     __del__ = release
 
 
-class Cache:
+class DiskCache:
     """A folder of entries.
 
     Its methods read and write files, so callers with an event loop must use a thread.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
-from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.traces.equation_ranges import Places
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.text import Range
@@ -36,7 +36,7 @@ class Kernels:
     _by_primitive: dict[str, list[str]] = field(default_factory=dict)
 
     @staticmethod
-    def of(view: View, result: Result) -> Kernels | None:
+    def of(view: View, result: CompileResult) -> Kernels | None:
         """Return the kernels of a result; `None` if it was not compiled."""
         if not isinstance(result.outcome, Compiled) or result.lowered is None:
             return None

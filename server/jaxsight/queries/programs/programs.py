@@ -11,16 +11,16 @@ from typing import Any, TypeVar
 
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.attention import Attention
-from jaxsight.queries.choices import Choices
-from jaxsight.queries.memory import ByFunction, HeldResult, Memory
-from jaxsight.queries.programs.compile_cache import CompileCache, Gone
-from jaxsight.queries.programs.compile_result import Result
-from jaxsight.queries.programs.disk_cache import Cache as DiskCache
+from jaxsight.queries.choices import UserChoices
+from jaxsight.queries.memory import ByFunction, HeldResult, SessionMemory
+from jaxsight.queries.programs.compile_cache import CompileCache, TraceGone
+from jaxsight.queries.programs.compile_result import CompileResult
+from jaxsight.queries.programs.disk_cache import DiskCache
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces import tracer_requests
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.queries.traces.trace_cache import Superseded
-from jaxsight.queries.traces.traces import Traces
+from jaxsight.queries.traces.traces import DocumentTraces
 from jaxsight.rules.program.folding import is_worth_measuring
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Compiled, Folding, SlowCompile
@@ -51,9 +51,9 @@ class Programs:
     def __init__(
         self,
         projects: Projects,
-        traces: Traces,
-        choices: Choices,
-        memory: Memory,
+        traces: DocumentTraces,
+        choices: UserChoices,
+        memory: SessionMemory,
         attention: Attention,
     ) -> None:
         self._attention = attention
@@ -143,7 +143,7 @@ class Programs:
         *,
         complete: bool = False,
         urgency: Urgency | None = None,
-    ) -> Result | None:
+    ) -> CompileResult | None:
         """Return the result for a target, by default the first; `None` if it was not traced.
 
         Args:
@@ -163,7 +163,7 @@ class Programs:
         view = await self._traces.for_target(view, target)
         answer = view.answer
         if not isinstance(answer.reply, Traced):
-            return Result(target, None, Trouble("lower", _untraced(answer.reply, target)))
+            return CompileResult(target, None, Trouble("lower", _untraced(answer.reply, target)))
         if urgency is None:
             urgency = self._attention.urgency(question.path, view.subject_range)
         compiled = functools.partial(
@@ -178,12 +178,12 @@ class Programs:
         with running:
             try:
                 result = await compiled(answer)
-            except Gone:
+            except TraceGone:
                 try:
                     # A tracer keeps few traces: trace again, and lower at once.
                     answer = await self._traces.traced_again(answer)
                     result = await compiled(answer)
-                except (Gone, Superseded):
+                except (TraceGone, Superseded):
                     return None
         if target in targets[:1]:
             self._remember(view, answer, result)
@@ -208,7 +208,7 @@ class Programs:
         now = asyncio.get_running_loop().time()
         return any(now - begin >= LONG_COMPILE for begin in since)
 
-    def _remember(self, view: View, answer: Answer, result: Result) -> None:
+    def _remember(self, view: View, answer: Answer, result: CompileResult) -> None:
         """Remember the result for the first target, for what is shown until the next one."""
         key = answer.question.path, view.subject.name
         self._memory.refused.pop(key)
@@ -231,7 +231,7 @@ class Programs:
 
     async def with_temporaries(
         self, view: View, target: Target | None = None, *, urgency: Urgency | None = None
-    ) -> Result | None:
+    ) -> CompileResult | None:
         """Return the result for a target whose temporaries are known; see `result`."""
         if target is None:
             targets = self._choices.targets(view.answer.question.path)
@@ -244,7 +244,7 @@ class Programs:
 
     async def held_result(
         self, view: View, target: Target, *, with_memory: bool = False
-    ) -> Result | None:
+    ) -> CompileResult | None:
         """Return the result for a target that may be remote.
 
         An error, such as that of an unreachable host, is cached for a while.
@@ -328,12 +328,12 @@ class Programs:
             self._memory.saved.get((path, view.subject.name, targets[0].name)) if targets else None
         )
 
-    def refusal(self, view: View) -> Result | None:
+    def refusal(self, view: View) -> CompileResult | None:
         """Return the result of an answer that was not compiled for the first target, if so."""
         last = self._memory.refused.get((view.answer.question.path, view.subject.name))
         return last[1] if last is not None and last[0] is view.answer else None
 
-    async def folding(self, view: View, result: Result) -> Folding | None:
+    async def folding(self, view: View, result: CompileResult) -> Folding | None:
         """Return the compile times of a function with and without constant folding.
 
         Returns `None` if it is not worth measuring. A new program of the function cancels the
@@ -352,7 +352,7 @@ class Programs:
 
         return await self._latest(_FOLDING, view, measure if is_worth else None)
 
-    async def slow_compile(self, view: View, result: Result) -> SlowCompile | None:
+    async def slow_compile(self, view: View, result: CompileResult) -> SlowCompile | None:
         """Return what saves time of a compile that takes long.
 
         Returns `None` if it does not, or if that cannot be measured. An edit of the file, and a new
@@ -390,7 +390,7 @@ class Programs:
         await asyncio.wait([task])
         if self._measuring.get(key) is running:
             del self._measuring[key]
-        ended = task.cancelled() or isinstance(task.exception(), Gone)
+        ended = task.cancelled() or isinstance(task.exception(), TraceGone)
         return None if ended else task.result()
 
     def _stop_measuring(self, path: str | None = None, kind: str | None = None) -> None:

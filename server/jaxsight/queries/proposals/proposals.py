@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
-from jaxsight.queries.choices import Choices
+from jaxsight.queries.choices import UserChoices
 from jaxsight.queries.documents import Document
 from jaxsight.queries.dry_runs.partial_calls import PartialCall
 from jaxsight.queries.long_work import Aside
-from jaxsight.queries.memory import Memory
+from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.open_documents import OpenDocuments
 from jaxsight.queries.proposals.bench import ProjectBench
 from jaxsight.queries.sandbox import Sandbox
@@ -43,8 +43,8 @@ class Proposals:
         self,
         projects: Projects,
         documents: OpenDocuments,
-        choices: Choices,
-        memory: Memory,
+        choices: UserChoices,
+        memory: SessionMemory,
         aside: Aside,
     ) -> None:
         self._aside = aside

@@ -10,7 +10,7 @@ from jaxsight.examples.assumed_sizes import with_assumed_names
 from jaxsight.examples.resizing import SizedInputs, has_numbers, sized_inputs
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
-from jaxsight.queries.memory import Memory
+from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.sizes.exploring import Explored, Sizes, Stopped, explore
 from jaxsight.queries.sizes.naming import with_declared
 from jaxsight.queries.traces.located_answer import Answer
@@ -31,7 +31,7 @@ _MOST = 20.0
 class SizeExplorer:
     """Traces functions with other sizes, for each answer once."""
 
-    def __init__(self, projects: Projects, memory: Memory) -> None:
+    def __init__(self, projects: Projects, memory: SessionMemory) -> None:
         self._projects = projects
         self._memory = memory
         self._running: dict[str, _Running] = {}

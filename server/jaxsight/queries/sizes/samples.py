@@ -51,7 +51,7 @@ class Divides:
 
 
 @dataclass(frozen=True, slots=True)
-class Product:
+class SizeProduct:
     """A size is the product of two others."""
 
     name: str
@@ -87,7 +87,7 @@ class Ordered:
         return sizes[self.name] <= sizes[self.other]
 
 
-Relation = Multiple | Divides | Product | Equal | Ordered
+Relation = Multiple | Divides | SizeProduct | Equal | Ordered
 
 
 def orders(sizes: Mapping[str, int]) -> tuple[Ordered, ...]:
@@ -106,7 +106,7 @@ def levels(sizes: Mapping[str, int]) -> list[tuple[Relation, ...]]:
     ]
     equal = [Equal(a, b) for a, b in pairs if sizes[a] == sizes[b]]
     products = [
-        Product(name, a, b)
+        SizeProduct(name, a, b)
         for name in reversed(names)
         for a, b in pairs
         if min(sizes[a], sizes[b]) > 1 and sizes[a] * sizes[b] == sizes[name]
@@ -129,7 +129,7 @@ def weakened(relation: Relation) -> Iterator[tuple[Relation, tuple[Relation, ...
                 weaker = (Multiple(name, number // prime),) if number > prime else ()
                 yield Multiple(name, number), weaker
                 number //= prime
-        case Product(name, one, two):
+        case SizeProduct(name, one, two):
             first, second = Divides(one, name), Divides(two, name)
             yield relation, (first, second)
             yield first, (second,)
@@ -180,7 +180,7 @@ def sample(
         mine = [r for r in relations if r.name == name]
         equal = [_other(r, name) for r in relations if isinstance(r, Equal)]
         tied = next((other for other in equal if other in chosen), None)
-        product = next((r for r in mine if isinstance(r, Product)), None)
+        product = next((r for r in mine if isinstance(r, SizeProduct)), None)
         if tied is not None:
             chosen[name] = chosen[tied]
             continue
@@ -232,7 +232,7 @@ def _order(sizes: Mapping[str, int], relations: Iterable[Relation]) -> list[str]
                 (r.divisor,)
                 if isinstance(r, Divides)
                 else (r.one, r.two)
-                if isinstance(r, Product)
+                if isinstance(r, SizeProduct)
                 else ()
             )
         }

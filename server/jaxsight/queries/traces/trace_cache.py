@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from jaxsight.files.texts import Texts, version_of_text
-from jaxsight.queries.memory import Memory, Unit
+from jaxsight.queries.memory import SessionMemory, Unit
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.queries.traces.query import Question
 from jaxsight.wire.messages.replies import Cancelled, Failed, Traced
@@ -29,7 +29,7 @@ one, which is shown as stale, and not an endless wait for a file that changes al
 Reply = Traced | Failed | Cancelled | Died
 
 
-class Tracing(Protocol):
+class TracesQuestion(Protocol):
     """Traces the function of a question."""
 
     async def __call__(self, question: Question, haste: Haste) -> Reply:
@@ -53,7 +53,9 @@ class _Running:
 class TraceCache:
     """The answers of all documents of a session."""
 
-    def __init__(self, texts: Texts, memory: Memory, on_answer: Callable[[str], None]) -> None:
+    def __init__(
+        self, texts: Texts, memory: SessionMemory, on_answer: Callable[[str], None]
+    ) -> None:
         """Cache nothing yet; `on_answer` is called when a function of a file has another answer."""
         self._texts = texts
         self._memory = memory
@@ -110,7 +112,7 @@ class TraceCache:
         """Return the duration of the last trace for this file, in seconds; 0 before the first."""
         return self._seconds.get(path, 0.0)
 
-    async def get(self, question: Question, trace: Tracing, priority: Priority) -> Answer:
+    async def get(self, question: Question, trace: TracesQuestion, priority: Priority) -> Answer:
         """Return the answer; trace the function if the answer is not cached.
 
         If the question waits already, it becomes as urgent as `priority`.
@@ -130,7 +132,9 @@ class TraceCache:
             answer = await self._traced(question, trace, priority)
         return answer
 
-    async def for_device(self, question: Question, trace: Tracing, priority: Priority) -> Answer:
+    async def for_device(
+        self, question: Question, trace: TracesQuestion, priority: Priority
+    ) -> Answer:
         """Return the answer to a question about another device than the one that is shown.
 
         It is neither the latest answer about the function, nor cancelled by a newer question.
@@ -144,7 +148,9 @@ class TraceCache:
         answer = answers.get(question.key_on_device) or answers.get(question.key)
         return answer if answer is not None and self.is_current(answer) else None
 
-    async def _traced(self, question: Question, trace: Tracing, priority: Priority) -> Answer:
+    async def _traced(
+        self, question: Question, trace: TracesQuestion, priority: Priority
+    ) -> Answer:
         """Return the answer of the trace of a question that runs, or of a new one."""
         unit = question.unit
         running = self._running.get(unit)
@@ -193,12 +199,12 @@ class TraceCache:
         for running in self._running.values():
             running.task.cancel()
 
-    async def _run(self, question: Question, trace: Tracing, haste: Haste) -> Answer:
+    async def _run(self, question: Question, trace: TracesQuestion, haste: Haste) -> Answer:
         answer = await self._asked(question, trace, haste)
         self._keep(answer)
         return answer
 
-    async def _asked(self, question: Question, trace: Tracing, haste: Haste) -> Answer:
+    async def _asked(self, question: Question, trace: TracesQuestion, haste: Haste) -> Answer:
         """Return the answer of a new trace, and cache it."""
         began = time.monotonic()
         opened = self._texts.open

@@ -69,7 +69,7 @@ async def missing_modules(project: Project, path: str, module: Module) -> tuple[
     return reply.missing if isinstance(reply, FoundModules) else ()
 
 
-class Client(Protocol):
+class AnswersRequests(Protocol):
     """What answers requests: the tracers of a project, or those of a sandbox."""
 
     async def ask(
@@ -108,7 +108,7 @@ async def _executed(
 
 
 async def show(
-    client: Client, answer: Answer, what: str, platform: str = ""
+    client: AnswersRequests, answer: Answer, what: str, platform: str = ""
 ) -> Shown | Failed | Died | None:
     """Return a text of a traced function, or the error; `None` if the trace is gone."""
     if not isinstance(answer.reply, Traced):
@@ -131,7 +131,7 @@ _PRIORITIES = {
 
 
 async def lower(
-    client: Client, answer: Answer, target: Target, *, urgency: Urgency = Urgency.UNSEEN
+    client: AnswersRequests, answer: Answer, target: Target, *, urgency: Urgency = Urgency.UNSEEN
 ) -> Lowered | Failed | Died | None:
     """Return a traced function as StableHLO, or the error; `None` if the trace is gone."""
     if not isinstance(answer.reply, Traced):
@@ -148,7 +148,7 @@ async def lower(
 
 
 async def lower_changed(
-    client: Client, answer: Answer, target: Target, change: str, at: int
+    client: AnswersRequests, answer: Answer, target: Target, change: str, at: int
 ) -> LoweredChange | None:
     """Return a traced function with a change as StableHLO; `None` if there is none."""
     if not isinstance(answer.reply, Traced):
@@ -158,7 +158,7 @@ async def lower_changed(
     return reply if isinstance(reply, LoweredChange) else None
 
 
-async def outline(client: Client, answer: Answer) -> Outlined | None:
+async def outline(client: AnswersRequests, answer: Answer) -> Outlined | None:
     """Return a traced program as plain data; `None` if the trace is gone."""
     if not isinstance(answer.reply, Traced):
         return None

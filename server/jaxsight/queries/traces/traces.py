@@ -12,11 +12,11 @@ from dataclasses import replace
 from jaxsight.examples import ExampleSet
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.callers import Callers
-from jaxsight.queries.choices import Choices
+from jaxsight.queries.choices import UserChoices
 from jaxsight.queries.documents import Document, Subject
-from jaxsight.queries.dry_runs.dry_runs import DryRuns
+from jaxsight.queries.dry_runs.dry_runs import ProgramCalls
 from jaxsight.queries.long_work import Aside, Turns
-from jaxsight.queries.memory import Memory
+from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.open_documents import OpenDocuments
 from jaxsight.queries.sizes.naming import SizeNames
 from jaxsight.queries.traces import tracer_requests
@@ -31,17 +31,17 @@ from jaxsight.workers.compilation.default_target import own_target
 from jaxsight.workers.supervisor import Priority
 
 
-class Traces:
+class DocumentTraces:
     """The traces of all open documents, each traced when it is first asked for."""
 
     def __init__(
         self,
         documents: OpenDocuments,
         projects: Projects,
-        choices: Choices,
+        choices: UserChoices,
         callers: Callers,
-        dry_runs: DryRuns,
-        memory: Memory,
+        dry_runs: ProgramCalls,
+        memory: SessionMemory,
         aside: Aside,
         turns: Turns,
     ) -> None:

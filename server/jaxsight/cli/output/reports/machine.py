@@ -15,8 +15,8 @@ from typing import Any
 from jaxsight import __version__
 from jaxsight.cli.output.reports.reported import (
     ExaminedFile,
-    Incomplete,
-    Refused,
+    IncompleteFunction,
+    RefusedFunction,
     Reported,
     misses,
     origins,
@@ -68,9 +68,9 @@ EXAMINED = "examined"
 
 def as_json(
     reported: Sequence[Reported],
-    incomplete: Sequence[Incomplete] = (),
+    incomplete: Sequence[IncompleteFunction] = (),
     pythons: Mapping[str, object] | None = None,
-    refused: Sequence[Refused] = (),
+    refused: Sequence[RefusedFunction] = (),
     examined: Sequence[ExaminedFile] = (),
 ) -> list[dict[str, Any]]:
     """Return a list of objects, as `ruff check --output-format json` writes it.
@@ -153,7 +153,7 @@ def _fix(fix: Fix) -> dict[str, Any]:
     }
 
 
-def _incomplete(incomplete: Incomplete) -> dict[str, object]:
+def _incomplete(incomplete: IncompleteFunction) -> dict[str, object]:
     function = incomplete.function
     message = f"`{function.function}` may differ from the imported module"
     return {
@@ -162,12 +162,14 @@ def _incomplete(incomplete: Incomplete) -> dict[str, object]:
     }
 
 
-def _refused(refused: Refused) -> dict[str, object]:
+def _refused(refused: RefusedFunction) -> dict[str, object]:
     record = _of_function(refused, NOT_COMPILED, refused.function.message)
     return {**record, "target": refused.function.target}
 
 
-def _of_function(subject: Incomplete | Refused, code: str, message: str) -> dict[str, object]:
+def _of_function(
+    subject: IncompleteFunction | RefusedFunction, code: str, message: str
+) -> dict[str, object]:
     """Return an object about a whole function, in the format of findings."""
     function = subject.function
     return {
@@ -233,8 +235,8 @@ def _location(position: Position) -> dict[str, int]:
 
 def as_github(
     reported: Sequence[Reported],
-    incomplete: Sequence[Incomplete] = (),
-    refused: Sequence[Refused] = (),
+    incomplete: Sequence[IncompleteFunction] = (),
+    refused: Sequence[RefusedFunction] = (),
     examined: Sequence[ExaminedFile] | None = None,
 ) -> str:
     """Return workflow commands, which GitHub shows on the lines of a pull request.
@@ -266,7 +268,9 @@ class _Note:
         return _in_cell(self.cells, self.line, self.text)
 
 
-def _notes(incomplete: Sequence[Incomplete], refused: Sequence[Refused]) -> Iterator[_Note]:
+def _notes(
+    incomplete: Sequence[IncompleteFunction], refused: Sequence[RefusedFunction]
+) -> Iterator[_Note]:
     """Yield each skipped statement once, and each function that was not compiled."""
     left_out = dict.fromkeys(
         (subject.path, subject.cells, caveat)
@@ -315,8 +319,8 @@ def _property(text: str) -> str:
 
 def as_sarif(
     reported: Sequence[Reported],
-    incomplete: Sequence[Incomplete] = (),
-    refused: Sequence[Refused] = (),
+    incomplete: Sequence[IncompleteFunction] = (),
+    refused: Sequence[RefusedFunction] = (),
     examined: Sequence[ExaminedFile] = (),
 ) -> dict[str, object]:
     """Return a SARIF run, with the rules of its findings.

@@ -32,7 +32,7 @@ class Reported:
 
 
 @dataclass(frozen=True, slots=True)
-class Incomplete:
+class IncompleteFunction:
     """A function of a file with skipped statements in its slice."""
 
     path: str
@@ -41,7 +41,7 @@ class Incomplete:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedFunction:
     """A function of a file that was not compiled."""
 
     path: str

@@ -9,12 +9,12 @@ from typing import Any
 
 from lsprotocol import types
 
-from jaxsight.features.call_hierarchy import TracedFunction
+from jaxsight.features.call_hierarchy import CalledFunction
 from jaxsight.features.printed_programs.calls import calls, function_at
 from jaxsight.features.printed_programs.program import FUNCTION
-from jaxsight.lsp.context import Context
+from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.printed import ReadProgram
-from jaxsight.lsp.documents.text import View
+from jaxsight.lsp.documents.text import DocumentWindow
 from jaxsight.text.inert import one_line
 
 Item = types.CallHierarchyItem
@@ -37,7 +37,9 @@ class _Calls:
     item: Callable[[str], Item]
 
 
-async def _prepare(context: Context, params: types.CallHierarchyPrepareParams) -> list[Item] | None:
+async def _prepare(
+    context: ClientContext, params: types.CallHierarchyPrepareParams
+) -> list[Item] | None:
     uri = params.text_document.uri
     view = context.documents.view(uri)
     if view is not None:
@@ -53,7 +55,7 @@ async def _prepare(context: Context, params: types.CallHierarchyPrepareParams) -
 
 
 async def _incoming(
-    context: Context, params: types.CallHierarchyIncomingCallsParams
+    context: ClientContext, params: types.CallHierarchyIncomingCallsParams
 ) -> list[types.CallHierarchyIncomingCall] | None:
     known, name = await _calls(context, params.item.uri), _name(params.item)
     if known is None:
@@ -66,7 +68,7 @@ async def _incoming(
 
 
 async def _outgoing(
-    context: Context, params: types.CallHierarchyOutgoingCallsParams
+    context: ClientContext, params: types.CallHierarchyOutgoingCallsParams
 ) -> list[types.CallHierarchyOutgoingCall] | None:
     known, name = await _calls(context, params.item.uri), _name(params.item)
     if known is None:
@@ -85,7 +87,7 @@ def _grouped(ranges: Iterable[tuple[str, types.Range]]) -> dict[str, list[types.
     return groups
 
 
-async def _calls(context: Context, uri: str) -> _Calls | None:
+async def _calls(context: ClientContext, uri: str) -> _Calls | None:
     """Return the calls in a document; `None` if it is not served."""
     view = context.documents.view(uri)
     if view is not None:
@@ -118,7 +120,7 @@ def _name(item: Item) -> str:
     return name if isinstance(name, str) else item.name
 
 
-def _python_item(view: View, function: TracedFunction) -> Item:
+def _python_item(view: DocumentWindow, function: CalledFunction) -> Item:
     return Item(
         name=function.name.rpartition(".")[2],
         detail="traced by jaxsight",
@@ -151,7 +153,7 @@ def _item(opened: ReadProgram, key: str) -> Item:
     )
 
 
-def register(context: Context) -> None:
+def register(context: ClientContext) -> None:
     """Serve the three requests."""
     context.serve(types.TEXT_DOCUMENT_PREPARE_CALL_HIERARCHY, partial(_prepare, context))
     context.serve(types.CALL_HIERARCHY_INCOMING_CALLS, partial(_incoming, context))

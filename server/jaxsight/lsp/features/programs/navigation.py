@@ -14,7 +14,7 @@ from lsprotocol import types
 
 from jaxsight.features.model import Linked
 from jaxsight.features.printed_programs import navigation
-from jaxsight.lsp.context import Context
+from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.printed import ReadProgram
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments
 from jaxsight.source.text import Position, Range
@@ -23,7 +23,7 @@ from jaxsight.source.text import Position, Range
 class Navigation:
     """Serves requests about names and their places."""
 
-    def __init__(self, context: Context, documents: VirtualDocuments) -> None:
+    def __init__(self, context: ClientContext, documents: VirtualDocuments) -> None:
         self._context = context
         self._documents = documents
 

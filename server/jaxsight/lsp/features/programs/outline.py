@@ -7,7 +7,7 @@ from functools import partial
 from lsprotocol import types
 
 from jaxsight.features.printed_programs.outline import Symbol, folds, symbols
-from jaxsight.lsp.context import Context
+from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.printed import ReadProgram
 from jaxsight.text.inert import one_line
 
@@ -19,7 +19,7 @@ _KINDS = {
 
 
 async def _symbols(
-    context: Context, params: types.DocumentSymbolParams
+    context: ClientContext, params: types.DocumentSymbolParams
 ) -> list[types.DocumentSymbol] | None:
     opened = await context.program(params.text_document.uri)
     if opened is None:
@@ -41,7 +41,7 @@ def _symbol(opened: ReadProgram, symbol: Symbol) -> types.DocumentSymbol:
 
 
 async def _folds(
-    context: Context, params: types.FoldingRangeParams
+    context: ClientContext, params: types.FoldingRangeParams
 ) -> list[types.FoldingRange] | None:
     opened = await context.program(params.text_document.uri)
     if opened is None:
@@ -53,7 +53,7 @@ async def _folds(
     ]
 
 
-def register(context: Context) -> None:
+def register(context: ClientContext) -> None:
     """Serve both requests."""
     context.serve(types.TEXT_DOCUMENT_DOCUMENT_SYMBOL, partial(_symbols, context))
     context.serve(types.TEXT_DOCUMENT_FOLDING_RANGE, partial(_folds, context))

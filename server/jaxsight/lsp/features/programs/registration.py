@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from lsprotocol import types
 
 from jaxsight.features.printed_programs.program import LANGUAGES
-from jaxsight.lsp.client import Client
+from jaxsight.lsp.client import ClientFeatures
 from jaxsight.lsp.documents.virtual_uris import scheme_of
 from jaxsight.lsp.features.programs.tokens import LEGEND
 
@@ -50,14 +50,16 @@ _FEATURES = (
 )
 
 
-def limit(capabilities: types.ServerCapabilities, client: Client, *, opted_in: bool) -> None:
+def limit(
+    capabilities: types.ServerCapabilities, client: ClientFeatures, *, opted_in: bool
+) -> None:
     """Remove the capabilities that are registered later, or that the client does not get."""
     for feature in _FEATURES:
         if feature.method in client.registers or not opted_in:
             setattr(capabilities, feature.capability, None)
 
 
-def registrations(client: Client) -> list[types.Registration]:
+def registrations(client: ClientFeatures) -> list[types.Registration]:
     """Return what to register once the client is initialized."""
     return [
         types.Registration(f"jaxsight/{feature.capability}", feature.method, _options(feature))

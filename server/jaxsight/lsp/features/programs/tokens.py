@@ -7,7 +7,7 @@ from functools import partial
 from lsprotocol import types
 
 from jaxsight.features.printed_programs.tokens import KINDS, tokens
-from jaxsight.lsp.context import Context
+from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.printed import ReadProgram
 
 _LONGEST = 1_000_000
@@ -18,7 +18,9 @@ _MODIFIERS = ("declaration", "defaultLibrary")
 LEGEND = types.SemanticTokensLegend(token_types=list(KINDS), token_modifiers=list(_MODIFIERS))
 
 
-async def _all(context: Context, params: types.SemanticTokensParams) -> types.SemanticTokens | None:
+async def _all(
+    context: ClientContext, params: types.SemanticTokensParams
+) -> types.SemanticTokens | None:
     opened = await context.program(params.text_document.uri)
     if opened is None or len(opened.program.text) > _LONGEST:
         return None
@@ -26,7 +28,7 @@ async def _all(context: Context, params: types.SemanticTokensParams) -> types.Se
 
 
 async def _part(
-    context: Context, params: types.SemanticTokensRangeParams
+    context: ClientContext, params: types.SemanticTokensRangeParams
 ) -> types.SemanticTokens | None:
     opened = await context.program(params.text_document.uri)
     if opened is None:
@@ -53,7 +55,7 @@ def _encoded(opened: ReadProgram, first: int, last: int) -> types.SemanticTokens
     return types.SemanticTokens(data=data)
 
 
-def register(context: Context) -> None:
+def register(context: ClientContext) -> None:
     """Serve the tokens of a whole text and of a part of it."""
     context.serve(types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, partial(_all, context), LEGEND)
     context.serve(types.TEXT_DOCUMENT_SEMANTIC_TOKENS_RANGE, partial(_part, context), LEGEND)
