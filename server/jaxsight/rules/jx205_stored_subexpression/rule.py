@@ -12,7 +12,7 @@ from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.text.units import MIB, size
 from jaxsight.wire.kernel_graph import Kernel
-from jaxsight.wire.primitives import FUSED, MOVES
+from jaxsight.wire.primitives import FUSED, SHAPED
 from jaxsight.wire.program import Step
 
 RULE = Rule(
@@ -24,6 +24,8 @@ RULE = Rule(
 LARGE = MIB // 2
 """Bytes from which an intermediate is reported: a choice, not a measurement."""
 _CHEAP = FUSED - {"div", "rem"}
+_SAME = SHAPED | {"convert_element_type"}
+"""Primitives whose result is read in place of the intermediate; a copy of it is another one."""
 _IN_PLACE = ("scatter", "dynamic_update_slice")
 """Updates in place, for which the buffer has to exist."""
 
@@ -99,7 +101,7 @@ def _is_shared(flow: Flow, step: Step, kernel: Kernel, readers: Sequence[Kernel]
     What one kernel makes for another alone XLA could have fused, and chose not to.
     """
     used, is_read_later = False, False
-    for _, user in flow.forwards(step.results[0], MOVES):
+    for _, user in flow.forwards(step.results[0], _SAME):
         inside = user.path in kernel.equations
         used |= inside
         is_read_later |= not inside or any(user.path in reader.equations for reader in readers)
