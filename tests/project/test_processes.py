@@ -21,7 +21,7 @@ ALLOWED = {
     "cli/commands/dataset.py": "with_packages",
     "cli/git.py": "program",
     "dataset/making/worker_process.py": "with_packages",
-    "library/drawing/graphviz.py": "program",
+    "library/drawing.py": "program",
     "recording/running.py": "the user's program",
     "repro/capturing/more_devices.py": "this process again, with its own arguments",
     "repro/compat/configuration.py": "with_packages",

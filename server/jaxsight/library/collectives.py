@@ -63,10 +63,7 @@ def specs(named: Iterable[tuple[str, Chosen]]) -> dict[str, PartitionSpec]:
     from jax.sharding import PartitionSpec
 
     make: Any = PartitionSpec
-    return {name: make(*map(_entry, chosen.spec)) for name, chosen in named}
-
-
-def _entry(axes: tuple[str, ...]) -> str | tuple[str, ...] | None:
-    if len(axes) == 1:
-        return axes[0]
-    return axes or None
+    return {
+        name: make(*(axes[0] if len(axes) == 1 else axes or None for axes in chosen.spec))
+        for name, chosen in named
+    }

@@ -69,15 +69,11 @@ def current(options: Mapping[str, object] | None = None) -> Environment:
         name: value
         for name, setting in sorted(os.environ.items())
         if (name in _VARIABLES or name.startswith("JAX_")) and not name.startswith(_IGNORED)
-        if (value := _without_dumps(setting))
+        # Without flags that only write files: their paths are the user's.
+        if (value := " ".join(w for w in setting.split() if not w.startswith("--xla_dump_")))
     }
     python = ".".join(map(str, sys.version_info[:3]))
     return Environment(python, packages, variables, dict(options or {}), platform.platform())
-
-
-def _without_dumps(setting: str) -> str:
-    """Return a variable without flags that only write files: their paths are the user's."""
-    return " ".join(word for word in setting.split() if not word.startswith("--xla_dump_"))
 
 
 def _version(name: str) -> str:

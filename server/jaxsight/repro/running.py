@@ -232,13 +232,12 @@ class Ending:
         if self.exit is None:
             return self._limit or Failure(CRASH, "SIGKILL"), -int(signal.SIGKILL)
         code, number = self.exit
-        return self._limit or _ended(code, number), code or -number
-
-
-def _ended(code: int, number: int) -> Failure:
-    if number:
-        return Failure(CRASH, signal_name(number))
-    return Failure(EXCEPTION, message=f"exit status {code}") if code else Failure(FINISHED)
+        ended = Failure(FINISHED)
+        if number:
+            ended = Failure(CRASH, signal_name(number))
+        elif code:
+            ended = Failure(EXCEPTION, message=f"exit status {code}")
+        return self._limit or ended, code or -number
 
 
 def signal_name(number: int) -> str:

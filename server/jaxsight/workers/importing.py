@@ -40,7 +40,7 @@ async def import_whole(
     process = TracerProcess.start(
         [*tracer_command(python), "--import"],
         environment=tracer_environment(python, os.environ, variables),
-        folder=_folder(request),
+        folder=request.root if reading.is_folder(request.root) else neutral_folder(),
         limits=limits,
         locate=nowhere,
         on_output=lambda *_: None,
@@ -53,10 +53,6 @@ async def import_whole(
         return await _reply(process, request)
     finally:
         await process.aclose()
-
-
-def _folder(request: Import) -> str:
-    return request.root if reading.is_folder(request.root) else neutral_folder()
 
 
 async def _reply(process: TracerProcess, request: Import) -> Imported | Failed | Died:

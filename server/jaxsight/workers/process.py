@@ -20,6 +20,7 @@ from typing import Self, cast
 
 from jaxsight.timeline import mark
 from jaxsight.wire.frames import Message, WireError, encode
+from jaxsight.wire.messages.compiling import COMPILER_VERSION, Ready
 from jaxsight.wire.messages.replies import VERSION, Hello
 from jaxsight.wire.messages.requests import Request
 from jaxsight.workers.limits import Limits
@@ -48,6 +49,9 @@ END_GRACE = 12.0
 
 class TracerProcess:
     """A tracer, from its spawn to its death; `start` creates it."""
+
+    _version = VERSION
+    """That of the protocol."""
 
     def __init__(
         self, limits: Limits, locate: Locate, on_output: Callable[[TracerProcess, str], None]
@@ -295,17 +299,19 @@ class TracerProcess:
 
     def _take_handshake(self, message: Message) -> None:
         """Handle the first message."""
-        if not isinstance(message, Hello):
+        hello = self._greeting(message)
+        if hello is None:
             self.kill(Death(Reason.PROTOCOL, last_words="its first message is not a handshake"))
-        elif self._check_version(message.version, VERSION):
-            self.ready.set_result(message)
+        elif hello.version != self._version:
+            versions = f"it uses version {hello.version} of the protocol, not {self._version}"
+            self.kill(Death(Reason.PROTOCOL, last_words=versions))
+        else:
+            self.ready.set_result(hello)
             self.idle()
 
-    def _check_version(self, version: int, expected: int) -> bool:
-        if version != expected:
-            versions = f"it uses version {version} of the protocol, not {expected}"
-            self.kill(Death(Reason.PROTOCOL, last_words=versions))
-        return version == expected
+    def _greeting(self, message: Message) -> Hello | None:
+        """Return the handshake of a message, or `None` if it is none."""
+        return message if isinstance(message, Hello) else None
 
     def pipe_lost(self, descriptor: int) -> None:
         """Handle the closing of a pipe; if it is the protocol's, the process must exit soon."""
@@ -366,6 +372,18 @@ class TracerProcess:
         if self._transport is not None:
             self._transport.close()
         self._ended.set()
+
+
+class CompilerProcess(TracerProcess):
+    """A compiler; its handshake is a `Ready`, of which `ready` has the common fields."""
+
+    _version = COMPILER_VERSION
+
+    def _greeting(self, message: Message) -> Hello | None:
+        if not isinstance(message, Ready):
+            return None
+        where = message.python, message.executable
+        return Hello(message.version, *where, jaxlib=message.jaxlib, problem=message.problem)
 
 
 class _Pipes(asyncio.SubprocessProtocol):

@@ -23,7 +23,7 @@ from typing import TypeVar, cast, get_args
 from jaxsight.files import reading
 from jaxsight.wire.frames import WireError
 from jaxsight.wire.messages.replies import Cancelled, Failed, Reply, Spoiled, Stage, Traced
-from jaxsight.wire.messages.requests import Cancel, Request, Trace
+from jaxsight.wire.messages.requests import Cancel, Request
 from jaxsight.workers.crash_backoff import CrashBackoff
 from jaxsight.workers.environment import neutral_folder, tracer_environment
 from jaxsight.workers.limits import Limits
@@ -298,8 +298,9 @@ class Tracers:
                     continue
                 self._crash_backoff.add_failure(slice)
             self._crash_backoff.add_outcome(message, entry.texts, outcome)
-            if slice is not None and isinstance(outcome, Traced):
-                self._remember_imports(slice)
+            has_new = isinstance(outcome, Traced) and slice and self._warm_imports.add(slice)
+            if has_new and self._pool.spare is not None:
+                self._warm_spare(self._pool.spare)
             return outcome
 
     async def _run(self, entry: Entry, tracer: Tracer) -> Outcome[object] | Spoiled:
@@ -307,7 +308,7 @@ class Tracers:
         process, message = tracer.process, entry.message
         if entry.texts is not None:
             tracer.send_overlays(entry.texts)
-        process.file = _file(message)
+        process.file = message.executes.file if message.executes is not None else ""
         process.send(message)
         # After the request: the guardian wakes up and checks processes, which would delay it.
         process.busy()
@@ -322,7 +323,9 @@ class Tracers:
                             tracer.has_run_request = True
                             if reached.stage != entry.stage:
                                 limit = self._limits.of_stage(reached.stage)
-                                self._allow(entry, limit)
+                                end = asyncio.get_running_loop().time() + limit
+                                entry.timer.reschedule(end)
+                                self._limit_cancelled()
                             entry.reach(reached)
                             if entry.on_stage is not None and not entry.answer.done():
                                 entry.on_stage(reached)
@@ -426,12 +429,6 @@ class Tracers:
         if isinstance(outcome, Died):
             self._report_replaced(tracer, outcome.death)
 
-    def _allow(self, entry: Entry, seconds: float) -> None:
-        """Allow the request this many seconds from now."""
-        if entry.timer is not None:
-            entry.timer.reschedule(asyncio.get_running_loop().time() + seconds)
-            self._limit_cancelled()
-
     def _limit_cancelled(self) -> None:
         """Limit cancelled requests to their grace period while others wait."""
         for entry in (self._running, self._passing):
@@ -443,10 +440,6 @@ class Tracers:
 
     def _next_id(self) -> int:
         return next(self._ids)
-
-    def _remember_imports(self, message: Trace) -> None:
-        if self._warm_imports.add(message) and self._pool.spare is not None:
-            self._warm_spare(self._pool.spare)
 
     def _warm_spare(self, spare: Tracer) -> None:
         """Let the spare execute the imports of the project's files; its answer is ignored."""
@@ -488,8 +481,3 @@ def _is_internal(outcome: Outcome[object]) -> bool:
 
 def _unavailable(message: Request[object], why: str) -> Died:
     return Died(message.id, "", Death(Reason.UNAVAILABLE, last_words=why))
-
-
-def _file(message: Request[object]) -> str:
-    slice = message.executes
-    return slice.file if slice is not None else ""

@@ -36,7 +36,8 @@ class WarmImports:
             if chunk.id in self._seen or not chunk.text.startswith(("import ", "from ")):
                 continue
             self._seen[chunk.id] = None
-            if _imports_packages(chunk, (message.root, f"{message.root}/src", _folder(message))):
+            roots = (message.root, f"{message.root}/src", str(Path(message.file).parent))
+            if _imports_packages(chunk, roots):
                 self._chunks[chunk.id] = chunk
                 is_new = True
         while len(self._seen) > KEPT:
@@ -60,10 +61,6 @@ class WarmImports:
         file = str(Path(self._root, "<imports>"))
         chunks = tuple(self._chunks.values())
         return Trace(id, file, MODULE, self._root, chunks, "", ())
-
-
-def _folder(message: Trace) -> str:
-    return str(Path(message.file).parent)
 
 
 def _imports_packages(chunk: Chunk, roots: tuple[str, ...]) -> bool:

@@ -54,8 +54,12 @@ def extractions(
         yield _action(path, subject, WRONG, wrong)
     elif error is not None and (is_on_name or range.touches(error.range)):
         yield _action(path, subject, "", error)
-    elif is_on_name or (view is not None and _crashed(engine, view)):
-        yield _action(path, subject)
+    else:
+        result = engine.programs.refusal(view) if view is not None else None
+        outcome = result.outcome if result is not None else None
+        has_crashed = isinstance(outcome, Trouble) and outcome.kind == "death"  # of the compiler
+        if is_on_name or has_crashed:
+            yield _action(path, subject)
     if is_on_name and repros.has(path, name):
         yield Action(f"Reduce repro of {name}", KIND, command=REDUCE, arguments=(path, name))
 
@@ -72,10 +76,3 @@ def _error(view: View) -> Finding | None:
     if isinstance(reply, Traced) or (isinstance(reply, Failed) and reply.failure.stage == "inputs"):
         return None
     return next(failures.reported(view), None)
-
-
-def _crashed(engine: Engine, view: View) -> bool:
-    """Return whether the compiler ended while it compiled the function."""
-    result = engine.programs.refusal(view)
-    outcome = result.outcome if result is not None else None
-    return isinstance(outcome, Trouble) and outcome.kind == "death"

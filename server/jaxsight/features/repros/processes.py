@@ -120,8 +120,14 @@ class Processes:
         interrupted: asyncio.Event | None = None,
     ) -> Event:
         events = Events(name, on_event)
+
+        async def interrupt(process: WatchedProcess) -> None:
+            if interrupted is not None:
+                await interrupted.wait()
+                process.interrupt()
+
         async with self._with_temporary_folder() as own, own._started(command) as process:
-            waiting = asyncio.create_task(_interrupt_when(interrupted, process))
+            waiting = asyncio.create_task(interrupt(process))
             try:
                 await process.ended(events.take)
             finally:
@@ -150,9 +156,3 @@ class Processes:
                 yield process
         except OSError as error:
             raise NoResult(f"no process can be started: {error}") from error
-
-
-async def _interrupt_when(interrupted: asyncio.Event | None, process: WatchedProcess) -> None:
-    if interrupted is not None:
-        await interrupted.wait()
-        process.interrupt()

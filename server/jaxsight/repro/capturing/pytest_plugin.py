@@ -39,7 +39,8 @@ class Plugin:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: Any) -> Generator[None]:
         """Run a test under capture."""
-        folder = self.folder / _file_name(item.nodeid)
+        test = item.nodeid.replace(".py::", "::")
+        folder = self.folder / re.sub(r"[^\w-]+", "-", test)[-120:].strip("-")
         shutil.rmtree(folder, ignore_errors=True)
         capture = self._capture(folder)
         capture.begin()
@@ -54,8 +55,3 @@ class Plugin:
             raise
         capture.end(None)
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _file_name(test: str) -> str:
-    """Return the name of a test as that of a file: `test_x-test_loss-f32`."""
-    return re.sub(r"[^\w-]+", "-", test.replace(".py::", "::"))[-120:].strip("-")

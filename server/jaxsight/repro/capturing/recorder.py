@@ -153,7 +153,9 @@ class Recorder:
             return
         if self._is_first:
             self._keep_callbacks()
-        if self._finds_nan and self.nan_program is None and _makes_nan(self._values, leaves):
+        if not self._finds_nan or self.nan_program is not None:
+            return
+        if any(map(_has_nan, leaves)) and not any(_has_nan(each.data) for each in self._values):
             self.failed(ArithmeticError("NaN"))
             self.failures.pop()
             self.nan_program = self._current
@@ -180,11 +182,6 @@ def _key(
         is_program = any(map(is_jaxpr, inner))
         parts.append((name, tuple(map(id, inner)) if is_program else str(value)))
     return (primitive.name, types, *parts), parameters
-
-
-def _makes_nan(values: Sequence[Value], results: Sequence[jax.Array]) -> bool:
-    """Return whether results have a NaN and arguments have none."""
-    return any(map(_has_nan, results)) and not any(_has_nan(value.data) for value in values)
 
 
 def _has_nan(array: Any) -> bool:

@@ -238,14 +238,12 @@ def is_ours(file: str) -> bool:
 
 def _without_ours(tb: TracebackType | None) -> TracebackType | None:
     """Return a traceback without the frames of the capture."""
-    kept = [part for part in _parts(tb) if not is_ours(part.tb_frame.f_code.co_filename)]
+    kept: list[TracebackType] = []
+    while tb is not None:
+        if not is_ours(tb.tb_frame.f_code.co_filename):
+            kept.append(tb)
+        tb = tb.tb_next
     rest: TracebackType | None = None
     for part in reversed(kept):
         rest = TracebackType(rest, part.tb_frame, part.tb_lasti, part.tb_lineno)
     return rest
-
-
-def _parts(tb: TracebackType | None) -> Iterator[TracebackType]:
-    while tb is not None:
-        yield tb
-        tb = tb.tb_next

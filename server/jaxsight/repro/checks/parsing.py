@@ -42,10 +42,6 @@ def _asserts(
     return Asserts("", lines, finite=finite, of_text=of_text, prefix=prefix)
 
 
-def _raises(pattern: str | None) -> Check:
-    return Raises(pattern=_pattern(pattern or ""))
-
-
 def _crashes(name: str | None) -> Check:
     if not name:
         return Crashes()
@@ -53,10 +49,6 @@ def _crashes(name: str | None) -> Check:
     if wanted not in signal.Signals.__members__:
         raise InvalidCheck(f"unknown signal {name!r}; expected a name such as SIGSEGV")
     return Crashes(signal=wanted)
-
-
-def _hangs(limit: str | None) -> Check:
-    return Hangs(seconds=_seconds(limit) if limit else None)
 
 
 def _differs_by_flags(flags: str) -> Check:
@@ -170,9 +162,9 @@ class Form:
 
 
 FORMS = (
-    Form("exception[:REGEX]", _raises),
+    Form("exception[:REGEX]", lambda pattern: Raises(pattern=_pattern(pattern or ""))),
     Form("crash[:SIGNAL]", _crashes),
-    Form("hang[:SECONDS]", _hangs),
+    Form("hang[:SECONDS]", lambda limit: Hangs(seconds=_seconds(limit) if limit else None)),
     Form("nan", lambda: _asserts(demonstrations.NAN, "NaN in ", finite=True)),
     Form(
         "differs:jit,eager",

@@ -81,15 +81,11 @@ def name_of(function: Any) -> str:
     base = f"host_{'function' if theirs == '<lambda>' else identifier(theirs, 'function')}"
     _COUNTS[base] = count = _COUNTS.get(base, 0) + 1
     name = base if count == 1 else f"{base}_{count}"
-    _NAMES[key] = _weakly(owner), name
-    return name
-
-
-def _weakly(value: Any) -> Callable[[], object]:
     try:
-        return weakref.ref(value)
+        _NAMES[key] = weakref.ref(owner), name
     except TypeError:
-        return lambda: value
+        _NAMES[key] = lambda: owner, name
+    return name
 
 
 def reduced(value: Any) -> tuple[Callable[..., object], tuple[object, ...]] | None:

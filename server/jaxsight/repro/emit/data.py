@@ -6,6 +6,7 @@ Larger arrays are read from the `.npz` file beside the repro.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -77,7 +78,8 @@ class Data:
     def expression(self, value: Value, name: str) -> str:
         """Return the expression of an argument; `name` names its array if it is stored."""
         if value.kind == "python":
-            return repr(value.data) if _is_finite(value.data) else f'float("{value.data}")'
+            is_finite = not isinstance(value.data, float) or math.isfinite(value.data)
+            return repr(value.data) if is_finite else f'float("{value.data}")'
         if value.kind == "numpy":
             return self._of_numpy(value.data, name)
         expression = self._of_array(value, name)
@@ -142,21 +144,13 @@ class Data:
         return text if make == "jnp.asarray" else text.replace("jnp.asarray", make)
 
 
-def _is_finite(number: object) -> bool:
-    return not isinstance(number, float) or number - number == 0
-
-
 def _key(value: Value) -> str | None:
     """Return the call of `jax.random.key` that makes a key, if its seed is a common one."""
     for seed in range(100) if value.data.ndim == 1 else ():
         key = jax.random.key(seed, impl=value.key)
         if np.array_equal(jax.random.key_data(key), value.data):
-            default = str(jax.random.key_impl(jax.random.key(0))) == value.key
-            return (
-                f"jax.random.key({seed})"
-                if default
-                else (f"jax.random.key({seed}, impl={value.key!r})")
-            )
+            is_default = str(jax.random.key_impl(jax.random.key(0))) == value.key
+            return f"jax.random.key({seed}{'' if is_default else f', impl={value.key!r}'})"
     return None
 
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
 from pathlib import PurePath
 
-from jaxsight.repro.explanation import Explanation, Row, Table, Verdict
+from jaxsight.repro.explanation import Explanation, Table, Verdict
 from jaxsight.repro.failures import Failure
 
 _SYSTEM = "System info (python version, jaxlib version, accelerator, etc.)"
@@ -97,10 +96,14 @@ def _table(table: Table) -> list[str]:
     parts = [head]
     shown = [row for row in table.rows if row.verdict in _SHOWN]
     if shown:
-        lines = ["| | | |", "| - | - | - |", *map(_line, shown)]
+        lines = ["| | | |", "| - | - | - |"]
+        for row in shown:
+            details = [row.detail, public(row.command) if row.command else ""]
+            cell = " ".join(map(code, filter(None, details)))
+            lines.append(f"| {row.verdict} | {code(row.subject)} | {cell} |")
         parts.append("\n".join(lines))
-    if failing := _subjects(table.rows, Verdict.FAILS):
-        parts.append(f"Fails in the same way: {failing}")
+    if failing := [code(row.subject) for row in table.rows if row.verdict is Verdict.FAILS]:
+        parts.append(f"Fails in the same way: {', '.join(failing)}")
     untried = [row for row in table.rows if row.verdict == Verdict.UNTRIED]
     if untried:
         reasons = "; ".join(f"{code(row.subject)} ({code(row.detail)})" for row in untried)
@@ -108,17 +111,6 @@ def _table(table: Table) -> list[str]:
     if table.notes:
         parts.append("Note: " + "; ".join(table.notes))
     return parts
-
-
-def _line(row: Row) -> str:
-    details = [code(row.detail)] if row.detail else []
-    if row.command:
-        details.append(code(public(row.command)))
-    return f"| {row.verdict} | {code(row.subject)} | {' '.join(details)} |"
-
-
-def _subjects(rows: Sequence[Row], verdict: str) -> str:
-    return ", ".join(code(row.subject) for row in rows if row.verdict == verdict)
 
 
 def public(command: str) -> str:

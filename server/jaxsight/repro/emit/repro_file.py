@@ -167,6 +167,10 @@ def assemble(
         about = replace(about, notes=(*about.notes, host_functions.NOTE))
     inputs = inputs_function(values, names, data)
     context = [] if about.mesh is None else ["", f"jax.set_mesh({meshes.text(about.mesh)})"]
+    options = [
+        f'jax.config.update("{name}", {value!r})'
+        for name, value in about.environment.options.items()
+    ]
     imports, body = _split(source)
     body = "\n".join([*packed, *defined, "", "", body.strip("\n")]).strip("\n")
     text = "\n".join(
@@ -175,7 +179,8 @@ def assemble(
             *_docstring(about),
             *_variables(about.environment),
             *_imports(imports, [*inputs, body, *about.demonstration, *context]),
-            *_options(about.environment),
+            *([""] if options else []),
+            *options,
             *context,
             "",
             "",
@@ -318,10 +323,3 @@ def _imports(imports: Sequence[str], lines: Sequence[str]) -> list[str]:
 def _order(line: str) -> tuple[bool, str]:
     words = line.split()
     return words[0] == "from", words[1]
-
-
-def _options(environment: Environment) -> list[str]:
-    options = [
-        f'jax.config.update("{name}", {value!r})' for name, value in environment.options.items()
-    ]
-    return ["", *options] if options else []

@@ -21,7 +21,7 @@ the same. All passes are repeated until none makes the candidate smaller. On equ
 * `narrow` makes dtypes narrower.
 * `simplify` merges arguments, and makes their values simpler.
 
-On statements, `focus` keeps the function or the statement that failed, `sweep` deletes runs of
-statements, and `simplify` makes expressions simpler. Values that are missing then become zeros of
-the types that they had.
+On statements, `focus` keeps the function or the statement that failed, `runs` of statements are
+deleted, and `simplify` makes expressions simpler. Values that are missing then become zeros of the
+types that they had.
 """

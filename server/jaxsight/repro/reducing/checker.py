@@ -9,7 +9,7 @@ import json
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -153,6 +153,29 @@ class Checker(Generic[C]):
         while (smaller := self.first(tries(candidate))) is not None:
             candidate = smaller
         return candidate
+
+    def swept(self, candidate: C, tries: Callable[[C], Iterable[Callable[[], C | None]]]) -> C:
+        """Return a candidate after each of `tries`; after a success, continue at the same place.
+
+        What `tries` yields is called to make a candidate.
+        """
+        skipped = 0
+        while True:
+            made: list[tuple[C, int]] = []
+            smaller = self.first(self._made(tries(candidate), skipped, made))
+            if smaller is None:
+                return candidate
+            skipped = next(number for each, number in made if each is smaller)
+            candidate = smaller
+
+    def _made(
+        self, tries: Iterable[Callable[[], C | None]], skipped: int, made: list[tuple[C, int]]
+    ) -> Iterator[C]:
+        """Yield the candidates after the first `skipped` tries; store each with its number."""
+        for number, make in enumerate(tries):
+            if number >= skipped and (candidate := make()) is not None:
+                made.append((candidate, number))
+                yield candidate
 
     def _start(self, attempt: _Attempt[C]) -> Child:
         """Start a run of a candidate."""

@@ -100,19 +100,18 @@ class Child:
             os.killpg(self.pid, signal.SIGKILL)
         _kill(tree)
         shutil.rmtree(self.folder, ignore_errors=True)
-        self.ending = ending or _of_status(os.waitstatus_to_exitcode(status))
+        code = os.waitstatus_to_exitcode(status)
+        if ending is None and code < 0:
+            ending = Failure(CRASH, signal_name(-code))
+        elif ending is None and code:
+            ending = Failure(EXCEPTION, "SystemExit", f"exit status {code}")
+        self.ending = ending or Failure(FINISHED)
 
 
 def _kill(pids: Sequence[int]) -> None:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
-
-
-def _of_status(code: int) -> Failure:
-    if code < 0:
-        return Failure(CRASH, signal_name(-code))
-    return Failure(EXCEPTION, "SystemExit", f"exit status {code}") if code else Failure(FINISHED)
 
 
 def start(task: Callable[[], bytes], limits: Limits) -> Child:

@@ -51,7 +51,9 @@ class Loaded:
         for statement in self.tree.body:
             if isinstance(statement, ast.FunctionDef | ast.ClassDef | ast.If):
                 break
-            if _is_setting(statement):
+            text = ast.unparse(statement)
+            settings = ("import ", "from ", "os.environ", "jax.config.", "config.update")
+            if text.startswith(settings):
                 kept.append(statement)
         return kept
 
@@ -86,13 +88,6 @@ def is_repro(loaded: Loaded) -> bool:
         if isinstance(statement, ast.Assign):
             names |= {each.id for each in statement.targets if isinstance(each, ast.Name)}
     return {"main", "inputs"} <= names
-
-
-def _is_setting(statement: ast.stmt) -> bool:
-    if isinstance(statement, ast.Import | ast.ImportFrom):
-        return True
-    text = ast.unparse(statement)
-    return text.startswith(("os.environ", "jax.config.", "config.update"))
 
 
 def configure(loaded: Loaded) -> None:

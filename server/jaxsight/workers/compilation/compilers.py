@@ -30,7 +30,6 @@ from jaxsight.wire.messages.compiling import Compile, Compiled, Folding, NotComp
 from jaxsight.wire.messages.replies import Hello
 from jaxsight.wire.messages.requests import Cancel
 from jaxsight.workers.compilation import remote
-from jaxsight.workers.compilation.compiler_process import CompilerProcess
 from jaxsight.workers.compilation.environments import (
     Environment,
     compiler_python,
@@ -42,7 +41,7 @@ from jaxsight.workers.compilation.queue import Queue, Urgency
 from jaxsight.workers.environment import tracer_environment
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.own_python import ROOT
-from jaxsight.workers.process import TracerProcess
+from jaxsight.workers.process import CompilerProcess
 from jaxsight.workers.results import Death, Reason, signal_name
 
 log = logging.getLogger(__name__)
@@ -403,7 +402,9 @@ class Compilers:
             folder=ROOT,
             limits=self._limits,
             locate=lambda path, chunk: None,
-            on_output=_log_output,
+            on_output=lambda process, text: log.debug(
+                "compiler %d: %s", process.pid, text.rstrip()
+            ),
         )
 
         def note_start(ready: asyncio.Future[Hello | None]) -> None:
@@ -444,10 +445,6 @@ _SSH_FAILED = 255
 
 def _is_unreachable(target: Target, death: Death) -> bool:
     return bool(target.host) and death.code == _SSH_FAILED
-
-
-def _log_output(process: TracerProcess, text: str) -> None:
-    log.debug("compiler %d: %s", process.pid, text.rstrip())
 
 
 def _message(target: Target, death: Death) -> str:

@@ -19,7 +19,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO
 from urllib.parse import urlsplit
 
 from jaxsight.files import private
@@ -278,18 +277,15 @@ def _run(process: OwnPython, error_prefix: str, tick: Callable[[], None] = lambd
             except BaseException:
                 _end(running)
                 raise
-            text, error_text = map(_content, (output, errors))
+            output.seek(0)
+            errors.seek(0)
+            text, error_text = (each.read().decode(errors="replace") for each in (output, errors))
     except OSError as error:
         raise InstallError(f"{error_prefix}: {_reason(str(error))}") from error
     if running.returncode:
         reason = _reason(f"{text}\n{error_text}".strip())
         raise InstallError(f"{error_prefix}: {reason or f'exit status {running.returncode}'}")
     return text
-
-
-def _content(file: IO[bytes]) -> str:
-    file.seek(0)
-    return file.read().decode(errors="replace")
 
 
 def _end(running: subprocess.Popen[bytes]) -> None:

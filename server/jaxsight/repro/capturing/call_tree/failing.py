@@ -72,7 +72,9 @@ def step_of(
     below = frames[users[-1] + 1 :] if users else frames
     if not below:
         called = _called(frames[-1], instructions[-1], values, jitted) if frames else None
-        return called or _raised(error)
+        if called is not None or isinstance(error, KeyboardInterrupt):
+            return called
+        return FailedStep("raise", "", Arguments(), raised_of(error))
     if eagerly and users:  # arguments that JAX traced itself are not in memory any more
         called = _called(frames[users[-1]], instructions[users[-1]], values, jitted)
         if called is not None:
@@ -121,13 +123,6 @@ def _called(
     return None if path is None else FailedStep("function", path, inner)
 
 
-def _raised(error: BaseException) -> FailedStep | None:
-    """Return the step of an error that the user's code raised; None if it was interrupted."""
-    if isinstance(error, KeyboardInterrupt):
-        return None
-    return FailedStep("raise", "", Arguments(), raised_of(error))
-
-
 def _step(
     frame: FrameType, values: Values, tracer: type, caller: tuple[FrameType, int] | None
 ) -> FailedStep | None:
@@ -139,7 +134,9 @@ def _step(
     if isinstance(own, (tracer, values.array_type)) and code.co_name.startswith("__"):
         return _of_method(code.co_name, own, local, values)
     if code.co_name == "op" and {"name", "args", "self"} <= local.keys():
-        return _of_method(f"__{local['name']}__", own, local | _named(local["args"]), values)
+        # Special methods give their argument these names.
+        named = {"other": local["args"][0], "idx": local["args"][0]} if local["args"] else {}
+        return _of_method(f"__{local['name']}__", own, local | named, values)
     if code.co_name == "_unimplemented_setitem":
         return FailedStep("set", "", values.arguments((own, local.get("i"), local.get("x")), {}))
     if code.co_name == "__call__" and (path := public_functions.path_of(own)) is not None:
@@ -152,11 +149,6 @@ def _step(
     if method is not None and args:
         return FailedStep("method", method, values.arguments(args, kwargs))
     return FailedStep("function", path or "", values.arguments(args, kwargs))
-
-
-def _named(args: tuple[Any, ...]) -> dict[str, Any]:
-    """Return the argument of a special method under the names that such methods give it."""
-    return {"other": args[0], "idx": args[0]} if args else {}
 
 
 def _bounded(local: dict[str, Any], values: Values) -> FailedStep | None:

@@ -59,7 +59,7 @@ class Values:
             number: array for number, array in self.arrays.items() if array.nbytes <= small
         }
 
-    def operand(self, value: object) -> Operand:
+    def operand(self, value: Any) -> Operand:
         """Return a leaf as an operand; arrays that are not known yet are captured."""
         known = self._known.get(id(value))
         if known is not None and known[0]() is value:
@@ -68,7 +68,7 @@ class Values:
             if isinstance(value, self.opaque) or value is self.made:
                 return self.define(value)
             if type(value).__name__ == "TypedNdArray":  # until JAX 0.9, of `jnp.ones`
-                value = _untyped(value)
+                value = value.item() if getattr(value, "weak_type", False) else np.asarray(value)
             if not isinstance(value, (self._jax.Array, np.ndarray)) or (
                 isinstance(value, np.ndarray) and not value.ndim
             ):
@@ -190,11 +190,6 @@ class Values:
                     return index
         metas.append(static)
         return len(metas) - 1
-
-
-def _untyped(value: Any) -> Any:
-    """Return an array with a dtype of JAX's own as one of NumPy's, or as a Python number."""
-    return value.item() if getattr(value, "weak_type", False) else np.asarray(value)
 
 
 def _field(key: object, index: int) -> str:

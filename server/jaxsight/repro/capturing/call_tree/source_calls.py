@@ -11,7 +11,6 @@ import ast
 import builtins
 import linecache
 import textwrap
-from collections.abc import Sequence
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -96,14 +95,12 @@ def _text_at(frame: FrameType, instruction: int) -> str | None:
         return None
     file = frame.f_code.co_filename
     lines = [linecache.getline(file, number, frame.f_globals) for number in range(line, last + 1)]
-    return _slice([text.encode() for text in lines], column, end)
-
-
-def _slice(lines: Sequence[bytes], column: int, end: int) -> str | None:
     if not lines or not all(lines):
         return None
-    cut = [*lines[:-1], lines[-1][:end]]
-    return b"".join([cut[0][column:], *cut[1:]]).decode(errors="replace")
+    cut = [text.encode() for text in lines]
+    cut[-1] = cut[-1][:end]
+    cut[0] = cut[0][column:]
+    return b"".join(cut).decode(errors="replace")
 
 
 def _call(node: ast.Call, frame: FrameType) -> SourceCall:

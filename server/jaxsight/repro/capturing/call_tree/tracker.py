@@ -19,7 +19,6 @@ from jaxsight.repro.capturing.call_tree.records import (
     FailedStep,
     FunctionRef,
     JaxCall,
-    Pytree,
     UserCall,
 )
 from jaxsight.repro.capturing.call_tree.wrapping import Wrapped, wrapper_of
@@ -125,20 +124,46 @@ class Tracker:
             api_hooks.exclude(module)
 
     def _boundary(self, fun: Callable[..., Any], name: str) -> Callable[..., Any]:
-        """Wrap a function of JAX."""
+        """Wrap a function of JAX: one that is called with functions, or that returns one."""
         api = apis.APIS.get(name)
         if api is None:
             return fun
-        if name == "jax.jit":
-            called = self._jit(api, fun)
-        else:
-            called = self._curried(api, fun) if api.curried else self._direct(api, fun)
-        wrapped = functools.wraps(fun)(called)
-        setattr(wrapped, api_hooks.WRAPPED, True)
-        return wrapped
 
-    def _is_internal(self, state: ThreadState) -> bool:
+        def called(*args: Any, **kwargs: Any) -> Any:
+            if self._is_internal():
+                return fun(*args, **kwargs)
+            wrapped = self._with_functions(api, args, kwargs)
+            if wrapped is None:
+                if api.curried and not args and not any(n in kwargs for _, n in api.functions):
+                    return functools.partial(called, **kwargs)  # a decorator with options
+                return fun(*args, **kwargs)
+            if not api.curried:
+                with self._call(api.name, None, wrapped) as done:
+                    return done(fun(*wrapped[0], **wrapped[1]))
+            before = self._state.jit_options
+            if api.name == "jax.jit":
+                self._state.jit_options = wrapped
+            try:
+                made = fun(*wrapped[0], **wrapped[1])
+            except Exception:
+                with self._call(api.name, None, wrapped):
+                    raise
+            finally:
+                self._state.jit_options = before
+            if api.name != "jax.jit":
+                return self._transformed(api, wrapped, made)
+            with contextlib.suppress(AttributeError):
+                made.__wrapped__ = made.__wrapped__.__wrapped__
+                made._jaxsight_options = wrapped
+            return made
+
+        outer = functools.wraps(fun)(called)
+        setattr(outer, api_hooks.WRAPPED, True)
+        return outer
+
+    def _is_internal(self) -> bool:
         """Return whether calls are not recorded now: JAX's own code calls, or nothing records."""
+        state = self._state
         if not self.active or state.inside or self._jax is None:
             return True
         return state.body is not None and self._current_trace() is not state.trace
@@ -164,46 +189,12 @@ class Tracker:
         arguments = api.with_functions(args, kwargs, replaced)
         return arguments if count else None
 
-    def _direct(self, api: apis.Api, fun: Callable[..., Any]) -> Callable[..., Any]:
-        def called(*args: Any, **kwargs: Any) -> Any:
-            state = self._state
-            if self._is_internal(state):
-                return fun(*args, **kwargs)
-            wrapped = self._with_functions(api, args, kwargs)
-            if wrapped is None:
-                return fun(*args, **kwargs)
-            positional, named = wrapped
-            with self._call(api.name, None, (positional, named)) as done:
-                return done(fun(*positional, **named))
-
-        return called
-
-    def _curried(self, api: apis.Api, fun: Callable[..., Any]) -> Callable[..., Any]:
-        def called(*args: Any, **kwargs: Any) -> Any:
-            state = self._state
-            if self._is_internal(state):
-                return fun(*args, **kwargs)
-            wrapped = self._with_functions(api, args, kwargs)
-            if wrapped is None:
-                if not args and not any(name in kwargs for _, name in api.functions):
-                    return functools.partial(called, **kwargs)
-                return fun(*args, **kwargs)
-            try:
-                made = fun(*wrapped[0], **wrapped[1])
-            except Exception:
-                with self._call(api.name, None, wrapped):
-                    raise
-            return self._transformed(api, wrapped, made)
-
-        return called
-
     def _transformed(self, api: apis.Api, outer: Any, made: Callable[..., Any]) -> Any:
         """Wrap the function that a transformation returned."""
 
         @functools.wraps(made)
         def transformed(*args: Any, **kwargs: Any) -> Any:
-            state = self._state
-            if self._is_internal(state):
+            if self._is_internal():
                 return made(*args, **kwargs)
             with self._call(api.name, outer, (args, kwargs)) as done:
                 return done(made(*args, **kwargs))
@@ -215,31 +206,6 @@ class Tracker:
         transformed.__dict__.pop("_jaxsight_wrapper", None)
         return transformed
 
-    def _jit(self, api: apis.Api, fun: Callable[..., Any]) -> Callable[..., Any]:
-        def called(*args: Any, **kwargs: Any) -> Any:
-            state = self._state
-            if self._is_internal(state):
-                return fun(*args, **kwargs)
-            wrapped = self._with_functions(api, args, kwargs)
-            if wrapped is None:
-                if not args:
-                    return functools.partial(called, **kwargs)
-                return fun(*args, **kwargs)
-            before, state.jit_options = state.jit_options, wrapped
-            try:
-                made = fun(*wrapped[0], **wrapped[1])
-            except Exception:
-                with self._call(api.name, None, wrapped):
-                    raise
-            finally:
-                state.jit_options = before
-            with contextlib.suppress(AttributeError):
-                made.__wrapped__ = made.__wrapped__.__wrapped__
-                made._jaxsight_options = wrapped
-            return made
-
-        return called
-
     def _jitted(self, miss: Callable[..., Any], fun: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap the function that a jitted one calls if it has no compiled program."""
         options = self._state.jit_options
@@ -247,8 +213,7 @@ class Tracker:
             return miss
 
         def cache_miss(*args: Any, **kwargs: Any) -> Any:
-            state = self._state
-            if self._is_internal(state):
+            if self._is_internal():
                 return miss(*args, **kwargs)
             with self._call("jax.jit", options, (args, kwargs)) as done:
                 results = miss(*args, **kwargs)
@@ -260,9 +225,8 @@ class Tracker:
     def _jit_method(self, private: Callable[..., Any], name: str) -> Callable[..., Any]:
         @functools.wraps(private)
         def called(jitted: Any, *args: Any, **kwargs: Any) -> Any:
-            state = self._state
             options = getattr(jitted, "_jaxsight_options", None)
-            if not self.active or state.inside or options is None:
+            if not self.active or self._state.inside or options is None:
                 return private(jitted, *args, **kwargs)
             with self._call("jax.jit", options, (args, kwargs), name):
                 return private(jitted, *args, **kwargs)
@@ -272,13 +236,9 @@ class Tracker:
     def _pullback(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def called(pullback: Any, *args: Any, **kwargs: Any) -> Any:
-            state = self._state
-            building = state.building
-            if (
-                self._is_internal(state)
-                or building is None
-                or not building.values.is_known(pullback)
-            ):
+            building = self._state.building
+            is_known = building is not None and building.values.is_known(pullback)
+            if self._is_internal() or not is_known:
                 return original(pullback, *args, **kwargs)
             with self._call("pullback", None, ((pullback, *args), kwargs)) as done:
                 return done(original(pullback, *args, **kwargs))
@@ -292,11 +252,15 @@ class Tracker:
 
         @functools.wraps(original)
         def called(custom: Any, *args: Any, **kwargs: Any) -> Any:
-            state = self._state
-            if self._is_internal(state):
+            if self._is_internal():
                 return original(custom, *args, **kwargs)
             if not wrapping.is_users(getattr(custom, "fun", None)):
-                return self._library(custom, original, args, kwargs)
+                # One of JAX's own, such as `jax.nn.relu`.
+                path = public_functions.path_of(custom) if self._state.body is not None else None
+                if path is None:
+                    return original(custom, *args, **kwargs)
+                with self._call(path, None, (args, kwargs)) as done:
+                    return done(original(custom, *args, **kwargs))
             rules = []
             for attribute in attributes:
                 rule = getattr(custom, attribute, None)
@@ -309,14 +273,6 @@ class Tracker:
                 return done(original(custom, *args, **kwargs))
 
         return called
-
-    def _library(self, custom: Any, original: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """Call a function of JAX's own that has custom derivatives, such as `jax.nn.relu`."""
-        path = None if self._state.body is None else public_functions.path_of(custom)
-        if path is None:
-            return original(custom, *args, **kwargs)
-        with self._call(path, None, (args, kwargs)) as done:
-            return done(original(custom, *args, **kwargs))
 
     # Recording.
 
@@ -427,7 +383,8 @@ class Tracker:
         try:
             result = wrapper.__wrapped__(*args, **kwargs)
             state.inside = True
-            call.result = _packed_result(values, result)
+            with contextlib.suppress(Exception):  # JAX reports results that it cannot flatten
+                call.result = values.packed(result)
             return result
         except (Exception, KeyboardInterrupt) as error:
             state.inside = True
@@ -488,10 +445,3 @@ def _jit_options(fun: Any) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
     options: tuple[tuple[Any, ...], dict[str, Any]] | None
     options = getattr(fun, "_jaxsight_options", None)
     return options
-
-
-def _packed_result(values: Values, result: object) -> Pytree | None:
-    try:
-        return values.packed(result)
-    except Exception:  # noqa: BLE001 - JAX reports results that it cannot flatten
-        return None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 
 from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.jaxpr_types import Atom
@@ -11,6 +12,7 @@ from jaxsight.interpreters.compat.staging import is_literal
 from jaxsight.repro.reducing.checker import Checker
 from jaxsight.repro.reducing.equations.candidates import (
     Candidate,
+    Value,
     cones,
     cut,
     pruned,
@@ -48,7 +50,8 @@ def delete(candidate: Candidate, checker: Checker[Candidate], recorded: Recorded
         )
     size = max(len(candidate.equations) // 4, 1)
     while True:
-        smaller = _sweep(candidate, size, checker, recorded)
+        runs = partial(_runs, size=size, values=recorded.values)
+        smaller = checker.swept(candidate, runs)
         if size == 1 and smaller is candidate:
             return candidate
         candidate = smaller
@@ -119,34 +122,14 @@ def _fewest(
     return candidate
 
 
-def _sweep(
-    candidate: Candidate, size: int, checker: Checker[Candidate], recorded: Recorded
-) -> Candidate:
-    """Try to delete each run of `size` equations, the last ones first."""
-    end = len(candidate.equations)
-    while end > 0:
-        positions: dict[int, int] = {}
-        found = checker.first(_runs(candidate, size, end, recorded, positions))
-        if found is None:
-            return candidate
-        end = max(positions[id(found)] - size, 0)
-        candidate = found
-    return candidate
-
-
 def _runs(
-    candidate: Candidate, size: int, end: int, recorded: Recorded, positions: dict[int, int]
-) -> Iterator[Candidate | None]:
-    """Yield the candidate without each run of equations before `end`; store its position."""
-    kept_alive: list[Candidate] = []
-    while end > 0:
-        kept = [*range(max(end - size, 0)), *range(end, len(candidate.equations))]
-        smaller = cut(candidate, kept, recorded.values) if kept else None
-        if smaller is not None:
-            kept_alive.append(smaller)
-            positions[id(smaller)] = end
-            yield smaller
-        end -= size
+    candidate: Candidate, size: int, values: Mapping[int, Value]
+) -> Iterator[Callable[[], Candidate | None]]:
+    """Yield what makes the candidate without each run of `size` equations, the last ones first."""
+    count = len(candidate.equations)
+    for end in range(count, 0, -size):
+        if kept := [*range(max(end - size, 0)), *range(end, count)]:
+            yield partial(cut, candidate, kept, values)
 
 
 def bypass(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:

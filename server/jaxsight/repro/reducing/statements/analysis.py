@@ -15,7 +15,7 @@ import numpy as np
 from jaxsight.repro.failures import failure_in
 from jaxsight.repro.reducing import children
 from jaxsight.repro.reducing.children import Limits
-from jaxsight.repro.reducing.statements.texts import Function, Text, functions, own
+from jaxsight.repro.reducing.statements.texts import Text, functions, own
 
 _RECORD = "__record__"
 _DEEPEST = 3
@@ -60,7 +60,10 @@ def _observe(text: Text, file: str) -> bytes:
                 values[first, name] = expression
 
     tree = text.tree
-    lines = {(f.name, _first_line(f)): f.lineno for f in functions(tree)}
+    lines: dict[tuple[str, int], int] = {}
+    for each in functions(tree):
+        first = min(part.lineno for part in (each, *each.decorator_list))  # of its code
+        lines[each.name, first] = each.lineno
     _Instrument().visit(tree)
     code = compile(ast.fix_missing_locations(tree), file, "exec")
     namespace = {"__name__": "__main__", "__file__": file, _RECORD: record}
@@ -79,11 +82,6 @@ def _observe(text: Text, file: str) -> bytes:
 
     failure_in(run)
     return json.dumps([frames, [[*key, value] for key, value in values.items()]]).encode()
-
-
-def _first_line(function: Function) -> int:
-    """Return the line at which a function's code begins: that of its first decorator."""
-    return min([function.lineno, *(each.lineno for each in function.decorator_list)])
 
 
 class _Instrument(ast.NodeTransformer):

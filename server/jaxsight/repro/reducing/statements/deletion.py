@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
-from jaxsight.repro.reducing.checker import Checker
 from jaxsight.repro.reducing.statements.analysis import Analysis
 from jaxsight.repro.reducing.statements.texts import (
     Function,
@@ -113,34 +113,13 @@ def filled(names: set[str], first: int, analysis: Analysis) -> list[ast.stmt] | 
     return ast.parse("\n".join(lines)).body
 
 
-def sweep(text: Text, checker: Checker[Text], analysis: Analysis, size: int) -> Text:
-    """Try to delete each run of `size` statements in each body, the last ones first."""
-    skipped = 0
-    while True:
-        positions: dict[str, int] = {}
-        smaller = checker.first(_runs(text, analysis, size, skipped, positions))
-        if smaller is None:
-            return text
-        skipped = positions[smaller.digest]
-        text = smaller
-
-
-def _runs(
-    text: Text, analysis: Analysis, size: int, skipped: int, positions: dict[str, int]
-) -> Iterator[Text | None]:
-    """Yield the text without each run of statements after the first `skipped` ones."""
-    number = 0
+def runs(text: Text, analysis: Analysis, size: int) -> Iterator[Callable[[], Text | None]]:
+    """Yield what makes the text without each run of `size` statements, the last ones first."""
     for place, (node, name) in enumerate(bodies(text.tree)):
         length = len(getattr(node, name))
         for end in range(length, 0, -size):
-            number += 1
-            if number <= skipped or (size > length and size > 1):
-                continue
-            start = max(end - size, 0)
-            smaller = edited(text, _delete, analysis, place, start, end)
-            if smaller is not None:
-                positions[smaller.digest] = max(number - 1, 0)
-            yield smaller
+            if size <= max(length, 1):
+                yield partial(edited, text, _delete, analysis, place, max(end - size, 0), end)
 
 
 def _delete(tree: ast.Module, analysis: Analysis, place: int, start: int, end: int) -> bool:

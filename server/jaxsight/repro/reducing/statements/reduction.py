@@ -15,7 +15,7 @@ from jaxsight.repro.failures import EXCEPTION, FINISHED, Failure, failure_in
 from jaxsight.repro.reducing.checker import Checker, Unit
 from jaxsight.repro.reducing.result import reduced
 from jaxsight.repro.reducing.statements.analysis import analyse
-from jaxsight.repro.reducing.statements.deletion import focus, sweep
+from jaxsight.repro.reducing.statements.deletion import focus, runs
 from jaxsight.repro.reducing.statements.simplification import simplify
 from jaxsight.repro.reducing.statements.texts import (
     Text,
@@ -88,7 +88,7 @@ def _to_fixed_point(text: Text, checker: Checker[Text]) -> Text:
                 analysis = analyse(text, file, limits)
         size = max((len(getattr(node, name)) for node, name in bodies(text.tree)), default=1)
         while size:
-            smaller = sweep(text, checker, analysis, size)
+            smaller = checker.swept(text, partial(runs, analysis=analysis, size=size))
             if smaller is not text:
                 text = smaller
                 analysis = analyse(text, file, limits)

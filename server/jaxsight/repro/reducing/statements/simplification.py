@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TypeAlias
 
 from jaxsight.repro.reducing.checker import Checker
-from jaxsight.repro.reducing.statements.texts import Text, edited, is_constant, is_filled
+from jaxsight.repro.reducing.statements.texts import (
+    Text,
+    bodies,
+    edited,
+    is_constant,
+    is_filled,
+)
 
 _WRAPPERS = frozenset(
     (
@@ -22,58 +30,40 @@ _WRAPPERS = frozenset(
     )
 )
 
+Tries: TypeAlias = Iterator[Callable[[], Text | None]]
+"""What makes candidates of a text. Nodes are given by their positions in `ast.walk`."""
+
 
 def simplify(text: Text, checker: Checker[Text]) -> Text:
     """Return a text of which no single expression can be made simpler."""
     passes = (_decorators, _unwrapped, _inlined, _inlined_calls, _shorter, _hoisted, _numbers)
     while True:
         before = text
-        for simpler in passes:
-            text = _exhausted(text, simpler, checker)
+        for tries in passes:
+            text = checker.swept(text, tries)
         if text == before:
             return text
 
 
-def _exhausted(
-    text: Text, simpler: Callable[[Text], Iterator[Text | None]], checker: Checker[Text]
-) -> Text:
-    """Apply a pass; after each success, continue at the same place of the new text."""
-    skipped = 0
-    while True:
-        numbers: dict[str, int] = {}
-        smaller = checker.first(_numbered(simpler(text), skipped, numbers))
-        if smaller is None:
-            return text
-        skipped = numbers[smaller.digest]
-        text = smaller
-
-
-def _numbered(
-    texts: Iterator[Text | None], skipped: int, numbers: dict[str, int]
-) -> Iterator[Text | None]:
-    """Yield texts after the first `skipped` ones; store the number of each by its digest."""
-    for number, text in enumerate(texts):
-        if number >= skipped and text is not None:
-            numbers.setdefault(text.digest, number)
-            yield text
-
-
-def _decorators(text: Text) -> Iterator[Text | None]:
+def _decorators(text: Text) -> Tries:
     """Remove decorators."""
     for index, node in enumerate(ast.walk(text.tree)):
         for position in range(len(getattr(node, "decorator_list", ()))):
-            yield edited(text, _drop, index, "decorator_list", position)
+            yield partial(edited, text, _drop, index, "decorator_list", position)
 
 
-def _unwrapped(text: Text) -> Iterator[Text | None]:
+def _unwrapped(text: Text) -> Tries:
     """Replace `jit(f)` by `f`, and `vmap(f)(x)` by `f(x[0])`."""
     for index, node in enumerate(ast.walk(text.tree)):
         if not isinstance(node, ast.Call) or not node.args:
             continue
         if _name(node.func) in _WRAPPERS:
-            yield edited(text, _replace, index, _first_argument)
+            yield partial(edited, text, _replace, index, node.args[0])
         elif isinstance(node.func, ast.Call) and _name(node.func.func) == "vmap":
-            yield edited(text, _replace, index, _one_row)
+            rows: list[ast.expr] = [
+                ast.Subscript(each, ast.Constant(0), ast.Load()) for each in node.args
+            ]
+            yield partial(edited, text, _replace, index, ast.Call(node.func.args[0], rows, []))
 
 
 def _name(function: ast.expr) -> str:
@@ -82,60 +72,45 @@ def _name(function: ast.expr) -> str:
     return function.id if isinstance(function, ast.Name) else ""
 
 
-def _first_argument(node: ast.expr) -> list[ast.expr]:
-    return [node.args[0]] if isinstance(node, ast.Call) else []
-
-
-def _one_row(node: ast.expr) -> list[ast.expr]:
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Call):
-        return []
-    rows = [ast.Subscript(each, ast.Constant(0), ast.Load()) for each in node.args]
-    return [ast.Call(node.func.args[0], list(rows), [])]
-
-
-def _inlined(text: Text) -> Iterator[Text | None]:
+def _inlined(text: Text) -> Tries:
     """Write constants where they are read."""
     for index, node in enumerate(ast.walk(text.tree)):
-        if not isinstance(node, ast.Assign) or not is_filled(node) or len(node.targets) != 1:
-            continue
-        target = node.targets[0]
-        if isinstance(target, ast.Name):
-            yield edited(text, _inline, index, target.id)
+        match node:
+            case ast.Assign(targets=[ast.Name()]) if is_filled(node):
+                yield partial(edited, text, _inline, index)
 
 
-def _inline(tree: ast.Module, index: int, name: str) -> bool:
+def _inline(tree: ast.Module, index: int) -> bool:
     assignment = _node(tree, index)
     assert isinstance(assignment, ast.Assign)
-    value = assignment.value
+    (target,), value = assignment.targets, assignment.value
+    assert isinstance(target, ast.Name)
+    name = target.id
 
     class Reader(ast.NodeTransformer):
         def visit_Name(self, node: ast.Name) -> ast.expr:
             return value if node.id == name and isinstance(node.ctx, ast.Load) else node
 
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list) and any(each is assignment for each in body):
-            position = next(i for i, each in enumerate(body) if each is assignment)
-            body[position + 1 :] = [Reader().visit(each) for each in body[position + 1 :]]
-            del body[position]
-            if not body:
-                body.append(ast.Pass())
-            return True
-    return False
+    body, position = _place(tree, assignment)
+    body[position:] = [Reader().visit(each) for each in body[position + 1 :]] or (
+        [] if position else [ast.Pass()]
+    )
+    return True
 
 
-def _inlined_calls(text: Text) -> Iterator[Text | None]:
+def _inlined_calls(text: Text) -> Tries:
     """Replace a statement that calls a function of the file by the function's statements."""
     for index, node in enumerate(ast.walk(text.tree)):
-        if isinstance(node, (ast.Assign, ast.Expr, ast.Return)) and isinstance(
-            node.value, ast.Call
-        ):
-            yield edited(text, _inline_call, index)
+        match node:
+            case ast.Assign(value=ast.Call()) | ast.Expr(ast.Call()) | ast.Return(ast.Call()):
+                yield partial(edited, text, _inline_call, index)
 
 
 def _inline_call(tree: ast.Module, index: int) -> bool:
     statement = _node(tree, index)
-    call = statement.value  # type: ignore[attr-defined]
+    assert isinstance(statement, ast.Assign | ast.Expr | ast.Return)
+    call = statement.value
+    assert isinstance(call, ast.Call)
     name = call.func.id if isinstance(call.func, ast.Name) else ""
     function = next(
         (n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == name), None
@@ -148,32 +123,26 @@ def _inline_call(tree: ast.Module, index: int) -> bool:
     simple = len(parameters) == len(call.args) and returns == isinstance(last, ast.Return)
     if not simple or any(isinstance(each, ast.Starred) for each in call.args):
         return False
+    place, position = _place(tree, statement)
     if isinstance(last, ast.Return):
-        statement.value = last.value or ast.Constant(None)  # type: ignore[attr-defined]
-        body.append(statement)  # type: ignore[arg-type]
-    else:
-        body.append(last)
+        statement.value = last.value or ast.Constant(None)
+        last = statement
     passed = [
         ast.Assign([ast.Name(parameter, ast.Store())], argument)
         for parameter, argument in zip(parameters, call.args, strict=True)
     ]
-    for around in ast.walk(tree):
-        nodes = getattr(around, "body", None)
-        if isinstance(nodes, list) and any(each is statement for each in nodes):
-            position = next(i for i, each in enumerate(nodes) if each is statement)
-            nodes[position : position + 1] = [*passed, *body]
-            break
+    place[position : position + 1] = [*passed, *body, last]
     tree.body.remove(function)
     return True
 
 
-def _shorter(text: Text) -> Iterator[Text | None]:
+def _shorter(text: Text) -> Tries:
     """Remove one element of a tuple or list, or one argument of a call."""
     for index, node in enumerate(ast.walk(text.tree)):
         for field in ("elts", "args", "keywords"):
             elements = getattr(node, field, ())
             for position in range(len(elements) if isinstance(elements, list) else 0):
-                yield edited(text, _drop, index, field, position)
+                yield partial(edited, text, _drop, index, field, position)
 
 
 def _drop(tree: ast.Module, index: int, field: str, position: int) -> bool:
@@ -182,26 +151,14 @@ def _drop(tree: ast.Module, index: int, field: str, position: int) -> bool:
     return True
 
 
-def _hoisted(text: Text) -> Iterator[Text | None]:
+def _hoisted(text: Text) -> Tries:
     """Replace an expression by one of its parts, a returned or assigned value by none."""
     for index, node in enumerate(ast.walk(text.tree)):
         if isinstance(node, (ast.Return, ast.Assign)) and node.value is not None:
-            yield edited(text, _only_value, index)
-        if not isinstance(node, ast.expr) or is_constant(node):
-            continue
-        for position in range(len(_parts(node))):
-            yield edited(text, _replace, index, _parts, position)
-
-
-def _only_value(tree: ast.Module, index: int) -> bool:
-    node = _node(tree, index)
-    assert isinstance(node, (ast.Return, ast.Assign))
-    for around in ast.walk(tree):
-        body = getattr(around, "body", None)
-        if isinstance(body, list) and any(each is node for each in body) and node.value:
-            body[next(i for i, each in enumerate(body) if each is node)] = ast.Expr(node.value)
-            return True
-    return False
+            yield partial(edited, text, _replace, index, ast.Expr(node.value))
+        if isinstance(node, ast.expr) and not is_constant(node):
+            for part in _parts(node):
+                yield partial(edited, text, _replace, index, part)
 
 
 def _parts(node: ast.expr) -> list[ast.expr]:
@@ -227,7 +184,7 @@ def _parts(node: ast.expr) -> list[ast.expr]:
     return []
 
 
-def _numbers(text: Text) -> Iterator[Text | None]:
+def _numbers(text: Text) -> Tries:
     """Make whole numbers smaller, wherever they occur."""
     numbers = {
         node.value
@@ -237,7 +194,7 @@ def _numbers(text: Text) -> Iterator[Text | None]:
     for number in sorted(numbers, reverse=True):
         for smaller in (1, 2, 3, number // 2):
             if smaller < number:
-                yield _renumbered(text, number, smaller)
+                yield partial(_renumbered, text, number, smaller)
 
 
 def _renumbered(text: Text, number: int, smaller: int) -> Text | None:
@@ -254,20 +211,27 @@ def _node(tree: ast.AST, index: int) -> ast.AST:
     return next(node for position, node in enumerate(ast.walk(tree)) if position == index)
 
 
-def _replace(
-    tree: ast.AST, index: int, options: Callable[[ast.expr], list[ast.expr]], position: int = 0
-) -> bool:
-    """Replace an expression by one of those that a function returns for it."""
+def _place(tree: ast.AST, statement: ast.stmt) -> tuple[list[ast.stmt], int]:
+    """Return the body that a statement is in, and its position there."""
+    for node, field in bodies(tree):
+        body: list[ast.stmt] = getattr(node, field)
+        for position, each in enumerate(body):
+            if each is statement:
+                return body, position
+    raise LookupError(statement)
+
+
+def _replace(tree: ast.AST, index: int, replacement: ast.AST) -> bool:
+    """Replace a node by another, which may be of another tree of the same text."""
     node = _node(tree, index)
-    replacement = options(node)[position:]  # type: ignore[arg-type]
-    if not replacement:
-        return False
     for around in ast.walk(tree):
         for name, value in ast.iter_fields(around):
             if value is node:
-                setattr(around, name, replacement[0])
+                setattr(around, name, replacement)
                 return True
-            if isinstance(value, list) and any(each is node for each in value):
-                value[next(i for i, each in enumerate(value) if each is node)] = replacement[0]
-                return True
+            if isinstance(value, list):
+                for position, each in enumerate(value):
+                    if each is node:
+                        value[position] = replacement
+                        return True
     return False

@@ -1,11 +1,16 @@
-"""A kernel graph in Graphviz DOT format."""
+"""Drawings of kernel graphs: grey boxes for kernels, white ones for loops, arrows for values.
+
+Graphs are written in Graphviz DOT format, and drawn with its command `dot`.
+"""
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Iterator
 
 from jaxsight.text import units
-from jaxsight.wire.kernel_graph import KERNEL, OUTPUT, PARAMETER, Edge, End, Graph, Kernel
+from jaxsight.wire.kernel_graph import KERNEL, OUTPUT, PARAMETER, End, Graph, Kernel
+from jaxsight.workers.own_python import program
 
 _MOST = 8
 """Maximum number of operations in a kernel's box."""
@@ -34,7 +39,8 @@ def _lines(graph: Graph, source: Callable[[str], str]) -> Iterator[str]:
         yield f'  o{index} [label={_quoted(value.text)}, fillcolor="#e6f4ea"];'
     yield from _inside(graph, source, -1, "  ")
     for edge in graph.edges:
-        yield f"  {_node(edge.source)} -> {_node(edge.target)} [label={_quoted(_flow(edge))}];"
+        label = _quoted(f"{edge.value.text}\n{units.size(edge.value.bytes)}")
+        yield f"  {_node(edge.source)} -> {_node(edge.target)} [label={label}];"
     yield "}"
 
 
@@ -57,20 +63,13 @@ def _inside(graph: Graph, source: Callable[[str], str], loop: int, indent: str) 
 
 def _label(index: int, kernel: Kernel, source: Callable[[str], str]) -> str:
     lines = [f"{index + 1}: {kernel.what}"]
-    sources = list(dict.fromkeys(_short(source(path)) for path in kernel.equations))
+    texts = (" ".join(source(path).split()) for path in kernel.equations)
+    short = (text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…" for text in texts)
+    sources = list(dict.fromkeys(short))
     lines += sources[:_MOST]
     if len(sources) > _MOST:
         lines.append(f"… {len(sources) - _MOST} more")
     return "\n".join(lines)
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
-
-
-def _flow(edge: Edge) -> str:
-    return f"{edge.value.text}\n{units.size(edge.value.bytes)}"
 
 
 def _node(end: End) -> str:
@@ -80,3 +79,27 @@ def _node(end: End) -> str:
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
+
+
+class NoGraphviz(Exception):
+    """The graph cannot be drawn; the message has the reason and a remedy."""
+
+
+def drawn_by_graphviz(graph: str) -> str:
+    """Return a graph in DOT format as SVG.
+
+    Raises:
+        NoGraphviz: the command `dot` is not installed, or fails.
+    """
+    command = program("dot")
+    if command is None:
+        raise NoGraphviz(
+            "Graphviz is not installed: its command `dot` draws the graph; "
+            "use --dot to print the graph as text"
+        )
+    done = subprocess.run(
+        [command, "-Tsvg"], input=graph, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise NoGraphviz(f"Graphviz failed to draw the graph: {done.stderr.strip()}")
+    return done.stdout[max(done.stdout.find("<svg"), 0) :]
