@@ -25,7 +25,7 @@ from jaxsight.wire.kernel_graph import Graph, Kernel
 from jaxsight.wire.messages.compiling import Compile, Compiled
 from jaxsight.workers.compilation import environments
 from jaxsight.workers.compilation.compilers import Compilers
-from jaxsight.workers.compilation.environments import Environment
+from jaxsight.workers.compilation.environments import CompilerEnvironment
 
 Made = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
@@ -58,7 +58,7 @@ async def graphs(
     target: Target, chosen: list[tuple[str, Callable[[], Made]]]
 ) -> list[tuple[str, Graph]]:
     """Compile all; what cannot be traced or compiled is printed and left out."""
-    environment = Environment("here", sys.executable, jaxlib.__version__)
+    environment = CompilerEnvironment("here", sys.executable, jaxlib.__version__)
     if target.chip is not None:
         suiting = environments.suiting(target.platform, jax.__version__)
         assert suiting is not None, "the target's compiler is not installed"

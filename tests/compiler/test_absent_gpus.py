@@ -19,7 +19,7 @@ from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.messages.compiling import Compile, Compiled
 from jaxsight.workers.compilation import environments
 from jaxsight.workers.compilation.compilers import Compilers, Trouble
-from jaxsight.workers.compilation.environments import Environment, ends_early
+from jaxsight.workers.compilation.environments import CompilerEnvironment, ends_early
 from tests.compiler.test_reach import PROGRAMS, Program, lowered
 
 Both = tuple[Compiled | Trouble, Compiled | Trouble]
@@ -188,4 +188,4 @@ def test_no_dump_stays_in_the_folder_of_temporary_files(
     ],
 )
 def test_only_gpus_that_are_not_here_end_early(target: str, jax: str, early: bool) -> None:
-    assert ends_early(parse(target), Environment("cuda", "python", jax)) is early
+    assert ends_early(parse(target), CompilerEnvironment("cuda", "python", jax)) is early

@@ -13,11 +13,11 @@ import pytest_asyncio
 from jaxsight.targets.target import parse
 from jaxsight.wire.messages.compiling import Compile, Compiled
 from jaxsight.workers.compilation.compilers import Compilers, Trouble
-from jaxsight.workers.compilation.environments import Environment
+from jaxsight.workers.compilation.environments import CompilerEnvironment
 from tests.compiler.programs import a_sum
 
-HERE = Environment("here", sys.executable, jaxlib.__version__)
-THERE = Environment("ssh", "", jaxlib.__version__)
+HERE = CompilerEnvironment("here", sys.executable, jaxlib.__version__)
+THERE = CompilerEnvironment("ssh", "", jaxlib.__version__)
 SSH = """\
 #!/bin/sh
 echo "$@" >> "$(dirname "$0")/asked"
@@ -85,7 +85,7 @@ async def test_a_python_without_jax_says_so(compilers: Compilers, tmp_path: Path
     bare = tmp_path / "python"
     bare.write_text(f'#!/bin/sh\nexec {sys._base_executable} -I "$@"\n')  # type: ignore[attr-defined]
     bare.chmod(0o755)
-    environment = Environment("here", str(bare), "")
+    environment = CompilerEnvironment("here", str(bare), "")
     found = await compilers.compile(parse("cpu"), environment, Compile(0, "cpu", a_sum()))
     assert isinstance(found, Trouble)
     assert "cannot compile: ModuleNotFoundError: No module named 'jaxlib'" in found.message

@@ -18,7 +18,7 @@ import pytest
 from jaxsight.compiler import stand_ins
 from jaxsight.workers.compilation import installation
 from jaxsight.workers.compilation.environments import (
-    Environment,
+    CompilerEnvironment,
     compiler_variables,
     installed,
 )
@@ -58,7 +58,7 @@ def made(home: Path, name: str = "cuda-0.12.0-py3.12", **changes: object) -> Pat
 def test_an_environment_of_ours_is_found(home: Path) -> None:
     folder = made(home)
     assert installed("cuda") == [
-        Environment("cuda", str(folder / "bin" / "python"), "0.12.0", str(folder))
+        CompilerEnvironment("cuda", str(folder / "bin" / "python"), "0.12.0", str(folder))
     ]
 
 
@@ -125,7 +125,7 @@ def test_a_pipe_in_the_place_of_the_lock_stops_nothing(home: Path) -> None:
 
 
 def kept_stand_ins(cache: Path) -> dict[str, str]:
-    told = compiler_variables(Environment("cuda", sys.executable, "0.12.0", "folder"))
+    told = compiler_variables(CompilerEnvironment("cuda", sys.executable, "0.12.0", "folder"))
     assert told.get(stand_ins.VARIABLE) == str(cache / "jaxsight" / "stand-ins")
     folder = Path(told[stand_ins.VARIABLE])
     return {
@@ -157,7 +157,7 @@ def test_stand_ins_that_others_could_have_written_are_not_used(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     kept_stand_ins(tmp_path)
     (tmp_path / "jaxsight" / "stand-ins" / "bin").chmod(0o777)
-    told = compiler_variables(Environment("cuda", sys.executable, "0.12.0", "folder"))
+    told = compiler_variables(CompilerEnvironment("cuda", sys.executable, "0.12.0", "folder"))
     assert stand_ins.VARIABLE not in told
 
 

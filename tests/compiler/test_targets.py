@@ -13,7 +13,7 @@ from jaxsight.settings.schema import Settings
 from jaxsight.targets.target import UnknownTarget, names, parse, parse_short
 from jaxsight.wire.seen_device import SeenDevice
 from jaxsight.workers.compilation import environments, installation
-from jaxsight.workers.compilation.environments import Environment, identity
+from jaxsight.workers.compilation.environments import CompilerEnvironment, identity
 from jaxsight.workers.compilation.installation import InstallError
 
 
@@ -97,12 +97,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def there(home: Path, jax: str, platform: str = "cuda") -> Environment:
+def there(home: Path, jax: str, platform: str = "cuda") -> CompilerEnvironment:
     folder = home / f"{platform}-{jax}-py3.11"
     python = folder / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.touch()  # any file will do for an interpreter
-    made = Environment(platform, str(python), jax, str(folder))
+    made = CompilerEnvironment(platform, str(python), jax, str(folder))
     told = {"platform": platform, "python": str(python), "jax": jax, "folder": str(folder)}
     (folder / "jaxsight.json").write_text(json.dumps(told))
     return made
@@ -153,10 +153,10 @@ def test_an_index_that_is_not_reached_is_told(home: Path, monkeypatch: pytest.Mo
 
 
 def test_what_decides_is_in_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
-    here = Environment("here", "python", "0.10.2")
+    here = CompilerEnvironment("here", "python", "0.10.2")
     cpu, h100 = parse("cpu"), parse("cuda:h100")
-    ours = Environment("cuda", "python", "0.10.2", "/there", "jax-cuda13-plugin 0.10.2")
-    older = Environment("cuda", "python", "0.10.2", "/there", "jax-cuda12-plugin 0.10.2")
+    ours = CompilerEnvironment("cuda", "python", "0.10.2", "/there", "jax-cuda13-plugin 0.10.2")
+    older = CompilerEnvironment("cuda", "python", "0.10.2", "/there", "jax-cuda12-plugin 0.10.2")
     found = {identity(here, cpu), identity(ours, h100), identity(older, h100)}
     monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=true")
     found.add(identity(here, cpu))

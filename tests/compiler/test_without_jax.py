@@ -21,10 +21,10 @@ from jaxsight.targets.target import parse
 from jaxsight.wire.meshes import ONE_DEVICE, Distribution
 from jaxsight.wire.messages.compiling import Compile, Compiled
 from jaxsight.workers.compilation.compilers import Compilers
-from jaxsight.workers.compilation.environments import Environment
+from jaxsight.workers.compilation.environments import CompilerEnvironment
 from tests.compiler.programs import program
 
-HERE = Environment("here", sys.executable, jaxlib.__version__)
+HERE = CompilerEnvironment("here", sys.executable, jaxlib.__version__)
 
 CONFIGURED = "JAX_LOG_COMPILES"
 """A variable that configures JAX, but changes nothing that is compiled."""

@@ -19,7 +19,7 @@ from jaxsight.wire.messages import compiling as c
 from jaxsight.wire.messages.replies import VERSION, Cancelled, Failed, Hello, Stage, Traced
 from jaxsight.wire.messages.requests import NEW, Overlay, Trace
 from jaxsight.workers.compilation.compilers import Compilers, Trouble
-from jaxsight.workers.compilation.environments import Environment
+from jaxsight.workers.compilation.environments import CompilerEnvironment
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.supervisor import Tracers
 from tests.fuzz.pieces import mutated_bytes, mutated_json
@@ -125,5 +125,5 @@ async def _trace(tracers: object, seed: str) -> object:
 
 async def _compile(compilers: object, seed: str) -> c.Compiled | Trouble:
     assert isinstance(compilers, Compilers)
-    environment = Environment("here", sys.executable, "0.10.2")
+    environment = CompilerEnvironment("here", sys.executable, "0.10.2")
     return await compilers.compile(parse("cpu"), environment, c.Compile(0, "cpu", seed))

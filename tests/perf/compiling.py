@@ -22,7 +22,7 @@ from jaxsight.session import Session
 from jaxsight.trust import Policy, Trust
 from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.workers.compilation import environments
-from jaxsight.workers.compilation.environments import Environment
+from jaxsight.workers.compilation.environments import CompilerEnvironment
 from tests.perf.editor import BenchError, milliseconds
 from tests.perf.measures import Figure, Goal
 from tests.perf.plain_jax import WarmJax
@@ -89,7 +89,7 @@ def _run(
 
 
 async def _edited(
-    kernels: _Kernels, program: Program, runs: int, ahead: Environment | None = None
+    kernels: _Kernels, program: Program, runs: int, ahead: CompilerEnvironment | None = None
 ) -> tuple[list[float], list[float], list[float]]:
     """Milliseconds from edits to kernels, to memory, and of plain JAX; in turn, each a new text."""
     early: list[float] = []

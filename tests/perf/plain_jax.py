@@ -11,7 +11,7 @@ from typing import Self
 from jaxsight.compiler import stand_ins
 from jaxsight.targets.chips import Gpu
 from jaxsight.targets.target import parse
-from jaxsight.workers.compilation.environments import Environment, compiler_variables
+from jaxsight.workers.compilation.environments import CompilerEnvironment, compiler_variables
 from tests.perf.editor import ENVIRONMENT
 from tests.perf.programs import Program
 
@@ -88,7 +88,7 @@ class WarmJax:
     """
 
     def __init__(
-        self, program: Program, ahead: Environment | None = None, devices: int = 1
+        self, program: Program, ahead: CompilerEnvironment | None = None, devices: int = 1
     ) -> None:
         """Start it, with a compiler's environment to compile for H100s that are not here."""
         command = [sys.executable, "-c", _WARM, program.text, program.function]

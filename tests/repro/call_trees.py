@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxsight.repro.running import Ran, run_file
+from jaxsight.repro.running import FinishedRun, run_file
 
 _DRIVER = Path(__file__).with_name("call_tree_driver.py")
 
@@ -37,7 +37,7 @@ class Observed:
     difference: str | None
     folder: Path
 
-    def run(self) -> Ran:
+    def run(self) -> FinishedRun:
         """Run the written file in a process from which jaxsight cannot be imported."""
         return run_file(sys.executable, self.folder / f"{self.name}.py", timeout=100)
 

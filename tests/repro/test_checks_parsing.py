@@ -6,55 +6,59 @@ import pytest
 
 from jaxsight.repro.checks import parsing
 from jaxsight.repro.checks.base import InvalidCheck
-from jaxsight.repro.failures import CRASH, EXCEPTION, FINISHED, HANG, Failure
+from jaxsight.repro.failures import CRASH, EXCEPTION, FINISHED, HANG, RunFailure
 
-ERROR = Failure(EXCEPTION, "TypeError", "dot_general requires (8,) and (11,)", "jax._src.lax:dot")
+ERROR = RunFailure(
+    EXCEPTION, "TypeError", "dot_general requires (8,) and (11,)", "jax._src.lax:dot"
+)
 
 
 @pytest.mark.parametrize(
     ("text", "failure", "holds"),
     [
         ("", ERROR, True),
-        ("", Failure(FINISHED), False),
+        ("", RunFailure(FINISHED), False),
         ("exception", ERROR, True),
         ("exception:dot_general", ERROR, True),
         ("exception:^TypeError: dot", ERROR, True),
         ("exception:concatenate", ERROR, False),
-        ("exception", Failure(CRASH, "SIGSEGV"), False),
-        ("crash", Failure(CRASH, "SIGABRT"), True),
-        ("crash:segv", Failure(CRASH, "SIGSEGV"), True),
-        ("crash:SIGSEGV", Failure(CRASH, "SIGABRT"), False),
-        ("hang:2.5", Failure(HANG, message="within 2.5 s"), True),
-        ("nan", Failure(EXCEPTION, "AssertionError", "NaN in result[0]"), True),
+        ("exception", RunFailure(CRASH, "SIGSEGV"), False),
+        ("crash", RunFailure(CRASH, "SIGABRT"), True),
+        ("crash:segv", RunFailure(CRASH, "SIGSEGV"), True),
+        ("crash:SIGSEGV", RunFailure(CRASH, "SIGABRT"), False),
+        ("hang:2.5", RunFailure(HANG, message="within 2.5 s"), True),
+        ("nan", RunFailure(EXCEPTION, "AssertionError", "NaN in result[0]"), True),
         ("nan", ERROR, False),
-        ("temp>64MiB", Failure(EXCEPTION, "AssertionError", "temporaries of 9 bytes"), True),
-        ("retraces>3", Failure(EXCEPTION, "AssertionError", "traced 4 times"), True),
+        ("temp>64MiB", RunFailure(EXCEPTION, "AssertionError", "temporaries of 9 bytes"), True),
+        ("retraces>3", RunFailure(EXCEPTION, "AssertionError", "traced 4 times"), True),
     ],
 )
-def test_what_a_check_names(text: str, failure: Failure, holds: bool) -> None:
+def test_what_a_check_names(text: str, failure: RunFailure, holds: bool) -> None:
     assert parsing.parse(text).holds(failure) is holds
 
 
 def test_another_failure_of_the_same_kind_is_not_the_same() -> None:
     check = parsing.parse("exception")
     assert check.same(
-        Failure(EXCEPTION, "TypeError", "dot_general requires (1,) and (2,)", ERROR.frame), ERROR
+        RunFailure(EXCEPTION, "TypeError", "dot_general requires (1,) and (2,)", ERROR.frame), ERROR
     )
-    assert not check.same(Failure(EXCEPTION, "TypeError", "sub got incompatible shapes"), ERROR)
+    assert not check.same(RunFailure(EXCEPTION, "TypeError", "sub got incompatible shapes"), ERROR)
 
 
 def test_the_amount_and_direction_of_a_difference_do_not_count() -> None:
     check = parsing.parse("differs:jit,eager")
     larger = "jit and eager differ: result[0] is larger under jit, relative difference 2.0e+03"
-    expected = Failure(EXCEPTION, "AssertionError", larger)
+    expected = RunFailure(EXCEPTION, "AssertionError", larger)
     assert check.same(
-        Failure(EXCEPTION, "AssertionError", larger.replace("2.0e+03", "7.1e-02")), expected
+        RunFailure(EXCEPTION, "AssertionError", larger.replace("2.0e+03", "7.1e-02")), expected
     )
     assert check.same(
-        Failure(EXCEPTION, "AssertionError", larger.replace("larger", "smaller")), expected
+        RunFailure(EXCEPTION, "AssertionError", larger.replace("larger", "smaller")), expected
     )
     assert not check.same(
-        Failure(EXCEPTION, "AssertionError", "jit and eager differ: result[0] is NaN only eagerly"),
+        RunFailure(
+            EXCEPTION, "AssertionError", "jit and eager differ: result[0] is NaN only eagerly"
+        ),
         expected,
     )
 

@@ -25,7 +25,7 @@ from jaxsight.repro.explanation import (
     Table,
     Verdict,
 )
-from jaxsight.repro.failures import Failure
+from jaxsight.repro.failures import RunFailure
 
 WRONG = pytest.mark.skipif(
     jaxlib.__version__ != "0.10.2" or sys.platform != "linux",
@@ -207,7 +207,7 @@ def test_a_file_that_finishes_has_no_tables(tmp_path: Path) -> None:
 
 
 def test_a_file_that_fails_otherwise_has_no_tables(tmp_path: Path) -> None:
-    expected = Failure("exception", "ValueError", "expected")
+    expected = RunFailure("exception", "ValueError", "expected")
     explanation = explained(tmp_path, "raise TypeError('other')", expected=expected)
     assert explanation.tables == ()
     assert explanation.notes == ("the file fails in another way here: TypeError: other",)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from jaxsight.repro.emit.issue import code, fenced, issue_text, public
-from jaxsight.repro.explanation import FLAGS, JIT, TARGETS, Explanation, Row, Table, Verdict
-from jaxsight.repro.failures import Failure
+from jaxsight.repro.explanation import FLAGS, JIT, TARGETS, Explanation, Table, TrialRow, Verdict
+from jaxsight.repro.failures import RunFailure
 
 SYSTEM = """\
 jax:    0.10.2
@@ -12,25 +12,25 @@ platform: uname_result(system='Linux', node='my-laptop', machine='x86_64')"""
 
 
 def test_a_report_has_the_headings_of_the_form() -> None:
-    failure = Failure("exception", "AssertionError", "jit and eager differ: 58.6")
+    failure = RunFailure("exception", "AssertionError", "jit and eager differ: 58.6")
     explanation = Explanation(
         failure,
         (
             Table(
                 FLAGS,
                 (
-                    Row(
+                    TrialRow(
                         "--a=0",
                         Verdict.FAILS,
                         command="XLA_FLAGS=--a=0 /env/bin/python /home/me/r.py",
                     ),
-                    Row(
+                    TrialRow(
                         "--b=",
                         Verdict.PASSES,
                         command="XLA_FLAGS='--b= --c=1' /env/bin/python /home/me/r.py",
                     ),
-                    Row("--d=0", Verdict.OTHER, "OSError: a | b"),
-                    Row("--e=0", Verdict.UNTRIED, "unknown flag --e=0"),
+                    TrialRow("--d=0", Verdict.OTHER, "OSError: a | b"),
+                    TrialRow("--e=0", Verdict.UNTRIED, "unknown flag --e=0"),
                 ),
                 "it passes with `--b=`",
                 ("a note",),
@@ -83,9 +83,9 @@ platform: uname_result(system='Linux', node='...', machine='x86_64')
 
 
 def test_a_crash_and_a_hang_have_no_message() -> None:
-    crash = issue_text("", Failure("crash", "SIGSEGV"), "", None)
+    crash = issue_text("", RunFailure("crash", "SIGSEGV"), "", None)
     assert "This program is killed by SIGSEGV:" in crash
-    hang = issue_text("", Failure("hang", message="within 20 s"), "", None)
+    hang = issue_text("", RunFailure("hang", message="within 20 s"), "", None)
     assert "This program does not finish:" in hang
     assert "\n```\ndid not finish within 20 s\n```\n" in hang
 
@@ -102,8 +102,8 @@ def test_text_cannot_leave_its_code_span() -> None:
 
 def test_a_message_cannot_make_markup() -> None:
     message = "</details> ``` @someone | # x"
-    failure = Failure("exception", "ValueError", message)
-    table = Table(JIT, (Row("as it is", Verdict.OTHER, f"ValueError: {message}"),))
+    failure = RunFailure("exception", "ValueError", message)
+    table = Table(JIT, (TrialRow("as it is", Verdict.OTHER, f"ValueError: {message}"),))
     lines = issue_text("", failure, "", Explanation(failure, (table,))).splitlines()
     (cell,) = (line for line in lines if line.startswith("| other"))
     assert (

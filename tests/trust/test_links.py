@@ -11,7 +11,7 @@ import pytest
 
 from jaxsight.events import Consent
 from jaxsight.projects.projects import Projects
-from jaxsight.trust import Decisions, Policy, Store, Trust
+from jaxsight.trust import Decisions, Policy, Trust, TrustStore
 from jaxsight.trust.decisions import TRUST
 from tests.trust.process import (
     FUNCTION,
@@ -204,7 +204,7 @@ def test_the_question_shows_where_a_link_leads_and_the_answer_is_about_that(
 ) -> None:
     link = tmp_path / "link"
     link.symlink_to(good)
-    store = Store(tmp_path / "state" / "trust.json")
+    store = TrustStore(tmp_path / "state" / "trust.json")
     trust = Trust(Policy.ASK, store)
     consent = trust.consent_to_run(str(link), "", "", elsewhere=False)
     assert consent is not None

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxsight.trust import Decisions, Store, Trust, store_file
+from jaxsight.trust import Decisions, Trust, TrustStore, store_file
 from jaxsight.trust.decisions import ONCE, TRUST
 from tests.trust.process import SERVER
 
@@ -31,10 +31,10 @@ def trusting(*folders: str) -> Callable[[Decisions], Decisions]:
 
 
 def test_what_one_process_wrote_another_reads(file: Path) -> None:
-    reader = Store(file)
+    reader = TrustStore(file)
     assert reader.read() == Decisions()
-    assert Store(file).change(trusting("/folders/é\udcff\n"))
-    assert Store(file).change(
+    assert TrustStore(file).change(trusting("/folders/é\udcff\n"))
+    assert TrustStore(file).change(
         lambda known: replace(known, approvals=known.approvals | {("/folders/a", "ssh://host")})
     )
     assert reader.read() == Decisions(
@@ -44,7 +44,7 @@ def test_what_one_process_wrote_another_reads(file: Path) -> None:
 
 def test_only_the_user_may_read_and_write_it(file: Path) -> None:
     file.parent.mkdir(parents=True, mode=0o755)
-    assert Store(file).change(trusting("/work"))
+    assert TrustStore(file).change(trusting("/work"))
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
     assert sorted(each.name for each in file.parent.iterdir()) == ["trust.json", "trust.lock"]
@@ -68,10 +68,10 @@ SCRIPT = """
 import sys
 from dataclasses import replace
 from pathlib import Path
-from jaxsight.trust import Store
+from jaxsight.trust import TrustStore
 for number in range(10):
     folder = f"/folders/{sys.argv[2]}/{number}"
-    assert Store(Path(sys.argv[1])).change(lambda d: replace(d, folders=d.folders | {folder}))
+    assert TrustStore(Path(sys.argv[1])).change(lambda d: replace(d, folders=d.folders | {folder}))
 """
 
 
@@ -86,7 +86,7 @@ def test_processes_that_write_at_once_lose_nothing_of_each_others(file: Path) ->
     ]
     assert [process.wait(120) for process in processes] == [0] * len(names)
     expected = {f"/folders/{name}/{number}" for name in names for number in range(10)}
-    assert Store(file).read().folders == expected
+    assert TrustStore(file).read().folders == expected
 
 
 BROKEN = {
@@ -112,7 +112,7 @@ def test_a_broken_file_is_ignored_and_the_log_says_so(
     file.parent.mkdir(parents=True, mode=0o700)
     file.write_bytes(content)
     file.chmod(0o600)
-    store = Store(file)
+    store = TrustStore(file)
     assert store.read() == Decisions()
     assert f"ignoring {file}" in caplog.text
     written = store.change(trusting("/new"))
@@ -137,22 +137,22 @@ def test_a_broken_file_is_ignored_and_the_log_says_so(
 def test_a_file_that_others_may_have_written_is_ignored(
     file: Path, spoil: Callable[[Path], object], caplog: pytest.LogCaptureFixture
 ) -> None:
-    Store(file).change(trusting("/work"))
+    TrustStore(file).change(trusting("/work"))
     spoil(file)
-    assert Store(file).read() == Decisions()
+    assert TrustStore(file).read() == Decisions()
     assert f"ignoring {file}" in caplog.text
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_a_file_of_another_user_is_ignored(file: Path) -> None:
-    Store(file).change(trusting("/work"))
+    TrustStore(file).change(trusting("/work"))
     os.chown(file, 12345, -1)
-    assert Store(file).read() == Decisions()
+    assert TrustStore(file).read() == Decisions()
     os.chown(file, 0, -1)
-    assert Store(file).read().folders == {"/work"}
+    assert TrustStore(file).read().folders == {"/work"}
     os.chown(file.parent, 12345, -1)
-    assert Store(file).read() == Decisions()
-    assert Store(file).change(trusting("/more")) is False
+    assert TrustStore(file).read() == Decisions()
+    assert TrustStore(file).change(trusting("/more")) is False
 
 
 def nobody(_: int) -> object:
@@ -174,7 +174,7 @@ def test_without_a_home_decisions_hold_for_the_process(
         assert store_file() is None
     else:
         monkeypatch.setenv("HOME", "/proc/nobody" if home == "missing" else str(place))
-    trust = Trust(store=Store(store_file()))
+    trust = Trust(store=TrustStore(store_file()))
     project = tmp_path / "project"
     project.mkdir()
     consent = trust.consent_to_run(str(project), "", "", elsewhere=False)
@@ -182,14 +182,14 @@ def test_without_a_home_decisions_hold_for_the_process(
     assert trust.decide(consent, TRUST)
     trust.keep(consent, TRUST)
     assert trust.may_run(str(project / "below"))
-    assert not Trust(store=Store(store_file())).may_run(str(project))
+    assert not Trust(store=TrustStore(store_file())).may_run(str(project))
 
 
 def test_once_is_not_written_and_links_do_not_matter(file: Path, tmp_path: Path) -> None:
     project, link = tmp_path / "project", tmp_path / "link"
     project.mkdir()
     link.symlink_to(project)
-    trust = Trust(store=Store(file))
+    trust = Trust(store=TrustStore(file))
     for answer in (ONCE, TRUST):
         consent = trust.consent_to_run(str(link), "", "", elsewhere=False)
         assert consent is not None

@@ -16,11 +16,11 @@ import pytest_asyncio
 from jaxsight.targets.target import parse
 from jaxsight.wire.messages.compiling import Compile, Compiled, Folding
 from jaxsight.workers.compilation.compilers import Compilers, Trouble
-from jaxsight.workers.compilation.environments import Environment
+from jaxsight.workers.compilation.environments import CompilerEnvironment
 from jaxsight.workers.compilation.queue import Urgency
 
 FAKE = Path(__file__).with_name("fake_compiler.py")
-HERE = Environment("here", sys.executable, "0.10.2")
+HERE = CompilerEnvironment("here", sys.executable, "0.10.2")
 CPU = parse("cpu")
 
 

@@ -19,7 +19,7 @@ import pytest_asyncio
 from jaxsight.text.units import GIB, MIB
 from jaxsight.wire.messages.replies import Failed, Traced
 from jaxsight.workers.limits import Limits
-from jaxsight.workers.results import Died, Output, Reason
+from jaxsight.workers.results import Died, Reason, TracerOutput
 from jaxsight.workers.supervisor import Tracers
 from tests.workers.sources import ask, sane_works, trace
 
@@ -249,7 +249,7 @@ async def test_100_mb_of_output_are_cut(tracers: Tracers) -> None:
     texts = []
     while not tracers.events.empty():
         match tracers.events.get_nowait():
-            case Output(file="/project/loud.py", text=text):
+            case TracerOutput(file="/project/loud.py", text=text):
                 texts.append(text)
     assert sum(map(len, texts)) < LIMITS.output + 1000
     assert texts[-1].endswith(f"… output truncated after {LIMITS.output} bytes\n")

@@ -19,7 +19,7 @@ from jaxsight.repro.running import run_command, run_file
 from jaxsight.wire.messages.compiling import Compile, NotCompiled
 from jaxsight.workers.compilation import installation, remote
 from jaxsight.workers.compilation.direct import DirectCompiler
-from jaxsight.workers.compilation.environments import Environment
+from jaxsight.workers.compilation.environments import CompilerEnvironment
 from jaxsight.workers.importing import import_whole
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.own_python import isolated, program, with_packages
@@ -61,7 +61,7 @@ def worker(folder: Path) -> None:
 
 
 def compiler(folder: Path) -> None:
-    with DirectCompiler(Environment("cpu", sys.executable, "")) as started:
+    with DirectCompiler(CompilerEnvironment("cpu", sys.executable, "")) as started:
         answer = started.compile(Compile(1, "cpu", "", complete=False))
     assert isinstance(answer, NotCompiled)  # an empty program
 

@@ -20,7 +20,15 @@ from jaxsight.wire.messages.replies import Failed, Shown, Traced
 from jaxsight.wire.messages.requests import NEW, Show, Trace
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.request_queue import Haste
-from jaxsight.workers.results import Died, Outcome, Output, Reason, Replaced, State, Status
+from jaxsight.workers.results import (
+    Died,
+    Outcome,
+    Reason,
+    Replaced,
+    State,
+    TracerOutput,
+    TracerStatus,
+)
 from jaxsight.workers.supervisor import Priority, Tracers
 
 FAKE = Path(__file__).with_name("fake_tracer.py")
@@ -94,8 +102,8 @@ def events(tracers: Tracers) -> list[object]:
     return found
 
 
-def printed(tracers: Tracers) -> list[Output]:
-    return [each for each in events(tracers) if isinstance(each, Output)]
+def printed(tracers: Tracers) -> list[TracerOutput]:
+    return [each for each in events(tracers) if isinstance(each, TracerOutput)]
 
 
 async def test_a_request_is_answered(make: Make) -> None:
@@ -176,7 +184,7 @@ async def test_a_process_that_a_file_has_spoiled_is_replaced_for_other_files(mak
     happened = events(tracers)
     reason = "a.py left a thread running"
     assert [each.death.last_words for each in happened if isinstance(each, Replaced)] == [reason]
-    assert any(isinstance(each, Status) and reason in each.message for each in happened)
+    assert any(isinstance(each, TracerStatus) and reason in each.message for each in happened)
 
 
 async def test_files_that_spoil_one_process_after_another_are_all_answered(make: Make) -> None:
@@ -464,7 +472,7 @@ async def test_an_interpreter_that_cannot_trace_says_so(make: Make) -> None:
     assert isinstance(outcome, Died)
     assert outcome.message == "There is no JAX."
     assert outcome.external
-    assert tracers.status == Status(State.FAILED, "There is no JAX.")
+    assert tracers.status == TracerStatus(State.FAILED, "There is no JAX.")
 
 
 @pytest.mark.parametrize(
@@ -514,7 +522,7 @@ async def test_a_python_that_is_too_old_is_told_in_one_sentence(tmp_path: Path) 
         "interpreter with the setting `jaxsight.python` (`python` under [tool.jaxsight] in "
         "pyproject.toml)."
     )
-    assert tracers.status == Status(State.FAILED, outcome.message)
+    assert tracers.status == TracerStatus(State.FAILED, outcome.message)
     await tracers.aclose()
 
 
@@ -527,7 +535,9 @@ async def test_starting_is_not_tried_without_end(make: Make) -> None:
 
 
 async def gives_up(tracers: Tracers) -> bool:
-    starts = [e for e in events(tracers) if isinstance(e, Status) and e.state is State.STARTING]
+    starts = [
+        e for e in events(tracers) if isinstance(e, TracerStatus) and e.state is State.STARTING
+    ]
     return not starts
 
 
@@ -535,7 +545,7 @@ async def test_status_follows_the_work(make: Make) -> None:
     tracers = make(spare=False)
     await ask(tracers, "answer")
     await until(lambda: tracers.status.state is State.READY)
-    states = [event.state for event in events(tracers) if isinstance(event, Status)]
+    states = [event.state for event in events(tracers) if isinstance(event, TracerStatus)]
     assert states[0] is State.STARTING
     assert states[-2:] == [State.BUSY, State.READY]
 
@@ -544,15 +554,18 @@ async def test_output_is_told_under_the_file_that_was_run(make: Make) -> None:
     tracers = make()
     await ask(tracers, "say hello", "hello.py")
     await ask(tracers, "say 你好", "other.py")
-    assert printed(tracers) == [Output("hello.py", "hello\n"), Output("other.py", "你好\n")]
+    assert printed(tracers) == [
+        TracerOutput("hello.py", "hello\n"),
+        TracerOutput("other.py", "你好\n"),
+    ]
 
 
 async def test_output_after_a_request_belongs_to_no_file(make: Make) -> None:
     tracers = make()
     await ask(tracers, "mutter")
-    found: list[Output] = []
+    found: list[TracerOutput] = []
     await until(lambda: bool(found.extend(printed(tracers)) or found))
-    assert found == [Output("", "left behind\n")]
+    assert found == [TracerOutput("", "left behind\n")]
 
 
 async def test_endless_output_is_cut_and_blocks_nobody(make: Make) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.user_python import user_environment
 from jaxsight.repro.boot_commands import Event, Events, NoResult, emit_command, run_command
-from jaxsight.repro.failures import CRASH, HANG, Failure
+from jaxsight.repro.failures import CRASH, HANG, RunFailure
 from jaxsight.repro.running import signal_name
 from jaxsight.workers.watchdog import guardian
 
@@ -28,7 +28,7 @@ def run_captured(
     arguments: Sequence[str],
     timeout: float | None = None,
     check: str = "",
-) -> tuple[int, Failure | None]:
+) -> tuple[int, RunFailure | None]:
     """Run the user's program under capture, with this process's standard streams.
 
     Return its exit status, and how it died if it did not end by itself.
@@ -41,11 +41,11 @@ def run_captured(
         code = _interrupt(process)
         if code >= 0:
             return code, None
-        return code, Failure(HANG, message=f"within {timeout:g} s")
+        return code, RunFailure(HANG, message=f"within {timeout:g} s")
     except KeyboardInterrupt:
         code = _interrupt(process)
-        return code, None if code >= 0 else Failure(HANG, message="until it was interrupted")
-    return code, Failure(CRASH, signal_name(-code)) if code < 0 else None
+        return code, None if code >= 0 else RunFailure(HANG, message="until it was interrupted")
+    return code, RunFailure(CRASH, signal_name(-code)) if code < 0 else None
 
 
 def _interrupt(process: subprocess.Popen[bytes]) -> int:
@@ -68,7 +68,7 @@ def emit(
     python: str,
     case: Path,
     out: Path,
-    died: Failure | None,
+    died: RunFailure | None,
     *,
     anonymous: bool = False,
     check: str = "",

@@ -18,7 +18,7 @@ from jaxsight.repro.emit.issue import issue_text
 from jaxsight.repro.explaining import run as explaining
 from jaxsight.repro.explaining.system import information
 from jaxsight.repro.explanation import TITLES, Explanation
-from jaxsight.repro.failures import Failure
+from jaxsight.repro.failures import RunFailure
 from jaxsight.text.inert import one_line, visible
 
 ALL = "all"
@@ -92,7 +92,7 @@ def table_names(text: str | None) -> tuple[str, ...]:
     return names
 
 
-def explain(file: Path, python: str, failure: Failure, wanted: Wanted) -> Explanation | None:
+def explain(file: Path, python: str, failure: RunFailure, wanted: Wanted) -> Explanation | None:
     """Return the tables, or None if none are wanted; write the bug report if it is wanted."""
     explanation = None
     errors = Printer(stderr=True)

@@ -18,7 +18,7 @@ from jaxsight.files.ownership import is_own_folder
 from jaxsight.projects.projects import SETTINGS_FILE
 from jaxsight.projects.python_discovery import environments_above
 from jaxsight.settings.example_settings import LIBRARIES
-from jaxsight.trust import Policy, Store, Trust, chosen_policy, store_file
+from jaxsight.trust import Policy, Trust, TrustStore, chosen_policy, store_file
 from jaxsight.trust.decisions import SSH, stored_form
 from jaxsight.trust.words import shown_path
 
@@ -46,7 +46,7 @@ def trust_paths(paths: Iterable[Path], allow: Sequence[str] = ()) -> TrustedPath
     """
     # The user asked for the command: `never` only forbids what nobody asked for.
     policy = Policy.ALWAYS if chosen_policy() is Policy.ALWAYS else Policy.ASK
-    store = Store(store_file())
+    store = TrustStore(store_file())
     stored_trust = Trust(policy, store, terminal=True)
     roots: dict[str, None] = {}
     named: set[str] = set()

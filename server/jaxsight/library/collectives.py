@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Collective:
+class CollectiveFigures:
     """A collective of a compiled program."""
 
     kind: str
@@ -41,11 +41,11 @@ class Collective:
     """Its source lines (`model.py:12`), or those that it communicates for."""
 
 
-def collectives(graph: Graph, lines: Callable[[Kernel], list[str]]) -> Iterator[Collective]:
+def collectives(graph: Graph, lines: Callable[[Kernel], list[str]]) -> Iterator[CollectiveFigures]:
     """Yield the collectives of a program in its order."""
     for kernel in graph.collectives:
         if (collective := kernel.collective) is not None:
-            yield Collective(
+            yield CollectiveFigures(
                 kind=collective.kind,
                 bytes=collective.bytes,
                 groups=collective.groups,

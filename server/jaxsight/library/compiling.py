@@ -12,7 +12,7 @@ from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Compile, Compiled, NotCompiled
 
 if TYPE_CHECKING:
-    from jaxsight.workers.compilation.environments import Environment
+    from jaxsight.workers.compilation.environments import CompilerEnvironment
 
 
 class CannotCompile(Exception):
@@ -73,7 +73,7 @@ def _compile(target: Target, request: Compile) -> Compiled | NotCompiled:
         raise CannotCompile(f"{target.name}: {error}") from error
 
 
-def _environment(target: Target) -> Environment | None:
+def _environment(target: Target) -> CompilerEnvironment | None:
     """Return the environment of a target, or `None`.
 
     Where none is installed, the running Python compiles, if it has the platform's plugin.
@@ -84,5 +84,5 @@ def _environment(target: Target) -> Environment | None:
 
     environment = environments.suiting(target.platform, jax.__version__)
     if environment is None and target.platform in plugins():
-        return environments.Environment(target.platform, sys.executable, jax.__version__)
+        return environments.CompilerEnvironment(target.platform, sys.executable, jax.__version__)
     return environment

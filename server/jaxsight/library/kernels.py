@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from jaxsight.compiler import folding
 from jaxsight.interpreters.compat.staging import open_jaxpr
 from jaxsight.library import compiling, on_target
-from jaxsight.library.collectives import Collective, collectives, specs
+from jaxsight.library.collectives import CollectiveFigures, collectives, specs
 from jaxsight.library.compiling import CannotCompile
 from jaxsight.library.drawing import NoGraphviz, dot, drawn_by_graphviz
 from jaxsight.targets.roofline import total
@@ -139,7 +139,7 @@ class Kernels:
         return sum(constant.value.bytes for constant in self.graph.constants if constant.folded)
 
     @property
-    def collectives(self) -> tuple[Collective, ...]:
+    def collectives(self) -> tuple[CollectiveFigures, ...]:
         """The collectives, in the order of the program."""
         return tuple(collectives(self.graph, self.lines))
 

@@ -34,7 +34,7 @@ from jaxsight.wire.messages.requests import NEW, Import, Request
 from jaxsight.workers import results
 from jaxsight.workers.importing import import_whole
 from jaxsight.workers.limits import Limits
-from jaxsight.workers.request_queue import Haste, Step
+from jaxsight.workers.request_queue import CurrentStep, Haste
 from jaxsight.workers.results import Died, Outcome
 from jaxsight.workers.supervisor import Priority, Tracers
 
@@ -289,7 +289,7 @@ class Project:
         """The events of all projects."""
         return self._owner.events
 
-    def step(self, haste: Haste) -> Step | None:
+    def step(self, haste: Haste) -> CurrentStep | None:
         """Return what a tracer does with a request, or what the request waits for, if anything."""
         return self._tracers.step(haste) if self._tracers is not None else None
 
@@ -416,10 +416,10 @@ class Project:
     async def _listen(self, tracers: Tracers) -> None:
         while True:
             match await tracers.events.get():
-                case results.Status(state, message, hello):
+                case results.TracerStatus(state, message, hello):
                     jax = f"{hello.jax} on Python {hello.python}" if hello is not None else ""
                     self._emit_status(state.value, message, jax)
-                case results.Output(file, text):
+                case results.TracerOutput(file, text):
                     self._owner.events.put_nowait(Output(file, text))
                 case results.Replaced(results.Death(results.Reason.SPOILED, last_words=reason)):
                     log.info("replaced the tracer of %s: %s", self.root, reason)

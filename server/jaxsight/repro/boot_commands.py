@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxsight.files.private import cache_folder
-from jaxsight.repro.failures import Failure
+from jaxsight.repro.failures import RunFailure
 from jaxsight.text.units import count, time
 from jaxsight.workers.own_python import booted
 
@@ -36,7 +36,7 @@ def emit_command(
     python: str,
     case: Path,
     out: Path,
-    died: Failure | None,
+    died: RunFailure | None,
     *,
     anonymous: bool = False,
     check: str = "",
@@ -148,5 +148,5 @@ def facts(event: Event) -> str:
 
 def difference(event: Event) -> str:
     """Return how the repro that an `emit` wrote fails, and how it should."""
-    expected, observed = (Failure.of_record(event[key]) for key in ("expected", "observed"))
+    expected, observed = (RunFailure.of_record(event[key]) for key in ("expected", "observed"))
     return f"does not fail in the same way: {observed.headline}, expected {expected.headline}"

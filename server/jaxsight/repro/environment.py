@@ -25,7 +25,7 @@ _IGNORED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Environment:
+class ProgramEnvironment:
     """What a program ran with.
 
     Attributes:
@@ -47,9 +47,9 @@ class Environment:
         return asdict(self)
 
     @staticmethod
-    def of_record(record: Mapping[str, Any]) -> Environment:
+    def of_record(record: Mapping[str, Any]) -> ProgramEnvironment:
         """Return the environment of a `record`."""
-        return Environment(
+        return ProgramEnvironment(
             str(record["python"]),
             dict(record["packages"]),
             dict(record.get("variables", {})),
@@ -58,7 +58,7 @@ class Environment:
         )
 
 
-def current(options: Mapping[str, object] | None = None) -> Environment:
+def current(options: Mapping[str, object] | None = None) -> ProgramEnvironment:
     """Return the environment of this process, without importing JAX."""
     packages = {name: version for name in _PACKAGES if (version := _version(name))}
     for distribution in metadata.distributions():
@@ -73,7 +73,7 @@ def current(options: Mapping[str, object] | None = None) -> Environment:
         if (value := " ".join(w for w in setting.split() if not w.startswith("--xla_dump_")))
     }
     python = ".".join(map(str, sys.version_info[:3]))
-    return Environment(python, packages, variables, dict(options or {}), platform.platform())
+    return ProgramEnvironment(python, packages, variables, dict(options or {}), platform.platform())
 
 
 def _version(name: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from jaxsight.repro.failures import Failure
+from jaxsight.repro.failures import RunFailure
 
 
 class Verdict(StrEnum):
@@ -43,7 +43,7 @@ TITLES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TrialRow:
     """One condition that was tried.
 
     Attributes:
@@ -71,7 +71,7 @@ class Table:
     """
 
     name: str
-    rows: tuple[Row, ...] = ()
+    rows: tuple[TrialRow, ...] = ()
     conclusion: str = ""
     notes: tuple[str, ...] = ()
 
@@ -90,7 +90,7 @@ class Explanation:
         notes: what limits all tables, such as a failure that does not always occur.
     """
 
-    failure: Failure
+    failure: RunFailure
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -42,7 +42,7 @@ _LONGEST = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class RunFailure:
     """How a run ended.
 
     Attributes:
@@ -66,7 +66,7 @@ class Failure:
         message = normalized(self.message) if self.kind == EXCEPTION else ""
         return (self.kind, self.name, message, self.frame)
 
-    def same(self, other: Failure) -> bool:
+    def same(self, other: RunFailure) -> bool:
         """Return whether this is the same failure, up to what varies between runs."""
         return self.signature == other.signature
 
@@ -93,15 +93,15 @@ class Failure:
         return asdict(self)
 
     @staticmethod
-    def of_record(record: dict[str, Any]) -> Failure:
+    def of_record(record: dict[str, Any]) -> RunFailure:
         """Return the failure of a `record`; missing parts are empty."""
         kind, *rest = (str(record.get(key) or "") for key in ("kind", "name", "message", "frame"))
-        return Failure(kind or FINISHED, *rest)
+        return RunFailure(kind or FINISHED, *rest)
 
 
 def failure_of(
     error: BaseException, ignored: Callable[[str], bool] = lambda file: False
-) -> Failure:
+) -> RunFailure:
     """Return the failure of a program that raised an error, as `running` reports it.
 
     Args:
@@ -109,22 +109,22 @@ def failure_of(
         ignored: returns whether a file's functions do not count as the program's.
     """
     if isinstance(error, SystemExit):
-        return Failure(EXCEPTION, "SystemExit", str(error.code))
+        return RunFailure(EXCEPTION, "SystemExit", str(error.code))
     cls = type(error)
     name = cls.__qualname__
     if cls.__module__ not in ("builtins", "__main__"):
         name = f"{cls.__module__}.{name}"
     message = _without_frames(str(error), ignored)
-    return Failure(EXCEPTION, name, message, _frame(error.__traceback__, ignored))
+    return RunFailure(EXCEPTION, name, message, _frame(error.__traceback__, ignored))
 
 
-def failure_in(action: Callable[[], object]) -> Failure:
+def failure_in(action: Callable[[], object]) -> RunFailure:
     """Return how a call failed."""
     try:
         action()
     except BaseException as error:  # noqa: BLE001 - whatever a program raises
         return failure_of(error)
-    return Failure(FINISHED)
+    return RunFailure(FINISHED)
 
 
 def _frame(tb: TracebackType | None, ignored: Callable[[str], bool]) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxsight.repro.failures import CRASH, EXCEPTION, FINISHED, HANG, MEMORY, PROCESSES, Failure
+from jaxsight.repro.failures import CRASH, EXCEPTION, FINISHED, HANG, MEMORY, PROCESSES, RunFailure
 from jaxsight.workers.own_python import OwnPython, guarded
 
 OBSERVER = '''\
@@ -80,10 +80,10 @@ _MOST_OUTPUT = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class FinishedRun:
     """A finished run."""
 
-    failure: Failure
+    failure: RunFailure
     stdout: str
     stderr: str
     seconds: float
@@ -99,7 +99,7 @@ def run_file(
     timeout: float = DEFAULT_TIMEOUT,
     memory: int = DEFAULT_MEMORY,
     environment: Mapping[str, str] | None = None,
-) -> Ran:
+) -> FinishedRun:
     """Run a Python file as a script in a fresh process from which jaxsight cannot be imported.
 
     Args:
@@ -124,8 +124,8 @@ def run_file(
         if ran.failure.kind == FINISHED or (ran.failure.kind == EXCEPTION and ran.code > 0):
             with contextlib.suppress(OSError, ValueError):
                 name, message, frame = json.loads(report.read_text(encoding="utf-8"))
-                failure = Failure(EXCEPTION, name, message, frame)
-                return Ran(failure, ran.stdout, ran.stderr, ran.seconds, ran.code)
+                failure = RunFailure(EXCEPTION, name, message, frame)
+                return FinishedRun(failure, ran.stdout, ran.stderr, ran.seconds, ran.code)
         return ran
 
 
@@ -136,7 +136,7 @@ def run_command(
     memory: int = DEFAULT_MEMORY,
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
-) -> Ran:
+) -> FinishedRun:
     """Run a command below the watchdog; a non-zero exit status is an `exception` without a name.
 
     Raises:
@@ -165,10 +165,10 @@ def run_command(
         finally:
             ours.close()  # the watchdog kills everything and exits
             process.wait()
-        return Ran(failure, _tail(stdout), _tail(stderr), time.monotonic() - start, code)
+        return FinishedRun(failure, _tail(stdout), _tail(stderr), time.monotonic() - start, code)
 
 
-def run_own(process: OwnPython, *, timeout: float) -> Ran:
+def run_own(process: OwnPython, *, timeout: float) -> FinishedRun:
     """Run a process of our own below the watchdog, as `run_command` does."""
     return run_command(
         process.command,
@@ -178,7 +178,7 @@ def run_own(process: OwnPython, *, timeout: float) -> Ran:
     )
 
 
-def _watch(control: socket.socket, deadline: float, timeout: float) -> tuple[Failure, int]:
+def _watch(control: socket.socket, deadline: float, timeout: float) -> tuple[RunFailure, int]:
     """Return how the watched process ended, and its exit status."""
     received = b""
     ending = Ending()
@@ -187,7 +187,7 @@ def _watch(control: socket.socket, deadline: float, timeout: float) -> tuple[Fai
         try:
             data = control.recv(4096)
         except TimeoutError:
-            return Failure(HANG, message=f"within {timeout:g} s"), -int(signal.SIGKILL)
+            return RunFailure(HANG, message=f"within {timeout:g} s"), -int(signal.SIGKILL)
         except ConnectionError:
             data = b""
         if not data:
@@ -206,7 +206,7 @@ class Ending:
         self.pid = 0
         self.exit: tuple[int, int] | None = None
         """Its exit status and its signal."""
-        self._limit: Failure | None = None
+        self._limit: RunFailure | None = None
 
     def take(self, line: bytes) -> None:
         """Handle a line.
@@ -220,23 +220,23 @@ class Ending:
             case ["error", *words]:
                 raise OSError(" ".join(words))
             case ["memory", _, most]:
-                self._limit = Failure(MEMORY, message=f"of {int(most) >> 20} MiB")
+                self._limit = RunFailure(MEMORY, message=f"of {int(most) >> 20} MiB")
             case ["processes", *_]:
-                self._limit = Failure(PROCESSES)
+                self._limit = RunFailure(PROCESSES)
             case ["exit", code, number]:
                 self.exit = int(code), int(number)
 
     @property
-    def result(self) -> tuple[Failure, int]:
+    def result(self) -> tuple[RunFailure, int]:
         """How it ended, and its exit status; without an exit, its watchdog was killed."""
         if self.exit is None:
-            return self._limit or Failure(CRASH, "SIGKILL"), -int(signal.SIGKILL)
+            return self._limit or RunFailure(CRASH, "SIGKILL"), -int(signal.SIGKILL)
         code, number = self.exit
-        ended = Failure(FINISHED)
+        ended = RunFailure(FINISHED)
         if number:
-            ended = Failure(CRASH, signal_name(number))
+            ended = RunFailure(CRASH, signal_name(number))
         elif code:
-            ended = Failure(EXCEPTION, message=f"exit status {code}")
+            ended = RunFailure(EXCEPTION, message=f"exit status {code}")
         return self._limit or ended, code or -number
 
 

@@ -36,11 +36,11 @@ def emit(arguments: list[str]) -> int:
     os.environ.update(info.get("environment", {}).get("variables", {}))
     from jaxsight.repro.emit.from_case import emit
     from jaxsight.repro.emit.repro_file import CannotEmit
-    from jaxsight.repro.failures import Failure
+    from jaxsight.repro.failures import RunFailure
 
     folder, out, *rest = arguments
     options = json.loads(rest[0]) if rest else {}
-    died = Failure.of_record(options["died"]) if options.get("died") else None
+    died = RunFailure.of_record(options["died"]) if options.get("died") else None
     choices = {name: options[name] for name in ("anonymous", "check") if name in options}
     try:
         emitted = emit(Path(folder), Path(out), died=died, **choices)

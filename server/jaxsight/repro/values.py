@@ -15,7 +15,7 @@ from jaxsight.wire.meshes import Mesh
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Value:
+class ConcreteValue:
     """An array, exactly.
 
     Attributes:
@@ -37,7 +37,7 @@ class Value:
     device: int = 0
 
 
-def value_of(argument: object) -> Value:
+def value_of(argument: object) -> ConcreteValue:
     """Return the value of an argument. Wait until it is computed.
 
     Raises:
@@ -45,9 +45,9 @@ def value_of(argument: object) -> Value:
         RuntimeError: its buffer was deleted or donated.
     """
     if isinstance(argument, (bool, int, float, complex)):
-        return Value(argument, "python")
+        return ConcreteValue(argument, "python")
     if isinstance(argument, (np.ndarray, np.generic)):
-        return Value(np.array(argument), "numpy")
+        return ConcreteValue(np.array(argument), "numpy")
     if not isinstance(argument, jax.Array):
         raise TypeError(f"{type(argument).__name__} is not an array")
     mesh, spec = _distribution(argument)
@@ -55,9 +55,9 @@ def value_of(argument: object) -> Value:
     if dtypes.is_key(argument.aval):
         data = np.array(jax.random.key_data(argument))
         key = str(jax.random.key_impl(argument))
-        return Value(data, key=key, mesh=mesh, spec=spec, device=device)
+        return ConcreteValue(data, key=key, mesh=mesh, spec=spec, device=device)
     weak = bool(getattr(argument, "weak_type", False))
-    return Value(np.asarray(argument), weak=weak, mesh=mesh, spec=spec, device=device)
+    return ConcreteValue(np.asarray(argument), weak=weak, mesh=mesh, spec=spec, device=device)
 
 
 def _distribution(argument: jax.Array) -> tuple[Mesh | None, tuple[Any, ...]]:
@@ -79,7 +79,7 @@ def _device(argument: jax.Array) -> int:
     return present.index(device) if device in present else 0
 
 
-def array_of(value: Value) -> Any:
+def array_of(value: ConcreteValue) -> Any:
     """Return the argument that `value_of` took: an array on the devices of this process."""
     if value.kind != "jax":
         return value.data

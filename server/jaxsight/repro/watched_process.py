@@ -10,7 +10,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-from jaxsight.repro.failures import Failure
+from jaxsight.repro.failures import RunFailure
 from jaxsight.repro.running import Ending
 from jaxsight.workers.own_python import guarded
 
@@ -46,7 +46,7 @@ class WatchedProcess:
 
     async def ended(
         self, on_line: Callable[[str], None] = lambda line: None
-    ) -> tuple[Failure, int]:
+    ) -> tuple[RunFailure, int]:
         """Return how the process ended, and its exit status.
 
         Args:

@@ -6,6 +6,6 @@ Nothing of a workspace runs before its user agrees. `policy` reads the user's ge
 
 from jaxsight.trust.decisions import Trust
 from jaxsight.trust.policy import Policy, chosen_policy
-from jaxsight.trust.store import Decisions, Store, store_file
+from jaxsight.trust.store import Decisions, TrustStore, store_file
 
-__all__ = ["Decisions", "Policy", "Store", "Trust", "chosen_policy", "store_file"]
+__all__ = ["Decisions", "Policy", "Trust", "TrustStore", "chosen_policy", "store_file"]

@@ -17,7 +17,7 @@ from jaxsight.events import Consent
 from jaxsight.files.ownership import is_own_folder
 from jaxsight.targets.target import UnknownTarget, parse
 from jaxsight.trust.policy import Policy, chosen_policy
-from jaxsight.trust.store import Decisions, Store, store_file
+from jaxsight.trust.store import Decisions, TrustStore, store_file
 from jaxsight.trust.words import shown_folder, shown_path
 from jaxsight.workers.compilation.remote import PYTHON
 
@@ -76,7 +76,7 @@ class Trust:
     def __init__(
         self,
         policy: Policy = Policy.ASK,
-        store: Store | None = None,
+        store: TrustStore | None = None,
         trusted: Iterable[str] = (),
         allowed: Iterable[str] = (),
         *,
@@ -95,7 +95,7 @@ class Trust:
         self.policy = policy
         self.client: bool | None = None
         """Whether the client trusts its workspace, if it says so."""
-        self._store = store if store is not None else Store(None)
+        self._store = store if store is not None else TrustStore(None)
         self._taken_up = self._store.read()
         self._here = Decisions(frozenset(map(os.path.realpath, trusted)))
         """This process's own decisions; not stored."""
@@ -105,7 +105,7 @@ class Trust:
     @staticmethod
     def of_user(option: str = "") -> Trust:
         """Return the trust of a process that the user started; `option` as in `chosen_policy`."""
-        return Trust(chosen_policy(option), Store(store_file()))
+        return Trust(chosen_policy(option), TrustStore(store_file()))
 
     def may_run(self, folder: str) -> bool:
         """Return whether code of a folder, and interpreters in it, may run."""

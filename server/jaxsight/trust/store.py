@@ -56,7 +56,7 @@ def upward(folder: str) -> Iterator[str]:
         yield str(parent)
 
 
-class Store:
+class TrustStore:
     """A file of decisions. Without a file, or if it cannot be written, nothing is stored."""
 
     def __init__(self, file: Path | None) -> None:

@@ -19,7 +19,7 @@ from jaxsight.text.units import MIB
 from jaxsight.wire.messages.replies import Hello
 from jaxsight.wire.messages.requests import Overlay
 from jaxsight.workers.process import TracerProcess
-from jaxsight.workers.results import Death, Reason, State, Status
+from jaxsight.workers.results import Death, Reason, State, TracerStatus
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ RECYCLE_SLACK = 256 * MIB
 
 
 @dataclass(eq=False, slots=True)
-class Tracer:
+class PooledTracer:
     """A process with the pool's records of it."""
 
     process: TracerProcess
@@ -107,9 +107,9 @@ class Pool:
         spawn: Callable[[], TracerProcess],
         *,
         spare: bool,
-        on_status: Callable[[Status], None],
-        on_death: Callable[[Tracer, Death], None],
-        on_spare: Callable[[Tracer], None],
+        on_status: Callable[[TracerStatus], None],
+        on_death: Callable[[PooledTracer, Death], None],
+        on_spare: Callable[[PooledTracer], None],
     ) -> None:
         """Start no process yet.
 
@@ -121,7 +121,7 @@ class Pool:
             on_death: called when the active tracer has died and the next one has replaced it.
             on_spare: called when the spare is ready.
         """
-        self.active: Tracer | None = None
+        self.active: PooledTracer | None = None
         self.problem = ""
         """Why there is no tracer, with a remedy; `""` if there is one."""
         self.paused = asyncio.Event()
@@ -129,8 +129,8 @@ class Pool:
         self.paused.set()
         self._python = python
         self._spawn_process = spawn
-        self._spare: Tracer | None = None
-        self._borrowed: Tracer | None = None
+        self._spare: PooledTracer | None = None
+        self._borrowed: PooledTracer | None = None
         self._spare_wanted = spare
         self._on_status = on_status
         self._on_death = on_death
@@ -145,20 +145,20 @@ class Pool:
         self._closed = False
 
     @property
-    def spare(self) -> Tracer | None:
+    def spare(self) -> PooledTracer | None:
         """The spare, if it is ready to take over."""
         spare = self._spare
         ready = spare is not None and spare.hello is not None and spare.process.alive
         return spare if ready else None
 
     @property
-    def all(self) -> list[Tracer]:
+    def all(self) -> list[PooledTracer]:
         """The active tracer and the spare, if they exist."""
         tracers = (self.active, self._spare, self._borrowed)
         return [tracer for tracer in tracers if tracer is not None]
 
     @property
-    def answering(self) -> list[Tracer]:
+    def answering(self) -> list[PooledTracer]:
         """The tracers that may run a request: the active one, and a borrowed spare."""
         return [tracer for tracer in (self.active, self._borrowed) if tracer is not None]
 
@@ -171,14 +171,14 @@ class Pool:
         if active is not None and active.hello is not None:
             self._replace_spare()
 
-    def borrow_spare(self) -> Tracer:
+    def borrow_spare(self) -> PooledTracer:
         """Take the spare, which must be ready, for requests, until `give_back`."""
         spare = self.spare
         assert spare is not None
         self._spare, self._borrowed = None, spare
         return spare
 
-    def give_back(self, tracer: Tracer) -> None:
+    def give_back(self, tracer: PooledTracer) -> None:
         """Make a borrowed tracer the spare again, if it is alive and wanted.
 
         If the active one has died meanwhile and the next one is still starting, it takes over.
@@ -207,13 +207,13 @@ class Pool:
             self.active, self._spare = self._spare, None
             self._spared_at = 0.0  # it has not died
         elif time.monotonic() >= self._retry_at:
-            self._on_status(Status(State.STARTING, f"Starting {self._python}"))
+            self._on_status(TracerStatus(State.STARTING, f"Starting {self._python}"))
             self.active = self._spawn()
         else:
             return
         self._start_task(self._report_ready(self.active))
 
-    async def ready(self) -> Tracer | None:
+    async def ready(self) -> PooledTracer | None:
         """Return the tracer for a request, after its handshake.
 
         Returns `None` if there is none now; `problem` has the reason.
@@ -233,7 +233,7 @@ class Pool:
                 return tracer
             self._replace(tracer, await asyncio.shield(tracer.process.death))
 
-    async def _greeting(self, tracer: Tracer) -> Hello | None:
+    async def _greeting(self, tracer: PooledTracer) -> Hello | None:
         """Return the handshake of the active tracer, or `None` if another one takes over first."""
         if not tracer.process.ready.done():
             self._took_over.clear()
@@ -290,8 +290,8 @@ class Pool:
         while self._tasks:
             await asyncio.wait(self._tasks)
 
-    def _spawn(self) -> Tracer:
-        tracer = Tracer(self._spawn_process())
+    def _spawn(self) -> PooledTracer:
+        tracer = PooledTracer(self._spawn_process())
         self._start_task(self._await_end(tracer))
         return tracer
 
@@ -300,7 +300,7 @@ class Pool:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _report_ready(self, tracer: Tracer) -> None:
+    async def _report_ready(self, tracer: PooledTracer) -> None:
         """Report that the active tracer is ready, and start a spare at the next pause."""
         hello = await asyncio.shield(tracer.process.ready)
         if hello is None or tracer is not self.active:
@@ -310,7 +310,7 @@ class Pool:
             return
         self.problem = ""
         if self.paused.is_set():
-            self._on_status(Status(State.READY, "", hello))
+            self._on_status(TracerStatus(State.READY, "", hello))
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._quiet(), SPARE_DELAY)
         if tracer is self.active and not self._has_spare:
@@ -339,23 +339,23 @@ class Pool:
             self._spared_at = time.monotonic()
             self._start_task(self._greet_spare(self._spare))
 
-    async def _greet_spare(self, tracer: Tracer) -> None:
+    async def _greet_spare(self, tracer: PooledTracer) -> None:
         await asyncio.shield(tracer.process.ready)
         if tracer is self.spare:
             self._on_spare(tracer)
 
-    def _reject(self, tracer: Tracer, hello: Hello) -> None:
+    def _reject(self, tracer: PooledTracer, hello: Hello) -> None:
         """Reject an environment that cannot trace; its handshake has the reason."""
         if tracer.process.alive:
             self._fail(hello.problem, REFUSED_PAUSE)
             tracer.process.kill(Death(Reason.UNAVAILABLE, last_words=hello.problem))
 
-    async def _await_end(self, tracer: Tracer) -> None:
+    async def _await_end(self, tracer: PooledTracer) -> None:
         """Wait for a tracer's death, and until all its processes have exited."""
         self._replace(tracer, await asyncio.shield(tracer.process.death))
         await tracer.process.aclose()
 
-    def _replace(self, tracer: Tracer, death: Death) -> None:
+    def _replace(self, tracer: PooledTracer, death: Death) -> None:
         """Replace a dead tracer by the next one."""
         if tracer is self._spare:
             self._spare = None
@@ -369,7 +369,7 @@ class Pool:
             self.ensure_active()
             self._on_death(tracer, death)
 
-    def _delay_after_failure(self, tracer: Tracer, death: Death) -> None:
+    def _delay_after_failure(self, tracer: PooledTracer, death: Death) -> None:
         """Delay the next start if tracers die before their first request."""
         if death.reason in (Reason.STOPPED, Reason.SPOILED, Reason.UNAVAILABLE):
             return
@@ -399,7 +399,7 @@ class Pool:
     def _fail(self, problem: str, pause: float) -> None:
         self.problem = problem
         self._retry_at = time.monotonic() + pause
-        self._on_status(Status(State.FAILED, problem))
+        self._on_status(TracerStatus(State.FAILED, problem))
 
 
 def _start_failure(death: Death) -> str:

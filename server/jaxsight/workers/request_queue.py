@@ -14,7 +14,7 @@ from enum import IntEnum
 
 from jaxsight.wire.messages.replies import Stage
 from jaxsight.wire.messages.requests import AboutTrace, Request
-from jaxsight.workers.pool import Tracer
+from jaxsight.workers.pool import PooledTracer
 from jaxsight.workers.results import Outcome
 
 SLOW = 1.0
@@ -55,7 +55,7 @@ class Haste:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CurrentStep:
     """What occupies a tracer."""
 
     title: str
@@ -70,7 +70,7 @@ class Step:
 
 
 @dataclass(eq=False, slots=True)
-class Entry:
+class QueuedRequest:
     """A request with its answer, and its current step if it runs."""
 
     message: Request[object]
@@ -81,7 +81,7 @@ class Entry:
     answer: asyncio.Future[Outcome[object]] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
-    tracer: Tracer | None = None
+    tracer: PooledTracer | None = None
     stage: str = ""
     chunk: str = ""
     """The id of the chunk that is executed."""
@@ -108,11 +108,11 @@ class Entry:
         self.stage = self.chunk = self.detail = ""
 
     @property
-    def step(self) -> Step:
+    def step(self) -> CurrentStep:
         """What it does now."""
         slice = self.message.executes
         elapsed = asyncio.get_running_loop().time() - self.since if self.stage else 0.0
-        return Step(
+        return CurrentStep(
             self.message.title,
             slice.file if slice is not None else "",
             self.stage,
@@ -129,7 +129,7 @@ class Entry:
             return step.title
         return f"{step.title}: {self.detail or step.stage} ({step.seconds:.0f} s)"
 
-    def is_slow_for(self, other: Entry) -> bool:
+    def is_slow_for(self, other: QueuedRequest) -> bool:
         """Return whether its current step takes so long that another request should run past it."""
         patient = not self.chunk and other.haste.priority > Priority.SCREEN
         return self.step.seconds >= (SLOW_TRACE if patient else SLOW)
@@ -139,22 +139,22 @@ class RequestQueue:
     """The requests that wait."""
 
     def __init__(self) -> None:
-        self._entries: dict[int, Entry] = {}
+        self._entries: dict[int, QueuedRequest] = {}
         """In the order of their arrival."""
         self._numbers = itertools.count()
 
     def __bool__(self) -> bool:
         return bool(self._entries)
 
-    def push(self, entry: Entry) -> None:
+    def push(self, entry: QueuedRequest) -> None:
         """Add a request after those of the same priority."""
         self._entries[next(self._numbers)] = entry
 
-    def pop(self) -> Entry:
+    def pop(self) -> QueuedRequest:
         """Take the first request."""
         return self._entries.pop(next(self._in_order()))
 
-    def pop_past(self, slow: Entry, tracer: Tracer) -> Entry | None:
+    def pop_past(self, slow: QueuedRequest, tracer: PooledTracer) -> QueuedRequest | None:
         """Take the first request that a second tracer can answer while `slow` runs."""
         for number in self._in_order():
             entry = self._entries[number]
@@ -162,12 +162,12 @@ class RequestQueue:
                 return self._entries.pop(number)
         return None
 
-    def remove(self, entry: Entry) -> bool:
+    def remove(self, entry: QueuedRequest) -> bool:
         """Remove a request, and return whether it was waiting."""
         number = next((n for n, waiting in self._entries.items() if waiting is entry), None)
         return number is not None and self._entries.pop(number) is entry
 
-    def drain(self) -> Iterator[Entry]:
+    def drain(self) -> Iterator[QueuedRequest]:
         """Take all requests."""
         while self._entries:
             yield self.pop()
@@ -178,7 +178,7 @@ class RequestQueue:
             yield from [n for n, e in self._entries.items() if e.haste.priority is priority]
 
 
-def can_pass(message: Request[object], slow: Entry, tracer: Tracer) -> bool:
+def can_pass(message: Request[object], slow: QueuedRequest, tracer: PooledTracer) -> bool:
     """Return whether a second tracer can answer a request without the step that takes long.
 
     The statement that takes long is recognized by its text: other files may have it, too.

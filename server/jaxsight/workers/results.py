@@ -140,7 +140,7 @@ class State(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class TracerStatus:
     """The state of the tracers; `hello` is the handshake of the tracer in use.
 
     `message` is the current step or, after a failure, the error and what to do.
@@ -152,7 +152,7 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class TracerOutput:
     """Output of user code while `file` was run (`""`: between requests, from a thread)."""
 
     file: str
@@ -170,7 +170,7 @@ class Replaced:
     file: str = ""
 
 
-Event = Status | Output | Replaced
+Event = TracerStatus | TracerOutput | Replaced
 
 
 def signal_name(number: int) -> str:

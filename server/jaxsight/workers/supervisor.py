@@ -29,19 +29,26 @@ from jaxsight.workers.environment import neutral_folder, tracer_environment
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.output import Locate
 from jaxsight.workers.own_python import booted
-from jaxsight.workers.pool import Pool, Tracer
+from jaxsight.workers.pool import Pool, PooledTracer
 from jaxsight.workers.process import TracerProcess
-from jaxsight.workers.request_queue import SLOW, Entry, Haste, Priority, RequestQueue, Step
+from jaxsight.workers.request_queue import (
+    SLOW,
+    CurrentStep,
+    Haste,
+    Priority,
+    QueuedRequest,
+    RequestQueue,
+)
 from jaxsight.workers.results import (
     Death,
     Died,
     Event,
     Outcome,
-    Output,
     Reason,
     Replaced,
     State,
-    Status,
+    TracerOutput,
+    TracerStatus,
 )
 from jaxsight.workers.warm_imports import WarmImports
 
@@ -120,16 +127,16 @@ class Tracers:
         self._queue = RequestQueue()
         self._ids = itertools.count(1)
         self._arrived = asyncio.Event()
-        self._running: Entry | None = None
-        self._passing: Entry | None = None
+        self._running: QueuedRequest | None = None
+        self._passing: QueuedRequest | None = None
         """The request that runs past the running one, in the spare."""
         self._past: asyncio.Task[None] | None = None
-        self._status = Status(State.STARTING)
+        self._status = TracerStatus(State.STARTING)
         self._worker: asyncio.Task[None] | None = None
         self._closed = False
 
     @property
-    def status(self) -> Status:
+    def status(self) -> TracerStatus:
         """The last reported status."""
         return self._status
 
@@ -138,7 +145,7 @@ class Tracers:
         """The processes of the active tracer and of the spare that have started."""
         return tuple(tracer.process.pid for tracer in self._pool.all if tracer.process.pid)
 
-    def step(self, haste: Haste) -> Step | None:
+    def step(self, haste: Haste) -> CurrentStep | None:
         """Return what a tracer does with a request, or what the request waits for, if anything."""
         running = next((e for e in (self._running, self._passing) if e and e.haste is haste), None)
         running = running or self._running
@@ -178,7 +185,7 @@ class Tracers:
         self.start()
         haste = Haste(priority) if isinstance(priority, Priority) else priority
         haste.on_rise = self._run_past_slow_step
-        entry = Entry(message, haste, on_stage, texts)
+        entry = QueuedRequest(message, haste, on_stage, texts)
         self._queue.push(entry)
         self._arrived.set()
         self._limit_cancelled()
@@ -189,7 +196,7 @@ class Tracers:
             self._cancel(entry)
             raise
 
-    def _cancel(self, entry: Entry) -> None:
+    def _cancel(self, entry: QueuedRequest) -> None:
         """Drop a request that waits, or stop it if it runs; it may have been answered already."""
         if self._queue.remove(entry):
             return
@@ -250,12 +257,12 @@ class Tracers:
                     self._running = None
             self._pool.paused.set()
             if self._status.state is State.BUSY:
-                self._report_status(Status(State.READY, "", self._status.hello))
+                self._report_status(TracerStatus(State.READY, "", self._status.hello))
             self._pool.use_pause()
             self._arrived.clear()
             await self._arrived.wait()
 
-    async def _answer(self, entry: Entry) -> Outcome[object]:
+    async def _answer(self, entry: QueuedRequest) -> Outcome[object]:
         message = entry.message
         if (expected := self._crash_backoff.repeated_death(message, entry.texts)) is not None:
             return expected
@@ -280,7 +287,7 @@ class Tracers:
                 spoiled = True
                 entry.begin_again()
                 title = f"{message.title} in a new process: {outcome.reason}"
-                self._report_status(Status(State.BUSY, title, tracer.hello))
+                self._report_status(TracerStatus(State.BUSY, title, tracer.hello))
                 continue
             # If the tracer was dying before the request started, repeat the request once.
             if isinstance(outcome, Died) and not entry.stage and not retried:
@@ -303,7 +310,7 @@ class Tracers:
                 self._warm_spare(self._pool.spare)
             return outcome
 
-    async def _run(self, entry: Entry, tracer: Tracer) -> Outcome[object] | Spoiled:
+    async def _run(self, entry: QueuedRequest, tracer: PooledTracer) -> Outcome[object] | Spoiled:
         """Run a request in a tracer, within the time of each stage."""
         process, message = tracer.process, entry.message
         if entry.texts is not None:
@@ -350,7 +357,7 @@ class Tracers:
             entry.timer = None
         return Died(message.id, entry.stage, await asyncio.shield(process.death))
 
-    async def _answered(self, tracer: Tracer, answer: Answer) -> Answer:
+    async def _answered(self, tracer: PooledTracer, answer: Answer) -> Answer:
         # Its output is in the pipe by now: let the loop read it while `process.file` is set.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -362,7 +369,7 @@ class Tracers:
         tracer.count_answer()
         return answer
 
-    async def _watch(self, entry: Entry, tracer: Tracer) -> None:
+    async def _watch(self, entry: QueuedRequest, tracer: PooledTracer) -> None:
         """Report a step that takes long, and let other requests run past it."""
         while True:
             await asyncio.sleep(SLOW)
@@ -384,9 +391,11 @@ class Tracers:
                 self._answer_past(slow, entry, spare), name="tracers past a slow step"
             )
 
-    async def _answer_past(self, slow: Entry, first: Entry, tracer: Tracer) -> None:
+    async def _answer_past(
+        self, slow: QueuedRequest, first: QueuedRequest, tracer: PooledTracer
+    ) -> None:
         """Answer the first request in a borrowed spare, and others until `slow` has ended."""
-        entry: Entry | None = first
+        entry: QueuedRequest | None = first
         try:
             while entry is not None:
                 self._passing = entry
@@ -400,7 +409,7 @@ class Tracers:
             self._passing = self._past = None
             self._pool.give_back(tracer)
 
-    async def _answer_in(self, entry: Entry, tracer: Tracer) -> None:
+    async def _answer_in(self, entry: QueuedRequest, tracer: PooledTracer) -> None:
         """Answer a request in a borrowed spare.
 
         A request that fails there for a reason of jaxsight's own waits for the active tracer again.
@@ -441,7 +450,7 @@ class Tracers:
     def _next_id(self) -> int:
         return next(self._ids)
 
-    def _warm_spare(self, spare: Tracer) -> None:
+    def _warm_spare(self, spare: PooledTracer) -> None:
         """Let the spare execute the imports of the project's files; its answer is ignored."""
         if (request := self._warm_imports.request(self._next_id())) is not None:
             spare.process.send(request)
@@ -456,19 +465,19 @@ class Tracers:
             on_output=self._report_output,
         )
 
-    def _report_replaced(self, tracer: Tracer, death: Death) -> None:
+    def _report_replaced(self, tracer: PooledTracer, death: Death) -> None:
         self.events.put_nowait(Replaced(death, tracer.process.file))
 
     def _report_output(self, process: TracerProcess, text: str) -> None:
         if any(tracer.process is process for tracer in self._pool.answering):
-            self.events.put_nowait(Output(process.file, text))
+            self.events.put_nowait(TracerOutput(process.file, text))
 
-    def _report_step(self, entry: Entry, tracer: Tracer) -> None:
+    def _report_step(self, entry: QueuedRequest, tracer: PooledTracer) -> None:
         """Report what the active tracer does, and for how long if that is long."""
         if tracer is self._pool.active:
-            self._report_status(Status(State.BUSY, entry.words, tracer.hello))
+            self._report_status(TracerStatus(State.BUSY, entry.words, tracer.hello))
 
-    def _report_status(self, status: Status) -> None:
+    def _report_status(self, status: TracerStatus) -> None:
         if status != self._status or status.state is State.STARTING:
             self._status = status
             self.events.put_nowait(status)

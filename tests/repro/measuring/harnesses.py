@@ -25,7 +25,7 @@ from jaxsight.repro.compat import pickling
 from jaxsight.repro.emit.from_case import of_execution
 from jaxsight.repro.emit.repro_file import About
 from jaxsight.repro.environment import current
-from jaxsight.repro.failures import Failure
+from jaxsight.repro.failures import RunFailure
 from jaxsight.repro.values import value_of
 from jaxsight.sourcerizer.primal import primal
 from tests.sourcerizer.harnesses import arguments, load_harnesses, sample
@@ -168,7 +168,7 @@ def emit(function: Function, leaves: Sequence[Any], file: Path) -> None:
     equation = traced(function, leaves)
     data = pickling.dumps({}, (equation.primitive, equation.params))
     file.with_suffix(".program").write_bytes(data)
-    about = About(Failure("exception", message="none"), current())
+    about = About(RunFailure("exception", message="none"), current())
     of_execution(data, [value_of(leaf) for leaf in leaves], about).save(file)
 
 

@@ -195,7 +195,7 @@ def write(name: str, file: Path, check: str) -> Any:
     from jaxsight.repro.checks.parsing import parse
     from jaxsight.repro.emit.repro_file import About, write
     from jaxsight.repro.environment import current
-    from jaxsight.repro.failures import Failure
+    from jaxsight.repro.failures import RunFailure
     from jaxsight.repro.values import value_of
 
     function, args = functions()[name]
@@ -205,7 +205,7 @@ def write(name: str, file: Path, check: str) -> Any:
         return jax.tree.leaves(function(*jax.tree.unflatten(tree, leaves)))
 
     lines = parse(check).lines(jitted=True)
-    about = About(Failure("exception", message="planted"), current(), lines)
+    about = About(RunFailure("exception", message="planted"), current(), lines)
     values = [value_of(leaf) for leaf in leaves]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -33,7 +33,7 @@ from jaxsight.files.reading import UnreadableError, source
 from jaxsight.repro.boot_commands import Event, facts, progress, reduce_command
 from jaxsight.repro.checks.base import InvalidCheck
 from jaxsight.repro.checks.parsing import FORMS, parse
-from jaxsight.repro.failures import Failure
+from jaxsight.repro.failures import RunFailure
 from jaxsight.text.inert import one_line
 
 Repro = Annotated[Path, typer.Argument(metavar="REPRO.py", help="A repro, or a script that fails.")]
@@ -113,7 +113,9 @@ def reduce(
             interpreter, file, out, text, check=check, jobs=jobs, timeout=timeout
         )
         event = _followed(command)
-    explanation = explain(out.absolute(), interpreter, Failure.of_record(event["failure"]), wanted)
+    explanation = explain(
+        out.absolute(), interpreter, RunFailure.of_record(event["failure"]), wanted
+    )
     if as_json:
         record = {key: value for key, value in event.items() if key != "event"}
         if explanation is not None:
@@ -157,7 +159,7 @@ def _followed(command: Sequence[str]) -> Event:
 
 def _print_result(event: Event) -> None:
     printer = Printer()
-    failure = Failure.of_record(event["failure"])
+    failure = RunFailure.of_record(event["failure"])
     path = one_line(os.path.relpath(event["path"]))
     printer.print(styled((path, "bold"), f": {one_line(failure.headline)}"))
     printer.print(facts(event))

@@ -23,7 +23,7 @@ from jaxsight.cli.sources.arguments import parse_address
 from jaxsight.cli.traced_view import find_question
 from jaxsight.cli.user_python import user_interpreter
 from jaxsight.repro.boot_commands import difference
-from jaxsight.repro.failures import Failure
+from jaxsight.repro.failures import RunFailure
 from jaxsight.repro.folders import new_folder
 from jaxsight.text.inert import one_line
 from jaxsight.wire.frames import encode
@@ -165,13 +165,13 @@ async def function(
     return await asyncio.to_thread(_emit, interpreter, case, died, options)
 
 
-def _emit(python: str, case: Path, died: Failure | None, options: _Options) -> int:
+def _emit(python: str, case: Path, died: RunFailure | None, options: _Options) -> int:
     """Write the repro of a case, and print what came of it; return the exit status."""
     out = options.out or Path("repro.py")
     event = emit(python, case, out, died, anonymous=options.anonymous, check=options.check)
     if options.issue is not None and event["reproduces"]:
         wanted = Wanted(issue=options.issue)
-        explain(Path(event["path"]), python, Failure.of_record(event["expected"]), wanted)
+        explain(Path(event["path"]), python, RunFailure.of_record(event["expected"]), wanted)
     if options.as_json:
         print_json({key: value for key, value in event.items() if key != "event"})
     else:
@@ -218,7 +218,7 @@ class _Options:
 
 def _print_verdict(event: dict[str, Any]) -> None:
     path = os.path.relpath(event["path"])
-    headline = Failure.of_record(event["expected"]).headline
+    headline = RunFailure.of_record(event["expected"]).headline
     verdict = headline if event["reproduces"] else difference(event)
     Printer().print(styled((one_line(path), "bold"), f": {one_line(verdict)}"))
 

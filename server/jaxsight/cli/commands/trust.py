@@ -13,7 +13,7 @@ import typer
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.execution import command
 from jaxsight.cli.output.printing import Printer
-from jaxsight.trust import Decisions, Store, store_file
+from jaxsight.trust import Decisions, TrustStore, store_file
 from jaxsight.trust.decisions import stored_form
 from jaxsight.trust.store import upward
 from jaxsight.trust.words import shown_path
@@ -55,7 +55,7 @@ def trust(
         jaxsight trust --allow ssh://cluster
         jaxsight trust --list
     """
-    store = Store(store_file())
+    store = TrustStore(store_file())
     printer = Printer()
     if list_all:
         _print_decisions(printer, store)
@@ -97,7 +97,7 @@ def _changed(decisions: Decisions, folder: str, programs: Sequence[str], forget:
     return Decisions(decisions.folders - {folder}, approvals)
 
 
-def _print_decisions(printer: Printer, store: Store) -> None:
+def _print_decisions(printer: Printer, store: TrustStore) -> None:
     decisions = store.read()
     if store.problem:
         Printer(stderr=True).print(f"note: {store.file} ignored: {store.problem}")
@@ -109,7 +109,7 @@ def _print_decisions(printer: Printer, store: Store) -> None:
         printer.print("no folder is trusted")
 
 
-def _store_error(store: Store) -> str:
+def _store_error(store: TrustStore) -> str:
     if store.file is None:
         return "cannot store the decision: no home folder"
     return f"cannot store the decision in {store.file}: {store.problem or 'write failed'}"

@@ -20,7 +20,7 @@ from jaxsight.repro.boot_commands import (
     reduce_command,
     run_command,
 )
-from jaxsight.repro.failures import EXCEPTION, FINISHED, HANG, Failure
+from jaxsight.repro.failures import EXCEPTION, FINISHED, HANG, RunFailure
 from jaxsight.repro.running import DEFAULT_MEMORY, MOST_PROCESSES
 from jaxsight.repro.watched_process import WatchedProcess, watched
 from jaxsight.workers.environment import neutral_folder, tracer_environment
@@ -57,7 +57,7 @@ class Processes:
         folder = project.root if reading.is_folder(project.root) else neutral_folder()
         return Processes(python, environment, folder)
 
-    async def call(self, case: Path, request: Path, text: Path, check: str) -> Failure | None:
+    async def call(self, case: Path, request: Path, text: Path, check: str) -> RunFailure | None:
         """Call a function under capture; return how the process died if it did not end by itself.
 
         Raises:
@@ -75,10 +75,10 @@ class Processes:
                         failure, code = await process.ended()
                 except TimeoutError:
                     code = -1
-                return None if code >= 0 else Failure(HANG, message=f"within {CALL_LIMIT:g} s")
+                return None if code >= 0 else RunFailure(HANG, message=f"within {CALL_LIMIT:g} s")
         return None if failure.kind in (FINISHED, EXCEPTION) else failure
 
-    async def emit(self, case: Path, out: Path, died: Failure | None, check: str) -> Event:
+    async def emit(self, case: Path, out: Path, died: RunFailure | None, check: str) -> Event:
         """Write the repro of a case to a file, and return what came of it.
 
         Raises:

@@ -24,7 +24,7 @@ from jaxsight.lru import Recent
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.repro.boot_commands import Event, NoResult, difference, facts, progress
-from jaxsight.repro.failures import Failure
+from jaxsight.repro.failures import RunFailure
 from jaxsight.repro.folders import KEPT, new_folder
 from jaxsight.rules import RULES
 from jaxsight.rules.finding import Finding
@@ -128,7 +128,7 @@ class Repros:
             links = links_of(text, processes.folder, path, module, function)
             self._written.put((path, function, EXTRACTED), _Written(file, text, links, check))
             self._written.pop((path, function, REDUCED))
-            summary = Failure.of_record(event["expected"]).headline
+            summary = RunFailure.of_record(event["expected"]).headline
             return ShownRepro(EXTRACTED, function, str(file), summary)
 
     async def reduce(

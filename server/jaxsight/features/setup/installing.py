@@ -53,7 +53,7 @@ class Installer:
         """Install for a session's projects, and call `retry` whenever there is a new compiler."""
         self._engine = engine
         self._retry = retry
-        self._running: dict[asyncio.Future[environments.Environment], threading.Event] = {}
+        self._running: dict[asyncio.Future[environments.CompilerEnvironment], threading.Event] = {}
 
     async def plan(self, path: str, platform: str) -> InstallPlan:
         """Return what would be installed for a file's project.

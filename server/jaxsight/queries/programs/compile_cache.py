@@ -36,7 +36,7 @@ from jaxsight.wire.messages.replies import Failed, Lowered, LoweredChange
 from jaxsight.wire.observations import Failure
 from jaxsight.workers.compilation.compilers import Compilers, Trouble
 from jaxsight.workers.compilation.default_target import own_target
-from jaxsight.workers.compilation.environments import Environment, ends_early, identity
+from jaxsight.workers.compilation.environments import CompilerEnvironment, ends_early, identity
 from jaxsight.workers.compilation.queue import Urgency
 from jaxsight.workers.results import Died
 
@@ -94,7 +94,7 @@ class _Program:
     name: str
     lowered: Lowered
     target: Target
-    environment: Environment
+    environment: CompilerEnvironment
 
     @property
     def request(self) -> Compile:

@@ -8,7 +8,7 @@ from jaxsight.targets.target import CPU, Target, parse
 from jaxsight.workers.compilation import environments
 from jaxsight.workers.compilation.compilers import Trouble
 from jaxsight.workers.compilation.default_target import default_target, own_target
-from jaxsight.workers.compilation.environments import Environment
+from jaxsight.workers.compilation.environments import CompilerEnvironment
 
 
 def chosen_targets(
@@ -30,13 +30,13 @@ def chosen_targets(
     return tuple(chosen.values())
 
 
-def environment_of(target: Target, python: str, jax: str) -> Environment | Trouble:
+def environment_of(target: Target, python: str, jax: str) -> CompilerEnvironment | Trouble:
     """Return the environment that compiles for a target."""
     if target.host:
-        return Environment("ssh", "", jax)
+        return CompilerEnvironment("ssh", "", jax)
     if target.is_own:
         platform = "here" if target.platform == CPU else f"here-{target.platform}"
-        return Environment(platform, python, jax)
+        return CompilerEnvironment(platform, python, jax)
     environment = environments.suiting(target.platform, jax)
     if environment is None:
         size = environments.MEGABYTES[target.platform]

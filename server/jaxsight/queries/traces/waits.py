@@ -9,7 +9,7 @@ from pathlib import PurePath
 
 from jaxsight.projects.project import Project
 from jaxsight.queries.traces.query import Unasked
-from jaxsight.workers.request_queue import Haste, Step
+from jaxsight.workers.request_queue import CurrentStep, Haste
 
 _LONG_STATEMENT = 1.0
 _LONG = 10.0
@@ -27,7 +27,7 @@ class Waits(Unasked):
 
     how: str = ""
     """How to stop that, as an instruction; empty if it is jaxsight's own start."""
-    step: Step | None = None
+    step: CurrentStep | None = None
 
     def is_long(self, waited: float) -> bool:
         """Return whether that takes so long that it is said, after some seconds of waiting."""

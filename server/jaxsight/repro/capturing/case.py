@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jaxsight.repro.failures import Failure
+from jaxsight.repro.failures import RunFailure
 
 INFO = "info.json"
 ENDED = "ended.json"
@@ -46,7 +46,7 @@ class Ended:
         at_trace: whether the failure arose while JAX traced.
     """
 
-    failure: Failure
+    failure: RunFailure
     program: int | None = None
     where: str = ""
     at_trace: bool = False
@@ -60,7 +60,7 @@ def write(folder: Path, name: str, content: bytes) -> None:
     beside.replace(path)
 
 
-class Slot:
+class SlotFile:
     """A file of the case that is written often: in place, with its length written last."""
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -127,7 +127,7 @@ def read_ended(folder: Path) -> Ended | None:
     if not record:
         return None
     return Ended(
-        Failure.of_record(record["failure"]),
+        RunFailure.of_record(record["failure"]),
         record.get("program"),
         record.get("where", ""),
         record.get("at_trace", False),

@@ -19,7 +19,7 @@ import numpy as np
 
 from jaxsight.repro.capturing import case
 from jaxsight.repro.capturing.raised import Raised, raised_of
-from jaxsight.repro.values import Value
+from jaxsight.repro.values import ConcreteValue
 
 _MOST_BYTES = 64 << 20
 """Bytes of a log after which only exceptions are recorded."""
@@ -29,7 +29,7 @@ _CANNOT_WRITE = (pickle.PicklingError, TypeError, ValueError, AttributeError, Ru
 OBJECT = "object"
 """The kind of a value that is no array, number or text: its data is the name of its class."""
 
-Results = tuple[Value, ...]
+Results = tuple[ConcreteValue, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,15 +140,19 @@ class HostCalls:
                 self._written += os.write(self._descriptor, data)
 
 
-def _value(leaf: object) -> Value:
+def _value(leaf: object) -> ConcreteValue:
     """Return a result of a callback, as NumPy sees it."""
     if isinstance(leaf, (bool, int, float, complex, str, bytes)):
-        return Value(leaf, "python")
+        return ConcreteValue(leaf, "python")
     try:
         array = np.array(leaf)
     except Exception:  # noqa: BLE001 - whatever the object does
-        return Value(type(leaf).__name__, OBJECT)
-    return Value(type(leaf).__name__, OBJECT) if array.dtype == object else Value(array, "numpy")
+        return ConcreteValue(type(leaf).__name__, OBJECT)
+    return (
+        ConcreteValue(type(leaf).__name__, OBJECT)
+        if array.dtype == object
+        else ConcreteValue(array, "numpy")
+    )
 
 
 def read(content: bytes) -> dict[str, Outcomes]:

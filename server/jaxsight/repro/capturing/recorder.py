@@ -20,7 +20,7 @@ from jaxsight.repro import meshes
 from jaxsight.repro.capturing import case
 from jaxsight.repro.capturing.host_calls import HostCalls
 from jaxsight.repro.compat import configuration, pickling
-from jaxsight.repro.values import Value, has_nan, value_of
+from jaxsight.repro.values import ConcreteValue, has_nan, value_of
 from jaxsight.wire.meshes import Mesh
 
 _log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 _CANNOT_WRITE = (pickle.PicklingError, TypeError, ValueError, AttributeError, RuntimeError, OSError)
 
 
-class Recorder:
+class CaseRecorder:
     """Observes executions (`compat.executions.Observer`) for one case."""
 
     def __init__(
@@ -58,12 +58,12 @@ class Recorder:
         """The number of each program, by key; with what its key is the id of."""
         self._current = 0
         self._is_first = False
-        self._values: list[Value] = []
+        self._values: list[ConcreteValue] = []
         self._mesh: Mesh | None = None
         self._lock = threading.Lock()
         (folder / case.PROGRAMS).mkdir(parents=True, exist_ok=True)
-        self._slot = case.Slot(folder, case.CURRENT)
-        self._tracing = case.Slot(folder, case.TRACING)
+        self._slot = case.SlotFile(folder, case.CURRENT)
+        self._tracing = case.SlotFile(folder, case.TRACING)
         self.within = threading.local()
         self._host_calls = HostCalls(folder, self.within)
         self.calling = self._host_calls.calling

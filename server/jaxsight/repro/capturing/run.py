@@ -20,13 +20,13 @@ from jaxsight.files import reading
 from jaxsight.repro import environment
 from jaxsight.repro.capturing import case, more_devices, stacks
 from jaxsight.repro.capturing.call_tree.tracker import Tracker
-from jaxsight.repro.failures import FINISHED, HANG, Failure, failure_of
+from jaxsight.repro.failures import FINISHED, HANG, RunFailure, failure_of
 from jaxsight.tracer.importing.after_import import AfterImport
 from jaxsight.wire.frames import HEADER, decode
 from jaxsight.wire.messages.requests import Trace
 
 if TYPE_CHECKING:
-    from jaxsight.repro.capturing.recorder import Recorder
+    from jaxsight.repro.capturing.recorder import CaseRecorder
 
 _OURS = str(Path(__file__).parents[2])
 
@@ -42,7 +42,7 @@ class Capture:
 
     def __init__(self, folder: Path, *, finds_nan: bool = False) -> None:
         self.folder = folder
-        self.recorder: Recorder | None = None
+        self.recorder: CaseRecorder | None = None
         self._finds_nan = finds_nan
         self._baseline: dict[str, object] = {}
         self._stack = contextlib.ExitStack()
@@ -60,11 +60,11 @@ class Capture:
             self._stack.callback(AfterImport("jax", self._patch).cancel)
 
     def _patch(self, *, imported_before: bool = False) -> None:
-        from jaxsight.repro.capturing.recorder import Recorder
+        from jaxsight.repro.capturing.recorder import CaseRecorder
         from jaxsight.repro.compat import configuration, executions, host_callbacks
 
         self._baseline = configuration.defaults() if imported_before else configuration.at_start()
-        self.recorder = recorder = Recorder(
+        self.recorder = recorder = CaseRecorder(
             self.folder, self._baseline, self._tracker.current, finds_nan=self._finds_nan
         )
         case.write_json(self.folder, case.INFO, self._info())
@@ -97,7 +97,7 @@ class Capture:
         recorder = self.recorder
         if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
             nan = recorder.nan_program if recorder is not None else None
-            return case.Ended(Failure(FINISHED), nan)
+            return case.Ended(RunFailure(FINISHED), nan)
         chain = list(_chain(error))
         program = None
         for number, raised in recorder.failures if recorder is not None else ():
@@ -108,7 +108,7 @@ class Capture:
         interrupted = recorder is not None and recorder.interrupted
         if interrupted or isinstance(error, KeyboardInterrupt):
             seconds = time.monotonic() - self._start
-            failure = Failure(HANG, message=f"within {seconds:.0f} s")
+            failure = RunFailure(HANG, message=f"within {seconds:.0f} s")
             return case.Ended(failure, program, user_line(tb), at_trace)
         return case.Ended(failure_of(error, is_ours), program, user_line(tb), at_trace)
 

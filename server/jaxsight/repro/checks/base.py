@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from jaxsight.repro.failures import CRASH, EXCEPTION, FINISHED, HANG, Failure
+from jaxsight.repro.failures import CRASH, EXCEPTION, FINISHED, HANG, RunFailure
 
 CALL = ("jax.block_until_ready(main(*inputs()))",)
 """The demonstration of a program that fails by itself."""
@@ -48,15 +48,15 @@ class Check:
             return self.demonstration
         return tuple(line.replace("main(*", "jax.jit(main)(*") for line in self.demonstration)
 
-    def holds(self, failure: Failure) -> bool:
+    def holds(self, failure: RunFailure) -> bool:
         """Return whether a program that fails like this does what the check names."""
         return failure.kind != FINISHED
 
-    def same(self, failure: Failure, expected: Failure) -> bool:
+    def same(self, failure: RunFailure, expected: RunFailure) -> bool:
         """Return whether a failure is the expected one, and not another that `holds` as well."""
         return self.holds(failure) and failure.same(expected)
 
-    def calibrated(self, expected: Failure) -> Self:
+    def calibrated(self, expected: RunFailure) -> Self:
         """Return the check with thresholds that fit the failure of the original program."""
         del expected
         return self
@@ -68,14 +68,14 @@ class Asserts(Check):
 
     prefix: str = ""
 
-    def holds(self, failure: Failure) -> bool:
+    def holds(self, failure: RunFailure) -> bool:
         """Return whether the demonstration raised its error."""
         is_assertion = failure.kind == EXCEPTION and failure.name == "AssertionError"
         return is_assertion and failure.message.startswith(self.prefix)
 
 
 @dataclass(frozen=True, slots=True)
-class Differs(Asserts):
+class ResultsDiffer(Asserts):
     """The results of two ways to run a program differ by more than rounding.
 
     The demonstration is `source` with a relative difference in place of `{least}`.
@@ -83,7 +83,7 @@ class Differs(Asserts):
 
     source: str = ""
 
-    def same(self, failure: Failure, expected: Failure) -> bool:
+    def same(self, failure: RunFailure, expected: RunFailure) -> bool:
         """Return whether results differ, and whether NaN is on the same side.
 
         Which results are larger depends on what is computed from them.
@@ -94,7 +94,7 @@ class Differs(Asserts):
         )
         return self.holds(failure) and one.same(other)
 
-    def calibrated(self, expected: Failure) -> Self:
+    def calibrated(self, expected: RunFailure) -> Self:
         """Require a tenth of the original's difference, so that rounding errors do not count."""
         amount = _AMOUNT.search(expected.message)
         return self.requiring(min(float(amount[1]), 0.1) / 10 if amount else 0.0)
@@ -111,12 +111,12 @@ class Raises(Check):
 
     pattern: str = ""
 
-    def holds(self, failure: Failure) -> bool:
+    def holds(self, failure: RunFailure) -> bool:
         """Return whether the program raised a matching exception."""
         text = f"{failure.name}: {failure.message}"
         return failure.kind == EXCEPTION and re.search(self.pattern, text) is not None
 
-    def same(self, failure: Failure, expected: Failure) -> bool:
+    def same(self, failure: RunFailure, expected: RunFailure) -> bool:
         """Return whether it is the expected exception; the message may vary within a pattern."""
         if self.pattern and self.holds(failure):
             return failure.name == expected.name
@@ -129,7 +129,7 @@ class Crashes(Check):
 
     signal: str = ""
 
-    def holds(self, failure: Failure) -> bool:
+    def holds(self, failure: RunFailure) -> bool:
         """Return whether the signal killed the process."""
         return failure.kind == CRASH and self.signal in ("", failure.name)
 
@@ -138,11 +138,11 @@ class Crashes(Check):
 class Hangs(Check):
     """The program does not finish within `seconds`; all hangs are the same."""
 
-    def holds(self, failure: Failure) -> bool:
+    def holds(self, failure: RunFailure) -> bool:
         """Return whether the process was killed for taking too long."""
         return failure.kind == HANG
 
-    def same(self, failure: Failure, expected: Failure) -> bool:
+    def same(self, failure: RunFailure, expected: RunFailure) -> bool:
         """Return whether it is a hang."""
         return self.holds(failure)
 
@@ -153,10 +153,10 @@ class Script(Check):
 
     script: Path = Path()
 
-    def holds(self, failure: Failure) -> bool:
+    def holds(self, failure: RunFailure) -> bool:
         """Return whether the script exited with 0."""
         return failure.kind == FINISHED
 
-    def same(self, failure: Failure, expected: Failure) -> bool:
+    def same(self, failure: RunFailure, expected: RunFailure) -> bool:
         """Return whether the script exited with 0."""
         return self.holds(failure)

@@ -14,10 +14,10 @@ from jaxsight.repro.checks.base import (
     Asserts,
     Check,
     Crashes,
-    Differs,
     Hangs,
     InvalidCheck,
     Raises,
+    ResultsDiffer,
     Script,
 )
 
@@ -63,7 +63,7 @@ def _differs_by_flags(flags: str) -> Check:
         truth = {"true": True, "false": False}
         options[name[2:]] = truth.get(value.lower(), value) if equals else True
     source = demonstrations.BY_FLAGS.replace("{options}", repr(options))
-    return Differs(prefix="results depend on flags", source=source).requiring(0)
+    return ResultsDiffer(prefix="results depend on flags", source=source).requiring(0)
 
 
 def _differs_elsewhere(python: str) -> Check:
@@ -72,7 +72,7 @@ def _differs_elsewhere(python: str) -> Check:
         raise _Unmatched
     source = demonstrations.ELSEWHERE.replace("{python}", repr(path))
     prefix = "results depend on the environment"
-    return Differs(as_file=True, prefix=prefix, source=source).requiring(0)
+    return ResultsDiffer(as_file=True, prefix=prefix, source=source).requiring(0)
 
 
 def _kernels(target: str, limit: str) -> Check:
@@ -168,7 +168,7 @@ FORMS = (
     Form("nan", lambda: _asserts(demonstrations.NAN, "NaN in ", finite=True)),
     Form(
         "differs:jit,eager",
-        lambda: Differs(
+        lambda: ResultsDiffer(
             eager=True, prefix="jit and eager differ", source=demonstrations.EAGERLY
         ).requiring(0),
     ),

@@ -23,7 +23,7 @@ import numpy as np
 from jax._src import core, pjit, source_info_util, traceback_util
 
 
-class Observer(Protocol):
+class ExecutionObserver(Protocol):
     """Who is notified of executions, in the thread of each.
 
     `within.execution` says that a thread executes something.
@@ -44,7 +44,7 @@ class Observer(Protocol):
 
 
 @contextlib.contextmanager
-def observed(observer: Observer) -> Iterator[None]:
+def observed(observer: ExecutionObserver) -> Iterator[None]:
     """Notify an observer of the outermost execution of each thread, until the context ends."""
     for exclusions in (traceback_util, source_info_util):
         exclusions.register_exclusion(__file__)
@@ -84,7 +84,7 @@ def observed(observer: Observer) -> Iterator[None]:
 
 
 def _observe(
-    observer: Observer,
+    observer: ExecutionObserver,
     within: threading.local,
     execution: tuple[Any, Sequence[object], Mapping[str, object]],
     execute: Callable[[], object],
@@ -111,7 +111,9 @@ _MOST_STAGES = 64
 
 
 @contextlib.contextmanager
-def _stages_observed(observer: Observer, within: threading.local, jit: Any) -> Iterator[None]:
+def _stages_observed(
+    observer: ExecutionObserver, within: threading.local, jit: Any
+) -> Iterator[None]:
     """Notify an observer of what is compiled and called ahead of time, by the stages of `jit`."""
     traced_class: Any = jax.stages.Traced
     lowered_class: Any = jax.stages.Lowered

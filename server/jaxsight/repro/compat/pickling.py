@@ -33,7 +33,7 @@ from jaxsight.repro.values import array_of, value_of
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinMethodType)
 
 
-class Missing:
+class MissingFunction:
     """Takes the place of a function that cannot be pickled; raises if it is called."""
 
     def __init__(self, name: str) -> None:
@@ -72,7 +72,7 @@ def module_of(primitive: object) -> str:
 
 def has_missing(data: bytes) -> bool:
     """Return whether a function could not be pickled."""
-    return Missing.__name__.encode() in data
+    return MissingFunction.__name__.encode() in data
 
 
 class _Pickler(pickle.Pickler):
@@ -98,13 +98,13 @@ class _Pickler(pickle.Pickler):
         if made is not None:
             return made
         if isinstance(value, lu.WrappedFun):
-            return _wrapped, (Missing(getattr(value, "__name__", "") or "function"),)
+            return _wrapped, (MissingFunction(getattr(value, "__name__", "") or "function"),)
         if isinstance(value, _FUNCTIONS) and not _is_importable(value):
-            return Missing, (getattr(value, "__qualname__", "") or "function",)
+            return MissingFunction, (getattr(value, "__qualname__", "") or "function",)
         if isinstance(value, functools.partial) and not _is_importable(value.func):
-            return Missing, (getattr(value.func, "__qualname__", "") or "function",)
+            return MissingFunction, (getattr(value.func, "__qualname__", "") or "function",)
         if isinstance(value, (types.ModuleType, types.TracebackType, types.FrameType)):
-            return Missing, (type(value).__name__,)
+            return MissingFunction, (type(value).__name__,)
         return NotImplemented
 
 
@@ -128,7 +128,7 @@ def _prng_implementation(name: str) -> object:
     return key_type._impl
 
 
-def _wrapped(missing: Missing) -> lu.WrappedFun:
+def _wrapped(missing: MissingFunction) -> lu.WrappedFun:
     """Return a function as parameters of `custom_jvp` have it."""
     info = api_util.debug_info("custom_jvp", missing, (), {})
     return lu.wrap_init(missing, debug_info=info)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from jaxsight.repro.emit.repro_file import Repro
-from jaxsight.repro.failures import Failure
+from jaxsight.repro.failures import RunFailure
 
 _KEPT = frozenset({"main", "inputs", "stored", "_unpack", "data", "dtype", "shape", "raw"})
 """Names that every repro has."""
@@ -22,7 +22,7 @@ _CLASS = re.compile(r"\b(?:[A-Za-z_][\w.]*\.)?([A-Za-z_]\w*):")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
-def anonymized(repro: Repro, failure: Failure) -> tuple[Repro, Failure]:
+def anonymized(repro: Repro, failure: RunFailure) -> tuple[Repro, RunFailure]:
     """Return a repro with other names, and its failure with them; comments are dropped."""
     lines = repro.text.split("\n")
     end = lines.index("# ///", 1) + 1

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from jaxsight.repro import meshes
-from jaxsight.repro.values import Value, array_of
+from jaxsight.repro.values import ConcreteValue, array_of
 from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, Index
 from jaxsight.sourcerizer.text.layout import flat
@@ -72,10 +72,10 @@ class Data:
                 if isinstance(argument, list):
                     return f"[{inside}]"
                 return f"({inside},)" if len(parts) == 1 else f"({inside})"
-            case Value():
+            case ConcreteValue():
                 return self.expression(argument, name)
 
-    def expression(self, value: Value, name: str) -> str:
+    def expression(self, value: ConcreteValue, name: str) -> str:
         """Return the expression of an argument; `name` names its array if it is stored."""
         if value.kind == "python":
             is_finite = not isinstance(value.data, float) or math.isfinite(value.data)
@@ -99,11 +99,11 @@ class Data:
             self._meshes[mesh] = f"mesh_{number}" if number else "mesh"
         return self._meshes[mesh]
 
-    def _of_array(self, value: Value, name: str) -> str:
+    def _of_array(self, value: ConcreteValue, name: str) -> str:
         if value.key:
-            inner = self._of_array(Value(value.data), name)
+            inner = self._of_array(ConcreteValue(value.data), name)
             return _key(value) or f"jax.random.wrap_key_data({inner}, impl={value.key!r})"
-        array = array_of(Value(value.data, weak=value.weak))
+        array = array_of(ConcreteValue(value.data, weak=value.weak))
         short = constants.spelled(array)
         if short is not None:
             return flat(short)
@@ -114,7 +114,7 @@ class Data:
 
     def _of_numpy(self, data: Any, name: str) -> str:
         if not constants.is_numpy(data.dtype):
-            return f"np.asarray({self._of_array(Value(data), name)})"
+            return f"np.asarray({self._of_array(ConcreteValue(data), name)})"
         if data.ndim == 0:
             return f"np.{data.dtype.name}({data.item()!r})".replace("np.bool(", "np.bool_(")
         if not data.size:
@@ -144,7 +144,7 @@ class Data:
         return text if make == "jnp.asarray" else text.replace("jnp.asarray", make)
 
 
-def _key(value: Value) -> str | None:
+def _key(value: ConcreteValue) -> str | None:
     """Return the call of `jax.random.key` that makes a key, if its seed is a common one."""
     for seed in range(100) if value.data.ndim == 1 else ():
         key = jax.random.key(seed, impl=value.key)
@@ -164,7 +164,7 @@ def _drawn(array: Any) -> Iterator[str]:
             yield f"jax.random.{draw}(jax.random.key({seed}), {array.shape!r})"
 
 
-Argument = Value | tuple["Argument", ...] | list["Argument"] | dict[Any, "Argument"] | None
+Argument = ConcreteValue | tuple["Argument", ...] | list["Argument"] | dict[Any, "Argument"] | None
 """The value of an argument: a pytree of arrays."""
 
 

@@ -33,10 +33,10 @@ from jaxsight.repro.emit.repro_file import (
     write,
 )
 from jaxsight.repro.emit.standalone import Left
-from jaxsight.repro.environment import Environment
-from jaxsight.repro.failures import CRASH, EXCEPTION, FINISHED, HANG, Failure
+from jaxsight.repro.environment import ProgramEnvironment
+from jaxsight.repro.failures import CRASH, EXCEPTION, FINISHED, HANG, RunFailure
 from jaxsight.repro.running import run_file
-from jaxsight.repro.values import Value, value_of
+from jaxsight.repro.values import ConcreteValue, value_of
 from jaxsight.sourcerizer.errors import Unsourceable, Unwritable
 from jaxsight.sourcerizer.text.names import identifier
 
@@ -53,8 +53,8 @@ class Emitted:
     """
 
     path: Path
-    expected: Failure
-    observed: Failure
+    expected: RunFailure
+    observed: RunFailure
     reproduces: bool
 
 
@@ -79,7 +79,7 @@ def emit(
     folder: Path,
     out: Path,
     *,
-    died: Failure | None = None,
+    died: RunFailure | None = None,
     timeout: float = 120.0,
     anonymous: bool = False,
     check: str = "",
@@ -101,9 +101,9 @@ def emit(
     ended = case.read_ended(folder)
     if ended is None or died is not None:
         where = stacks.user_line(folder, is_ours)
-        ended = case.Ended(died or Failure(CRASH), where=where)
+        ended = case.Ended(died or RunFailure(CRASH), where=where)
     checked = parse(check)
-    environment = Environment.of_record(info["environment"])
+    environment = ProgramEnvironment.of_record(info["environment"])
     lines = checked.demonstration
     about = About(ended.failure, environment, lines, origin=_relative(ended.where))
     limit = min(timeout, _HANG) if ended.failure.kind == HANG else timeout
@@ -132,7 +132,7 @@ def emit(
 
 
 def _forms(
-    subject: _Subject, failure: Failure
+    subject: _Subject, failure: RunFailure
 ) -> Sequence[Callable[[Path, _Subject, About], Repro]]:
     """Return the ways to write a repro, the best one first."""
     if subject.program is None:
@@ -159,7 +159,7 @@ def _run(repro: Repro, out: Path, limit: float, about: About, check: Check) -> E
     if check.holds(observed):
         replace_headline(repro, observed).save(out)
         return Emitted(out, observed, observed, reproduces=True)
-    return Emitted(out, Failure(EXCEPTION, message=check.text), observed, reproduces=False)
+    return Emitted(out, RunFailure(EXCEPTION, message=check.text), observed, reproduces=False)
 
 
 def _subjects(folder: Path, ended: case.Ended, check: str) -> list[_Subject]:
@@ -237,7 +237,7 @@ def _execution(folder: Path, subject: _Subject, about: About) -> Repro:
     return of_execution(content, values, about)
 
 
-def of_execution(content: bytes, values: Sequence[Value], about: About) -> Repro:
+def of_execution(content: bytes, values: Sequence[ConcreteValue], about: About) -> Repro:
     """Return the repro of a primitive with its parameters, as a recorder wrote them.
 
     Raises:
@@ -289,12 +289,12 @@ def _value(argument: Any) -> Argument:
         case None:
             return None
         case np.ndarray():  # arrays of JAX are pickled as NumPy's
-            return Value(argument)
+            return ConcreteValue(argument)
         case _:
             return value_of(argument)
 
 
-def _names(parameters: dict[str, Any], values: Sequence[Value]) -> list[str]:
+def _names(parameters: dict[str, Any], values: Sequence[ConcreteValue]) -> list[str]:
     """Return a distinct identifier for each argument, after the user's where they are known."""
     info = getattr(parameters.get("jaxpr"), "debug_info", None)
     if info is None:

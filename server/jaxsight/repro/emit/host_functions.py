@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from jaxsight.repro.capturing.host_calls import OBJECT, Outcomes, Results
 from jaxsight.repro.emit import raising
 from jaxsight.repro.emit.data import Data
-from jaxsight.repro.values import Value
+from jaxsight.repro.values import ConcreteValue
 from jaxsight.text.inert import one_line
 from jaxsight.text.names import bound_in, read_in
 
@@ -115,7 +115,7 @@ def _expression(values: Results, name: str, data: Data) -> str:
     return f"({', '.join(parts)})" if parts else "None"
 
 
-def _leaf(value: Value, name: str, data: Data) -> str:
+def _leaf(value: ConcreteValue, name: str, data: Data) -> str:
     if value.kind == OBJECT:
         return "object()"
     if value.kind == "numpy" and value.data.dtype.kind in "US":

@@ -11,7 +11,7 @@ import shlex
 from pathlib import PurePath
 
 from jaxsight.repro.explanation import Explanation, Table, Verdict
-from jaxsight.repro.failures import Failure
+from jaxsight.repro.failures import RunFailure
 
 _SYSTEM = "System info (python version, jaxlib version, accelerator, etc.)"
 _NODE = re.compile(r"node='[^']*'")
@@ -23,7 +23,7 @@ _SHOWN = (Verdict.PASSES, Verdict.OTHER, Verdict.DIVERGES, Verdict.AGREES)
 
 
 def issue_text(
-    repro_text: str, failure: Failure, environment: str, explanation: Explanation | None
+    repro_text: str, failure: RunFailure, environment: str, explanation: Explanation | None
 ) -> str:
     """Return a bug report as Markdown, with the headings of JAX's form.
 
@@ -65,7 +65,7 @@ def _longest_run(text: str) -> int:
     return max(map(len, re.findall("`+", text)), default=0)
 
 
-def _summary(failure: Failure) -> str:
+def _summary(failure: RunFailure) -> str:
     match failure.kind:
         case "crash":
             return f"This program is {failure.headline}:"
@@ -79,7 +79,7 @@ def _summary(failure: Failure) -> str:
             return f"This program raises {code(failure.name or 'an exception')}:"
 
 
-def _message(failure: Failure) -> str:
+def _message(failure: RunFailure) -> str:
     text = f"{failure.name}: {failure.message}" if failure.message else failure.headline
     if failure.kind != "exception" or not failure.name:
         text = failure.headline

@@ -20,9 +20,9 @@ from jaxsight.repro.capturing.host_calls import Outcomes
 from jaxsight.repro.checks.base import CALL
 from jaxsight.repro.emit import host_functions
 from jaxsight.repro.emit.data import Argument, Data, inputs_function
-from jaxsight.repro.environment import Environment
-from jaxsight.repro.failures import HANG, Failure
-from jaxsight.repro.values import Value, array_of
+from jaxsight.repro.environment import ProgramEnvironment
+from jaxsight.repro.failures import HANG, RunFailure
+from jaxsight.repro.values import ConcreteValue, array_of
 from jaxsight.sourcerizer import rules
 from jaxsight.sourcerizer.api import write as write_source
 from jaxsight.sourcerizer.attempts import LEAST_REFUSED, LONGEST_RULES
@@ -59,8 +59,8 @@ class About:
         mesh: the mesh of the context, such as that of `jax.set_mesh`.
     """
 
-    failure: Failure
-    environment: Environment
+    failure: RunFailure
+    environment: ProgramEnvironment
     demonstration: Sequence[str] = CALL
     origin: str = ""
     notes: Sequence[str] = ()
@@ -86,7 +86,7 @@ class Repro:
 
 def write(
     function: Callable[..., object],
-    values: Sequence[Value],
+    values: Sequence[ConcreteValue],
     names: Sequence[str],
     about: About,
     levels: Sequence[Derivatives] = ("exact", "primal"),
@@ -199,7 +199,7 @@ def assemble(
     return Repro(text, {**(arrays or {}), **data.stored})
 
 
-def replace_headline(repro: Repro, failure: Failure) -> Repro:
+def replace_headline(repro: Repro, failure: RunFailure) -> Repro:
     """Return a repro whose docstring begins with another failure."""
     before, quotes, rest = repro.text.partition('"""')
     _, newline, after = rest.partition("\n")
@@ -240,7 +240,7 @@ def _split(source: str) -> tuple[list[str], str]:
     return imports, "\n".join(body).strip("\n")
 
 
-def _script_header(environment: Environment) -> list[str]:
+def _script_header(environment: ProgramEnvironment) -> list[str]:
     """Return the inline metadata of PEP 723, which `uv run` reads."""
     major_minor = ".".join(environment.python.split(".")[:2])
     pins = [f'#     "{name}=={version}",' for name, version in environment.packages.items()]
@@ -273,7 +273,7 @@ def _docstring(about: About) -> list[str]:
     return ['"""' + safe, '"""', ""]
 
 
-def _headline(failure: Failure) -> str:
+def _headline(failure: RunFailure) -> str:
     """Return the first line of a docstring."""
     return textwrap.shorten(one_line(failure.headline), _WIDTH - 5, placeholder=" …")
 
@@ -287,7 +287,7 @@ def _escaped(line: str) -> str:
     )
 
 
-def _variables(environment: Environment) -> list[str]:
+def _variables(environment: ProgramEnvironment) -> list[str]:
     """Return the lines that set variables, before JAX is imported."""
     lines: list[str] = []
     for name, value in environment.variables.items():

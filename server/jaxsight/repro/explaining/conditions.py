@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from jaxsight.repro.explaining.trials import Condition, Trials
-from jaxsight.repro.explanation import FLAGS, JIT, Row, Table, Verdict
+from jaxsight.repro.explanation import FLAGS, JIT, Table, TrialRow, Verdict
 
 _EAGER = Condition((("JAX_DISABLE_JIT", "1"),))
 _OPTIONS = (
@@ -53,12 +53,12 @@ def table_of_options(trials: Trials, text: str) -> Table:
     return Table(JIT, rows, _OF_EAGER.get(eager.verdict, ""))
 
 
-def _row(trials: Trials, condition: Condition, subject: str, text: str) -> Row:
+def _row(trials: Trials, condition: Condition, subject: str, text: str) -> TrialRow:
     name = condition.variables[0][0]
     # By variable or by config, a repro may set an option of JAX itself.
     by_variable = rf"(?:environ\[[\"']{name}[\"']\]\s*=[^=]|setdefault\([\"']{name}[\"'])"
     if re.search(rf"{by_variable}|update\([\"']{name.lower()}[\"']", text):
-        return Row(subject, Verdict.UNTRIED, f"the file sets {name.lower()}")
+        return TrialRow(subject, Verdict.UNTRIED, f"the file sets {name.lower()}")
     return trials.row(condition, subject)
 
 

@@ -119,7 +119,7 @@ class Environments:
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
 
-    def _pip(self, *arguments: str) -> running.Ran:
+    def _pip(self, *arguments: str) -> running.FinishedRun:
         """Run the pip of an environment that has pip alone, as the user's may have none."""
         tools = self.folder / f"{self.platform}-pip"
         if not _python_of(tools).exists():
@@ -146,7 +146,7 @@ class Environments:
             raise Unavailable(f"cannot use {self.folder}: {error}") from None
 
 
-def _run(process: OwnPython) -> running.Ran:
+def _run(process: OwnPython) -> running.FinishedRun:
     try:
         ran = running.run_own(process, timeout=_MOST_SECONDS)
     except OSError as error:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from jaxsight.repro.explaining.trials import Condition, Trials
-from jaxsight.repro.explanation import HLO_PASSES, Row, Table, Verdict
+from jaxsight.repro.explanation import HLO_PASSES, Table, TrialRow, Verdict
 
 _LOGGED = (("TF_CPP_VMODULE", "hlo_pass_pipeline=1"), ("TF_CPP_MIN_LOG_LEVEL", "0"))
 _STARTED = re.compile(r"\]\s+HLO pass ([^\s:]+)$")
@@ -36,7 +36,7 @@ def table(trials: Trials) -> Table:
         return Table(HLO_PASSES, notes=(f"cannot list the passes: {error}",))
     if not passes:
         return Table(HLO_PASSES, notes=("it fails before XLA runs a pass",))
-    rows: dict[tuple[str, ...], Row] = {}
+    rows: dict[tuple[str, ...], TrialRow] = {}
 
     def try_without(group: tuple[str, ...]) -> Verdict:
         if group not in rows:

@@ -9,8 +9,8 @@ from pathlib import Path
 import jaxsight
 from jaxsight.repro import running
 from jaxsight.repro.explaining.trials import Condition, Trials, environment
-from jaxsight.repro.explanation import INTERMEDIATES, Row, Table, Verdict
-from jaxsight.repro.failures import EXCEPTION, FINISHED, Failure
+from jaxsight.repro.explanation import INTERMEDIATES, Table, TrialRow, Verdict
+from jaxsight.repro.failures import EXCEPTION, FINISHED, RunFailure
 
 _CHILD = """
 import sys
@@ -33,7 +33,7 @@ _CONCLUSIONS = {
 }
 
 
-def concerns_values(failure: Failure) -> bool:
+def concerns_values(failure: RunFailure) -> bool:
     """Return whether a failure is about the values of results."""
     words = failure.message.lower()
     return (
@@ -66,7 +66,7 @@ def table(trials: Trials) -> Table:
         place = f" at {trials.file.name}:{record['line']}" if record["line"] else ""
         subject = f"equation {record['index'] + 1}: {record['name']} {record['type']}"
         verdict = Verdict.DIVERGES if record["kind"] else Verdict.AGREES
-        rows.append(Row(subject, verdict, f"{record['text']}{place}".strip()))
+        rows.append(TrialRow(subject, verdict, f"{record['text']}{place}".strip()))
         if verdict is Verdict.DIVERGES and not conclusion:
             conclusion = _CONCLUSIONS[record["kind"]].format(f"`{record['name']}`{place}")
     if not conclusion:

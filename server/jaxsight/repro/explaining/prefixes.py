@@ -28,7 +28,7 @@ ALL = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class Divergence:
     """How the results of an equation differ, if they do.
 
     Attributes:
@@ -49,7 +49,7 @@ def main(file: str, namespace: dict[str, Any], out: str) -> None:
     with jax.disable_jit():
         eager = _values(program, flat)
 
-    def compared(index: int) -> Difference:
+    def compared(index: int) -> Divergence:
         print(json.dumps([index, len(equations)]), flush=True)
         jitted = jax.jit(lambda *args: _values(program, args, index)[-1])(*flat)
         return difference(jitted, eager[index])
@@ -61,9 +61,9 @@ def main(file: str, namespace: dict[str, Any], out: str) -> None:
     Path(out).write_text(json.dumps({"equations": len(equations), "rows": rows}), "utf-8")
 
 
-def _search(count: int, compared: Callable[[int], Difference]) -> dict[int, Difference]:
+def _search(count: int, compared: Callable[[int], Divergence]) -> dict[int, Divergence]:
     """Compare equations until the first that differs is found."""
-    results: dict[int, Difference] = {}
+    results: dict[int, Divergence] = {}
     if count <= ALL:
         for index in range(count):
             results[index] = compared(index)
@@ -130,19 +130,19 @@ def _values(program: Program, args: Sequence[object], last: int = -1) -> list[li
     return values
 
 
-def difference(jitted: Sequence[object], eager: Sequence[object]) -> Difference:
+def difference(jitted: Sequence[object], eager: Sequence[object]) -> Divergence:
     """Return how the results of an equation differ between jit and eager."""
     pairs = [(_numbers(one), _numbers(other)) for one, other in zip(jitted, eager, strict=True)]
     for one, other in pairs:
         bad = np.isnan(one)
         if bad.any():
             kind = "nan in both" if np.isnan(other)[bad].all() else "nan"
-            return Difference(kind, _shown(one, other, bad))
+            return Divergence(kind, _shown(one, other, bad))
     for one, other in pairs:
         far = _far(one, other)
         if far.any():
-            return Difference("value", _shown(one, other, far))
-    return Difference()
+            return Divergence("value", _shown(one, other, far))
+    return Divergence()
 
 
 def _numbers(value: Any) -> np.ndarray[Any, Any]:
@@ -171,7 +171,7 @@ def _shown(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any], where: Any) -
     )
 
 
-def _record(file: str, equation: Equation, index: int, difference: Difference) -> dict[str, Any]:
+def _record(file: str, equation: Equation, index: int, difference: Divergence) -> dict[str, Any]:
     places = [place for place in locations(equation) if Path(place.file) == Path(file)]
     types = ", ".join(str(var.aval) for var in equation.outvars)
     return {

@@ -21,7 +21,7 @@ from jaxsight.repro.explanation import (
     Explanation,
     Table,
 )
-from jaxsight.repro.failures import FINISHED, Failure
+from jaxsight.repro.failures import FINISHED, RunFailure
 
 _REPEATS = 5
 """How often a trial of a flaky failure is run before it counts as passing."""
@@ -45,7 +45,7 @@ class Choices:
     """
 
     tables: tuple[str, ...] = tuple(TITLES)
-    expected: Failure | None = None
+    expected: RunFailure | None = None
     timeout: float = running.DEFAULT_TIMEOUT
     memory: int = running.DEFAULT_MEMORY
     pythons: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ def explain(file: Path, python: str, choices: Choices, report: Report) -> Explan
     return Explanation(failure, tuple(tables), tuple(notes))
 
 
-def _run(file: Path, python: str, choices: Choices) -> running.Ran:
+def _run(file: Path, python: str, choices: Choices) -> running.FinishedRun:
     return running.run_file(
         python,
         file,

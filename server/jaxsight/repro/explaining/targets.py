@@ -12,8 +12,8 @@ from pathlib import Path
 from jaxsight.files import reading
 from jaxsight.repro import running
 from jaxsight.repro.explaining.trials import Trials, verdict_of
-from jaxsight.repro.explanation import TARGETS, Row, Table, Verdict
-from jaxsight.repro.failures import CRASH, EXCEPTION, FINISHED, HANG, Failure
+from jaxsight.repro.explanation import TARGETS, Table, TrialRow, Verdict
+from jaxsight.repro.failures import CRASH, EXCEPTION, FINISHED, HANG, RunFailure
 from jaxsight.workers.own_python import program
 
 _OPTIONS = ("-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=15")
@@ -52,7 +52,7 @@ def table(trials: Trials, hosts: Sequence[str], python: str = "python3") -> Tabl
     return Table(TARGETS, rows, notes=notes)
 
 
-def _row(trials: Trials, host: str, python: str) -> Row:
+def _row(trials: Trials, host: str, python: str) -> TrialRow:
     trials.report(f"trying {host}")
     name = host.removeprefix("ssh://")
     remote = f"{shlex.quote(python)} -c {shlex.quote(_THERE)}"
@@ -68,17 +68,17 @@ def _row(trials: Trials, host: str, python: str) -> Row:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Row(name, Verdict.UNTRIED, f"cannot reach {name}: {error}", shown)
+        return TrialRow(name, Verdict.UNTRIED, f"cannot reach {name}: {error}", shown)
     try:
         ran = _ran(json.loads(done.stdout), trials.limit)
     except (ValueError, TypeError, KeyError):
         words = done.stderr.strip().splitlines()
         reach = "cannot reach" if done.returncode == _SSH_FAILED else "no answer from"
-        return Row(
+        return TrialRow(
             name, Verdict.UNTRIED, f"{reach} {name} ({words[-1] if words else 'no output'})", shown
         )
     verdict = verdict_of(ran, trials.failure, trials.aborted_in, elsewhere=True)
-    return Row(name, verdict, ran.failure.headline if verdict == Verdict.OTHER else "", shown)
+    return TrialRow(name, verdict, ran.failure.headline if verdict == Verdict.OTHER else "", shown)
 
 
 def _message(file: Path, timeout: float) -> str:
@@ -92,17 +92,21 @@ def _message(file: Path, timeout: float) -> str:
     return json.dumps({"files": files, **about})
 
 
-def _ran(reply: dict[str, object], timeout: float) -> running.Ran:
+def _ran(reply: dict[str, object], timeout: float) -> running.FinishedRun:
     code, failure = reply["code"], reply["failure"]
     if code is None:
-        ended = Failure(HANG, message=f"within {timeout:g} s")
+        ended = RunFailure(HANG, message=f"within {timeout:g} s")
     elif not isinstance(code, int):
         raise TypeError(code)
     elif code < 0:
-        ended = Failure(CRASH, running.signal_name(-code))
+        ended = RunFailure(CRASH, running.signal_name(-code))
     elif isinstance(failure, list):
         name, message, frame = map(str, failure)
-        ended = Failure(EXCEPTION, name, message, frame)
+        ended = RunFailure(EXCEPTION, name, message, frame)
     else:
-        ended = Failure(EXCEPTION, message=f"exit status {code}") if code else Failure(FINISHED)
-    return running.Ran(ended, "", str(reply["stderr"]), 0.0, code if isinstance(code, int) else -9)
+        ended = (
+            RunFailure(EXCEPTION, message=f"exit status {code}") if code else RunFailure(FINISHED)
+        )
+    return running.FinishedRun(
+        ended, "", str(reply["stderr"]), 0.0, code if isinstance(code, int) else -9
+    )

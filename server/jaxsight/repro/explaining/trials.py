@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jaxsight.repro import running
-from jaxsight.repro.explanation import Row, Verdict
-from jaxsight.repro.failures import CRASH, FINISHED, HANG, Failure
+from jaxsight.repro.explanation import TrialRow, Verdict
+from jaxsight.repro.failures import CRASH, FINISHED, HANG, RunFailure
 
 Report = Callable[[str], None]
 """Receives what is being tried, in one line."""
@@ -56,14 +56,14 @@ class Trials:
 
     file: Path
     python: str
-    failure: Failure
+    failure: RunFailure
     aborted_in: str
     seconds: float
     timeout: float
     memory: int
     repeats: int
     report: Report
-    done: dict[Condition, Row] = field(default_factory=dict)
+    done: dict[Condition, TrialRow] = field(default_factory=dict)
 
     @property
     def limit(self) -> float:
@@ -72,15 +72,15 @@ class Trials:
             return self.timeout
         return min(self.timeout, max(_LEAST_SECONDS, _SLOWER * self.seconds))
 
-    def row(self, condition: Condition, subject: str) -> Row:
+    def row(self, condition: Condition, subject: str) -> TrialRow:
         """Try a condition, unless it has been tried before."""
         row = self.done.get(condition)
         if row is None:
             self.report(f"trying {subject}")
             row = self.done[condition] = self._tried(condition)
-        return Row(subject, row.verdict, row.detail, row.command, row.seconds)
+        return TrialRow(subject, row.verdict, row.detail, row.command, row.seconds)
 
-    def ran(self, condition: Condition) -> running.Ran:
+    def ran(self, condition: Condition) -> running.FinishedRun:
         """Run the file once under a condition.
 
         Raises:
@@ -94,28 +94,30 @@ class Trials:
             environment=environment(condition),
         )
 
-    def _tried(self, condition: Condition) -> Row:
+    def _tried(self, condition: Condition) -> TrialRow:
         command = command_of(condition, self.python, self.file)
         seconds = 0.0
         for _ in range(self.repeats):
             try:
                 ran = self.ran(condition)
             except OSError as error:
-                return Row("", Verdict.UNTRIED, f"cannot start the interpreter: {error}", command)
+                return TrialRow(
+                    "", Verdict.UNTRIED, f"cannot start the interpreter: {error}", command
+                )
             seconds += ran.seconds
             if unknown := _UNKNOWN_FLAGS.search(ran.stderr):
-                return Row(
+                return TrialRow(
                     "", Verdict.UNTRIED, f"unknown flag {unknown[1].strip()}", command, seconds
                 )
             verdict = verdict_of(ran, self.failure, self.aborted_in, bool(condition.python))
             if verdict != Verdict.PASSES:
                 break
         detail = ran.failure.headline if verdict == Verdict.OTHER else ""
-        return Row("", verdict, detail, command, round(seconds, 3))
+        return TrialRow("", verdict, detail, command, round(seconds, 3))
 
 
 def verdict_of(
-    ran: running.Ran, failure: Failure, aborted_in: str = "", elsewhere: bool = False
+    ran: running.FinishedRun, failure: RunFailure, aborted_in: str = "", elsewhere: bool = False
 ) -> Verdict:
     """Return whether a run has a failure, finishes, or fails in another way.
 
@@ -131,7 +133,7 @@ def verdict_of(
     return Verdict.FAILS if aborted_in == abort_place(ran) else Verdict.OTHER
 
 
-def abort_place(ran: running.Ran) -> str:
+def abort_place(ran: running.FinishedRun) -> str:
     """Return the source file of XLA whose failed check aborted a run, or an empty string."""
     place = _CHECK_FAILED.search(ran.stderr)
     return place[1] if place and ran.failure.kind == CRASH else ""

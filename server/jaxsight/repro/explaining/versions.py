@@ -9,7 +9,7 @@ from pathlib import Path
 from jaxsight.repro.explaining.environments import Environments, Unavailable
 from jaxsight.repro.explaining.system import installed
 from jaxsight.repro.explaining.trials import Condition, Trials
-from jaxsight.repro.explanation import INTERPRETERS, VERSIONS, Row, Table, Verdict
+from jaxsight.repro.explanation import INTERPRETERS, VERSIONS, Table, TrialRow, Verdict
 from jaxsight.workers.compilation.environments import numbers
 from jaxsight.workers.own_python import program
 
@@ -20,7 +20,7 @@ Try = Callable[[str], Verdict]
 
 
 @dataclass(frozen=True, slots=True)
-class Boundary:
+class VersionBoundary:
     """Where a failure begins or ends: two versions with nothing conclusive between them."""
 
     failing: str
@@ -38,12 +38,12 @@ def interpreters_table(trials: Trials, pythons: Sequence[str]) -> Table:
     return Table(INTERPRETERS, tuple(rows), conclusion, notes)
 
 
-def _row_of_interpreter(trials: Trials, python: str) -> Row:
+def _row_of_interpreter(trials: Trials, python: str) -> TrialRow:
     about = installed(python)
     if about is None:
-        return Row(python, Verdict.UNTRIED, "the interpreter does not run")
+        return TrialRow(python, Verdict.UNTRIED, "the interpreter does not run")
     if not about.jaxlib:
-        return Row(python, Verdict.UNTRIED, "jaxlib is not installed")
+        return TrialRow(python, Verdict.UNTRIED, "jaxlib is not installed")
     subject = f"jax {about.jax}, jaxlib {about.jaxlib}, Python {about.python}"
     return trials.row(Condition(python=python), subject)
 
@@ -72,7 +72,7 @@ def table(
     pools, notes = _pools(folder, trials.python, pythons, offline)
     sources = {version: pool for pool, versions in reversed(pools) for version in versions}
     versions = sorted(sources, key=numbers)
-    rows: dict[str, Row] = {about.jaxlib: trials.row(Condition(), f"jax {about.jax}")}
+    rows: dict[str, TrialRow] = {about.jaxlib: trials.row(Condition(), f"jax {about.jax}")}
 
     def attempt(version: str) -> Verdict:
         if version not in rows:
@@ -98,7 +98,7 @@ def table(
     return Table(VERSIONS, tuple(rows_in_order), _conclusion(began, ended), tuple(notes))
 
 
-def boundary(failing: str, others: Sequence[str], attempt: Try) -> Boundary | None:
+def boundary(failing: str, others: Sequence[str], attempt: Try) -> VersionBoundary | None:
     """Return where a failure ends among versions, the nearest to the `failing` one first.
 
     Distances double until a version passes; then the range is bisected. Versions that fail in
@@ -117,7 +117,7 @@ def boundary(failing: str, others: Sequence[str], attempt: Try) -> Boundary | No
         middle = untried[len(untried) // 2]
         low, high = _narrowed(low, high, middle, attempt(others[middle]), inconclusive)
     last = failing if low < 0 else others[low]
-    return Boundary(last, others[high], tuple(others[low + 1 : high]))
+    return VersionBoundary(last, others[high], tuple(others[low + 1 : high]))
 
 
 def _narrowed(
@@ -156,19 +156,19 @@ def _pools(
     return pools, notes
 
 
-def _row_of_version(trials: Trials, environments: Environments, version: str) -> Row:
+def _row_of_version(trials: Trials, environments: Environments, version: str) -> TrialRow:
     trials.report(f"installing jax {version}")
     subject = f"jax {version}"
     try:
         python = environments.interpreter(version)
     except Unavailable as error:
-        return Row(subject, Verdict.UNTRIED, str(error))
+        return TrialRow(subject, Verdict.UNTRIED, str(error))
     row = trials.row(Condition(python=python), subject)
     command = f"uv run --no-project --with jax=={version} --with jaxlib=={version} {trials.file}"
-    return Row(subject, row.verdict, row.detail, command, row.seconds)
+    return TrialRow(subject, row.verdict, row.detail, command, row.seconds)
 
 
-def _conclusion(began: Boundary | None, ended: Boundary | None) -> str:
+def _conclusion(began: VersionBoundary | None, ended: VersionBoundary | None) -> str:
     clauses = []
     if began is not None:
         clauses.append(f"it passes with {began.passing} and fails since {began.failing}")

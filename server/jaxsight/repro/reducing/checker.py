@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from jaxsight.repro.checks.base import Check
-from jaxsight.repro.failures import EXCEPTION, FINISHED, HANG, Failure
+from jaxsight.repro.failures import EXCEPTION, FINISHED, HANG, RunFailure
 from jaxsight.repro.reducing import children
 from jaxsight.repro.reducing.children import Child
 from jaxsight.repro.reducing.task import NotReproduced, Task
@@ -38,7 +38,7 @@ C = TypeVar("C")
 
 
 @dataclass(frozen=True, slots=True)
-class Unit(Generic[C]):
+class CandidateKind(Generic[C]):
     """What candidates are made of, and what the checker needs to know about them.
 
     Attributes:
@@ -54,12 +54,12 @@ class Unit(Generic[C]):
 
     name: str
     whole: str
-    observe: Callable[[C], Failure]
+    observe: Callable[[C], RunFailure]
     digest: Callable[[C], str]
     count: Callable[[C], int]
-    save: Callable[[C, Failure, Path], None]
+    save: Callable[[C, RunFailure, Path], None]
     admits: Callable[[C], bool] = lambda candidate: True
-    keeps: Callable[[Failure], bool] = lambda failure: failure.kind != FINISHED
+    keeps: Callable[[RunFailure], bool] = lambda failure: failure.kind != FINISHED
 
 
 @dataclass(slots=True)
@@ -90,13 +90,13 @@ class Checker(Generic[C]):
     """
 
     task: Task
-    unit: Unit[C]
+    unit: CandidateKind[C]
     accepted: list[C]
     check: Check = field(init=False)
-    expected: Failure = field(default_factory=lambda: Failure(HANG))
+    expected: RunFailure = field(default_factory=lambda: RunFailure(HANG))
     repeats: int = 1
     confidence: float = 1.0
-    others: dict[tuple[str, ...], tuple[Failure, C]] = field(default_factory=dict)
+    others: dict[tuple[str, ...], tuple[RunFailure, C]] = field(default_factory=dict)
     tried: int = 0
     _started: float = field(default_factory=time.monotonic)
     _reported: float = 0.0
@@ -201,9 +201,9 @@ class Checker(Generic[C]):
             self.others.setdefault(failure.signature, (failure, attempt.candidate))
         return False
 
-    def _decided(self, attempt: _Attempt[C], others: Sequence[Child]) -> Failure:
+    def _decided(self, attempt: _Attempt[C], others: Sequence[Child]) -> RunFailure:
         """Run a candidate until a run fails as expected, or as often as may be needed."""
-        failure = Failure(FINISHED)
+        failure = RunFailure(FINISHED)
         for number in range(self.repeats):
             child = attempt.runs[0] if attempt.runs and not number else self._start(attempt)
             failure = _ended(child, others)
@@ -211,9 +211,9 @@ class Checker(Generic[C]):
                 break
         return failure
 
-    def _runs(self, candidate: C, count: int) -> list[Failure]:
+    def _runs(self, candidate: C, count: int) -> list[RunFailure]:
         """Run a candidate several times, whatever is remembered; return how each run failed."""
-        failures: list[Failure] = []
+        failures: list[RunFailure] = []
         while len(failures) < count:
             attempt = _Attempt(candidate, "")
             try:
@@ -233,12 +233,12 @@ class Checker(Generic[C]):
         self.task.report({"event": "progress", **event})
 
 
-def _ended(child: Child, others: Sequence[Child]) -> Failure:
+def _ended(child: Child, others: Sequence[Child]) -> RunFailure:
     """Wait for a child; return the failure that it observed, or how it ended itself."""
     ending = children.wait(child, others)
     if ending.kind != FINISHED:
         return ending
     try:
-        return Failure.of_record(json.loads(bytes(child.output)))
+        return RunFailure.of_record(json.loads(bytes(child.output)))
     except ValueError:
-        return Failure(EXCEPTION, "SystemExit", "exit status 0")
+        return RunFailure(EXCEPTION, "SystemExit", "exit status 0")

@@ -26,7 +26,7 @@ from jaxsight.repro.failures import (
     HANG,
     MEMORY,
     PROCESSES,
-    Failure,
+    RunFailure,
 )
 from jaxsight.repro.running import MOST_PROCESSES, signal_name
 from jaxsight.workers.watchdog import guardian
@@ -36,7 +36,7 @@ _PAUSE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ChildLimits:
     """Limits of one run: seconds, and bytes."""
 
     seconds: float
@@ -50,10 +50,10 @@ class Child:
     pid: int
     pipe: int
     deadline: float
-    limits: Limits
+    limits: ChildLimits
     folder: str
     output: bytearray = field(default_factory=bytearray)
-    ending: Failure | None = None
+    ending: RunFailure | None = None
 
     @property
     def ended(self) -> bool:
@@ -63,7 +63,7 @@ class Child:
     def kill(self) -> None:
         """End the child and the processes that it started."""
         if not self.ended:
-            self._end(Failure(CRASH, "SIGKILL"))
+            self._end(RunFailure(CRASH, "SIGKILL"))
 
     def check(self) -> None:
         """Read what the child wrote, and enforce its limits."""
@@ -81,15 +81,15 @@ class Child:
             self._end(None)  # a process that it started keeps the pipe open
             return
         if time.monotonic() > self.deadline:
-            self._end(Failure(HANG, message=f"within {self.limits.seconds:g} s"))
+            self._end(RunFailure(HANG, message=f"within {self.limits.seconds:g} s"))
             return
         tree = [self.pid, *guardian.descendants(self.pid)]
         if len(tree) > MOST_PROCESSES:
-            self._end(Failure(PROCESSES))
+            self._end(RunFailure(PROCESSES))
         elif guardian.resident(tree) > self.limits.memory < guardian.proportional(tree):
-            self._end(Failure(MEMORY, message=f"of {self.limits.memory >> 20} MiB"))
+            self._end(RunFailure(MEMORY, message=f"of {self.limits.memory >> 20} MiB"))
 
-    def _end(self, ending: Failure | None) -> None:
+    def _end(self, ending: RunFailure | None) -> None:
         """Kill and reap the child; without an `ending`, its exit status decides."""
         tree = guardian.descendants(self.pid)
         if ending is not None:
@@ -102,10 +102,10 @@ class Child:
         shutil.rmtree(self.folder, ignore_errors=True)
         code = os.waitstatus_to_exitcode(status)
         if ending is None and code < 0:
-            ending = Failure(CRASH, signal_name(-code))
+            ending = RunFailure(CRASH, signal_name(-code))
         elif ending is None and code:
-            ending = Failure(EXCEPTION, "SystemExit", f"exit status {code}")
-        self.ending = ending or Failure(FINISHED)
+            ending = RunFailure(EXCEPTION, "SystemExit", f"exit status {code}")
+        self.ending = ending or RunFailure(FINISHED)
 
 
 def _kill(pids: Sequence[int]) -> None:
@@ -114,7 +114,7 @@ def _kill(pids: Sequence[int]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def start(task: Callable[[], bytes], limits: Limits) -> Child:
+def start(task: Callable[[], bytes], limits: ChildLimits) -> Child:
     """Fork a child that writes the result of a task."""
     read, write = os.pipe()
     folder = tempfile.mkdtemp(prefix="jaxsight-child-")
@@ -184,7 +184,7 @@ def sweep() -> None:
             os.waitpid(-1, 0)
 
 
-def wait(child: Child, others: Sequence[Child] = ()) -> Failure:
+def wait(child: Child, others: Sequence[Child] = ()) -> RunFailure:
     """Wait for a child to end, and return how; enforce the limits of others meanwhile.
 
     Raises:
@@ -202,7 +202,7 @@ def wait(child: Child, others: Sequence[Child] = ()) -> Failure:
     return child.ending
 
 
-def run(task: Callable[[], bytes], limits: Limits) -> tuple[Failure, bytes]:
+def run(task: Callable[[], bytes], limits: ChildLimits) -> tuple[RunFailure, bytes]:
     """Run a task in a child; return how the child ended, and what it wrote."""
     child = start(task, limits)
     try:

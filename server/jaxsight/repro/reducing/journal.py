@@ -10,7 +10,7 @@ import contextlib
 import json
 from pathlib import Path
 
-from jaxsight.repro.failures import Failure
+from jaxsight.repro.failures import RunFailure
 
 
 class Journal:
@@ -18,7 +18,7 @@ class Journal:
 
     def __init__(self, folder: Path | None, title: str) -> None:
         """Open the journal in a folder; one of another reduction, by its title, is replaced."""
-        self._known: dict[str, Failure] = {}
+        self._known: dict[str, RunFailure] = {}
         self._file = None if folder is None else folder / "checks.jsonl"
         if self._file is None:
             return
@@ -28,15 +28,15 @@ class Journal:
             if json.loads(first) == title:
                 for line in lines[:-1]:  # the last one is empty, or was being written
                     digest, record = json.loads(line)
-                    self._known[digest] = Failure.of_record(record)
+                    self._known[digest] = RunFailure.of_record(record)
         lines = [json.dumps(title) + "\n", *map(_line, self._known.items())]
         self._file.write_text("".join(lines), encoding="utf-8")
 
-    def failure(self, digest: str) -> Failure | None:
+    def failure(self, digest: str) -> RunFailure | None:
         """Return the failure of a candidate, or None if it is unknown."""
         return self._known.get(digest)
 
-    def add(self, digest: str, failure: Failure) -> None:
+    def add(self, digest: str, failure: RunFailure) -> None:
         """Remember a failure; it is on disk when this returns."""
         self._known[digest] = failure
         if self._file is not None:
@@ -44,6 +44,6 @@ class Journal:
                 file.write(_line((digest, failure)))
 
 
-def _line(entry: tuple[str, Failure]) -> str:
+def _line(entry: tuple[str, RunFailure]) -> str:
     digest, failure = entry
     return json.dumps([digest, failure.record()]) + "\n"

@@ -24,7 +24,7 @@ from jaxsight.interpreters.compat.staging import Program, stage
 from jaxsight.repro.compat import backends, pickling
 from jaxsight.repro.failures import FINISHED, failure_of
 from jaxsight.repro.reducing import children
-from jaxsight.repro.reducing.children import Limits
+from jaxsight.repro.reducing.children import ChildLimits
 from jaxsight.repro.reducing.equations.candidates import Candidate, Keys, Value, of_program
 from jaxsight.repro.reducing.equations.evaluation import value_of
 
@@ -37,7 +37,7 @@ class Unloadable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedRepro:
     """A repro's text, with what is known of its parts."""
 
     file: Path
@@ -67,7 +67,7 @@ class Loaded:
         return ()
 
 
-def read(file: Path) -> Loaded:
+def read(file: Path) -> LoadedRepro:
     """Read a repro.
 
     Raises:
@@ -78,10 +78,10 @@ def read(file: Path) -> Loaded:
         tree = ast.parse(text)
     except (OSError, ValueError, SyntaxError) as error:
         raise Unloadable(f"cannot read {file.name}: {error}") from error
-    return Loaded(file, text, tree)
+    return LoadedRepro(file, text, tree)
 
 
-def is_repro(loaded: Loaded) -> bool:
+def is_repro(loaded: LoadedRepro) -> bool:
     """Return whether a file defines `main` and `inputs`."""
     names = {each.name for each in loaded.tree.body if isinstance(each, ast.FunctionDef)}
     for statement in loaded.tree.body:
@@ -90,14 +90,14 @@ def is_repro(loaded: Loaded) -> bool:
     return {"main", "inputs"} <= names
 
 
-def configure(loaded: Loaded) -> None:
+def configure(loaded: LoadedRepro) -> None:
     """Execute the settings of a file."""
     module = ast.Module(loaded.settings, [])
     with contextlib.redirect_stdout(sys.stderr):
         exec(compile(module, str(loaded.file), "exec"), {"__name__": NAME})  # noqa: S102
 
 
-def execute(loaded: Loaded) -> types.ModuleType:
+def execute(loaded: LoadedRepro) -> types.ModuleType:
     """Execute a file as a module."""
     module = types.ModuleType(NAME)
     module.__file__ = str(loaded.file)
@@ -110,7 +110,7 @@ def execute(loaded: Loaded) -> types.ModuleType:
 
 
 @dataclass(frozen=True, slots=True)
-class Inputs:
+class ProgramInputs:
     """The values of the arrays among the arguments of `main`, and which leaves they are."""
 
     values: tuple[Value, ...]
@@ -119,7 +119,7 @@ class Inputs:
     """The tree of the arguments with their other leaves, if it can be sent."""
 
 
-def inputs_of(loaded: Loaded, limits: Limits) -> Inputs:
+def inputs_of(loaded: LoadedRepro, limits: ChildLimits) -> ProgramInputs:
     """Compute the arguments of `main` in a child.
 
     Raises:
@@ -129,11 +129,11 @@ def inputs_of(loaded: Loaded, limits: Limits) -> Inputs:
     def task() -> bytes:
         return pickle.dumps(_split(execute(loaded).inputs()))
 
-    inputs: Inputs = pickle.loads(_of_child(task, limits))
+    inputs: ProgramInputs = pickle.loads(_of_child(task, limits))
     return inputs
 
 
-def _of_child(task: Callable[[], bytes], limits: Limits) -> bytes:
+def _of_child(task: Callable[[], bytes], limits: ChildLimits) -> bytes:
     """Return what a task returns in a child.
 
     Raises:
@@ -154,7 +154,7 @@ def _of_child(task: Callable[[], bytes], limits: Limits) -> bytes:
     return output[1:]
 
 
-def _split(arguments: Any) -> Inputs:
+def _split(arguments: Any) -> ProgramInputs:
     leaves, tree = jax.tree.flatten(arguments)
     values = [value_of(leaf) for leaf in leaves]
     positions = tuple(index for index, value in enumerate(values) if value is not None)
@@ -171,10 +171,10 @@ def _split(arguments: Any) -> Inputs:
         if module is not None:
             sys.modules[NAME] = module
     known = tuple(value for value in values if value is not None)
-    return Inputs(known, positions, structure if same else None)
+    return ProgramInputs(known, positions, structure if same else None)
 
 
-def traced(loaded: Loaded, inputs: Inputs, limits: Limits) -> Candidate:
+def traced(loaded: LoadedRepro, inputs: ProgramInputs, limits: ChildLimits) -> Candidate:
     """Trace `main` at the types of its arguments, in a child, where it may crash or hang.
 
     Then it is traced in this process, unless that initializes a backend: it must be able to fork.
@@ -197,7 +197,7 @@ def traced(loaded: Loaded, inputs: Inputs, limits: Limits) -> Candidate:
         raise Unloadable(f"cannot trace main: {type(error).__name__}: {first}") from error
 
 
-def _trace(loaded: Loaded, inputs: Inputs) -> Program:
+def _trace(loaded: LoadedRepro, inputs: ProgramInputs) -> Program:
     def program(*arrays: object) -> object:
         module = execute(loaded)
         if inputs.structure is not None:

@@ -10,7 +10,7 @@ from typing import TypeAlias, TypeVar
 
 from jaxsight.repro.checks.base import Script
 from jaxsight.repro.emit.repro_file import CannotEmit
-from jaxsight.repro.failures import FINISHED, Failure
+from jaxsight.repro.failures import FINISHED, RunFailure
 from jaxsight.repro.reducing.checker import Checker
 from jaxsight.repro.reducing.task import CannotReduce, Reduced, fails
 
@@ -66,7 +66,7 @@ def write_last(checker: Checker[C]) -> None:
     checker.unit.save(candidate, known, checker.task.out)
 
 
-def _written(checker: Checker[C]) -> Failure:
+def _written(checker: Checker[C]) -> RunFailure:
     """Write the last accepted candidate of which the file fails as expected; return how it fails.
 
     Candidates of which the file fails otherwise are removed.
@@ -88,14 +88,14 @@ def _written(checker: Checker[C]) -> Failure:
         step *= 2
 
 
-def _validated(checker: Checker[C]) -> Failure | None:
+def _validated(checker: Checker[C]) -> RunFailure | None:
     """Run the result in a fresh process; return its failure if it is the expected one."""
     check, expected = checker.check, checker.expected
     if isinstance(check, Script):
-        return Failure(FINISHED)
+        return RunFailure(FINISHED)
     for _ in range(checker.repeats):
         failure = fails(checker.task.out, checker.task.limits)
-        anywhere = Failure(failure.kind, failure.name, failure.message, expected.frame)
+        anywhere = RunFailure(failure.kind, failure.name, failure.message, expected.frame)
         if any(check.same(each, expected) for each in (failure, anywhere)):
             return failure
     return None

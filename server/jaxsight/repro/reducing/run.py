@@ -19,12 +19,12 @@ from jaxsight.repro.checks.base import Check, InvalidCheck
 from jaxsight.repro.compat import configuration
 from jaxsight.repro.emit.repro_file import CannotEmit
 from jaxsight.repro.environment import current
-from jaxsight.repro.failures import EXCEPTION, FINISHED, Failure
+from jaxsight.repro.failures import EXCEPTION, FINISHED, RunFailure
 from jaxsight.repro.reducing import children, loading
-from jaxsight.repro.reducing.children import Limits
+from jaxsight.repro.reducing.children import ChildLimits
 from jaxsight.repro.reducing.equations import reduction as equations
 from jaxsight.repro.reducing.journal import Journal
-from jaxsight.repro.reducing.loading import Loaded, Unloadable
+from jaxsight.repro.reducing.loading import LoadedRepro, Unloadable
 from jaxsight.repro.reducing.statements import reduction as statements
 from jaxsight.repro.reducing.task import CannotReduce, NotReproduced, Reduced, Report, Task, fails
 from jaxsight.text.names import bound_in, read_in
@@ -82,9 +82,9 @@ def _reduced(options: argparse.Namespace, report: Report) -> Reduced:
         loaded = loading.read(file)
     except (InvalidCheck, Unloadable) as error:
         raise CannotReduce(str(error)) from error
-    limits = Limits(check.seconds or options.timeout, options.memory)
+    limits = ChildLimits(check.seconds or options.timeout, options.memory)
     report({"event": "progress", "stage": "run"})
-    original: Failure | None = None
+    original: RunFailure | None = None
     if not check.text:
         original = fails(file, limits)
         if original.kind == FINISHED:
@@ -106,7 +106,7 @@ def _reduced(options: argparse.Namespace, report: Report) -> Reduced:
     return statements.reduce(task)
 
 
-def _own(check: Check, loaded: Loaded, failure: Failure) -> Check:
+def _own(check: Check, loaded: LoadedRepro, failure: RunFailure) -> Check:
     """Return the check of a file's own failure.
 
     An assertion is of the file's demonstration, which is then part of the check.

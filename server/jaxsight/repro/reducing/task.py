@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from jaxsight.repro.checks.base import Check
-from jaxsight.repro.environment import Environment
-from jaxsight.repro.failures import HANG, Failure
-from jaxsight.repro.reducing.children import Limits
+from jaxsight.repro.environment import ProgramEnvironment
+from jaxsight.repro.failures import HANG, RunFailure
+from jaxsight.repro.reducing.children import ChildLimits
 from jaxsight.repro.reducing.journal import Journal
-from jaxsight.repro.reducing.loading import Loaded
+from jaxsight.repro.reducing.loading import LoadedRepro
 from jaxsight.repro.running import run_file
 
 Report = Callable[[dict[str, Any]], None]
@@ -42,18 +42,18 @@ class Task:
         original: the failure of the file in a fresh process, if the check is its own.
     """
 
-    loaded: Loaded
+    loaded: LoadedRepro
     out: Path
     check: Check
-    limits: Limits
+    limits: ChildLimits
     jobs: int
     report: Report
-    environment: Environment
-    original: Failure | None
+    environment: ProgramEnvironment
+    original: RunFailure | None
     journal: Journal
     start: float = field(default_factory=time.monotonic)
 
-    def is_expected(self, failure: Failure) -> bool:
+    def is_expected(self, failure: RunFailure) -> bool:
         """Return whether a program fails as the file does; tracebacks may differ."""
         if self.original is None:
             return self.check.holds(failure)
@@ -81,7 +81,7 @@ class Reduced:
     """
 
     path: Path
-    failure: Failure
+    failure: RunFailure
     before: int
     after: int
     unit: str
@@ -98,6 +98,6 @@ class Reduced:
         return {"event": "done"} | asdict(self) | paths
 
 
-def fails(path: Path, limits: Limits) -> Failure:
+def fails(path: Path, limits: ChildLimits) -> RunFailure:
     """Run a file in a fresh process, and return how it failed."""
     return run_file(sys.executable, path, timeout=limits.seconds, memory=limits.memory).failure

@@ -31,7 +31,7 @@ from jaxsight.wire.messages.replies import Hello
 from jaxsight.wire.messages.requests import Cancel
 from jaxsight.workers.compilation import remote
 from jaxsight.workers.compilation.environments import (
-    Environment,
+    CompilerEnvironment,
     compiler_python,
     compiler_variables,
     ends_early,
@@ -95,7 +95,7 @@ class Trouble:
 class _Worker:
     target: Target
     command: Sequence[str]
-    environment: Environment
+    environment: CompilerEnvironment
     rest: float
     """Seconds of idleness after which its process is ended."""
     queue: Queue = field(default_factory=Queue)
@@ -127,8 +127,8 @@ class Compilers:
         *,
         memory: int,
         deadline: float,
-        command: Callable[[Environment], Sequence[str]] = lambda environment: compiler_command(
-            environment
+        command: Callable[[CompilerEnvironment], Sequence[str]] = lambda environment: (
+            compiler_command(environment)
         ),
         remote_python: str = remote.PYTHON,
         folding: float = FOLDING,
@@ -157,7 +157,7 @@ class Compilers:
     async def compile(
         self,
         target: Target,
-        environment: Environment,
+        environment: CompilerEnvironment,
         request: Compile,
         urgency: Urgency = Urgency.ASKED,
     ) -> Compiled | Trouble:
@@ -177,7 +177,7 @@ class Compilers:
         )
 
     async def folding(
-        self, target: Target, environment: Environment, request: Compile
+        self, target: Target, environment: CompilerEnvironment, request: Compile
     ) -> tuple[Folding, Compiled | None] | Trouble:
         """Measure how long a program compiles without and with constant folding.
 
@@ -199,7 +199,7 @@ class Compilers:
 
     @contextlib.asynccontextmanager
     async def measuring(
-        self, target: Target, environment: Environment
+        self, target: Target, environment: CompilerEnvironment
     ) -> AsyncIterator[Callable[[Compile, float], Awaitable[Compiled | Trouble]]]:
         """Return a function that compiles, within a deadline in seconds, beside all other work.
 
@@ -256,7 +256,7 @@ class Compilers:
             self._start_closing(self._give_up(worker, job, task))
             raise
 
-    async def jaxlib(self, target: Target, environment: Environment) -> str | Trouble:
+    async def jaxlib(self, target: Target, environment: CompilerEnvironment) -> str | Trouble:
         """Return the version of jaxlib of a target's compiler, and start the compiler if needed.
 
         On another machine, the version is not known before.
@@ -284,7 +284,9 @@ class Compilers:
         while self._closing:
             await asyncio.wait(self._closing)
 
-    def _worker(self, target: Target, environment: Environment, purpose: str = "") -> _Worker:
+    def _worker(
+        self, target: Target, environment: CompilerEnvironment, purpose: str = ""
+    ) -> _Worker:
         name = f"{target.name} {purpose}".rstrip()
         worker = self._workers.get(name)
         if worker is None or worker.environment != environment:
@@ -298,7 +300,7 @@ class Compilers:
             worker = self._workers[name] = _Worker(target, command, environment, rest)
         return worker
 
-    def _command_of(self, target: Target, environment: Environment) -> Sequence[str]:
+    def _command_of(self, target: Target, environment: CompilerEnvironment) -> Sequence[str]:
         if not target.host:
             return self._command(environment)
         platform = f"here-{target.platform}" if target.platform != CPU else CPU
@@ -428,12 +430,12 @@ class Compilers:
         task.add_done_callback(self._closing.discard)
 
 
-def compiler_command(environment: Environment) -> list[str]:
+def compiler_command(environment: CompilerEnvironment) -> list[str]:
     """Return the command that starts a compiler in an environment."""
     return compiler_python(environment).command
 
 
-def _variables(environment: Environment) -> dict[str, str]:
+def _variables(environment: CompilerEnvironment) -> dict[str, str]:
     """Return the environment variables of a compiler: the user's, not the server's own."""
     own = compiler_python(environment)
     return tracer_environment(environment.python, own.environment, compiler_variables(environment))

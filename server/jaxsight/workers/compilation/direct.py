@@ -19,7 +19,7 @@ class NoCompiler(Exception):
 class DirectCompiler:
     """A compiler process of an environment, which ends with the context."""
 
-    def __init__(self, environment: environments.Environment) -> None:
+    def __init__(self, environment: environments.CompilerEnvironment) -> None:
         self._frames = frames.FrameReader()
         own = environments.compiler_python(environment)
         self._process = subprocess.Popen(

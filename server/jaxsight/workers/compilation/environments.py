@@ -32,12 +32,12 @@ MEGABYTES = {"cuda": 290, "tpu": 360}
 log = logging.getLogger(__name__)
 
 MARKER = "jaxsight.json"
-"""The file that a complete environment has; it holds the `Environment`."""
+"""The file that a complete environment has; it holds the `CompilerEnvironment`."""
 PYTHON_PATH = "Scripts/python.exe" if os.name == "nt" else "bin/python"
 
 
 @dataclass(frozen=True, slots=True)
-class Environment:
+class CompilerEnvironment:
     """A Python environment that compiles for a platform."""
 
     platform: str
@@ -63,7 +63,7 @@ _WITH_HOOK = (0, 10, 2)
 """The first JAX with `jax.extend.xla.register_hlo_module_transformation`."""
 
 
-def ends_early(target: Target, environment: Environment) -> bool:
+def ends_early(target: Target, environment: CompilerEnvironment) -> bool:
     """Return whether compiles for a target can end before code generation: kernels are known then.
 
     This is decided before a compiler has started, see `jaxsight.compiler.compat.schedule` for this
@@ -114,7 +114,7 @@ def variables(platform: str) -> Mapping[str, str]:
             return shared
 
 
-def compiler_variables(environment: Environment) -> Mapping[str, str]:
+def compiler_variables(environment: CompilerEnvironment) -> Mapping[str, str]:
     """Return the environment variables of an environment's compilers on this machine."""
     variables = dict(environment.variables)
     if environment.platform == "cuda" and (folder := _stand_ins()) is not None:
@@ -122,7 +122,7 @@ def compiler_variables(environment: Environment) -> Mapping[str, str]:
     return variables
 
 
-def compiler_python(environment: Environment) -> OwnPython:
+def compiler_python(environment: CompilerEnvironment) -> OwnPython:
     """Return how an environment's compiler is started, without `compiler_variables`."""
     dropped = {"PYTHONPATH"} if environment.managed else set[str]()
     environ = {name: value for name, value in os.environ.items() if name not in dropped}
@@ -161,7 +161,7 @@ def home() -> Path | None:
     return Path(chosen).absolute() if chosen else private.cache_folder("compilers")
 
 
-def installed(platform: str) -> list[Environment]:
+def installed(platform: str) -> list[CompilerEnvironment]:
     """Return the complete and trustworthy environments of a platform, the newest JAX first."""
     folder = home()
     if folder is None:
@@ -185,7 +185,7 @@ def ready() -> list[str]:
     ]
 
 
-def suiting(platform: str, jax: str) -> Environment | None:
+def suiting(platform: str, jax: str) -> CompilerEnvironment | None:
     """Return the environment for programs lowered by a version of JAX, or `None`.
 
     This is the one with the same version, else the one with the next newer version.
@@ -200,7 +200,7 @@ def suiting(platform: str, jax: str) -> Environment | None:
     return newer[-1] if newer else None
 
 
-def identity(environment: Environment, target: Target) -> tuple[str, ...]:
+def identity(environment: CompilerEnvironment, target: Target) -> tuple[str, ...]:
     """Return everything besides the program that determines the output of a target's compiler."""
     if target.host:
         device = target.host
@@ -243,7 +243,7 @@ def numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version)[:4])
 
 
-def usable(folder: Path) -> Environment | None:
+def usable(folder: Path) -> CompilerEnvironment | None:
     """Return the environment in a folder, or `None` if incomplete or possibly another user's."""
     if not reading.exists(folder / MARKER) or not reading.is_file(folder / PYTHON_PATH):
         return None
@@ -253,7 +253,7 @@ def usable(folder: Path) -> Environment | None:
         return None
     try:
         record = json.loads(reading.text(folder / MARKER, reading.SMALL))
-        environment = Environment(
+        environment = CompilerEnvironment(
             **{**record, "python": str(folder / PYTHON_PATH), "folder": str(folder)}
         )
     except (reading.UnreadableError, ValueError, TypeError, RecursionError):

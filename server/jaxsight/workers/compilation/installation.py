@@ -28,7 +28,7 @@ from jaxsight.workers.compilation.environments import (
     MARKER,
     MEGABYTES,
     PYTHON_PATH,
-    Environment,
+    CompilerEnvironment,
     home,
     numbers,
     usable,
@@ -65,7 +65,7 @@ class InstallError(Exception):
     """An environment could not be created; the message has the reason, and a remedy if known."""
 
 
-def install(platform: str, jax: str, python: str, progress: Progress) -> Environment:
+def install(platform: str, jax: str, python: str, progress: Progress) -> CompilerEnvironment:
     """Create the environment of a platform for a version of JAX.
 
     Args:
@@ -101,7 +101,7 @@ def install(platform: str, jax: str, python: str, progress: Progress) -> Environ
 
 def _create(
     folder: Path, platform: str, requirement: str, python: str, progress: Progress
-) -> Environment:
+) -> CompilerEnvironment:
     """Create an environment in a folder that does not exist."""
     step = f"creating an environment in {folder}"
     progress(step, 0)
@@ -115,7 +115,7 @@ def _create(
     _pip(program, [f"jax{requirement}"], folder, step, progress)
     version = _run(isolated(program, "-c", _VERSION_OF_JAX), "JAX is not installed").strip()
     plugin = _plugin(platform, program, version, folder, progress)
-    environment = Environment(platform, program, version, str(folder), plugin)
+    environment = CompilerEnvironment(platform, program, version, str(folder), plugin)
     try:
         private.write(folder / MARKER, json.dumps(asdict(environment)).encode())
     except OSError as error:
@@ -155,7 +155,7 @@ def origin(python: str) -> str:
     return _DEFAULT_ORIGIN
 
 
-def remove(environment: Environment) -> None:
+def remove(environment: CompilerEnvironment) -> None:
     """Delete one of our environments."""
     if environment.folder:
         with contextlib.suppress(OSError):

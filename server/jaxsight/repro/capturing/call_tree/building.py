@@ -8,7 +8,13 @@ from typing import Any
 
 from jaxsight.repro.capturing.call_tree import wrapping
 from jaxsight.repro.capturing.call_tree.packing import Values
-from jaxsight.repro.capturing.call_tree.records import Bind, CallTree, Item, JaxCall, UserFunction
+from jaxsight.repro.capturing.call_tree.records import (
+    Bind,
+    Item,
+    JaxCall,
+    TrackedFunction,
+    TrackedTree,
+)
 from jaxsight.repro.capturing.call_tree.wrapping import Wrapped
 
 SMALL = 4096
@@ -39,13 +45,13 @@ class Building:
     def __init__(self, root: JaxCall, values: Values) -> None:
         self.root = root
         self.values = values
-        self.functions: dict[int, UserFunction] = {}
+        self.functions: dict[int, TrackedFunction] = {}
         self.others: list[Values] = []
         """The values of earlier trees, to which calls from JAX's caches refer."""
         self.numbers: dict[int, int] = {}
         self.wrappers: list[Wrapped] = []
 
-    def function(self, wrapper: Wrapped) -> UserFunction:
+    def function(self, wrapper: Wrapped) -> TrackedFunction:
         """Return the function of a wrapper."""
         number = self.numbers.get(id(wrapper))
         if number is None:
@@ -54,7 +60,7 @@ class Building:
             self.wrappers.append(wrapper)
             fun = wrapper.__wrapped__
             name, parameters = wrapping.name_of(fun), wrapping.parameters_of(fun)
-            self.functions[number] = UserFunction(number, name, parameters)
+            self.functions[number] = TrackedFunction(number, name, parameters)
             made_by = getattr(fun, "_jaxsight_made_by", None)
             if made_by is not None:
                 api, args, kwargs = made_by
@@ -69,14 +75,16 @@ class Building:
         self.wrappers.clear()
         self.values.function_of = lambda value: None
 
-    def tree(self, error: BaseException | None = None) -> CallTree:
+    def tree(self, error: BaseException | None = None) -> TrackedTree:
         """Return what has been recorded so far."""
         avals: dict[int, Any] = {}
         arrays: dict[int, Any] = {}
         for values in (*self.others, self.values):
             avals.update(values.avals)
             arrays.update(values.arrays)
-        return CallTree(self.root, dict(self.functions), avals, arrays, str(error) if error else "")
+        return TrackedTree(
+            self.root, dict(self.functions), avals, arrays, str(error) if error else ""
+        )
 
 
 def weak(array: Any) -> Any:

@@ -221,7 +221,7 @@ class UserCall:
 
 
 @dataclass(slots=True)
-class UserFunction:
+class TrackedFunction:
     """A function of the user's that was passed to JAX."""
 
     number: int
@@ -234,7 +234,7 @@ class UserFunction:
 
 
 @dataclass(slots=True)
-class CallTree:
+class TrackedTree:
     """The outermost call, or the step that raised an error, and what its values are.
 
     Attributes:
@@ -243,7 +243,7 @@ class CallTree:
     """
 
     root: JaxCall | FailedStep
-    functions: dict[int, UserFunction] = field(default_factory=dict)
+    functions: dict[int, TrackedFunction] = field(default_factory=dict)
     avals: dict[int, Any] = field(default_factory=dict)
     arrays: dict[int, Any] = field(default_factory=dict)
     message: str = ""

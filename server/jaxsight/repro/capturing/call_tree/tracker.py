@@ -15,10 +15,10 @@ from jaxsight.repro.capturing.call_tree.packing import NOTHING, Values
 from jaxsight.repro.capturing.call_tree.records import (
     Arguments,
     Bind,
-    CallTree,
     FailedStep,
     FunctionRef,
     JaxCall,
+    TrackedTree,
     UserCall,
 )
 from jaxsight.repro.capturing.call_tree.wrapping import Wrapped, wrapper_of
@@ -45,8 +45,8 @@ class Tracker:
         self._pullbacks: tuple[type, ...] = ()
         self._current_trace: Callable[[], Any] = lambda: None
         self._current_context: Callable[[], Any] = lambda: None
-        self._last: CallTree | None = None
-        self._failed: tuple[int, CallTree] | None = None
+        self._last: TrackedTree | None = None
+        self._failed: tuple[int, TrackedTree] | None = None
         self.on_call: Callable[[bool], None] = lambda starts: None
         """Is called when an outermost call starts, and when it ends."""
 
@@ -61,7 +61,7 @@ class Tracker:
         """Stop recording. What is wrapped stays so, and calls the original."""
         self.active = False
 
-    def failed(self, error: BaseException) -> CallTree | None:
+    def failed(self, error: BaseException) -> TrackedTree | None:
         """Return the tree of the outermost call that an exception passed through, if any."""
         seen: set[int] = set()
         cause: BaseException | None = error
@@ -72,7 +72,7 @@ class Tracker:
             cause = cause.__cause__ or cause.__context__
         return self._failed_outside(error)
 
-    def _failed_outside(self, error: BaseException) -> CallTree | None:
+    def _failed_outside(self, error: BaseException) -> TrackedTree | None:
         """Return the tree of an error that a function of JAX raised outside of all calls."""
         if self._jax is None:
             return None
@@ -91,7 +91,7 @@ class Tracker:
         values.function_of = building.function_of
         return building
 
-    def last(self) -> CallTree | None:
+    def last(self) -> TrackedTree | None:
         """Return the tree of the last outermost call that succeeded."""
         tree = self._last
         if tree is None:
@@ -100,9 +100,9 @@ class Tracker:
             number: array() if isinstance(array, weakref.ref) else array
             for number, array in tree.arrays.items()
         }
-        return CallTree(tree.root, tree.functions, tree.avals, arrays)
+        return TrackedTree(tree.root, tree.functions, tree.avals, arrays)
 
-    def current(self) -> CallTree | None:
+    def current(self) -> TrackedTree | None:
         """Return the tree of the call that runs on this thread, as far as it is known."""
         building = self._state.building
         return None if building is None else building.tree()
@@ -351,7 +351,7 @@ class Tracker:
             building.forget()
             return
         tree = building.tree()
-        self._last = CallTree(
+        self._last = TrackedTree(
             tree.root,
             tree.functions,
             tree.avals,

@@ -24,13 +24,13 @@ from jaxsight.interpreters.compat.staging import (
 )
 from jaxsight.repro.capturing.call_tree.records import (
     Bind,
-    CallTree,
     FunctionRef,
     Item,
     JaxCall,
     Operand,
     PlainValue,
     Ref,
+    TrackedTree,
     UserCall,
 )
 from jaxsight.repro.compat import primitive_binds
@@ -68,7 +68,7 @@ _FAILING = frozenset({"it raises an error"})
 class Equations:
     """The variables and equations of a tree."""
 
-    def __init__(self, tree: CallTree, owner: Any, *, derivatives: bool) -> None:
+    def __init__(self, tree: TrackedTree, owner: Any, *, derivatives: bool) -> None:
         self.tree = tree
         self.constants: list[tuple[Var, object]] = []
         """Variables for the constants of inlined functions, with their values."""

@@ -15,7 +15,6 @@ from jaxsight.repro.capturing.call_tree.apis import CUSTOM, PASS_ANYTHING, RULES
 from jaxsight.repro.capturing.call_tree.records import (
     Arguments,
     Bind,
-    CallTree,
     FailedStep,
     FunctionRef,
     JaxCall,
@@ -23,6 +22,7 @@ from jaxsight.repro.capturing.call_tree.records import (
     Pytree,
     Ref,
     Structure,
+    TrackedTree,
     UserCall,
 )
 from jaxsight.repro.compat import primitive_binds
@@ -75,7 +75,7 @@ _NEVER = 'raise NotImplementedError("JAX did not call this function")'
 class Functions:
     """Writes the functions and calls of a tree."""
 
-    def __init__(self, tree: CallTree, writer: Writer) -> None:
+    def __init__(self, tree: TrackedTree, writer: Writer) -> None:
         self.tree = tree
         self.writer = writer
         derivatives = writer.options.derivatives != "primal"

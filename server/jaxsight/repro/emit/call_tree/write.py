@@ -12,7 +12,6 @@ import numpy as np
 from jaxsight.interpreters.depth import room_for_nesting
 from jaxsight.repro.capturing.call_tree.records import (
     Arguments,
-    CallTree,
     FailedStep,
     FunctionRef,
     JaxCall,
@@ -20,6 +19,7 @@ from jaxsight.repro.capturing.call_tree.records import (
     PlainValue,
     Pytree,
     Ref,
+    TrackedTree,
 )
 from jaxsight.repro.emit.call_tree import steps
 from jaxsight.repro.emit.call_tree.functions import Functions
@@ -36,7 +36,7 @@ from jaxsight.sourcerizer.writing.writer import Writer
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenModule:
     """A module that defines a function, and the arguments of the call that was recorded."""
 
     text: str
@@ -44,7 +44,7 @@ class Written:
     """Arrays, numbers, and tuples, lists and dictionaries of these."""
 
 
-def write(tree: CallTree, name: str = "main") -> Written:
+def write(tree: TrackedTree, name: str = "main") -> WrittenModule:
     """Write a tree of calls as a module that defines the function `name`.
 
     Raises:
@@ -62,7 +62,7 @@ def write(tree: CallTree, name: str = "main") -> Written:
         raise Unwritable(tree.message, str(error)) from error
 
 
-def _write(tree: CallTree, name: str, options: Options) -> Written:
+def _write(tree: TrackedTree, name: str, options: Options) -> WrittenModule:
     writer = Writer(options)
     writer.names.keep(name)
     with room_for_nesting():
@@ -88,7 +88,7 @@ def _write(tree: CallTree, name: str, options: Options) -> Written:
         writer.functions.statements[:0] = functions.stand_ins.statements()
         lines = module_lines(writer, [main], name)
     text = "\n".join(line.text for line in lines) + "\n"
-    return Written(text, tuple(parameters.values()))
+    return WrittenModule(text, tuple(parameters.values()))
 
 
 class _Arguments:

@@ -10,14 +10,14 @@ from jaxsight.repro.emit import repro_file
 from jaxsight.repro.emit.repro_file import About, CannotEmit
 from jaxsight.repro.failures import FINISHED
 from jaxsight.repro.reducing import children
-from jaxsight.repro.reducing.children import Limits
+from jaxsight.repro.reducing.children import ChildLimits
 from jaxsight.repro.reducing.equations.candidates import Candidate, Keys
 from jaxsight.repro.reducing.equations.evaluation import function_of
 
 _Kind = Literal["jax", "numpy"]
 
 
-def write_in_child(candidate: Candidate, about: About, path: Path, limits: Limits) -> None:
+def write_in_child(candidate: Candidate, about: About, path: Path, limits: ChildLimits) -> None:
     """Write a candidate as a repro, in a child.
 
     Where JAX itself fails on arrays of such values, they are written as NumPy's.
@@ -48,9 +48,9 @@ def write(candidate: Candidate, about: About, path: Path, kind: _Kind = "jax") -
     """
     names = [f"x{index}" if index else "x" for index in range(len(candidate.inputs))]
     arguments = [
-        values.Value(value.data, key=value.impl)
+        values.ConcreteValue(value.data, key=value.impl)
         if isinstance(value, Keys)
-        else values.Value(value, kind)
+        else values.ConcreteValue(value, kind)
         for value in candidate.arguments
     ]
     repro_file.write(function_of(candidate), arguments, names, about).save(path)

@@ -14,7 +14,7 @@ from jaxsight.interpreters.compat.equations import bind, called
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.staging import Program, is_literal, opened
 from jaxsight.repro.checks.base import Check
-from jaxsight.repro.failures import Failure, failure_in
+from jaxsight.repro.failures import RunFailure, failure_in
 from jaxsight.repro.reducing.equations.candidates import Candidate, Keys, Value
 
 Path = tuple[tuple[int, int], ...]
@@ -169,7 +169,7 @@ def function_of(candidate: Candidate) -> Callable[..., tuple[Any, ...]]:
     return main
 
 
-def observed(candidate: Candidate, check: Check, jitted: bool) -> Failure:
+def observed(candidate: Candidate, check: Check, jitted: bool) -> RunFailure:
     """Run the demonstration of a check on a candidate, in this process.
 
     Results without `jit` that are known for its arguments are not computed again.

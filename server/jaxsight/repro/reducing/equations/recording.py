@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxsight.repro.failures import FINISHED
 from jaxsight.repro.reducing import children
-from jaxsight.repro.reducing.children import Limits
+from jaxsight.repro.reducing.children import ChildLimits
 from jaxsight.repro.reducing.equations.candidates import Array, Candidate, Keys, Value
 from jaxsight.repro.reducing.equations.evaluation import Run, arguments_of, value_of
 from jaxsight.repro.values import has_nan
@@ -37,7 +37,7 @@ class Recorded:
     finished: bool = False
 
 
-def record(candidate: Candidate, limits: Limits, *, split: bool = False) -> Recorded:
+def record(candidate: Candidate, limits: ChildLimits, *, split: bool = False) -> Recorded:
     """Run a candidate in a child; where it fails, the values so far are kept.
 
     Args:

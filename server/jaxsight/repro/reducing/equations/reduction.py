@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 
 from jaxsight.repro.emit.repro_file import About
-from jaxsight.repro.failures import Failure
+from jaxsight.repro.failures import RunFailure
 from jaxsight.repro.reducing import loading
-from jaxsight.repro.reducing.checker import Checker, Unit
+from jaxsight.repro.reducing.checker import CandidateKind, Checker
 from jaxsight.repro.reducing.equations import emission
 from jaxsight.repro.reducing.equations.arguments import simplify
 from jaxsight.repro.reducing.equations.bodies import prune, thin, unwrap
@@ -72,7 +72,7 @@ def _starts(task: Task, candidate: Candidate) -> Iterator[tuple[Candidate, bool]
 def _checker(task: Task, start: Candidate, *, jitted: bool, finite: bool) -> Checker[Candidate]:
     digests = Digests()
 
-    def observe(candidate: Candidate) -> Failure:
+    def observe(candidate: Candidate) -> RunFailure:
         if not task.check.as_file:
             return observed(candidate, checker.check, jitted)
         with tempfile.TemporaryDirectory(prefix="jaxsight-candidate-") as folder:
@@ -80,10 +80,10 @@ def _checker(task: Task, start: Candidate, *, jitted: bool, finite: bool) -> Che
             emission.write(candidate, about(checker.expected), path)
             return fails(path, task.limits)
 
-    def about(failure: Failure) -> About:
+    def about(failure: RunFailure) -> About:
         return About(failure, task.environment, checker.check.lines(jitted))
 
-    unit = Unit(
+    unit = CandidateKind(
         "equations",
         "program",
         observe,

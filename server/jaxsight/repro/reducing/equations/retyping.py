@@ -47,7 +47,7 @@ class _Untyped(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Retyping:
     """New sizes of axes, and new dtypes, by the old ones."""
 
     sizes: Mapping[int, int] = field(default_factory=dict)

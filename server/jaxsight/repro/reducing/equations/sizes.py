@@ -8,7 +8,7 @@ from jaxsight.interpreters.compat.inner import inner_jaxprs
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.repro.reducing.checker import Checker
 from jaxsight.repro.reducing.equations.candidates import Candidate, cheaper, cost
-from jaxsight.repro.reducing.equations.retyping import Change
+from jaxsight.repro.reducing.equations.retyping import Retyping
 
 _NARROWER = {
     "float64": "float32",
@@ -22,7 +22,7 @@ def shrink(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
     """Return a candidate of which no size can be made smaller."""
     sizes = _sizes_of(candidate)
     all_at_once = (
-        Change({size: min(size, most) for size in sizes}).candidate(candidate)
+        Retyping({size: min(size, most) for size in sizes}).candidate(candidate)
         for most in (1, 2, 3, 4, 8)
         if sizes and sizes[0] > most
     )
@@ -38,7 +38,7 @@ def shrink(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
 def narrow(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
     """Return a candidate with narrower dtypes."""
     dtypes = {np.dtype(old): np.dtype(new) for old, new in _NARROWER.items()}
-    changes = [Change(dtypes=dtypes), *(Change(dtypes={o: n}) for o, n in dtypes.items())]
+    changes = [Retyping(dtypes=dtypes), *(Retyping(dtypes={o: n}) for o, n in dtypes.items())]
     tries = cheaper(candidate, (change.candidate(candidate) for change in changes))
     return checker.first(tries) or candidate
 
@@ -104,4 +104,4 @@ def _resized(candidate: Candidate, size: int, new: int, joint: bool) -> Candidat
     if joint:
         multiples = [each for each in _sizes_of(candidate) if each > size and each % size == 0]
         sizes |= {each: each // size * new for each in multiples}
-    return next(cheaper(candidate, [Change(sizes).candidate(candidate)]), None)
+    return next(cheaper(candidate, [Retyping(sizes).candidate(candidate)]), None)

@@ -14,8 +14,8 @@ import numpy as np
 
 from jaxsight.repro.failures import failure_in
 from jaxsight.repro.reducing import children
-from jaxsight.repro.reducing.children import Limits
-from jaxsight.repro.reducing.statements.texts import Text, functions, own
+from jaxsight.repro.reducing.children import ChildLimits
+from jaxsight.repro.reducing.statements.texts import FileText, functions, own
 
 _RECORD = "__record__"
 _DEEPEST = 3
@@ -37,7 +37,7 @@ class Analysis:
     values: Mapping[tuple[int, str], str] = field(default_factory=dict)
 
 
-def analyse(text: Text, file: str, limits: Limits) -> Analysis:
+def analyse(text: FileText, file: str, limits: ChildLimits) -> Analysis:
     """Run an instrumented copy of a text in a child."""
     _, output = children.run(lambda: _observe(text, file), limits)
     try:
@@ -50,7 +50,7 @@ def analyse(text: Text, file: str, limits: Limits) -> Analysis:
     )
 
 
-def _observe(text: Text, file: str) -> bytes:
+def _observe(text: FileText, file: str) -> bytes:
     values: dict[tuple[int, str], str] = {}
 
     def record(first: int, names: Mapping[str, object]) -> None:

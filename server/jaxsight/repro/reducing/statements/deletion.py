@@ -8,8 +8,8 @@ from functools import partial
 
 from jaxsight.repro.reducing.statements.analysis import Analysis
 from jaxsight.repro.reducing.statements.texts import (
+    FileText,
     Function,
-    Text,
     bodies,
     edited,
     functions,
@@ -20,7 +20,7 @@ from jaxsight.repro.reducing.statements.texts import (
 from jaxsight.text.names import bound_in_scope, read_in
 
 
-def focus(text: Text, analysis: Analysis) -> Iterator[Text | None]:
+def focus(text: FileText, analysis: Analysis) -> Iterator[FileText | None]:
     """Call only the function that failed, with zeros; innermost functions first.
 
     Keep only the statement that failed, or those that it depends on.
@@ -113,7 +113,7 @@ def filled(names: set[str], first: int, analysis: Analysis) -> list[ast.stmt] | 
     return ast.parse("\n".join(lines)).body
 
 
-def runs(text: Text, analysis: Analysis, size: int) -> Iterator[Callable[[], Text | None]]:
+def runs(text: FileText, analysis: Analysis, size: int) -> Iterator[Callable[[], FileText | None]]:
     """Yield what makes the text without each run of `size` statements, the last ones first."""
     for place, (node, name) in enumerate(bodies(text.tree)):
         length = len(getattr(node, name))

@@ -11,14 +11,14 @@ from functools import partial
 from pathlib import Path
 
 from jaxsight.repro.checks.base import CALL, Script
-from jaxsight.repro.failures import EXCEPTION, FINISHED, Failure, failure_in
-from jaxsight.repro.reducing.checker import Checker, Unit
+from jaxsight.repro.failures import EXCEPTION, FINISHED, RunFailure, failure_in
+from jaxsight.repro.reducing.checker import CandidateKind, Checker
 from jaxsight.repro.reducing.result import reduced
 from jaxsight.repro.reducing.statements.analysis import analyse
 from jaxsight.repro.reducing.statements.deletion import focus, runs
 from jaxsight.repro.reducing.statements.simplification import simplify
 from jaxsight.repro.reducing.statements.texts import (
-    Text,
+    FileText,
     bodies,
     cost,
     count,
@@ -37,7 +37,7 @@ def reduce(task: Task) -> Reduced:
     """
     text = _with_demonstration(task, of_file(task.loaded.text))
     expected = _parts(text)  # a repro stays one, with its demonstration
-    unit = Unit(
+    unit = CandidateKind(
         "statements",
         "file",
         partial(_observed, task),
@@ -53,7 +53,7 @@ def reduce(task: Task) -> Reduced:
     return reduced(checker, _to_fixed_point)
 
 
-def _parts(text: Text) -> tuple[str | None, ...]:
+def _parts(text: FileText) -> tuple[str | None, ...]:
     """Return the names of a repro's functions, and its demonstration; None for what is missing."""
     names = {node.name for node in text.tree.body if isinstance(node, ast.FunctionDef)}
     block = next(filter(is_demonstration, text.tree.body), None)
@@ -64,7 +64,7 @@ def _parts(text: Text) -> tuple[str | None, ...]:
     )
 
 
-def _with_demonstration(task: Task, text: Text) -> Text:
+def _with_demonstration(task: Task, text: FileText) -> FileText:
     """Return the text with the demonstration of the check in place of its own."""
     lines = task.check.demonstration
     if not task.check.text or lines == CALL:
@@ -77,7 +77,7 @@ def _with_demonstration(task: Task, text: Text) -> Text:
     return written(tree, text.header)
 
 
-def _to_fixed_point(text: Text, checker: Checker[Text]) -> Text:
+def _to_fixed_point(text: FileText, checker: Checker[FileText]) -> FileText:
     file, limits = str(checker.task.loaded.file), checker.task.limits
     while True:
         before = cost(text)
@@ -98,7 +98,7 @@ def _to_fixed_point(text: Text, checker: Checker[Text]) -> Text:
             return text
 
 
-def _observed(task: Task, text: Text) -> Failure:
+def _observed(task: Task, text: FileText) -> RunFailure:
     """Run a candidate: in this process, or in one of its own if its file matters."""
     file, check = task.loaded.file, task.check
     if not (check.as_file or isinstance(check, Script)):
@@ -113,8 +113,8 @@ def _observed(task: Task, text: Text) -> Failure:
             return fails(path, task.limits)
         finished = subprocess.run([check.script, path], check=False, cwd=folder)
     if finished.returncode:
-        return Failure(EXCEPTION, "SystemExit", f"exit status {finished.returncode}")
-    return Failure(FINISHED)
+        return RunFailure(EXCEPTION, "SystemExit", f"exit status {finished.returncode}")
+    return RunFailure(FINISHED)
 
 
 def _copy_arrays(file: Path, path: Path) -> None:
@@ -123,7 +123,7 @@ def _copy_arrays(file: Path, path: Path) -> None:
         shutil.copyfile(file.with_suffix(".npz"), path.with_suffix(".npz"))
 
 
-def _save(task: Task, text: Text, path: Path) -> None:
+def _save(task: Task, text: FileText, path: Path) -> None:
     path.write_text(text.whole, encoding="utf-8")
     if ".npz" in text.body:
         _copy_arrays(task.loaded.file, path)

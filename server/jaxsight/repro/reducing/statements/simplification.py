@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from jaxsight.repro.reducing.checker import Checker
 from jaxsight.repro.reducing.statements.texts import (
-    Text,
+    FileText,
     bodies,
     edited,
     is_constant,
@@ -30,11 +30,11 @@ _WRAPPERS = frozenset(
     )
 )
 
-Tries: TypeAlias = Iterator[Callable[[], Text | None]]
+Tries: TypeAlias = Iterator[Callable[[], FileText | None]]
 """What makes candidates of a text. Nodes are given by their positions in `ast.walk`."""
 
 
-def simplify(text: Text, checker: Checker[Text]) -> Text:
+def simplify(text: FileText, checker: Checker[FileText]) -> FileText:
     """Return a text of which no single expression can be made simpler."""
     passes = (_decorators, _unwrapped, _inlined, _inlined_calls, _shorter, _hoisted, _numbers)
     while True:
@@ -45,14 +45,14 @@ def simplify(text: Text, checker: Checker[Text]) -> Text:
             return text
 
 
-def _decorators(text: Text) -> Tries:
+def _decorators(text: FileText) -> Tries:
     """Remove decorators."""
     for index, node in enumerate(ast.walk(text.tree)):
         for position in range(len(getattr(node, "decorator_list", ()))):
             yield partial(edited, text, _drop, index, "decorator_list", position)
 
 
-def _unwrapped(text: Text) -> Tries:
+def _unwrapped(text: FileText) -> Tries:
     """Replace `jit(f)` by `f`, and `vmap(f)(x)` by `f(x[0])`."""
     for index, node in enumerate(ast.walk(text.tree)):
         if not isinstance(node, ast.Call) or not node.args:
@@ -72,7 +72,7 @@ def _name(function: ast.expr) -> str:
     return function.id if isinstance(function, ast.Name) else ""
 
 
-def _inlined(text: Text) -> Tries:
+def _inlined(text: FileText) -> Tries:
     """Write constants where they are read."""
     for index, node in enumerate(ast.walk(text.tree)):
         match node:
@@ -98,7 +98,7 @@ def _inline(tree: ast.Module, index: int) -> bool:
     return True
 
 
-def _inlined_calls(text: Text) -> Tries:
+def _inlined_calls(text: FileText) -> Tries:
     """Replace a statement that calls a function of the file by the function's statements."""
     for index, node in enumerate(ast.walk(text.tree)):
         match node:
@@ -136,7 +136,7 @@ def _inline_call(tree: ast.Module, index: int) -> bool:
     return True
 
 
-def _shorter(text: Text) -> Tries:
+def _shorter(text: FileText) -> Tries:
     """Remove one element of a tuple or list, or one argument of a call."""
     for index, node in enumerate(ast.walk(text.tree)):
         for field in ("elts", "args", "keywords"):
@@ -151,7 +151,7 @@ def _drop(tree: ast.Module, index: int, field: str, position: int) -> bool:
     return True
 
 
-def _hoisted(text: Text) -> Tries:
+def _hoisted(text: FileText) -> Tries:
     """Replace an expression by one of its parts, a returned or assigned value by none."""
     for index, node in enumerate(ast.walk(text.tree)):
         if isinstance(node, (ast.Return, ast.Assign)) and node.value is not None:
@@ -184,7 +184,7 @@ def _parts(node: ast.expr) -> list[ast.expr]:
     return []
 
 
-def _numbers(text: Text) -> Tries:
+def _numbers(text: FileText) -> Tries:
     """Make whole numbers smaller, wherever they occur."""
     numbers = {
         node.value
@@ -197,13 +197,15 @@ def _numbers(text: Text) -> Tries:
                 yield partial(_renumbered, text, number, smaller)
 
 
-def _renumbered(text: Text, number: int, smaller: int) -> Text | None:
+def _renumbered(text: FileText, number: int, smaller: int) -> FileText | None:
     tree = text.tree
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and type(node.value) is int and node.value == number:
             node.value = smaller
     body = ast.unparse(tree)
-    return Text(text.header, body) if len(body) <= len(text.body) and body != text.body else None
+    return (
+        FileText(text.header, body) if len(body) <= len(text.body) and body != text.body else None
+    )
 
 
 def _node(tree: ast.AST, index: int) -> ast.AST:

@@ -14,7 +14,7 @@ _FILLED = frozenset(("zeros", "ones", "full", "key", "float", "int"))
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class FileText:
     """The text of a file: the comments at its top, and the rest without comments."""
 
     header: str
@@ -36,19 +36,19 @@ class Text:
         return hashlib.sha256(self.whole.encode()).hexdigest()[:32]
 
 
-def of_file(text: str) -> Text:
+def of_file(text: str) -> FileText:
     """Read the text of a file."""
     lines = text.splitlines(keepends=True)
     count = next((n for n, line in enumerate(lines) if not line.startswith("#")), len(lines))
     return written(ast.parse(text), "".join(lines[:count]))
 
 
-def written(tree: ast.Module, header: str) -> Text:
+def written(tree: ast.Module, header: str) -> FileText:
     """Write a syntax tree, with a header."""
-    return Text(header, ast.unparse(ast.fix_missing_locations(tree)))
+    return FileText(header, ast.unparse(ast.fix_missing_locations(tree)))
 
 
-def edited(text: Text, edit: Callable[..., bool], *arguments: object) -> Text | None:
+def edited(text: FileText, edit: Callable[..., bool], *arguments: object) -> FileText | None:
     """Return the text after an edit, if that is smaller.
 
     `edit(tree, *arguments)` changes the syntax tree; it returns false if it cannot.
@@ -64,7 +64,7 @@ def edited(text: Text, edit: Callable[..., bool], *arguments: object) -> Text | 
     return smaller if smaller != text and cost(smaller) < cost(text) else None
 
 
-def cost(text: Text) -> tuple[int, int, int]:
+def cost(text: FileText) -> tuple[int, int, int]:
     """Return what is minimized: statements, nodes of the syntax tree, characters."""
     tree = text.tree
     return statements(tree), sum(1 for _ in ast.walk(tree)), len(text.body)
@@ -76,7 +76,7 @@ def statements(tree: ast.AST) -> int:
     return sum(not is_filled(node) and not is_text(node) for node in nodes)
 
 
-def count(text: Text) -> int:
+def count(text: FileText) -> int:
     """Count the statements of a text, without the values that were filled in."""
     return statements(text.tree)
 
