@@ -1,12 +1,13 @@
-"""Runs an instrumented copy of a text: which functions were running, and the types of values."""
+"""Observes a run of a text: which functions were running when it failed, and types of values."""
 
 from __future__ import annotations
 
-import ast
 import json
+import sys
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import CodeType, FrameType
 from typing import Any
 
 import jax
@@ -15,9 +16,8 @@ import numpy as np
 from jaxsight.repro.failures import failure_in
 from jaxsight.repro.reducing import children
 from jaxsight.repro.reducing.children import ChildLimits
-from jaxsight.repro.reducing.statements.texts import FileText, functions, own
+from jaxsight.repro.reducing.statements.texts import FileText, functions
 
-_RECORD = "__record__"
 _DEEPEST = 3
 _LONGEST = 2000
 
@@ -38,7 +38,7 @@ class Analysis:
 
 
 def analyse(text: FileText, file: str, limits: ChildLimits) -> Analysis:
-    """Run an instrumented copy of a text in a child."""
+    """Run a text in a child, and observe it."""
     _, output = children.run(lambda: _observe(text, file), limits)
     try:
         frames, values = json.loads(output)
@@ -52,84 +52,44 @@ def analyse(text: FileText, file: str, limits: ChildLimits) -> Analysis:
 
 def _observe(text: FileText, file: str) -> bytes:
     values: dict[tuple[int, str], str] = {}
-
-    def record(first: int, names: Mapping[str, object]) -> None:
-        for name, value in names.items():
-            expression = expression_of(value)
-            if expression is not None:
-                values[first, name] = expression
-
-    tree = text.tree
-    lines: dict[tuple[str, int], int] = {}
-    for each in functions(tree):
-        first = min(part.lineno for part in (each, *each.decorator_list))  # of its code
-        lines[each.name, first] = each.lineno
-    _Instrument().visit(tree)
-    code = compile(ast.fix_missing_locations(tree), file, "exec")
-    namespace = {"__name__": "__main__", "__file__": file, _RECORD: record}
     frames: list[tuple[int, int]] = []
+    # The line of each definition, by the function's name and the first line of its code.
+    lines = {("<module>", 1): 0}
+    for each in functions(text.tree):
+        first = min(part.lineno for part in (each, *each.decorator_list))
+        lines[each.name, first] = each.lineno
+
+    def line_of(code: CodeType) -> int | None:
+        first = 1 if code.co_name == "<module>" else code.co_firstlineno
+        return lines.get((code.co_name, first)) if code.co_filename == file else None
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        """Record the variables of a function of the text when it ends (`sys.settrace`)."""
+        first = line_of(frame.f_code)
+        if first is None:
+            return None
+        frame.f_trace_lines = False
+        if event == "return":
+            for name, value in frame.f_locals.items():
+                if (expression := expression_of(value)) is not None:
+                    values[first, name] = expression
+        return trace
 
     def run() -> None:
+        sys.settrace(trace)
         try:
-            exec(code, namespace)  # noqa: S102 - runs user code
+            exec(code, {"__name__": "__main__", "__file__": file})  # noqa: S102 - runs user code
         except BaseException as error:
             for frame, line in traceback.walk_tb(error.__traceback__):
-                code_ = frame.f_code
-                if code_.co_filename == file:
-                    first = lines.get((code_.co_name, code_.co_firstlineno), 0)
-                    frames.insert(0, (first, line))
+                if frame.f_code.co_filename == file:
+                    frames.insert(0, (line_of(frame.f_code) or 0, line))
             raise
+        finally:
+            sys.settrace(None)
 
+    code = compile(text.body, file, "exec")
     failure_in(run)
     return json.dumps([frames, [[*key, value] for key, value in values.items()]]).encode()
-
-
-class _Instrument(ast.NodeTransformer):
-    """Inserts a call after each assignment, and at the beginning of each function."""
-
-    def __init__(self) -> None:
-        self._first = 0
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        """Record the arguments of a function, and what it assigns."""
-        around, self._first = self._first, node.lineno
-        arguments = node.args
-        names = [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
-        names += [a.arg for a in (arguments.vararg, arguments.kwarg) if a is not None]
-        self.generic_visit(node)
-        if names:
-            node.body.insert(0, self._call(names, node.body[0]))
-        self._first = around
-        return node
-
-    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
-        """Leave lambdas as they are."""
-        return node
-
-    def visit_Assign(self, node: ast.Assign) -> Any:
-        """Record what an assignment assigns."""
-        return self._with_call(node)
-
-    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
-        """Record what an assignment updates."""
-        return self._with_call(node)
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
-        """Record what an assignment assigns."""
-        return self._with_call(node) if node.value is not None else node
-
-    def _with_call(self, node: ast.stmt) -> Any:
-        names = {
-            n.id for n in own(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-        }
-        return [node, self._call(sorted(names), node)] if names else node
-
-    def _call(self, names: list[str], near: ast.stmt) -> ast.stmt:
-        entries = ", ".join(f"{name!r}: {name}" for name in names)
-        statement = ast.parse(f"{_RECORD}({self._first}, {{{entries}}})").body[0]
-        for node in ast.walk(statement):
-            ast.copy_location(node, near)
-        return statement
 
 
 def expression_of(value: object, depth: int = 0) -> str | None:
