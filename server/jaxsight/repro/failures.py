@@ -12,14 +12,16 @@ import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, Final, Literal, TypeAlias
 
-FINISHED = "finished"
-EXCEPTION = "exception"
-CRASH = "crash"
-HANG = "hang"
-MEMORY = "memory"
-PROCESSES = "processes"
+FailureKind: TypeAlias = Literal["finished", "exception", "crash", "hang", "memory", "processes"]
+
+FINISHED: Final = "finished"
+EXCEPTION: Final = "exception"
+CRASH: Final = "crash"
+HANG: Final = "hang"
+MEMORY: Final = "memory"
+PROCESSES: Final = "processes"
 
 _VARIABLE = (
     (re.compile(r"0x[0-9a-fA-F]+"), "@"),
@@ -46,13 +48,12 @@ class RunFailure:
     """How a run ended.
 
     Attributes:
-        kind: `finished`, `exception`, `crash`, `hang`, `memory` or `processes`.
         name: the qualified name of the exception's class, or the signal's.
         message: the exception's message.
         frame: the innermost function in the traceback, as `module:function`, if it is of JAX.
     """
 
-    kind: str
+    kind: FailureKind
     name: str = ""
     message: str = ""
     frame: str = ""
@@ -95,8 +96,10 @@ class RunFailure:
     @staticmethod
     def of_record(record: dict[str, Any]) -> RunFailure:
         """Return the failure of a `record`; missing parts are empty."""
-        kind, *rest = (str(record.get(key) or "") for key in ("kind", "name", "message", "frame"))
-        return RunFailure(kind or FINISHED, *rest)
+        kind: FailureKind = record.get("kind") or FINISHED
+        return RunFailure(
+            kind, *(str(record.get(key) or "") for key in ("name", "message", "frame"))
+        )
 
 
 def failure_of(

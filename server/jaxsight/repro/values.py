@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -20,7 +20,7 @@ class ConcreteValue:
 
     Attributes:
         data: its numbers; of a PRNG key, those of its data.
-        kind: `jax`, `numpy` or `python` (a number).
+        kind: `python` is a number; `object`, of callbacks alone, any other: its class's name.
         weak: whether its type is weak.
         key: the name of a PRNG key's implementation, or empty.
         mesh: the mesh that it is distributed over.
@@ -29,7 +29,7 @@ class ConcreteValue:
     """
 
     data: Any
-    kind: str = "jax"
+    kind: Literal["jax", "numpy", "python", "object"] = "jax"
     weak: bool = False
     key: str = ""
     mesh: Mesh | None = None

@@ -26,9 +26,6 @@ _MOST_BYTES = 64 << 20
 
 _CANNOT_WRITE = (pickle.PicklingError, TypeError, ValueError, AttributeError, RuntimeError, OSError)
 
-OBJECT = "object"
-"""The kind of a value that is no array, number or text: its data is the name of its class."""
-
 Results = tuple[ConcreteValue, ...]
 
 
@@ -147,9 +144,9 @@ def _value(leaf: object) -> ConcreteValue:
     try:
         array = np.array(leaf)
     except Exception:  # noqa: BLE001 - whatever the object does
-        return ConcreteValue(type(leaf).__name__, OBJECT)
+        return ConcreteValue(type(leaf).__name__, "object")
     return (
-        ConcreteValue(type(leaf).__name__, OBJECT)
+        ConcreteValue(type(leaf).__name__, "object")
         if array.dtype == object
         else ConcreteValue(array, "numpy")
     )

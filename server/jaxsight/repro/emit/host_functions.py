@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 
-from jaxsight.repro.capturing.host_calls import OBJECT, Outcomes, Results
+from jaxsight.repro.capturing.host_calls import Outcomes, Results
 from jaxsight.repro.emit import raising
 from jaxsight.repro.emit.data import Data
 from jaxsight.repro.values import ConcreteValue
@@ -116,7 +116,7 @@ def _expression(values: Results, name: str, data: Data) -> str:
 
 
 def _leaf(value: ConcreteValue, name: str, data: Data) -> str:
-    if value.kind == OBJECT:
+    if value.kind == "object":
         return "object()"
     if value.kind == "numpy" and value.data.dtype.kind in "US":
         return f"np.array({value.data.tolist()!r})"

@@ -63,10 +63,16 @@ def table(trials: Trials) -> Table:
     notes = [f"the process ended in the pass {name}" for name in unfinished]
     if len(rows) >= MOST_TRIALS:
         notes.append(f"stopped after {MOST_TRIALS} trials")
+    conclusion = "disabling a single pass does not avoid the failure"
+    if healing:
+        names = " or ".join(f"`{name}`" for name in healing)
+        conclusion = f"disabling the pass {names} avoids the failure"
+    elif unfinished:
+        conclusion = f"the pass `{unfinished[-1]}` does not finish"
     return Table(
         HLO_PASSES,
         tuple(shown[group] for group in sorted(shown, key=len)),
-        _conclusion(healing, unfinished),
+        conclusion,
         tuple(notes),
     )
 
@@ -81,15 +87,6 @@ def search(group: Sequence[str], try_without: Try) -> tuple[str, ...]:
         return group if verdict == Verdict.PASSES else ()
     half = len(group) // 2
     return search(group[:half], try_without) + search(group[half:], try_without)
-
-
-def _conclusion(healing: Sequence[str], unfinished: Sequence[str]) -> str:
-    if healing:
-        names = " or ".join(f"`{name}`" for name in healing)
-        return f"disabling the pass {names} avoids the failure"
-    if unfinished:
-        return f"the pass `{unfinished[-1]}` does not finish"
-    return "disabling a single pass does not avoid the failure"
 
 
 def logged(log: str) -> tuple[list[str], list[str]]:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -32,11 +32,11 @@ class Divergence:
     """How the results of an equation differ, if they do.
 
     Attributes:
-        kind: `""`, `nan` (only jitted), `nan in both`, or `value`.
+        kind: `nan` is only of the jitted ones.
         text: the first elements that differ.
     """
 
-    kind: str = ""
+    kind: Literal["", "nan", "nan in both", "value"] = ""
     text: str = ""
 
 
@@ -136,8 +136,8 @@ def difference(jitted: Sequence[object], eager: Sequence[object]) -> Divergence:
     for one, other in pairs:
         bad = np.isnan(one)
         if bad.any():
-            kind = "nan in both" if np.isnan(other)[bad].all() else "nan"
-            return Divergence(kind, _shown(one, other, bad))
+            in_both = bool(np.isnan(other)[bad].all())
+            return Divergence("nan in both" if in_both else "nan", _shown(one, other, bad))
     for one, other in pairs:
         far = _far(one, other)
         if far.any():

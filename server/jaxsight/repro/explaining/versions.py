@@ -94,8 +94,13 @@ def table(
         notes.append("no newer version of jaxlib is available for these interpreters")
     if between := [version for part in (began, ended) if part for version in part.between]:
         notes.append(f"inconclusive: {', '.join(between)}")
-    rows_in_order = [rows[version] for version in sorted(rows, key=numbers)]
-    return Table(VERSIONS, tuple(rows_in_order), _conclusion(began, ended), tuple(notes))
+    clauses = []
+    if began is not None:
+        clauses.append(f"it passes with {began.passing} and fails since {began.failing}")
+    if ended is not None:
+        clauses.append(f"it passes since {ended.passing}")
+    rows_in_order = tuple(rows[version] for version in sorted(rows, key=numbers))
+    return Table(VERSIONS, rows_in_order, ", ".join(clauses), tuple(notes))
 
 
 def boundary(failing: str, others: Sequence[str], attempt: Try) -> VersionBoundary | None:
@@ -166,12 +171,3 @@ def _row_of_version(trials: Trials, environments: Environments, version: str) ->
     row = trials.row(Condition(python=python), subject)
     command = f"uv run --no-project --with jax=={version} --with jaxlib=={version} {trials.file}"
     return TrialRow(subject, row.verdict, row.detail, command, row.seconds)
-
-
-def _conclusion(began: VersionBoundary | None, ended: VersionBoundary | None) -> str:
-    clauses = []
-    if began is not None:
-        clauses.append(f"it passes with {began.passing} and fails since {began.failing}")
-    if ended is not None:
-        clauses.append(f"it passes since {ended.passing}")
-    return ", ".join(clauses)
