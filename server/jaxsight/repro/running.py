@@ -68,12 +68,13 @@ except BaseException as error:
 '''
 
 DEFAULT_TIMEOUT = 120.0
-"""Seconds."""
+"""Seconds: a compile that takes longer is what `hang` is about."""
 
 DEFAULT_MEMORY = 16 << 30
-"""Bytes."""
+"""Bytes: what a laptop has, so that it is the run that is killed and not the session."""
 
 MOST_PROCESSES = 64
+"""A fork bomb is stopped by it; XLA's own compiler for GPUs starts one `ptxas` for each core."""
 
 _MOST_OUTPUT = 1 << 20
 """Bytes of each output that are kept: the last ones."""

@@ -21,6 +21,7 @@ _CHECK_FAILED = re.compile(r"^F\d{4} \S+ +\d+ ([\w./-]+):\d+\]", re.MULTILINE)
 """The source file of a failed check of XLA, in what an abort prints."""
 
 _LEAST_SECONDS = 30.0
+"""The least limit of a trial: importing JAX takes some of it on a busy machine."""
 _SLOWER = 10.0
 """How many times slower than the failing run a trial may be before it counts as a hang."""
 

@@ -20,7 +20,7 @@ from jaxsight.repro.reducing.equations.evaluation import Run, arguments_of, valu
 from jaxsight.repro.values import has_nan
 
 _MOST_BYTES = 4 << 30
-"""The size of all recorded values together; later ones are not recorded."""
+"""The size of all recorded values together, on disk; later ones are not recorded."""
 
 
 @dataclass(slots=True)
