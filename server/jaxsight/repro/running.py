@@ -71,10 +71,10 @@ DEFAULT_TIMEOUT = 120.0
 """Seconds: a compile that takes longer is what `hang` is about."""
 
 DEFAULT_MEMORY = 16 << 30
-"""Bytes: what a laptop has, so that it is the run that is killed and not the session."""
+"""Bytes: chosen, not measured."""
 
 MOST_PROCESSES = 64
-"""A fork bomb is stopped by it; XLA's own compiler for GPUs starts one `ptxas` for each core."""
+"""More of them count as the failure `processes`: chosen, not measured, to stop a fork bomb."""
 
 _MOST_OUTPUT = 1 << 20
 """Bytes of each output that are kept: the last ones."""

@@ -21,7 +21,7 @@ _ENDED = re.compile(r"\] HLO pass: (\S+) time: ")
 _CHANGED = re.compile(r"\.after_(.+)\.before_[^/]+\.txt$")
 
 MOST_TRIALS = 60
-"""Each compiles the program anew; a search for one of 200 passes takes 16."""
+"""Each compiles the program anew; halving 200 passes takes about 16."""
 
 Try = Callable[[tuple[str, ...]], Verdict]
 """Returns the verdict with these passes disabled."""
