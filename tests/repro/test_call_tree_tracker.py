@@ -156,3 +156,26 @@ print(tracker.last().root.api, tracker.current())
 """
     printed = _printed(tmp_path, _TRACKED.format(before=""), program)
     assert printed == "None\njax.jit None\n"
+
+
+def test_a_later_error_at_the_same_address_has_no_tree(tmp_path: Path) -> None:
+    program = """
+import gc
+import jax, jax.numpy as jnp
+
+def fail():
+    try:
+        jax.jit(lambda x: x + jnp.ones(3))(jnp.ones(2))
+    except TypeError as error:
+        print(tracker.failed(error).root.api)
+        return id(error)
+
+address = fail()
+gc.collect()
+others = []
+while id(later := TypeError("later")) != address and len(others) < 100_000:
+    others.append(later)
+print(id(later) == address, tracker.failed(later))
+"""
+    printed = _printed(tmp_path, _TRACKED.format(before=""), program)
+    assert printed == "jax.jit\nTrue None\n"

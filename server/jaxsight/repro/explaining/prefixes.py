@@ -6,22 +6,27 @@ the compiler treats it; calls are inlined.
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import jax
 import numpy as np
 
-from jaxsight.interpreters.base import Environment
 from jaxsight.interpreters.compat import dtypes
-from jaxsight.interpreters.compat.equations import bind, called, made_by
-from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation
+from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.locations import locations
-from jaxsight.interpreters.compat.staging import Program, is_literal, opened
+from jaxsight.interpreters.compat.staging import opened
+from jaxsight.repro.reducing.equations.candidates import Candidate
+from jaxsight.repro.reducing.equations.evaluation import (
+    Run,
+    arguments_of,
+    arrays_of,
+    function_of,
+)
+from jaxsight.repro.reducing.equations.inlining import inlined
 
 ALL = 60
 """Programs of at most so many equations are compared at each; longer ones are bisected."""
@@ -43,16 +48,23 @@ class Divergence:
 def main(file: str, namespace: dict[str, Any], out: str) -> None:
     """Write the comparison of a repro's equations to a file, as JSON."""
     arguments = namespace["inputs"]()
-    flat, _ = jax.tree.flatten(arguments)
+    leaves = jax.tree.leaves(arguments)
     program = opened(jax.make_jaxpr(namespace["main"])(*arguments))
-    equations = list(_flat(program))
+    jaxpr = program.jaxpr
+    inputs = (*jaxpr.constvars, *jaxpr.invars)
+    values: list[Any] = [*program.consts, *leaves]
+    candidate = Candidate(inputs, tuple(values), tuple(jaxpr.eqns), ())
+    flat = inlined(candidate, lambda equation: True)
+    arrays, equations = arrays_of(flat.arguments), flat.equations
     with jax.disable_jit():
-        eager = _values(program, flat)
+        steps = Run(is_split=False).steps(equations, arguments_of(flat))
+        eager = [results for _, results in steps]
 
     def compared(index: int) -> Divergence:
         print(json.dumps([index, len(equations)]), flush=True)
-        jitted = jax.jit(lambda *args: _values(program, args, index)[-1])(*flat)
-        return difference(jitted, eager[index])
+        outputs = tuple(equations[index].outvars)
+        prefix = replace(flat, equations=equations[: index + 1], outputs=outputs)
+        return difference(jax.jit(function_of(prefix))(*arrays), eager[index])
 
     rows = [
         _record(file, equations[index], index, difference)
@@ -80,54 +92,6 @@ def _search(count: int, compared: Callable[[int], Divergence]) -> dict[int, Dive
         else:
             low = middle
     return results
-
-
-def _flat(program: Program) -> Iterator[Equation]:
-    for equation in program.jaxpr.eqns:
-        inner = called(equation)
-        if inner is None:
-            yield equation
-        else:
-            yield from _flat(inner)
-
-
-class _Reached(Exception):
-    """The last equation of a prefix was evaluated."""
-
-
-def _values(program: Program, args: Sequence[object], last: int = -1) -> list[list[jax.Array]]:
-    """Return the results of each equation up to the position `last`, by default of all."""
-    values: list[list[jax.Array]] = []
-
-    def run(program: Program, args: Sequence[object]) -> list[object]:
-        environment: Environment[object] = Environment()
-        for var, value in zip(program.jaxpr.invars, args, strict=True):
-            environment.write(var, value)
-        for var, constant in zip(program.jaxpr.constvars, program.consts, strict=True):
-            environment.write(var, constant)
-
-        def read(atom: Atom) -> object:
-            return atom.val if is_literal(atom) else environment.read(atom)
-
-        for equation in program.jaxpr.eqns:
-            operands = [read(atom) for atom in equation.invars]
-            inner = called(equation)
-            if inner is not None:
-                results: Sequence[object] = run(inner, operands)
-            else:
-                with made_by(equation):
-                    made = bind(equation, operands)
-                values.append(made)
-                if len(values) - 1 == last:
-                    raise _Reached
-                results = made
-            for var, result in zip(equation.outvars, results, strict=True):
-                environment.write(var, result)
-        return [read(atom) for atom in program.jaxpr.outvars]
-
-    with contextlib.suppress(_Reached):
-        run(program, args)
-    return values
 
 
 def difference(jitted: Sequence[object], eager: Sequence[object]) -> Divergence:

@@ -103,6 +103,24 @@ class Arguments:
             yield from packed.leaves
 
 
+class ErrorMark:
+    """Recognizes an exception without keeping it alive, as its `id` may soon be another's.
+
+    It is an attribute of the exception; copies of that in other processes have none.
+    """
+
+    @staticmethod
+    def of(error: BaseException) -> ErrorMark:
+        """Return the mark of an exception."""
+        mark = error.__dict__.get("_jaxsight_mark")
+        if mark is None:
+            mark = error.__dict__["_jaxsight_mark"] = ErrorMark()
+        return mark
+
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        return type(None), ()
+
+
 @dataclass(slots=True)
 class Bind:
     """A primitive, bound in the body of a user's function."""
@@ -136,8 +154,8 @@ class JaxCall:
     """The calls of the user's functions that JAX made meanwhile, in order."""
     result: Pytree | None = None
     failed: bool = False
-    error: int = 0
-    """The identity of the exception that it raised."""
+    error: ErrorMark | None = None
+    """That of the exception that it raised."""
     binds: list[Bind] = field(default_factory=list)
     """The primitives that it bound itself, with whole programs in them: a second form of the call.
     """

@@ -15,6 +15,7 @@ from jaxsight.repro.capturing.call_tree.packing import NOTHING, Values
 from jaxsight.repro.capturing.call_tree.records import (
     Arguments,
     Bind,
+    ErrorMark,
     FailedStep,
     FunctionRef,
     JaxCall,
@@ -46,7 +47,7 @@ class Tracker:
         self._current_trace: Callable[[], Any] = lambda: None
         self._current_context: Callable[[], Any] = lambda: None
         self._last: TrackedTree | None = None
-        self._failed: tuple[int, TrackedTree] | None = None
+        self._failed: tuple[ErrorMark, TrackedTree] | None = None
         self.on_call: Callable[[bool], None] = lambda starts: None
         """Is called when an outermost call starts, and when it ends."""
 
@@ -66,7 +67,7 @@ class Tracker:
         seen: set[int] = set()
         cause: BaseException | None = error
         while cause is not None and id(cause) not in seen:
-            if self._failed is not None and self._failed[0] == id(cause):
+            if self._failed is not None and self._failed[0] is ErrorMark.of(cause):
                 return self._failed[1]
             seen.add(id(cause))
             cause = cause.__cause__ or cause.__context__
@@ -317,7 +318,7 @@ class Tracker:
         try:
             yield done
         except BaseException as error:
-            call.failed, call.error = True, id(error)
+            call.failed, call.error = True, ErrorMark.of(error)
             raised = error
             raise
         finally:
@@ -347,7 +348,7 @@ class Tracker:
     def _ended(self, building: Building, error: BaseException | None) -> None:
         self.on_call(False)
         if error is not None:
-            self._failed = id(error), building.tree(error)
+            self._failed = ErrorMark.of(error), building.tree(error)
             building.forget()
             return
         tree = building.tree()
@@ -397,7 +398,7 @@ class Tracker:
     def _add_step(self, call: UserCall, error: BaseException, values: Values) -> None:
         """Add the step that raised an error, unless it is a call that is recorded."""
         last = call.body[-1] if call.body else None
-        if isinstance(last, JaxCall) and last.failed and last.error == id(error):
+        if isinstance(last, JaxCall) and last.failed and last.error is ErrorMark.of(error):
             return
         step = failing.step_of(error, values, self._tracer, _jit_options)
         if step is not None:
