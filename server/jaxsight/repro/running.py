@@ -95,7 +95,6 @@ class FinishedRun:
 def run_file(
     python: str,
     file: Path,
-    arguments: Sequence[str] = (),
     *,
     timeout: float = DEFAULT_TIMEOUT,
     memory: int = DEFAULT_MEMORY,
@@ -116,7 +115,7 @@ def run_file(
         report = Path(folder, "failure.json")
         command = [python, "-X", "faulthandler", "-c", OBSERVER, str(report), str(file)]
         ran = run_command(
-            [*command, *arguments],
+            command,
             timeout=timeout,
             memory=memory,
             environment={**(environment or os.environ), "TMPDIR": folder},

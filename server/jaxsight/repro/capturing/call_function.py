@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import jax
 import numpy as np
@@ -37,7 +37,8 @@ def call_function(request: Trace, namespace: dict[str, Any]) -> None:
     with meshes.entered(mesh):
         inputs = evaluator.inputs(request, user_function, namespace, mesh)
         args, kwargs = with_numbers((inputs.args, inputs.kwargs))
-        function = _of(namespace, request.function)
+        first, *attributes = request.function.split(".")
+        function: Callable[..., Any] = functools.reduce(getattr, attributes, namespace[first])
         _wait(function(*args, **kwargs))
         if not user_function.jitted:  # what was computed so far is op by op
             _wait(_jitted(function, args, kwargs)())
@@ -71,14 +72,6 @@ def _wait(results: object) -> None:
     for leaf in jax.tree.leaves(results):
         if isinstance(leaf, jax.Array):
             leaf.block_until_ready()
-
-
-def _of(namespace: dict[str, Any], name: str) -> Callable[..., Any]:
-    first, *attributes = name.split(".")
-    value = namespace[first]
-    for attribute in attributes:
-        value = getattr(value, attribute)
-    return cast(Callable[..., Any], value)
 
 
 def with_numbers(arguments: Any) -> Any:

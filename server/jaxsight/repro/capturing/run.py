@@ -67,18 +67,16 @@ class Capture:
         self.recorder = recorder = CaseRecorder(
             self.folder, self._baseline, self._tracker.current, finds_nan=self._finds_nan
         )
-        case.write_json(self.folder, case.INFO, self._info())
-        self._stack.enter_context(executions.observed(recorder))
-        self._stack.enter_context(host_callbacks.observed(recorder.calling))
-        self._tracker.on_call = recorder.traced
-
-    def _info(self) -> dict[str, object]:
-        return {
+        info = {
             "executable": sys.executable,
             "arguments": sys.argv,
             "folder": str(Path.cwd()),
             "environment": environment.current().record(),
         }
+        case.write_json(self.folder, case.INFO, info)
+        self._stack.enter_context(executions.observed(recorder))
+        self._stack.enter_context(host_callbacks.observed(recorder.calling))
+        self._tracker.on_call = recorder.traced
 
     def end(self, error: BaseException | None) -> case.Ended:
         """Write how the program ended, and stop capturing."""

@@ -106,15 +106,6 @@ def _bound(tree: ast.Module) -> Iterator[tuple[str, str]]:
                 pass
 
 
-def _is_place(statement: ast.stmt) -> bool:
-    """Return whether a statement of a class says where the user's class is defined."""
-    match statement:
-        case ast.Assign(targets=[ast.Name(id="__module__" | "__qualname__")]):
-            return True
-        case _:
-            return False
-
-
 class _Renamer(ast.NodeTransformer):
     def __init__(self, names: _Names) -> None:
         self._names = names
@@ -125,7 +116,9 @@ class _Renamer(ast.NodeTransformer):
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         node.name = self._names.of(node.name)
-        node.body = [part for part in node.body if not _is_place(part)] or [ast.Pass()]
+        places = ("__module__ = ", "__qualname__ = ")  # where the user's class is defined
+        body = [part for part in node.body if not ast.unparse(part).startswith(places)]
+        node.body = body or [ast.Pass()]
         return self.generic_visit(node)
 
     def visit_arg(self, node: ast.arg) -> ast.AST:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import pickle
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ from jaxsight.repro.emit.repro_file import (
 from jaxsight.repro.emit.standalone import Left
 from jaxsight.repro.environment import ProgramEnvironment
 from jaxsight.repro.failures import CRASH, EXCEPTION, FINISHED, HANG, RunFailure
-from jaxsight.repro.running import run_file
+from jaxsight.repro.running import DEFAULT_TIMEOUT, run_file
 from jaxsight.repro.values import ConcreteValue, value_of
 from jaxsight.sourcerizer.errors import Unsourceable, Unwritable
 from jaxsight.sourcerizer.text.names import identifier
@@ -80,7 +80,6 @@ def emit(
     out: Path,
     *,
     died: RunFailure | None = None,
-    timeout: float = 120.0,
     anonymous: bool = False,
     check: str = "",
 ) -> Emitted:
@@ -88,7 +87,6 @@ def emit(
 
     Args:
         died: how the process ended, if it did not end by itself.
-        timeout: seconds after which the repro counts as a hang.
         anonymous: whether to rename everything that came from the user.
         check: what the program does wrong, if it does not fail by itself.
 
@@ -106,12 +104,19 @@ def emit(
     environment = ProgramEnvironment.of_record(info["environment"])
     lines = checked.demonstration
     about = About(ended.failure, environment, lines, origin=_relative(ended.where))
-    limit = min(timeout, _HANG) if ended.failure.kind == HANG else timeout
+    limit = _HANG if ended.failure.kind == HANG else DEFAULT_TIMEOUT
     emitted: Emitted | None = None
     problems: list[str] = []
     for subject in _subjects(folder, ended, check):
         about = replace(about, callbacks=read_calls(_first(folder, subject.callbacks) or b""))
-        for form in _forms(subject, ended.failure):
+        # The best one first.
+        forms: Sequence[Callable[[Path, _Subject, About], Repro]] = (_calls, _execution)
+        if subject.program is None:
+            forms = (_calls,)
+        elif ended.failure.name == "FloatingPointError":
+            # JAX calls the function again, op by op, to find the operation: `jax_debug_nans`.
+            forms = (_execution, _calls)
+        for form in forms:
             try:
                 repro = form(folder, subject, about)
             except (CannotEmit, Unwritable, Unsourceable, pickle.UnpicklingError) as error:
@@ -129,18 +134,6 @@ def emit(
     if emitted is None:
         raise CannotEmit("; ".join(dict.fromkeys(problems)))
     return emitted
-
-
-def _forms(
-    subject: _Subject, failure: RunFailure
-) -> Sequence[Callable[[Path, _Subject, About], Repro]]:
-    """Return the ways to write a repro, the best one first."""
-    if subject.program is None:
-        return (_calls,)
-    if failure.name == "FloatingPointError":
-        # JAX calls a compiled function again, op by op, to find the operation: `jax_debug_nans`.
-        return (_execution, _calls)
-    return (_calls, _execution)
 
 
 _HANG = 20.0

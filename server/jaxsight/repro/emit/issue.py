@@ -11,7 +11,7 @@ import shlex
 from pathlib import PurePath
 
 from jaxsight.repro.explanation import Explanation, Table, Verdict
-from jaxsight.repro.failures import RunFailure
+from jaxsight.repro.failures import EXCEPTION, RunFailure
 
 _SYSTEM = "System info (python version, jaxlib version, accelerator, etc.)"
 _NODE = re.compile(r"node='[^']*'")
@@ -31,13 +31,18 @@ def issue_text(
         environment: what `jax.print_environment_info()` prints.
         explanation: the tables to include, if there are any.
     """
+    message = failure.headline
+    if failure.kind == EXCEPTION and failure.name and failure.message:
+        message = f"{failure.name}: {failure.message}"
     parts = [
         "### Description",
         _summary(failure),
         fenced(repro_text.strip("\n"), "python"),
         *([_ATTACHED] if ".npz" in repro_text else []),
         "It fails with:",
-        fenced(_message(failure)),
+        fenced(
+            message if len(message) <= _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE]}\n[...]"
+        ),
     ]
     if explanation is not None:
         parts += [f"Note: {note}." for note in explanation.notes]
@@ -77,15 +82,6 @@ def _summary(failure: RunFailure) -> str:
             return f"This program computes something wrong ({code(failure.headline)}):"
         case _:
             return f"This program raises {code(failure.name or 'an exception')}:"
-
-
-def _message(failure: RunFailure) -> str:
-    text = f"{failure.name}: {failure.message}" if failure.message else failure.headline
-    if failure.kind != "exception" or not failure.name:
-        text = failure.headline
-    if len(text) > _LONGEST_MESSAGE:
-        text = text[:_LONGEST_MESSAGE] + "\n[...]"
-    return text
 
 
 def _table(table: Table) -> list[str]:

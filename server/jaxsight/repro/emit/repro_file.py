@@ -206,12 +206,12 @@ def replace_headline(repro: Repro, failure: RunFailure) -> Repro:
     return Repro(f"{before}{quotes}{_escaped(_headline(failure))}{newline}{after}", repro.arrays)
 
 
-def parameters_of(source: str, function: str = "main") -> list[str]:
-    """Return the names of the parameters of a function of a module."""
+def parameters_of(source: str) -> list[str]:
+    """Return the names of the parameters of a module's `main`."""
     for statement in ast.parse(source).body:
-        if isinstance(statement, ast.FunctionDef) and statement.name == function:
+        if isinstance(statement, ast.FunctionDef) and statement.name == "main":
             return [argument.arg for argument in statement.args.args]
-    raise LookupError(function)
+    raise LookupError("main")
 
 
 def _with_signature(function: Callable[..., object], names: Sequence[str]) -> Callable[..., object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -140,13 +140,13 @@ def abort_place(ran: running.FinishedRun) -> str:
     return place[1] if place and ran.failure.kind == CRASH else ""
 
 
-def environment(condition: Condition, base: Mapping[str, str] = os.environ) -> dict[str, str]:
+def environment(condition: Condition) -> dict[str, str]:
     """Return the environment variables of a trial.
 
     Flags are appended, since the last of several values applies. Nothing is read from or written
     to a compilation cache.
     """
-    variables = dict(base)
+    variables = dict(os.environ)
     if condition.python:
         variables.pop("PYTHONPATH", None)  # it has packages for the other interpreter
     variables["JAX_ENABLE_COMPILATION_CACHE"] = "0"
