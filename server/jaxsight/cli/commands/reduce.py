@@ -113,9 +113,8 @@ def reduce(
             interpreter, file, out, text, check=check, jobs=jobs, timeout=timeout
         )
         event = _followed(command)
-    explanation = explain(
-        out.absolute(), interpreter, RunFailure.of_record(event["failure"]), wanted
-    )
+    failure = RunFailure.of_record(event["failure"])
+    explanation = explain(out.absolute(), interpreter, failure, wanted)
     if as_json:
         record = {key: value for key, value in event.items() if key != "event"}
         if explanation is not None:
