@@ -128,9 +128,9 @@ class Steps:
             x = self.unary(x)
         return x
 
-    def mixed(self, *values: Term, is_smooth: bool = False, depth: int = 0) -> Term:
+    def mixed(self, *values: Term, is_smooth: bool = False) -> Term:
         """Return an expression that depends on each of some values."""
-        x = self._tree(values, depth or self.choices.between(1, 3), is_smooth)
+        x = self._tree(values, self.choices.between(1, 3), is_smooth)
         for value in values:
             if x.dtype in FLOATS:
                 extra = self.choices.choose("jnp.sin({})", "0.5 * {}", "{}", "jnp.tanh({})")
