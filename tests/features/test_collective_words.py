@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from jaxsight.features.kernels.collectives import scope, summed
+from jaxsight.features.distributed.collectives import scope, summed
 from jaxsight.features.kernels.summary import (
     change,
     communication,

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[2] / "server" / "jaxsight"
-BROUGHT = ("compiler", "interpreters", "sourcerizer", "targets", "tracer", "wire")
+BROUGHT = ("compiler", "interpreters", "meshes", "sourcerizer", "targets", "tracer", "wire")
 """Packages that run outside the server's process."""
 WRITING_CALLS = ("arguments", "expressions", "notation", "reachable")
 """The modules of `recording` that write the arguments of calls."""

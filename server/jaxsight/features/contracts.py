@@ -16,7 +16,8 @@ from jaxsight.examples.notation.contracts import (
     Expect,
     MetricDemand,
 )
-from jaxsight.features.kernels import collectives, host_transfers
+from jaxsight.features.distributed import collectives
+from jaxsight.features.kernels import host_transfers
 from jaxsight.features.kernels.summary import devices
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine

@@ -20,10 +20,10 @@ from jaxsight.library import compiling, on_target
 from jaxsight.library.collectives import CollectiveFigures, collectives, specs
 from jaxsight.library.compiling import CannotCompile
 from jaxsight.library.drawing import NoGraphviz, dot, drawn_by_graphviz
+from jaxsight.meshes import named_shardings
 from jaxsight.targets.roofline import total
 from jaxsight.targets.target import Target, parse, recognized
 from jaxsight.text.units import interval
-from jaxsight.wire import named_shardings
 from jaxsight.wire.donation import Donation, donations
 from jaxsight.wire.host_transfers import HostTransfer
 from jaxsight.wire.kernel_graph import Graph, Kernel

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import jax
 
-from jaxsight.interpreters.compat import shardings
+from jaxsight.meshes.compat import shardings
 from jaxsight.recording.expressions import Built, Expressions, not_built
 from jaxsight.recording.notation import Meshes, UnwritableError, write
 from jaxsight.recording.reachable import Reachable

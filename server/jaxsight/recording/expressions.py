@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxsight.interpreters.compat import avals, dtypes, shardings
+from jaxsight.interpreters.compat import avals, dtypes
+from jaxsight.meshes.compat import shardings
 from jaxsight.recording.notation import (
     DEEPEST,
     LONGEST,

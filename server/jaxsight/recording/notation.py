@@ -17,7 +17,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsight.interpreters.compat import avals, dtypes, host_memory, shardings
+from jaxsight.interpreters.compat import avals, dtypes, host_memory
+from jaxsight.meshes.compat import shardings
 from jaxsight.wire.meshes import EXPLICIT, MANUAL, Mesh, Spec
 
 LONGEST = 20_000

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from jax.sharding import AxisType
 
-from jaxsight.repro.compat import context_mesh
+from jaxsight.meshes.compat import meshes
 from jaxsight.sourcerizer.text.layout import flat
 from jaxsight.sourcerizer.values import spelling
 from jaxsight.wire.meshes import Mesh
@@ -32,7 +32,7 @@ def mesh_of(mesh: jax.sharding.Mesh) -> Mesh:
 
 def current() -> Mesh | None:
     """Return the mesh of the context, such as that of `jax.set_mesh`."""
-    mesh = context_mesh.concrete()
+    mesh = meshes.with_devices()
     return None if mesh is None else mesh_of(mesh)
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from jaxsight.files.texts import Version
+from jaxsight.meshes.compat import meshes
 from jaxsight.tracer.calls.inputs import Evaluator, Inputs
 from jaxsight.tracer.calls.parameters import named
 from jaxsight.tracer.calls.user_function import UserFunction, as_called, find
-from jaxsight.tracer.compat import meshes
 from jaxsight.tracer.execution import device_demand
 from jaxsight.tracer.failures import UserError, failure, refusal
 from jaxsight.tracer.isolation import refusals

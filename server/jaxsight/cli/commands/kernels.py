@@ -18,10 +18,10 @@ from jaxsight.cli.output.printing import Printer, Table, cells, print_document, 
 from jaxsight.cli.sources.arguments import Address, parse_address, read_source
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.cli.trusted_paths import hosts
+from jaxsight.features.distributed.collectives import kernel_title
 from jaxsight.features.findings import inputs
 from jaxsight.features.inlay_hints.kernels import SIGN
 from jaxsight.features.kernels import compile_time, host_transfers, launches, modules
-from jaxsight.features.kernels.collectives import kernel_title
 from jaxsight.features.kernels.record import record as figures
 from jaxsight.features.kernels.summary import change, headline, memory_lines, origin
 from jaxsight.features.proposals import assumptions

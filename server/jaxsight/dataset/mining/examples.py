@@ -11,10 +11,10 @@ from typing import Any
 
 from jaxsight.dataset.mining.calls import SEVERAL_DEVICES, Mined, needs_devices
 from jaxsight.dataset.mining.modules import origin_of, silence
+from jaxsight.meshes.compat import meshes
 from jaxsight.repro.capturing.call_function import with_numbers
 from jaxsight.tracer.calls.inputs import Evaluator
 from jaxsight.tracer.calls.user_function import find
-from jaxsight.tracer.compat import meshes
 from jaxsight.tracer.execution.device_demand import MoreDevices
 from jaxsight.tracer.failures import UserError
 from jaxsight.wire.messages.requests import Trace

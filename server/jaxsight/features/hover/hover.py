@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 
 from jaxsight.features import caveats
-from jaxsight.features.hover.shardings import chosen_layouts, traced_layouts
+from jaxsight.features.distributed.shardings import chosen_layouts, traced_layouts
 from jaxsight.features.hover.targets import target_rows
 from jaxsight.features.hover.text import (
     expression_hover,

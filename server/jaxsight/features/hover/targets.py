@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jaxsight.features.kernels import collectives, compile_time, host_transfers, modules
+from jaxsight.features.distributed import collectives
+from jaxsight.features.kernels import compile_time, host_transfers, modules
 from jaxsight.features.kernels.launches import kernel_figure, launch_figure
 from jaxsight.features.kernels.summary import distribution_lines, how, temporary_memory
 from jaxsight.features.kernels.uncompiled import explanation

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from jaxsight.features import caveats
 from jaxsight.features import stale_marks as stale
+from jaxsight.features.distributed import shardings
 from jaxsight.features.findings.failures import explanation
-from jaxsight.features.hover import called, random_keys, shardings
+from jaxsight.features.hover import called, random_keys
 from jaxsight.features.hover import trees as array_trees
 from jaxsight.features.model import Hover
 from jaxsight.features.proposals import assumptions

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from functools import partial
 
 from jaxsight.features import stale_marks as stale
+from jaxsight.features.distributed.collectives import SIGN, described, place, summed
 from jaxsight.features.inlay_hints.budget import listed
 from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.inlay_hints.places import line_end, of_views
-from jaxsight.features.kernels.collectives import SIGN, described, place, summed
 from jaxsight.features.model import Hint
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.text.markdown import escaped, prose

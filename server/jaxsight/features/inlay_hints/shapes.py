@@ -6,14 +6,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from jaxsight.features import stale_marks as stale
-from jaxsight.features.hover import called, shardings
+from jaxsight.features.distributed import shardings
+from jaxsight.features.distributed.chosen_shardings import chosen_axes, is_replicated, words
+from jaxsight.features.hover import called
 from jaxsight.features.hover import trees as array_trees
 from jaxsight.features.hover.random_keys import key_note
 from jaxsight.features.hover.text import surroundings
 from jaxsight.features.inlay_hints.budget import LabelPart, fitted
 from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.inlay_hints.places import line_end
-from jaxsight.features.kernels.shardings import chosen_axes, is_replicated, words
 from jaxsight.features.model import Hint
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxsight.features.kernels import collectives
+from jaxsight.features.distributed import collectives
 from jaxsight.features.kernels.launches import launches_of
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.text import units

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from jaxsight.features.distributed.collectives import communication_line
 from jaxsight.features.hover import called
 from jaxsight.features.kernels import compile_time, host_transfers
-from jaxsight.features.kernels.collectives import communication_line
 from jaxsight.features.kernels.launches import (
     kernel_count,
     kernel_figure,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import islice
 
 from jaxsight.features import caveats
-from jaxsight.features.kernels import collectives, compile_time, host_transfers
+from jaxsight.features.distributed import collectives
+from jaxsight.features.kernels import compile_time, host_transfers
 from jaxsight.features.kernels.launches import iterations, launches_of, undecided
 from jaxsight.features.kernels.summary import memory_lines, origin
 from jaxsight.queries.programs.kernels import Kernels

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 
-from jaxsight.features.kernels import compile_time, shardings
-from jaxsight.features.kernels.collectives import described
+from jaxsight.features.distributed import chosen_shardings
+from jaxsight.features.distributed.collectives import described
+from jaxsight.features.distributed.layout import layout
+from jaxsight.features.kernels import compile_time
 from jaxsight.features.kernels.launches import undecided
-from jaxsight.features.kernels.layout import layout
 from jaxsight.features.kernels.summary import change, headline, memory_lines, meshes, origin
 from jaxsight.features.model import DividedResult, Drawn, Panel, PanelEquation
 from jaxsight.features.named_function import compiled_function
@@ -130,11 +131,11 @@ def _divided(kernels: Kernels) -> dict[str, DividedResult]:
 
 
 def _laid_out(kernels: Kernels, chosen: Chosen) -> DividedResult:
-    mesh = shardings.mesh_of(kernels, chosen)
+    mesh = chosen_shardings.mesh_of(kernels, chosen)
     grid = layout(mesh, chosen.spec) if mesh is not None else None
     return DividedResult(
-        shardings.sharded_type(chosen),
-        shardings.local_type(chosen, mesh) if mesh is not None else "",
+        chosen_shardings.sharded_type(chosen),
+        chosen_shardings.local_type(chosen, mesh) if mesh is not None else "",
         grid.cells if grid is not None else (),
     )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from jaxsight.features.distributed.collectives import SIGN, collective_text
 from jaxsight.features.kernels import compile_time, host_transfers, modules
-from jaxsight.features.kernels.collectives import SIGN, collective_text
 from jaxsight.features.kernels.sentence import sentence
 from jaxsight.features.kernels.summary import headline, memory_lines, origin
 from jaxsight.features.model import Linked, VirtualText

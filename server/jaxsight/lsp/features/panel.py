@@ -17,7 +17,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
 from jaxsight.features import caveats
-from jaxsight.features.kernels.collectives import scope
+from jaxsight.features.distributed.collectives import scope
 from jaxsight.features.model import DividedResult, Drawn, Panel, PanelEquation, PanelGroup
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.virtual_uris import PLAIN, VirtualDocument

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
+from jaxsight.meshes import named_shardings
 from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.traces.equation_ranges import Places
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.text import Range
 from jaxsight.targets.target import Target
-from jaxsight.wire import named_shardings
 from jaxsight.wire.donation import Donation, donations
 from jaxsight.wire.kernel_graph import Graph, Kernel
 from jaxsight.wire.meshes import Chosen

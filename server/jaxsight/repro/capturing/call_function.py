@@ -14,10 +14,10 @@ import jax
 import numpy as np
 
 from jaxsight.interpreters.compat import avals, dtypes
+from jaxsight.meshes.compat import meshes
 from jaxsight.tracer.calls.inputs import Evaluator
 from jaxsight.tracer.calls.user_function import find
 from jaxsight.tracer.comparison.random_inputs import normal_numbers, random_array
-from jaxsight.tracer.compat import meshes
 from jaxsight.wire.messages.requests import Trace
 
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from jaxsight.meshes.divided import ArrayType, array_type
 from jaxsight.rules.program.constants import captured
-from jaxsight.rules.program.divided import ArrayType, array_type
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from jaxsight.rules.program.divided import ArrayType
+from jaxsight.meshes.divided import ArrayType
 
 _FLOAT = r"b?f\d+\w*"
 _INT, _UINT, _COMPLEX = r"i\d+", r"u\d+", r"c\d+"

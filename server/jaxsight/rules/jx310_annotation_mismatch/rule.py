@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from jaxsight.meshes.divided import array_type
 from jaxsight.rules.jx310_annotation_mismatch.annotation import (
     Annotation,
     annotation_of,
@@ -12,7 +13,6 @@ from jaxsight.rules.jx310_annotation_mismatch.annotation import (
     mismatch,
     text_of,
 )
-from jaxsight.rules.program.divided import array_type
 from jaxsight.rules.rule import AnnotatedFunction, Rule
 from jaxsight.rules.text.statements import own_statements
 from jaxsight.rules.violation import NodeViolation

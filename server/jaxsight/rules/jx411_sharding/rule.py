@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from jaxsight.meshes.divided import divided_type, inserted_reshards, shape_of
 from jaxsight.rules.failure_text import first_paragraph, jax_page
-from jaxsight.rules.program.divided import divided_type, inserted_reshards, shape_of
 from jaxsight.rules.program.steps import elements
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.walks import maker_of, stripped

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxsight.rules.program.divided import inserted_reshards, shape_of
+from jaxsight.meshes.divided import inserted_reshards, shape_of
 from jaxsight.rules.program.loops import loop_of
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.walks import stripped

@@ -18,7 +18,7 @@ import numpy as np
 from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation
 from jaxsight.interpreters.compat.staging import Program, is_literal
 from jaxsight.interpreters.same.tokens import value_token
-from jaxsight.sourcerizer.compat.meshes import has_effects
+from jaxsight.meshes.compat.shard_maps import has_effects
 from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.text.exprs import Expr, Slot
 from jaxsight.sourcerizer.values import scalars

@@ -13,7 +13,7 @@ from jaxsight.interpreters.base import Environment
 from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
 from jaxsight.interpreters.compat.jaxpr_types import Var
 from jaxsight.interpreters.compat.staging import Program, is_literal
-from jaxsight.sourcerizer.compat.meshes import has_mesh
+from jaxsight.meshes.compat.shard_maps import has_mesh
 from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.folding.steps import NOTHING
 from jaxsight.sourcerizer.text.exprs import NONE, Atom, Expr, Star, call, is_identifier, tuple_

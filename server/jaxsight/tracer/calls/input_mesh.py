@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from jaxsight.tracer.compat import devices, meshes
-from jaxsight.tracer.compat.meshes import AnyMesh
+from jaxsight.meshes.compat import meshes
+from jaxsight.meshes.compat.meshes import AnyMesh
+from jaxsight.tracer.compat import devices
 from jaxsight.tracer.execution.device_demand import MOST, Demand, MoreDevices
 from jaxsight.tracer.failures import UserError, refusal
 from jaxsight.wire.meshes import Mesh, Spec

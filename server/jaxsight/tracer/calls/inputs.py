@@ -19,6 +19,9 @@ import numpy as np
 
 from jaxsight.interpreters.compat import avals, host_memory
 from jaxsight.lru import Recent
+from jaxsight.meshes.compat import meshes
+from jaxsight.meshes.compat.distributed import places_on_several
+from jaxsight.meshes.compat.meshes import AnyMesh
 from jaxsight.tracer.calls import input_mesh
 from jaxsight.tracer.calls.leaves import (
     holds_no_tracer,
@@ -29,9 +32,7 @@ from jaxsight.tracer.calls.leaves import (
 )
 from jaxsight.tracer.calls.parameters import bound, named
 from jaxsight.tracer.calls.user_function import UserFunction
-from jaxsight.tracer.compat import devices, meshes
-from jaxsight.tracer.compat.distributed import places_on_several
-from jaxsight.tracer.compat.meshes import AnyMesh
+from jaxsight.tracer.compat import devices
 from jaxsight.tracer.execution import device_demand
 from jaxsight.tracer.execution.device_demand import MoreDevices
 from jaxsight.tracer.failures import UserError, failure, refusal

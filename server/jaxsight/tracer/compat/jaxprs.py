@@ -14,10 +14,11 @@ from typing import Any, TypeAlias, cast
 from jax._src import core
 from jax._src import pretty_printer as pp
 
-from jaxsight.interpreters.compat import avals, shardings
+from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.inner import inner_jaxprs
 from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation, Jaxpr
 from jaxsight.interpreters.compat.staging import is_jaxpr, open_jaxpr
+from jaxsight.meshes.compat import shardings
 from jaxsight.tracer.compat.traces import StagedFunction, stage_text
 
 Doc: TypeAlias = pp.Doc

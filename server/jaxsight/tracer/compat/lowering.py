@@ -34,10 +34,10 @@ from jaxlib.mlir.dialects import stablehlo
 from jaxsight.interpreters.compat.inner import replaced
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.staging import open_jaxpr, with_inner
+from jaxsight.meshes.compat.distributed import meshes, meshes_of
+from jaxsight.meshes.compat.meshes import sizes_of
 from jaxsight.timeline import mark
 from jaxsight.tracer.compat import absent_devices
-from jaxsight.tracer.compat.distributed import meshes, meshes_of
-from jaxsight.tracer.compat.meshes import sizes_of
 from jaxsight.tracer.platforms.compat import seen
 from jaxsight.wire.meshes import Distribution, Mesh
 

@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 
-from jaxsight.tracer.compat import devices, distributed
+from jaxsight.meshes.compat import distributed
+from jaxsight.tracer.compat import devices
 from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.observations import Caveat
 

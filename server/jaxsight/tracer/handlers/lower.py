@@ -21,9 +21,9 @@ from jaxsight.interpreters.compat.inner import all_jaxprs, inner_jaxprs, walk
 from jaxsight.interpreters.compat.jaxpr_types import Equation as JaxprEquation
 from jaxsight.interpreters.compat.jaxpr_types import Jaxpr, Var
 from jaxsight.interpreters.compat.staging import open_jaxpr
+from jaxsight.meshes.compat.distributed import communicates
 from jaxsight.text import units
 from jaxsight.tracer.compat import lowering
-from jaxsight.tracer.compat.distributed import communicates
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.kept_traces import KeptTrace, under

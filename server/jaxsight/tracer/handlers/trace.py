@@ -15,10 +15,11 @@ import jax
 from jax import stages
 
 from jaxsight.interpreters import views
-from jaxsight.interpreters.compat import avals, shardings
+from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.inner import equation_count
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.staging import open_jaxpr, opened
+from jaxsight.meshes.compat import shardings
 from jaxsight.timeline import mark
 from jaxsight.tracer.calls import named_axes, stateful_traces
 from jaxsight.tracer.calls.inputs import Inputs

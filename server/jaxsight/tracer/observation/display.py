@@ -13,7 +13,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsight.interpreters.compat import avals, shardings
+from jaxsight.interpreters.compat import avals
+from jaxsight.meshes.compat import shardings
 from jaxsight.tracer.observation import parts
 from jaxsight.tracer.states import modules
 

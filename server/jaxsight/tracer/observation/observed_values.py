@@ -14,7 +14,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsight.interpreters.compat import avals, shardings
+from jaxsight.interpreters.compat import avals
+from jaxsight.meshes.compat import shardings
 from jaxsight.tracer.compat import traces
 from jaxsight.tracer.observation import display, parts, trees
 from jaxsight.wire.meshes import Sharding

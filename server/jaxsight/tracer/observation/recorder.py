@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from jaxsight.interpreters.compat import shardings
+from jaxsight.meshes.compat import shardings
 from jaxsight.tracer.compat import jaxprs, traces
 from jaxsight.tracer.interruptions import CancelledByServer
 from jaxsight.tracer.observation import calls, instrumentation, observed_values

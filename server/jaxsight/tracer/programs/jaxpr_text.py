@@ -14,11 +14,11 @@ from typing import Any
 
 from jax.sharding import NamedSharding
 
-from jaxsight.interpreters.compat import shardings
 from jaxsight.interpreters.compat.inner import Inner, equation_count, inner_jaxprs
 from jaxsight.interpreters.compat.jaxpr_types import Equation, Jaxpr
 from jaxsight.interpreters.compat.locations import places
 from jaxsight.interpreters.compat.staging import open_jaxpr
+from jaxsight.meshes.compat import shardings
 from jaxsight.tracer.compat import jaxprs
 from jaxsight.tracer.compat.jaxprs import Doc
 from jaxsight.tracer.failures import clean, span_of

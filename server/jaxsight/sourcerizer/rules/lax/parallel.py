@@ -9,7 +9,7 @@ import jax
 
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.staging import opened
-from jaxsight.sourcerizer.compat import meshes
+from jaxsight.meshes.compat import shard_maps
 from jaxsight.sourcerizer.equations.idioms import Window
 from jaxsight.sourcerizer.equations.registry import IDIOMS, LAX, STRUCTURES, View
 from jaxsight.sourcerizer.errors import Unwritable
@@ -23,9 +23,9 @@ from jaxsight.sourcerizer.writing.scope import Scope
 
 @STRUCTURES("shard_map")
 def shard_map(scope: Scope, equation: Equation) -> Proved:
-    mapped_program = meshes.shard_map(equation.params)
+    mapped_program = shard_maps.shard_map(equation.params)
     program = opened(mapped_program.body)
-    with meshes.inside(mapped_program):
+    with shard_maps.inside(mapped_program):
         body = scope.whole_function("shard", program)
     options: dict[str, Expr] = {}
     if isinstance(mapped_program.mesh, jax.sharding.Mesh):

@@ -14,7 +14,7 @@ import jax
 from jaxsight.interpreters.compat.inner import walk
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.staging import open_jaxpr
-from jaxsight.tracer.compat.meshes import AnyMesh, is_mesh
+from jaxsight.meshes.compat.meshes import AnyMesh, is_mesh
 
 _COMMUNICATING = frozenset(
     {"psum", "psum2", "psum_invariant", "pmax", "pmin", "all_gather", "all_gather_invariant",

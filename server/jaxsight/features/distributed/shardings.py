@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jaxsight.features.kernels import shardings as chosen_shardings
-from jaxsight.features.kernels.layout import layout, picture
+from jaxsight.features.distributed import chosen_shardings
+from jaxsight.features.distributed.layout import layout, picture
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.source.text import Range
 from jaxsight.text.markdown import fenced, prose, span

@@ -12,9 +12,9 @@ import math
 import re
 from collections.abc import Iterator
 
-from jaxsight.features.kernels.layout import layout, picture
+from jaxsight.features.distributed.layout import layout, picture
+from jaxsight.meshes.divided import divided_type
 from jaxsight.queries.programs.kernels import Kernels
-from jaxsight.rules.program.divided import divided_type
 from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Range

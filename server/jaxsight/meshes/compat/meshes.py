@@ -1,7 +1,8 @@
 """Meshes of devices, the context mesh, and arrays divided over one. Applies to JAX 0.8 to 0.12.
 
 `jax.set_mesh`, `jax.sharding.use_abstract_mesh` and `get_abstract_mesh` are public in all of these;
-`jax.sharding.get_mesh` is not in JAX 0.8, so that the private `mesh.get_concrete_mesh` is called.
+`jax.sharding.get_mesh` is not in JAX 0.8, so that the private `mesh.get_concrete_mesh` is called;
+`mesh.thread_resources` has the mesh of `with mesh:`.
 `_jit_info` of `jax.jit`'s objects has `user_specified_in_shardings` in all of these.
 """
 
@@ -56,6 +57,14 @@ def context() -> AnyMesh | None:
         return concrete
     abstract = _abstract()
     return abstract if is_mesh(abstract) else None
+
+
+def with_devices() -> jax.sharding.Mesh | None:
+    """Return the mesh of the context with its devices: of `jax.set_mesh`, or of `with mesh:`."""
+    for mesh in (_concrete(), mesh_internals.thread_resources.env.physical_mesh):
+        if mesh is not None and not mesh.empty:
+            return mesh
+    return None
 
 
 def entered(mesh: AnyMesh | None) -> AbstractContextManager[object]:

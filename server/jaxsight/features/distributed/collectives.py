@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from jaxsight.features.kernels import shardings
+from jaxsight.features.distributed import chosen_shardings
+from jaxsight.meshes.divided import divided_type
 from jaxsight.queries.programs.kernels import Kernels
-from jaxsight.rules.program.divided import divided_type
 from jaxsight.source.text import Range
 from jaxsight.targets.chips.links import LINKS
 from jaxsight.targets.roofline import estimate
@@ -120,7 +120,7 @@ def _reason(kernels: Kernels, kernel: Kernel, collective: Collective) -> str:
     more = f" and {len(sources) - _SHARDINGS} more" if len(sources) > _SHARDINGS else ""
     if not collective.inserted:
         return f"requested by {named}{more}" if sources else "requested by the program"
-    who = f"inserted by the partitioner ({shardings.partitioner(kernels)})"
+    who = f"inserted by the partitioner ({chosen_shardings.partitioner(kernels)})"
     return f"{who} for {named}{more}" if sources else who
 
 
@@ -134,7 +134,7 @@ def _operands(kernels: Kernels, kernel: Kernel, collective: Collective) -> Itera
     # An equation with several results, such as a scan, is no single operation.
     known = [chosen[0] for chosen in results.values() if len(chosen) == 1]
     for chosen in known[:_SHARDINGS]:
-        result = f"`{shardings.sharded_type(chosen)}`"
+        result = f"`{chosen_shardings.sharded_type(chosen)}`"
         operands = " and ".join(
             f"`{divided_type(operand.type, operand.spec)}`" for operand in chosen.operands
         )

@@ -1,0 +1,1 @@
+"""Functions on several devices: their shardings and collectives, in words and pictures."""

@@ -1,0 +1,1 @@
+"""Private and versioned API of JAX about meshes and shardings."""
