@@ -11,7 +11,7 @@ def rearrange_NAME(x: D[S]):
     D, S = choose(F, INT, F, CPX, "bool"), shape(2, 5, 12)
     NAME = choose("axes", "elements", "array", "blocks")
     y: D[S] = moved(prepared(x))
-    for _ in range(2):
+    for K in range(2):
         y: D[S] = moved(y)
     return more(y, most=3)
 

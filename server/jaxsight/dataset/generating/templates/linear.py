@@ -130,7 +130,9 @@ def KIND_of_NAME(matrix: W[BATCH, N, N, "definite"], design: W[BATCH, M, N]):
     else:
         packed, pivots, permutation = lax.linalg.lu(x)
         order = lax.linalg.lu_pivots_to_permutation(pivots, N)
-        y: W[BATCH, N, N] = packed * (1.0 + choose(order, permutation).astype(jnp.W)[..., None])
+        y: W[BATCH, N, N] = packed * (
+            1.0 + choose(order, order + permutation).astype(jnp.W)[..., None]
+        )
     return more(y)
 
 
