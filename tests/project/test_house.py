@@ -1,4 +1,6 @@
-"""The size of the rooms: few modules in a folder, short modules and functions, and no import circle."""
+"""The size of the rooms: few modules in a folder, short modules and functions, no import circle, and a
+budget for each package.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.house import SLACK, budget_of, budgets, figures, homonyms
 from tests.imports import FILES, ROOT, imports_of, of_modules, reached
 
 MODULES = 14
@@ -62,6 +65,27 @@ def test_few_functions_are_long() -> None:
 def test_no_modules_import_each_other() -> None:
     found = circles(of_modules())
     assert not found, f"modules import each other: {found}"
+
+
+def test_the_house_keeps_its_budget() -> None:
+    limits = budgets()
+    grown = {
+        name: f"{now} > {limits[name]}" for name, now in figures().items() if now > limits[name]
+    }
+    assert not grown, (
+        f"more than CONTRIBUTING.md allows (python -m tests.house): {grown} {homonyms()}"
+    )
+
+
+def test_budgets_shrink_with_the_house() -> None:
+    now = figures()
+    assert {*budgets()} == {*now}
+    loose = {
+        name: f"{limit} for {now[name]}"
+        for name, limit in budgets().items()
+        if limit > max(1.02 * now[name], budget_of(name, now[name]) + SLACK)
+    }
+    assert not loose, f"python -m tests.house --update lowers them: {loose}"
 
 
 @pytest.mark.parametrize(

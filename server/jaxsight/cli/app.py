@@ -106,7 +106,9 @@ app = typer.Typer(
 
 def _print_version(is_wanted: bool) -> None:
     if is_wanted:
-        print(f"jaxsight {__version__}")
+        from jaxsight.cli.output.printing import Printer
+
+        Printer().print(f"jaxsight {__version__}")
         raise typer.Exit
 
 
