@@ -11,6 +11,7 @@ from pathlib import Path, PurePath
 
 import pytest
 
+from tests.searches import part
 from tests.touched import by, since
 
 if (
@@ -56,6 +57,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="hold functions of libraries and hard programs in each style, with 64-bit types off and on",
     )
     parser.addoption(
+        "--some-slow",
+        action="store_true",
+        help="hold those of the slow tests that belong to the day (tests/searches.py)",
+    )
+    parser.addoption(
         "--touched",
         metavar="REVISION",
         help="leave out what the changes since this revision do not touch",
@@ -63,17 +69,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.get_closest_marker("slow"):
-            item.user_properties.append(("slow", True))  # for `.ci/summary.py`
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    for item in slow:
+        item.user_properties.append(("slow", True))  # for `.ci/summary.py`
+    left_out = set[pytest.Item]()
+    if config.getoption("--some-slow"):
+        left_out |= {*slow} - {*part(slow)}
     if revision := config.getoption("--touched"):
         paths = {item: item.path.relative_to(config.rootpath).as_posix() for item in items}
         touched = by(since(revision), {PurePath(path).parts[1] for path in paths.values()})
-        left_out = {
-            item
-            for item in items
-            if not touched.holds(paths[item], item.get_closest_marker("slow") is not None)
-        }
+        are_slow = {*slow}
+        left_out |= {item for item in items if not touched.holds(paths[item], item in are_slow)}
+    if left_out:
         config.hook.pytest_deselected(items=[*left_out])
         items[:] = [item for item in items if item not in left_out]
 
