@@ -32,7 +32,7 @@ test: ## Run every test on every Python and JAX that is found here
 	@.ci/test all
 
 .PHONY: test-fast
-test-fast: ## Run the tests that are not slow, on one Python
+test-fast: ## Run the quick tests that start few processes, on one Python (three minutes)
 	@.ci/test fast
 
 .PHONY: test-touched

@@ -25,10 +25,10 @@ WRITER = """\
 import sys
 from pathlib import Path
 sys.path.insert(0, {server!r})
-from jaxsight.queries.programs.disk_cache import Cache, digest
+from jaxsight.queries.programs.disk_cache import DiskCache, digest
 from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.messages.compiling import Compiled, Memory
-cache = Cache(Path({folder!r}))
+cache = DiskCache(Path({folder!r}))
 for index in range(60):
     name = digest("shared", str(index))
     cache.put(name, Compiled(1, "cpu", "device", Graph(str(index), ()), Memory(0, 0, 0, 0, 0), "x" * 20000, 0.1))

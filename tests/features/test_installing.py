@@ -24,7 +24,7 @@ async def test_an_installation_ends_with_its_caller_or_its_session(
     await asyncio.to_thread(python.write_text, script)
     await asyncio.to_thread(python.chmod, 0o755)
     engine, steps = Engine.of(Projects()), asyncio.Queue[str]()
-    installer = Installer(engine)
+    installer = Installer(engine, asyncio.Event)
     plan = InstallPlan("cuda", str(python), "0.12.0", "pypi.example", str(home))
     work = asyncio.ensure_future(installer.install(plan, steps.put_nowait))
     assert (await steps.get()).startswith("creating an environment in ")

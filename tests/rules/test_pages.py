@@ -18,6 +18,7 @@ from jaxsight.rules import RULES, documentation
 from jaxsight.rules.rule import Rule
 from jaxsight.settings import parse_project
 from tests.rules.test_cases import NEWEST
+from tests.searches import part
 
 ROOT = Path(__file__).parents[2]
 SECTIONS = ("## Why", "## Example", "## Fix", "## When to ignore it")
@@ -71,7 +72,7 @@ def settings_of(rule: Rule) -> str:
 @pytest.mark.skipif(jax.__version_info__[:2] != NEWEST, reason="the pages are about JAX 0.12")
 def test_examples_in_python_give_their_finding_and_fixes_give_none(tmp_path: Path) -> None:
     expected = set()
-    for code, rule in RULES.items():
+    for code, rule in part([*RULES.items()]):
         if blocks := examples(rule, "python"):
             bad, good = blocks
             folder = tmp_path / ("on" if rule.on else code)

@@ -15,6 +15,8 @@ from pathlib import Path
 import jax
 import pytest
 
+from tests.searches import part
+
 ROOT = Path(__file__).parents[2]
 MODULES = (
     "arrays", "calls", "devices", "effects", "kernels", "linear_algebra", "loops", "meshes",
@@ -44,7 +46,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize("module", part(MODULES))
 def test_hard_programs(module, x64, one_in):
     failed = failures("--module", module, "--x64", x64, "--one-in", str(one_in))
     assert not failed
