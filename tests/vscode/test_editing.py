@@ -98,7 +98,7 @@ def test_sourcerize_opens_beside_the_source_and_lights_up_what_belongs_together(
 
 
 def test_a_tracer_that_was_killed_is_replaced(editor: Window, server: CodeServer) -> None:
-    killed = server.processes("boot.py tracer")
+    killed = server.processes("boot.py", "tracer")
     assert killed
     for process in killed:
         process.kill()
