@@ -158,9 +158,16 @@ def test_a_training_step_is_drawn_in_groups_that_are_read_at_every_zoom(
         passes = any("forward pass" in text or "backward pass" in text for text in texts)
         return passes and any("block 1/4" in text for text in texts)
 
+    def is_at_rest() -> bool:
+        # A zoom while boxes are laid out is a zoom at what is going away.
+        before = graph.evaluate(_IN_VIEW)
+        editor.page.wait_for_timeout(200)
+        return graph.evaluate(_IN_VIEW) == before
+
     editor.until(names_passes, "no pass or block is named in the graph")
     for press in ("Expand all boxes", "Fit the graph", "Collapse all boxes", "Expand all boxes"):
         panel.get_by_role("button", name=press).click()
+        editor.until(is_at_rest, "the graph goes on moving")
         for zoomed in range(4):
             editor.page.evaluate(FRAMES, 4)
             shown = graph.evaluate(_IN_VIEW)
