@@ -24,7 +24,8 @@ async def test_an_installation_ends_with_its_caller_or_its_session(
     await asyncio.to_thread(python.write_text, script)
     await asyncio.to_thread(python.chmod, 0o755)
     engine, steps = Engine.of(Projects()), asyncio.Queue[str]()
-    installer = Installer(engine, asyncio.Event)
+    retried: list[bool] = []
+    installer = Installer(engine, lambda: retried.append(True))
     plan = InstallPlan("cuda", str(python), "0.12.0", "pypi.example", str(home))
     work = asyncio.ensure_future(installer.install(plan, steps.put_nowait))
     assert (await steps.get()).startswith("creating an environment in ")
@@ -37,4 +38,5 @@ async def test_an_installation_ends_with_its_caller_or_its_session(
     assert [path.suffix for path in await asyncio.to_thread(lambda: list(home.iterdir()))] == [
         ".lock"
     ]
+    assert retried == []  # there is no new compiler
     await engine.aclose()
