@@ -86,7 +86,10 @@ def write_and_prove(
         if isinstance(why, Ran):
             written = replace(written, ran=why)
         if isinstance(why, (Ran, BoundCall)):
-            return _of_length(written, equations)
+            if len(written.lines) > max(MOST_LINES * equations, LEAST_REFUSED):
+                length = f"{len(written.lines):,} lines"
+                raise TooLong(length, equations, written.derivatives)
+            return written
         level = logging.INFO if chosen.folds else logging.WARNING
         _log.log(level, "the %s style of %s is not the same program: %s", chosen.style, name, why)
     short = textwrap.shorten(str(why), _LONGEST, placeholder=" …")
@@ -128,13 +131,6 @@ def _shortest(
     if len(shorter.lines) >= len(written.lines):
         return written
     return replace(shorter, shares=True)
-
-
-def _of_length(written: Written, equations: int) -> Written:
-    """Return the text; raise `TooLong` if it has far more lines than the program has equations."""
-    if len(written.lines) > max(MOST_LINES * equations, LEAST_REFUSED):
-        raise TooLong(f"{len(written.lines):,} lines", equations, written.derivatives)
-    return written
 
 
 def _same_call(

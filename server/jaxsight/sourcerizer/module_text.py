@@ -92,6 +92,7 @@ def _companion(writer: Writer) -> list[Statement]:
 
 
 def _imports(text: str, statements: Sequence[Statement], writer: Writer) -> list[str]:
+    """Return the imports of a module as import sorters order them: `import` before `from`."""
     used = roots(text)
     standard = [
         f"import {module}"
@@ -102,17 +103,12 @@ def _imports(text: str, statements: Sequence[Statement], writer: Writer) -> list
         standard.append("from pathlib import Path")
     short = [line for name, line in IMPORTS.items() if name in used]
     full = {f"import {module}" for module in modules_read(statements)}
-    groups = [standard, _merged(sorted({*short, *full}, key=_import_order))]
+    ordered = sorted({*short, *full}, key=lambda line: (line.startswith("from "), line.split()[1:]))
+    groups = [standard, _merged(ordered)]
     lines_: list[str] = []
     for group in groups:
         lines_ += ([""] if lines_ and group else []) + group
     return lines_
-
-
-def _import_order(line: str) -> tuple[bool, str, str]:
-    """Return the sort key of import sorters: `import` before `from`, each by module."""
-    words = line.split()
-    return words[0] == "from", words[1], line
 
 
 def _merged(imports: list[str]) -> list[str]:

@@ -7,6 +7,7 @@ written function's docstring explains it.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import math
 import re
@@ -44,7 +45,10 @@ def checks(fixed: Sequence[Fixed]) -> Checks:
     explained: list[tuple[str, str]] = []
     for argument in fixed:
         name = flat(argument.expr)
-        expected = _expression(argument.value)
+        expected = None
+        if _is_common(argument.value):
+            with contextlib.suppress(Unwritable):
+                expected = spelling.value(argument.value)
         test = _test(name, argument.value, expected)
         if test is None:
             test = f"type({name}).__name__ != {flat(scalars.text(type(argument.value).__name__))}"
@@ -71,18 +75,11 @@ def _test(name: str, value: object, expected: Expr | None) -> str | None:
     return None
 
 
-def _expression(value: object) -> Expr | None:
-    """Return a value as an expression that imports nothing but JAX and NumPy, or None."""
-    if not _is_common(value):
-        return None
-    try:
-        return spelling.value(value)
-    except Unwritable:
-        return None
-
-
 def _is_common(value: object) -> bool:
-    """Return whether a value and its items have types of Python, NumPy or JAX."""
+    """Return whether a value and its items have types of Python, NumPy or JAX.
+
+    The expressions of others would import more.
+    """
     match value:
         case tuple() | list() | set() | frozenset():
             return type(value).__module__ == "builtins" and all(map(_is_common, value))

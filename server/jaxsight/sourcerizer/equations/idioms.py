@@ -9,6 +9,7 @@ its equations are consecutive, so their order is kept.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -77,6 +78,10 @@ class Window:
         while (equation := self.maker(atom)) is not None and equation.primitive.name in through:
             atom = equation.invars[0]
         return atom
+
+    def operands(self, equation: Equation, *through: str) -> list[Expr]:
+        """Return the operands of an equation, as they were before these primitives."""
+        return [self.expr(self.origin(atom, *through)) for atom in equation.invars]
 
 
 Idiom = Callable[[Window], Iterator[Expr]]
@@ -171,9 +176,8 @@ def _lasts(pattern: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class FoundWindow:
-    """A window that starts at `start`, and its expression."""
+    """A window and its expression."""
 
-    start: int
     window: Window
     expr: Expr
 
@@ -192,47 +196,29 @@ def find_windows(
     """
     windows: dict[int, FoundWindow] = {}
     names = [equation.primitive.name for equation in equations]
-    position = len(equations) - 1
-    while position >= 0:
-        best = (
-            _ending_at(idioms, equations, names, position, uses, prove, pretty)
-            if idioms.ends(names[position], pretty)
-            else None
-        )
-        if best is None:
-            position -= 1
+    stop = len(equations)
+    while stop:
+        last = equations[stop - 1]
+        starts = range(0)
+        if idioms.ends(last.primitive.name, pretty) and (
+            len(last.outvars) == 1 and not has_effects(last)
+        ):
+            alone = idioms.is_alone(last.primitive.name)
+            starts = range(max(0, stop - LONGEST), stop if alone else stop - 1)
+        for start in starts:
+            inside = equations[start:stop]
+            if not idioms.of(names[start:stop], pretty) or not _closed(inside, uses):
+                continue
+            inputs = _inputs(inside)
+            both = [Window(tuple(inside), inputs, exact) for exact in (False, True)]
+            expr = prove(both, window_key(inside, inputs))
+            if expr is not None:
+                windows[start] = FoundWindow(both[0], expr)
+                stop = start
+                break
         else:
-            windows[best.start] = best
-            position = best.start - 1
+            stop -= 1
     return windows
-
-
-def _ending_at(
-    idioms: Idioms,
-    equations: Sequence[Equation],
-    names: Sequence[str],
-    position: int,
-    uses: Mapping[int, int],
-    prove: Callable[[Sequence[Window], object], Expr | None],
-    pretty: bool,
-) -> FoundWindow | None:
-    last = equations[position]
-    if has_effects(last) or len(last.outvars) != 1:
-        return None
-    alone = idioms.is_alone(names[position])
-    starts = range(max(0, position + 1 - LONGEST), position + 1 if alone else position)
-    for start in starts:
-        if not idioms.of(names[start : position + 1], pretty):
-            continue
-        inside = equations[start : position + 1]
-        if not _closed(inside, uses):
-            continue
-        inputs = _inputs(inside)
-        both = [Window(tuple(inside), inputs, exact) for exact in (False, True)]
-        expr = prove(both, window_key(inside, inputs))
-        if expr is not None:
-            return FoundWindow(start, both[0], expr)
-    return None
 
 
 def candidates(idioms: Idioms, window: Window, pretty: bool) -> Iterator[Expr]:
@@ -247,15 +233,13 @@ def candidates(idioms: Idioms, window: Window, pretty: bool) -> Iterator[Expr]:
 def _closed(inside: Sequence[Equation], uses: Mapping[int, int]) -> bool:
     """Return whether only the last results are read outside, and all contexts are the same."""
     last = inside[-1]
-    read: dict[int, int] = {}
-    for equation in inside:
-        for atom in equation.invars:
-            if not is_literal(atom):
-                read[id(atom)] = read.get(id(atom), 0) + 1
+    read = Counter(
+        id(atom) for equation in inside for atom in equation.invars if not is_literal(atom)
+    )
     return all(
         not has_effects(equation)
         and (equation.ctx is last.ctx or equation.ctx == last.ctx)
-        and all(read.get(id(var), 0) == uses.get(id(var), 0) for var in equation.outvars)
+        and all(read[id(var)] == uses.get(id(var), 0) for var in equation.outvars)
         for equation in inside[:-1]
     )
 

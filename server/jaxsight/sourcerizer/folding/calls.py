@@ -120,21 +120,19 @@ def _first_start(placed: Placed) -> tuple[int, int]:
 def _depths(
     chains: Sequence[Sequence[Caller]], ranks: Mapping[tuple[str, str], int], rank: int
 ) -> list[int]:
-    depths = {id(chain): _depth(chain, ranks, rank) for chain in _distinct(chains)}
+    """Return, for each chain of calls, the position of a rank's innermost function, or 0."""
+    depths = {
+        id(chain): max(
+            (at for at in range(1, len(chain)) if ranks[chain[at][:2]] == rank), default=0
+        )
+        for chain in _distinct(chains)
+    }
     return [depths[id(chain)] for chain in chains]
 
 
 def _distinct(chains: Iterable[Sequence[Caller]]) -> Iterable[Sequence[Caller]]:
     """Return chains of calls without those that are the same object as another."""
     return {id(chain): chain for chain in chains}.values()
-
-
-def _depth(chain: Sequence[Caller], ranks: Mapping[tuple[str, str], int], rank: int) -> int:
-    """Return the position of a rank's innermost function in a chain of calls, or 0."""
-    for depth in range(len(chain) - 1, 0, -1):
-        if ranks[chain[depth][:2]] == rank:
-            return depth
-    return 0
 
 
 def chains_of(equations: Iterable[Any]) -> dict[int, Sequence[Caller]]:
@@ -144,15 +142,12 @@ def chains_of(equations: Iterable[Any]) -> dict[int, Sequence[Caller]]:
     for equation in equations:
         chain = callers(equation)
         if id(chain) not in own:
-            own[id(chain)] = chain, _without_ours(chain)
+            ours = [index for index, caller in enumerate(chain) if _OURS.search(caller[1])]
+            users = chain[ours[-1] + 1 :] if ours else chain
+            users = [caller for caller in users if not caller[0].endswith(_COMPREHENSIONS)]
+            own[id(chain)] = chain, users
         chains[id(equation)] = own[id(chain)][1]
     return chains
-
-
-def _without_ours(chain: Sequence[Caller]) -> Sequence[Caller]:
-    ours = [index for index, caller in enumerate(chain) if _OURS.search(caller[1])]
-    chain = chain[ours[-1] + 1 :] if ours else chain
-    return [caller for caller in chain if not caller[0].endswith(_COMPREHENSIONS)]
 
 
 def _called(

@@ -302,7 +302,11 @@ def _completed(
             variables.update({(position, i): id(var) for i, var in enumerate(candidate.outvars)})
             optional |= {sums[source] for source in flow[position] if source in sums}
             continue
-        run.append(Missing(list(equation.invars), list(map(_like, equation.outvars))))
+        unread = [
+            Returned("_") if isinstance(var, Returned) else new_variable(var.aval)
+            for var in equation.outvars
+        ]
+        run.append(Missing(list(equation.invars), unread))
         inside = [source for source in flow[position] if source is not None]
         if equation.primitive.name == "add_any" and len(inside) == 1 and inside[0] in variables:
             variables[position, 0] = variables[inside[0]]  # the sum has no other operand
@@ -328,11 +332,6 @@ def _completed(
         return None
     family.optional |= optional
     return run
-
-
-def _like(var: Any) -> Any:
-    """Return a new variable of the same type that nothing reads."""
-    return Returned("_") if isinstance(var, Returned) else new_variable(var.aval)
 
 
 def _corresponds(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -14,6 +15,7 @@ from jaxsight.sourcerizer.folding.steps import (
     FoldedStep,
     Place,
     members_of,
+    read_outside,
     readers_of,
 )
 from jaxsight.sourcerizer.folding.tokens import EquationNumbers, atom_key
@@ -141,28 +143,18 @@ def _operands(runs: Sequence[Sequence[Any]]) -> tuple[_Carried, _Varying] | None
                 if len(set(keys)) > 1:
                     varying.setdefault(keys, row)
             elif sources[0] is None:
-                source = _carried_from(sources)
-                if source is None or is_literal(row[0]):
+                second = sources[1]  # the place of the first iteration that the second one reads
+                if second is None or is_literal(row[0]):
                     return None
-                carried.setdefault((id(row[0]), source), (row[0], source))
+                if sources[1:] != [(number, second[1]) for number in range(len(runs) - 1)]:
+                    return None
+                carried.setdefault((id(row[0]), second[1]), (row[0], second[1]))
             elif any(
                 source is None or source != (number, sources[0][1])
                 for number, source in enumerate(sources)
             ):
                 return None
     return list(carried.values()), list(varying.values())
-
-
-def _carried_from(sources: Sequence[tuple[int, Place] | None]) -> Place | None:
-    """Return the place of the previous iteration that all iterations but the first read, or None.
-
-    `sources` has, for each iteration, the iteration and the place that its operand comes from.
-    """
-    second = sources[1]
-    if second is None:
-        return None
-    expected = [(number - 1, second[1]) for number in range(1, len(sources))]
-    return second[1] if list(sources[1:]) == expected else None
 
 
 def _read_after(
@@ -197,14 +189,7 @@ def _read_after(
 
 def _loop_step(loop: FoldedLoop) -> FoldedStep:
     members = [inner for run in loop.runs for equation in run for inner in members_of(equation)]
-    own = {id(var) for run in loop.runs for equation in run for var in equation.outvars}
-    invars: dict[int, Any] = {
-        id(atom): atom
-        for run in loop.runs
-        for equation in run
-        for atom in equation.invars
-        if not is_literal(atom) and id(atom) not in own
-    }
+    invars = read_outside(itertools.chain.from_iterable(loop.runs))
     last = loop.runs[-1]
     outvars = [last[position].outvars[output] for _, (position, output) in loop.carried]
     outvars += [last[position].outvars[output] for position, output in loop.finals]

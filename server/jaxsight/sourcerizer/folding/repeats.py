@@ -19,7 +19,15 @@ from jaxsight.interpreters.compat.inner import inner_jaxprs
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.locations import maker
 from jaxsight.interpreters.compat.staging import is_literal
-from jaxsight.sourcerizer.folding.steps import SHARED, FoldedStep, Item, Operand, Place, flow_of
+from jaxsight.sourcerizer.folding.steps import (
+    SHARED,
+    FoldedStep,
+    Item,
+    Operand,
+    Place,
+    flow_of,
+    read_outside,
+)
 from jaxsight.sourcerizer.folding.tokens import EquationNumbers
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, is_identifier
 from jaxsight.sourcerizer.text.names import identifier
@@ -90,15 +98,8 @@ def listed(
     Args:
         read: returns the expression of a variable that is global in the module, or None.
     """
-    own = {id(var) for equation in equations for var in equation.outvars}
-    outside = {
-        id(atom): atom
-        for equation in equations
-        for atom in equation.invars
-        if not is_literal(atom) and id(atom) not in own
-    }
     global_exprs: dict[int, Expr] = {}
-    for key, atom in outside.items():
+    for key, atom in read_outside(equations).items():
         expr = read(atom)
         if expr is not None:
             global_exprs[key] = expr

@@ -47,7 +47,7 @@ _MOST_VARYING = 2
 
 def alike(body: Sequence[Statement], indent: str, used: set[str]) -> list[Statement]:
     """Return the statements of a function, with comprehensions for consecutive similar ones."""
-    inside = [_with_alike_items(_alike_within(statement, indent, used), used) for statement in body]
+    inside = [_alike_within(statement, indent, used) for statement in body]
     written: list[Statement] = []
     position = 0
     while position < len(inside):
@@ -61,10 +61,14 @@ def alike(body: Sequence[Statement], indent: str, used: set[str]) -> list[Statem
 
 
 def _alike_within(statement: Statement, indent: str, used: set[str]) -> Statement:
-    if isinstance(statement, (With, For)):
-        inside = alike(statement.body, f"{indent}    ", used)
-        return dataclasses.replace(statement, body=inside)
-    return statement
+    """Return a statement with comprehensions inside it: for statements, and for items."""
+    match statement:
+        case With(body=body) | For(body=body):
+            return dataclasses.replace(statement, body=alike(body, f"{indent}    ", used))
+        case Assign(value=value) | Effect(value) | Return(value):
+            return dataclasses.replace(statement, value=_gathered(value, used))
+        case _:
+            return statement
 
 
 def _continues(before: Sequence[Statement], statement: Statement) -> bool:
@@ -102,12 +106,6 @@ def _one(run: Sequence[Assign], indent: str, used: set[str]) -> Assign | None:
 
 def _height(statements: Sequence[Statement], indent: str) -> int:
     return sum(1 for _ in lines(statements, indent))
-
-
-def _with_alike_items(statement: Statement, used: set[str]) -> Statement:
-    if isinstance(statement, (Assign, Effect, Return)):
-        return dataclasses.replace(statement, value=_gathered(statement.value, used))
-    return statement
 
 
 def _gathered(expr: object, used: set[str]) -> Any:

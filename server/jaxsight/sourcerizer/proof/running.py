@@ -210,22 +210,19 @@ def _compiled(text: Flat, program: Program, leaves: Sequence[object]) -> bool:
     original = jax.jit(lambda *args: evaluate(program, *args))
     written = jax.jit(lambda *args: jax.tree.leaves(text(*args)))
     try:
-        lowered = original.lower(*leaves).as_text()
+        theirs = original.lower(*leaves).as_text()
     except Exception:  # noqa: BLE001 - a program that cannot be lowered here is not compared
         return False
-    if _lowered(written, leaves) == _anonymous(lowered):
+    try:
+        ours = written.lower(*leaves).as_text()
+    except Exception as error:
+        raise Differs(f"it fails under jit: {_short(error)}") from error
+    if _anonymous(ours) == _anonymous(theirs):
         return True
     values = _of_text(written, leaves, "under jit")
     for index, (wanted, leaf) in enumerate(zip(original(*leaves), values, strict=True)):
         _agree(f"result {index} (under jit)", wanted, leaf)
     return True
-
-
-def _lowered(jitted: Any, leaves: Sequence[object]) -> str:
-    try:
-        return _anonymous(jitted.lower(*leaves).as_text())
-    except Exception as error:
-        raise Differs(f"it fails under jit: {_short(error)}") from error
 
 
 def _anonymous(text: str) -> str:

@@ -193,13 +193,9 @@ def _namespace(name: str) -> Any:
         return namespace
 
 
-def _public_names() -> dict[int, tuple[Any, str, str]]:
-    """Return JAX's public functions, classes and primitives, by `id`."""
-    return _names_without(frozenset(_LARGE - sys.modules.keys()))
-
-
 @functools.cache
 def _names_without(left_out: frozenset[str]) -> dict[int, tuple[object, str, str]]:
+    """Return JAX's public functions, classes and primitives, by `id`, except those of modules."""
     names: dict[int, tuple[object, str, str]] = {}
     for module_name in PUBLIC_MODULES:
         if module_name in left_out:
@@ -225,7 +221,7 @@ def public_path(value: object) -> Atom | None:
 
     An example is `lax.GatherDimensionNumbers`.
     """
-    entry = _public_names().get(id(value))
+    entry = _names_without(frozenset(_LARGE - sys.modules.keys())).get(id(value))
     if entry is not None and entry[0] is value:
         return _path(entry[1], entry[2])
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)

@@ -162,7 +162,8 @@ def _dataclass(
 
     def build(numbers: Sequence[Expr], otherwise: Opaque) -> Expr:
         def inner(part: object) -> Expr:
-            if _has_leaves(part):
+            inside = jax.tree.leaves(part)
+            if inside and all(type(leaf) is Leaf for leaf in inside):
                 return built(part, numbers, arguments, otherwise)
             return spelling.value(part)
 
@@ -184,11 +185,6 @@ def _dataclass(
     if jax.tree.leaves(again) != jax.tree.leaves(structure):
         return None
     return build(leaves, opaque)
-
-
-def _has_leaves(part: object) -> bool:
-    leaves = jax.tree.leaves(part)
-    return bool(leaves) and all(type(leaf) is Leaf for leaf in leaves)
 
 
 def _namespace(expr: Expr) -> dict[str, Any]:

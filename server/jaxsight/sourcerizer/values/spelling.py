@@ -42,8 +42,10 @@ def value(subject: object) -> Expr:
             return NONE
         case np.bool_() | np.number():
             return value(subject.item()) if subject.dtype.isbuiltin == 1 else typed(subject)
+        case enum.Enum() if is_identifier(subject.name or ""):
+            return path_of(type(subject), subject).dot(subject.name)
         case enum.Enum():
-            return _member(subject)
+            raise Unwritable(subject)
         case bool() | int() | float() | complex():
             return number(subject)
         case str():
@@ -96,8 +98,10 @@ def _of_jax(subject: object) -> Expr:
             return Atom(
                 f'jax.devices("{subject.platform}")[{jax.devices(subject.platform).index(subject)}]'
             )
+        case _ if subject is jax.sharding.PartitionSpec.UNCONSTRAINED:
+            return Atom("jax.sharding.PartitionSpec.UNCONSTRAINED")
         case jax.sharding.PartitionSpec():
-            return call(path_of(type(subject), subject), *map(_spec_part, subject))
+            return call(path_of(type(subject), subject), *map(value, subject))
         case jax.sharding.NamedSharding() | jax.sharding.SingleDeviceSharding():
             return _sharding(subject)
         case jax.sharding.AbstractMesh() if getattr(subject, "abstract_device", None) is not None:
@@ -107,7 +111,9 @@ def _of_jax(subject: object) -> Expr:
             sizes, names = value(subject.axis_sizes), value(subject.axis_names)
             return call("jax.sharding.AbstractMesh", sizes, names, *types)
         case jax.sharding.Mesh():
-            return _mesh(subject)
+            if not subject.axis_names:
+                raise Unwritable(subject, "it has no devices")
+            return Once("_MESH", _usual_mesh(subject) or _mesh_of_positions(subject))
         case functools.partial():
             raise Unwritable(subject)
         case _ if isinstance(subject, type) or (
@@ -119,7 +125,8 @@ def _of_jax(subject: object) -> Expr:
 
 
 def _sharding(sharding: Any) -> Expr:
-    memory_kind = _memory_kind(sharding)
+    usual = sharding.memory_kind in (None, "device")
+    memory_kind = {} if usual else {"memory_kind": text(sharding.memory_kind)}
     if isinstance(sharding, jax.sharding.SingleDeviceSharding):
         (device,) = sharding.device_set
         return call("jax.sharding.SingleDeviceSharding", value(device), **memory_kind)
@@ -149,12 +156,6 @@ def _structure(structure: jax.tree_util.PyTreeDef) -> Expr:
     except Exception as error:  # another package's container, which requires other leaves
         raise Unwritable(structure) from error
     return call("jax.tree.structure", value(tree))
-
-
-def _memory_kind(sharding: Any) -> dict[str, Expr]:
-    """Return a sharding's memory kind as a keyword argument, unless it is the default."""
-    usual = sharding.memory_kind in (None, "device")
-    return {} if usual else {"memory_kind": text(sharding.memory_kind)}
 
 
 def layout(array_layout: Any) -> Expr:
@@ -195,19 +196,6 @@ def of_first_devices(mesh: Any) -> jax.sharding.Mesh | None:
     return jax.sharding.Mesh(array, mesh.axis_names, axis_types=mesh.axis_types)
 
 
-def _spec_part(part: object) -> Expr:
-    if part is jax.sharding.PartitionSpec.UNCONSTRAINED:
-        return Atom("jax.sharding.PartitionSpec.UNCONSTRAINED")
-    return value(part)
-
-
-def _mesh(mesh: jax.sharding.Mesh) -> Expr:
-    """Return a mesh of the machine's devices, which a module has once."""
-    if not mesh.axis_names:
-        raise Unwritable(mesh, "it has no devices")
-    return Once("_MESH", _usual_mesh(mesh) or _mesh_of_positions(mesh))
-
-
 def _usual_mesh(mesh: jax.sharding.Mesh) -> Expr | None:
     """Return a call of `jax.make_mesh`, or None if it has other devices, or in another order."""
     shape, names, types = mesh.devices.shape, mesh.axis_names, tuple(mesh.axis_types)
@@ -236,17 +224,13 @@ def _array(array: np.ndarray[Any, Any]) -> Expr:
     """Return a small NumPy array, as it occurs in parameters."""
     if array.size > 64:
         raise Unwritable(array, "it has more than 64 elements")
-    return call("np.array", _nested(array.tolist()), dtype=_numpy_dtype(array.dtype))
+    name = "bool_" if array.dtype == np.bool_ else array.dtype.name
+    own = Atom(f"np.{name}") if array.dtype.isbuiltin == 1 else dtype(array.dtype)
+    return call("np.array", _nested(array.tolist()), dtype=own)
 
 
 def _nested(parts: object) -> Expr:
     return list_(_nested(part) for part in parts) if isinstance(parts, list) else number(parts)
-
-
-def _numpy_dtype(numpy_dtype: Any) -> Expr:
-    if numpy_dtype.isbuiltin == 1:
-        return Atom(f"np.{'bool_' if numpy_dtype.name == 'bool' else numpy_dtype.name}")
-    return dtype(numpy_dtype)
 
 
 def function(subject: Callable[..., object] | type) -> Expr:
@@ -254,12 +238,6 @@ def function(subject: Callable[..., object] | type) -> Expr:
     if isinstance(subject, type) and issubclass(subject, np.generic):
         return dtype(subject)
     return path_of(subject, subject)
-
-
-def _member(member: enum.Enum) -> Expr:
-    if not is_identifier(member.name or ""):
-        raise Unwritable(member)
-    return path_of(type(member), member).dot(member.name)
 
 
 def _fields(subject: object, fields: Iterable[tuple[str, object]]) -> Expr:

@@ -57,7 +57,9 @@ class ConstantPool:
             return entry[1]
         if is_ref(value):
             return self._passed.placeholder(value, "ref", "is a mutable array")
-        where = _mesh_of(value)
+        where = getattr(value, "sharding", None)
+        if not isinstance(where, jax.sharding.NamedSharding) or not where.mesh.axis_names:
+            where = None  # a sharding over a mesh is part of an array's type; others are not
         token = (value_token(value), bool(getattr(value, "weak_type", False)), where)
         same = self._exprs.get(token)
         expr = same[1] if same is not None else self._new_constant(value)
@@ -147,10 +149,3 @@ class ConstantPool:
         else:
             self.stored[name] = value
         return Atom(name)
-
-
-def _mesh_of(value: object) -> Any:
-    """Return an array's sharding over a mesh, which is part of its type, or None."""
-    sharding = getattr(value, "sharding", None)
-    is_on_mesh = isinstance(sharding, jax.sharding.NamedSharding) and sharding.mesh.axis_names
-    return sharding if is_on_mesh else None

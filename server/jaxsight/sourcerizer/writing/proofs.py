@@ -69,12 +69,14 @@ class Proofs:
     def __init__(self, style: Style) -> None:
         self.style = style
         self.prover = Prover()
+        self._rules: tuple[Spelling, ...] = (_pretty, _plain) if style == "pretty" else (_plain,)
         self._spelled: dict[Hashable, Proved] = {}
         self._idioms: dict[Hashable, Proved | None] = {}
 
     def prove(self, view_of: Callable[[int], View], claim: Claim, key: object) -> Proved:
         """Return the best proved expression of an equation, or raise `Unsourceable`."""
-        proved = self._first_proved(view_of, claim, self._sources())
+        sources = (*self._rules, by_name, by_package, by_primitive)
+        proved = self._first_proved(view_of, claim, sources)
         proved = Proved(proved.expr, proved.results, bound=".bind(" in flat(proved.expr))
         if (anywhere := _key_anywhere(self.style, self.prover.axes, key)) is not None:
             if len(_ANYWHERE) >= _MOST_KEPT:
@@ -112,21 +114,12 @@ class Proofs:
         if key is not None and key in self._idioms:
             return self._idioms[key]
         try:
-            sources: list[Spelling] = [_pretty, _plain] if self.style == "pretty" else [_plain]
-            proved = self._first_proved(view_of, claim, sources)
+            proved = self._first_proved(view_of, claim, self._rules)
         except Unsourceable:
             proved = None
         if key is not None:
             self._idioms[key] = proved
         return proved
-
-    def _sources(self) -> Iterator[Spelling]:
-        if self.style == "pretty":
-            yield _pretty
-        yield _plain
-        yield by_name
-        yield by_package
-        yield by_primitive
 
     def _first_proved(
         self,

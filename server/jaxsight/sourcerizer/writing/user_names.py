@@ -146,11 +146,6 @@ class _Values:
                 yield self._chains.setdefault(chain, _Chain(chain)), targets
 
 
-def is_of_derivative(equations: Sequence[Equation]) -> bool:
-    """Return whether a program was made by differentiating another."""
-    return any(map(is_derivative, equations))
-
-
 def _users(equations: Sequence[Equation]) -> dict[int, list[int]]:
     """Return the equations that read each variable, by the variable's id."""
     users: dict[int, list[int]] = defaultdict(list)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jaxsight.interpreters.compat.jaxpr_types import Equation
+from jaxsight.sourcerizer.compat.sources import is_derivative
 from jaxsight.sourcerizer.errors import TooLong
 from jaxsight.sourcerizer.folding.repeats import Listed, Repeat, Repeats
 from jaxsight.sourcerizer.folding.tokens import EquationNumbers
@@ -18,7 +19,7 @@ from jaxsight.sourcerizer.writing.passed_values import PassedValues
 from jaxsight.sourcerizer.writing.proofs import Proofs
 from jaxsight.sourcerizer.writing.results import primitive_name
 from jaxsight.sourcerizer.writing.shared_functions import SharedFunctions
-from jaxsight.sourcerizer.writing.user_names import Fits, is_of_derivative, user_names
+from jaxsight.sourcerizer.writing.user_names import Fits, user_names
 
 NameOf = Callable[[Any], "str | None"]
 """Returns the user's name for a variable, or None if unknown."""
@@ -99,7 +100,7 @@ class Writer:
         """Return the user's names for results of equations, by position in `live`."""
         if not self.options.user_names:
             return {}
-        self.derivative = self.derivative or is_of_derivative(equations)
+        self.derivative = self.derivative or any(map(is_derivative, equations))
         recorded: dict[int, Sequence[str]] = {}
         if self.original.name_of is not None:
             for index, equation in enumerate(live):

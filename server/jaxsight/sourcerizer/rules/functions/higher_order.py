@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,7 +16,6 @@ from jaxsight.sourcerizer.equations.registry import ABSORBS, STRUCTURES
 from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.rules.functions.calls import closed_function
 from jaxsight.sourcerizer.text.exprs import NONE, Atom, Attribute, Expr, Index, call, tuple_
-from jaxsight.sourcerizer.text.statements import Statement
 from jaxsight.sourcerizer.values import public_names, spelling
 from jaxsight.sourcerizer.values.spelling import value
 from jaxsight.sourcerizer.writing.results import argument_bases, nested_results, sequence
@@ -87,16 +85,12 @@ def applied(equations: Sequence[Equation], position: int, uses: Callable[[object
         or following.invars[2] is not updates
     ):
         return 1
-    return 2 if _ignores_updates(following) else 1
-
-
-def _ignores_updates(equation: Equation) -> bool:
-    if equation.params["update_jaxpr"] is None or equation.params["update_consts"]:
-        return False
-    jaxpr = opened(equation.params["update_jaxpr"]).jaxpr
+    if following.params["update_jaxpr"] is None or following.params["update_consts"]:
+        return 1
+    jaxpr = opened(following.params["update_jaxpr"]).jaxpr
     update = jaxpr.invars[1]
     read = [*jaxpr.outvars, *(atom for inner in jaxpr.eqns for atom in inner.invars)]
-    return all(atom is not update for atom in read)
+    return 2 if all(atom is not update for atom in read) else 1
 
 
 @STRUCTURES("scatter")
@@ -205,7 +199,7 @@ def _bound_solve(scope: Scope, equation: Equation) -> Proved:
             ("linear_solve", id(program)),
             program,
             name,
-            functools.partial(_alone, scope, opened_),
+            lambda name, program=opened_: [closed_function(scope, name, program)],
         )
         structs = [spelling.struct(var.aval) for var in opened_.jaxpr.invars]
         jaxprs[name] = call(call("jax.make_jaxpr", function), *structs)
@@ -222,10 +216,6 @@ def _bound_solve(scope: Scope, equation: Equation) -> Proved:
         jaxprs=call(Attribute(Index(example, (Atom('"jaxprs"'),)), "_replace"), **jaxprs),
     )
     return Proved(bound, tuple(range(len(equation.outvars))))
-
-
-def _alone(scope: Scope, program: Program, name: str) -> list[Statement]:
-    return [closed_function(scope, name, program)]
 
 
 def _of_vector(scope: Scope, name: str, program: Program, captured: Sequence[JaxprAtom]) -> Expr:

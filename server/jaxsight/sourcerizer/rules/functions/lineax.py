@@ -92,16 +92,15 @@ def _solve_in(equation: Equation) -> Any:
     """Return the solve in a call of lineax's function, or None for other calls."""
     if equation.params.get("name") != _NAME:
         return None
-    return next((inner for inner in _program(equation).eqns if _is_solve(inner)), None)
+    for inner in _program(equation).eqns:
+        named = inner.primitive.name == _NAME and {"treedef", "static"} <= inner.params.keys()
+        if named and public_names.package_of(inner.primitive) == "lineax":
+            return inner
+    return None
 
 
 def _program(equation: Equation) -> Any:
     return opened(equation.params["jaxpr"]).jaxpr
-
-
-def _is_solve(equation: Equation) -> bool:
-    named = equation.primitive.name == _NAME and {"treedef", "static"} <= equation.params.keys()
-    return named and public_names.package_of(equation.primitive) == "lineax"
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,18 +203,14 @@ def _proved(scope: Scope, solve: _Call, shown: Callable[[Expr], Expr], claim: Cl
             stand_in = call(_STAND_IN, *map(solve.operand, function.consts))
         for index, expr in enumerate(solve.spelled(stand_in)):
             results = prover.proves(shown(expr), claim)
-            if results is not None and _in_order(results):
+            order = jax.tree.leaves(results)
+            if results is not None and order == list(range(len(order))):
                 return index
     except (Unwritable, KeyError, TypeError, ValueError, AttributeError):
         return None
     finally:
         prover.names.pop(_STAND_IN, None)
     return None
-
-
-def _in_order(results: object) -> bool:
-    leaves = jax.tree.leaves(results)
-    return leaves == list(range(len(leaves)))
 
 
 def _evaluating(jaxpr: Jaxpr) -> Callable[..., Any]:

@@ -218,19 +218,6 @@ def while_(scope: Scope, equation: Equation) -> Proved:
     return Proved(call("lax.while_loop", cond, body, sequence(init)), nested_results(count))
 
 
-def _is_bool_to_index(equation: Equation) -> bool:
-    aval = equation.invars[0].aval
-    is_conversion = equation.primitive.name == "convert_element_type"
-    return bool(is_conversion and aval.dtype == np.bool_ and aval.shape == ())
-
-
-def _is_clamp(equation: Equation, branches: int) -> bool:
-    low, _, high = equation.invars
-    if not (is_literal(low) and is_literal(high)):
-        return False
-    return int(low.val) == 0 and int(high.val) == branches - 1
-
-
 @ABSORBS("convert_element_type", "clamp", "platform_index")
 def choice(equations: Sequence[Equation], position: int, uses: Callable[[object], int]) -> int:
     """Group a `cond` with the equation that computes its index.
@@ -250,8 +237,11 @@ def choice(equations: Sequence[Equation], position: int, uses: Callable[[object]
     if platforms is not None or first.primitive.name == "platform_index":
         return 2 if platforms == first.params.get("platforms") else 1
     if first.primitive.name == "clamp":
-        return 2 if branches > 1 and _is_clamp(first, branches) else 1
-    return 2 if branches == 2 and _is_bool_to_index(first) else 1
+        low, _, high = (int(atom.val) if is_literal(atom) else None for atom in first.invars)
+        return 2 if branches > 1 and (low, high) == (0, branches - 1) else 1
+    converted = first.invars[0].aval
+    is_predicate = converted.dtype == np.bool_ and converted.shape == ()
+    return 2 if branches == 2 and is_predicate else 1
 
 
 @STRUCTURES("cond")

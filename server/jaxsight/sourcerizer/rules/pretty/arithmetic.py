@@ -162,5 +162,4 @@ def broadcasting(window: Window) -> Iterator[Expr]:
     """Yield operators that convert and broadcast their operands themselves."""
     last = window.equations[-1]
     symbol = OPERATORS[last.primitive.name]
-    x, y = (window.expr(window.origin(atom, *_CHANGES)) for atom in last.invars)
-    yield Binary(symbol, x, y)
+    yield Binary(symbol, *window.operands(last, *_CHANGES))

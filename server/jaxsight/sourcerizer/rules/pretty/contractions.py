@@ -126,6 +126,6 @@ def convolution(view: View) -> Iterator[Expr]:
 @IDIOMS("dot_general transpose")
 def product_transposed(window: Window) -> Iterator[Expr]:
     product, moved = window.equations
-    x, y = (window.expr(atom) for atom in product.invars)
+    x, y = window.operands(product)
     ranks = [atom.aval.ndim for atom in product.invars]
     yield from _einsum(product.params, x, y, ranks, moved.params["permutation"])

@@ -11,7 +11,7 @@ from jaxsight.interpreters.compat.staging import is_literal
 from jaxsight.sourcerizer.equations.fallback import flags, keywords
 from jaxsight.sourcerizer.equations.idioms import Window
 from jaxsight.sourcerizer.equations.registry import IDIOMS, PRETTY, View
-from jaxsight.sourcerizer.rules.pretty.shapes import bounds, whole_of
+from jaxsight.sourcerizer.rules.pretty.shapes import bounds, whole
 from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Expr, Index, Once, call, tuple_
 from jaxsight.sourcerizer.values.public_names import imported
 from jaxsight.sourcerizer.values.scalars import text
@@ -63,7 +63,7 @@ def _indexed(
             indices: list[Expr] = [Atom(":")] * rank
             for axis, part in zip(axes, parts, strict=True):
                 indices[axis] = window.expr(part)
-            yield whole_of(indices)
+            yield whole(indices)
 
 
 @IDIOMS(f"{_NORMALISED} gather squeeze|reshape?")
@@ -190,7 +190,7 @@ def _places(window: Window, equation: Equation, where: Any) -> Iterator[tuple[Ex
             indices[axis] = Atom(bounds(start, start + sizes[axis], 1, operand.aval.shape[axis]))
         else:
             return
-    yield whole_of(indices)
+    yield whole(indices)
 
 
 @PRETTY("dynamic_slice")
@@ -245,7 +245,7 @@ def sliced(window: Window) -> Iterator[Expr]:
         if last is not equation:
             subscripts: list[Expr] = [Atom(":")] * len(shape)
             subscripts[axis] = start
-            yield Index(x, whole_of(subscripts))
+            yield Index(x, whole(subscripts))
             yield call(
                 "lax.dynamic_index_in_dim",
                 x,
@@ -263,7 +263,7 @@ def sliced(window: Window) -> Iterator[Expr]:
             window.expr(indices[axis]) if axis in dropped else Atom(":")
             for axis in range(len(shape))
         ]
-        yield Index(x, whole_of(subscripts))
+        yield Index(x, whole(subscripts))
     if last is equation and len(window.equations) > 1:
         yield call(
             "lax.dynamic_slice", x, tuple_(window.expr(start) for start in indices), value(sizes)

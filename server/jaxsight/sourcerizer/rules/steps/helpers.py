@@ -7,6 +7,7 @@ the end in any case.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -80,7 +81,9 @@ def _parameters(scope: Scope, family: Family) -> list[_Parameter]:
     for members in grouped.values():
         if len(members) >= FEWEST_PARTS:
             inputs, ends = zip(*members, strict=True)
-            common = _common_start(ends)
+            columns = zip(*(end[:-1] for end in ends), strict=False)
+            shared = itertools.takewhile(lambda column: len(set(column)) == 1, columns)
+            common = tuple(column[0] for column in shared)
             base = _last(Path("p", common)) if common else "p"
             base = "p" if base == family.name else base
             shorter = tuple(end[len(common) :] for end in ends)
@@ -89,15 +92,6 @@ def _parameters(scope: Scope, family: Family) -> list[_Parameter]:
             ((index, _),) = members
             parameters.append(_Parameter(_named(scope, family.inputs[index][0]), (index,), ((),)))
     return parameters
-
-
-def _common_start(ends: Sequence[tuple[Step, ...]]) -> tuple[Step, ...]:
-    """Return the first steps that all paths share, excluding the last step of each."""
-    first = ends[0]
-    count = 0
-    while all(count + 1 < len(end) and end[count] == first[count] for end in ends):
-        count += 1
-    return first[:count]
 
 
 def _is_global(scope: Scope, row: Sequence[object]) -> bool:
@@ -184,7 +178,8 @@ def _body(inner: Scope, family: Family, run: Sequence[Any]) -> list[Statement]:
         for position, var in captured.items():
             function.alias(nested.inputs[position][0], var)
         inputs = [row[0] for index, row in enumerate(nested.inputs) if index not in captured]
-        parameters = function.parameters(inputs, list(map(_base_of, inputs)))
+        bases = ["function" if isinstance(var, Returned) else "ct" for var in inputs]
+        parameters = function.parameters(inputs, bases)
         before = inner.writer.backward
         inner.writer.backward = True
         statements = _body(function, nested, nested.runs[0])
@@ -192,10 +187,6 @@ def _body(inner: Scope, family: Family, run: Sequence[Any]) -> list[Statement]:
         inner.body.append(Function(own, tuple(parameters), statements))
         results.append(Atom(own))
     return [*inner.body, Return(sequence(results))]
-
-
-def _base_of(var: Any) -> str:
-    return "function" if isinstance(var, Returned) else "ct"
 
 
 @STRUCTURES(steps.SHARED)

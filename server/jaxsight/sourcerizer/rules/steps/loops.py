@@ -129,7 +129,8 @@ def _loop_variables(
         if way is not None and elements is not None:
             group = (way.base, way.keys)
             if group not in groups:
-                groups[group] = (scope.names.fresh(_element(scope, way)), elements)
+                element = scope.writer.folds.handles.get(way.base.root) or element_name(way.base)
+                groups[group] = (scope.names.fresh(element), elements)
             bindings.append((row, Path(groups[group][0], way.after)))
             continue
         listed: Expr = tuple_(scope.operand(var) for var in row)
@@ -176,11 +177,6 @@ def _elements(scope: Scope, way: Walk, var: Var) -> Expr | None:
         base = Path(root.root, root.steps[: len(root.steps) - len(way.after) - 1])
     size = scope.writer.folds.sizes.get((base.root, *base.steps))
     return iterated(way.base.expr, way.keys, size)
-
-
-def _element(scope: Scope, way: Walk) -> str:
-    handles = scope.writer.folds.handles.get(way.base.root)
-    return handles if handles is not None else element_name(way.base)
 
 
 def _row_name(scope: Scope, row: Sequence[object]) -> str:
