@@ -9,7 +9,6 @@ import select
 import signal
 import subprocess
 import time
-from types import TracebackType
 from typing import Any, Self
 
 from jaxsight.workers.compilation import environments
@@ -68,12 +67,7 @@ class WorkerProcess:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import jax
@@ -66,13 +66,7 @@ class Origin:
 
     def record(self) -> dict[str, str]:
         """Return this as a program's provenance."""
-        return {
-            "package": self.package,
-            "version": self.version,
-            "path": self.path,
-            "licence": self.licence,
-            "source": self.source,
-        }
+        return {name: text for name, text in asdict(self).items() if name != "name"}
 
 
 @dataclass(slots=True)

@@ -70,7 +70,7 @@ def survey(program: Program) -> Survey:
     Raises:
         Rejected: it cannot be loaded or traced.
     """
-    _, direction = _traced(program)
+    _, direction = traced(program)
     found = digests(direction.program)
     return Survey(found.program, found.structure, len(primitives(direction.program)))
 
@@ -82,7 +82,7 @@ def describe(program: Program, targets: Sequence[str], labels: Labels) -> Row:
         Rejected: it cannot be traced, compiled or run, or its results do not depend on its
             arguments.
     """
-    loaded, direction = _traced(program)
+    loaded, direction = traced(program)
     executable = compiled("compile", direction)
     results = attempt("run", lambda: executable(direction.arguments))
     row = _described(program, direction, executable, targets, labels)
@@ -107,7 +107,12 @@ def describe(program: Program, targets: Sequence[str], labels: Labels) -> Row:
     return row
 
 
-def _traced(program: Program) -> tuple[loading.LoadedProgram, Direction]:
+def traced(program: Program) -> tuple[loading.LoadedProgram, Direction]:
+    """Load a program and trace it.
+
+    Raises:
+        Rejected: one of these fails.
+    """
     loaded = attempt("load", lambda: loading.load(program))
     arguments = loading.arguments(program)
     return loaded, attempt("trace", lambda: forward(loaded.function, arguments))
@@ -155,9 +160,8 @@ def _described(
     labels: Labels,
 ) -> Row:
     """Return the columns of the forward direction."""
-    traced = direction.program
-    names = primitives(traced)
-    found = digests(traced)
+    names = primitives(direction.program)
+    found = digests(direction.program)
     arrays = [array for argument in program.arguments.values() for array in leaves(argument)]
     return {
         "schema_version": VERSION,
@@ -178,7 +182,7 @@ def _described(
         "stablehlo": executable.stablehlo,
         "hlo": executable.hlo,
         "targets": [
-            _cpu(executable),
+            on_cpu(executable),
             *labels(direction, [name for name in targets if name != CPU]),
         ],
         "canonical_digest": found.program,
@@ -215,15 +219,10 @@ def difficulty(equations: int) -> str:
     return next((name for most, name in _LEVELS if equations <= most), "very hard")
 
 
-def _cpu(executable: Executable) -> Row:
-    return compiling.label(
-        executable.graph,
-        executable.memory,
-        parse(CPU),
-        "",
-        executable.flops,
-        "device",
-    )
+def on_cpu(executable: Executable) -> Row:
+    """Return the figures of a program that is compiled for this machine's CPU."""
+    graph, memory, flops = executable.graph, executable.memory, executable.flops
+    return compiling.label(graph, memory, parse(CPU), "", flops, "device")
 
 
 def _dependence(
@@ -297,7 +296,7 @@ def _backward(
         "stablehlo": pullback.stablehlo,
         "hlo": pullback.hlo,
         "equation_count": len(primitives(derivative.program)),
-        "targets": [_cpu(pullback), *labels(derivative, [t for t in targets if t != CPU])],
+        "targets": [on_cpu(pullback), *labels(derivative, [t for t in targets if t != CPU])],
     }
     problem = gradient_problem(executable, direction, cotangents, gradients)
     return row, problem

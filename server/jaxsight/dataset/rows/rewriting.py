@@ -11,7 +11,6 @@ import jax
 import numpy as np
 
 from jaxsight.dataset.program import Program
-from jaxsight.dataset.rows import compiling, loading
 from jaxsight.dataset.rows.canonical import digests
 from jaxsight.dataset.rows.check import SLACK
 from jaxsight.dataset.rows.compiling import Executable
@@ -21,12 +20,14 @@ from jaxsight.dataset.rows.describe import (
     attempt,
     compiled,
     finiteness,
+    on_cpu,
     origin,
     packed,
+    traced,
 )
-from jaxsight.dataset.rows.directions import Direction, forward, primitives
+from jaxsight.dataset.rows.directions import Direction, primitives
 from jaxsight.dataset.schema import VERSION
-from jaxsight.targets.target import CPU, parse
+from jaxsight.targets.target import CPU
 from jaxsight.tracer.comparison.closeness import Incomparable, agree
 
 _FIGURES = (
@@ -54,7 +55,7 @@ def compare(before: Program, after: Program) -> Row:
     first, second = _form(before), _form(after)
     finiteness(before, first.results)
     found = digests(first.direction.program)
-    traced = digests(second.direction.program)
+    found_after = digests(second.direction.program)
     return {
         "schema_version": VERSION,
         "number": before.number,
@@ -73,7 +74,7 @@ def compare(before: Program, after: Program) -> Row:
         "hlo_after": second.executable.hlo,
         "canonical_digest": found.program,
         "structure_digest": found.structure,
-        "after_digest": traced.program,
+        "after_digest": found_after.program,
         "validation": {"results": _agreement(first.results, second.results)},
         **origin(before),
         "_stablehlo": second.executable.stablehlo,
@@ -82,18 +83,13 @@ def compare(before: Program, after: Program) -> Row:
 
 
 def _form(program: Program) -> _Form:
-    loaded = attempt("load", lambda: loading.load(program))
-    arguments = loading.arguments(program)
-    direction = attempt("trace", lambda: forward(loaded.function, arguments))
+    _, direction = traced(program)
     executable = compiled("compile", direction)
     return _Form(direction, executable, attempt("run", lambda: executable(direction.arguments)))
 
 
 def _figures(form: _Form) -> Row:
-    executable = form.executable
-    label = compiling.label(
-        executable.graph, executable.memory, parse(CPU), "", executable.flops, "device"
-    )
+    label = on_cpu(form.executable)
     equations = len(primitives(form.direction.program))
     return {"equation_count": equations, **{name: label[name] for name in _FIGURES}}
 

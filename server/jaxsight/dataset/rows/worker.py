@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import warnings
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, TextIO
 
 import jax
@@ -60,14 +60,8 @@ def _program(request: dict[str, Any]) -> Program:
 
 def _survey(request: dict[str, Any]) -> dict[str, Any]:
     program = _program(request)
-    surveyed = describe.survey(program)
-    return {
-        "program": surveyed.program,
-        "structure": surveyed.structure,
-        "equations": surveyed.equations,
-        "category": program.category,
-        "template": program.template,
-    }
+    surveyed = asdict(describe.survey(program))
+    return {**surveyed, "category": program.category, "template": program.template}
 
 
 def _describe(request: dict[str, Any]) -> dict[str, Any]:
