@@ -58,7 +58,14 @@ def checks(fixed: Sequence[Fixed]) -> Checks:
         if argument.defaulted:
             test = f"{name} is not ... and {test}"
         modules = frozenset() if expected is None else frozenset(modules_in(expected))
-        statements.append(Raw(_refusal(test, name, argument.value, expected), modules))
+        shown = repr(argument.value)
+        if expected is not None:
+            shown = flat(expected)
+        elif not _tells_all(argument.value, shown):
+            shown = _shown(argument.value)
+        raised = call("raise ValueError", scalars.text(f"written for {name} = {shown}"))
+        rows = [row[len(STEP) :] for row in broken(raised, STEP * 2, "", "")]
+        statements.append(Raw([f"if {test}:", *rows], modules))
     return Checks(tuple(statements), tuple(explained))
 
 
@@ -110,15 +117,3 @@ def _shown(value: object) -> str:
     if isinstance(name, str) and isinstance(module, str):
         return f"{module}.{name}"
     return f"the {type(value).__name__} that it was written for"
-
-
-def _refusal(test: str, name: str, value: object, expected: Expr | None) -> list[str]:
-    shown = (
-        flat(expected)
-        if expected is not None
-        else repr(value)
-        if _tells_all(value, repr(value))
-        else _shown(value)
-    )
-    raised = call("raise ValueError", scalars.text(f"written for {name} = {shown}"))
-    return [f"if {test}:", *(row[len(STEP) :] for row in broken(raised, STEP * 2, "", ""))]

@@ -21,6 +21,7 @@ from jaxsight.interpreters.compat.staging import Program, is_literal
 from jaxsight.interpreters.same.tokens import value_token
 from jaxsight.meshes.compat.shard_maps import has_effects
 from jaxsight.sourcerizer.errors import Unwritable
+from jaxsight.sourcerizer.folding.steps import read_outside
 from jaxsight.sourcerizer.text.exprs import Expr, Slot
 from jaxsight.sourcerizer.values import scalars
 
@@ -120,12 +121,13 @@ class Idioms:
 
         def registered(idiom: Idiom) -> Idiom:
             for pattern in patterns:
-                compiled = _compiled(pattern)
+                # For each word the names with a blank, as often as its mark says.
+                words = re.sub(r"([\w|-]+)([?*]?) ?", r"(?:(?:\1) )\2", pattern)
                 self._known.clear()
                 if pattern.isidentifier():
                     self._alone.add(pattern)
                 for last in _lasts(pattern):
-                    self._rules.setdefault(last, []).append(_Rule(compiled, idiom, plain))
+                    self._rules.setdefault(last, []).append(_Rule(re.compile(words), idiom, plain))
             return idiom
 
         return registered
@@ -155,15 +157,6 @@ class Idioms:
     def ends(self, name: str, pretty: bool) -> bool:
         """Return whether a window may end with this primitive."""
         return any(pretty or rule.plain for rule in self._rules.get(name, ()))
-
-
-def _compiled(pattern: str) -> re.Pattern[str]:
-    parts = []
-    for word in pattern.split():
-        bare = word.rstrip("?*")
-        names = "|".join(re.escape(name) for name in bare.split("|"))
-        parts.append(f"(?:(?:{names}) ){word[len(bare) :]}")
-    return re.compile("".join(parts))
 
 
 def _lasts(pattern: str) -> Iterator[str]:
@@ -209,7 +202,7 @@ def find_windows(
             inside = equations[start:stop]
             if not idioms.of(names[start:stop], pretty) or not _closed(inside, uses):
                 continue
-            inputs = _inputs(inside)
+            inputs = tuple(read_outside(inside).values())
             both = [Window(tuple(inside), inputs, exact) for exact in (False, True)]
             expr = prove(both, window_key(inside, inputs))
             if expr is not None:
@@ -242,16 +235,6 @@ def _closed(inside: Sequence[Equation], uses: Mapping[int, int]) -> bool:
         and all(read[id(var)] == uses.get(id(var), 0) for var in equation.outvars)
         for equation in inside[:-1]
     )
-
-
-def _inputs(inside: Sequence[Equation]) -> tuple[object, ...]:
-    computed = {id(var) for equation in inside for var in equation.outvars}
-    inputs: dict[int, object] = {}
-    for equation in inside:
-        for atom in equation.invars:
-            if not is_literal(atom) and id(atom) not in computed:
-                inputs.setdefault(id(atom), atom)
-    return tuple(inputs.values())
 
 
 def window_key(inside: Sequence[Equation], inputs: Sequence[Any]) -> Any:

@@ -42,7 +42,11 @@ def with_calls(
     Innermost functions come first. `chains` has the functions that created each item, by its id;
     those of the new steps are added.
     """
-    ranks = _ranks(chains.values())
+    ranks: dict[tuple[str, str], int] = {}
+    """The greatest depth of each function in the chains of calls."""
+    for chain in _distinct(chains.values()):
+        for depth, caller in enumerate(chain):
+            ranks[caller[:2]] = max(ranks.get(caller[:2], 0), depth)
     for rank in range(max(ranks.values(), default=0), 0, -1):
         depths = _depths([chains[id(equation)] for equation in equations], ranks, rank)
         alike = _alike(equations, numbers, chains, depths)
@@ -59,15 +63,6 @@ def with_calls(
                 first_equation = present(equation.family.runs[equation.index])[0]
                 chains[id(equation)] = starts[id(first_equation)]
     return equations
-
-
-def _ranks(chains: Iterable[Sequence[Caller]]) -> dict[tuple[str, str], int]:
-    """Return the greatest depth of each function in the chains of calls."""
-    ranks: dict[tuple[str, str], int] = {}
-    for chain in _distinct(chains):
-        for depth, caller in enumerate(chain):
-            ranks[caller[:2]] = max(ranks.get(caller[:2], 0), depth)
-    return ranks
 
 
 _Alike = dict[tuple[int, ...], list[tuple[int, int, str]]]

@@ -283,10 +283,6 @@ class _Found:
     keys: tuple[str, ...] = field(default_factory=tuple)
 
 
-def _head(expr: object) -> Any:
-    return expr.bracket if isinstance(expr, Sequence_) else getattr(expr, "function", None)
-
-
 def _shared(elements: Sequence[Any], shared: _Found) -> Any:
     """Return the expression that all items have in common, in terms of `g`; raise `_Differs`."""
     first = elements[0]
@@ -304,7 +300,12 @@ def _shared(elements: Sequence[Any], shared: _Found) -> Any:
         return first
     if isinstance(first, (Sequence_, Call)):
         parts = [element.items for element in elements if type(element) is type(first)]
-        heads = list(map(_head, elements))
+        heads = [
+            element.bracket
+            if isinstance(element, Sequence_)
+            else getattr(element, "function", None)
+            for element in elements
+        ]
         if len(parts) != len(elements) or any(head != heads[0] for head in heads):
             raise _Differs
         if len(set(map(len, parts))) != 1:

@@ -69,8 +69,12 @@ def flat(expr: Item) -> str:
             return f"{_tight(value)}[{_joined(exprs)}]"
         case Attribute(value, name):
             return f"{_tight(value)}.{name}"
-        case Binary():
-            return _flat_binary(expr)
+        case Binary(operator, left, right):
+            level = _PRECEDENCE[operator]
+            first = _at(left, level + 1 if level == 0 or operator == "**" else level)
+            second = _at(right, _UNARY if operator == "**" else level + 1)
+            is_tight = operator == "**" and _simple(left) and _simple(right)
+            return f"{first}**{second}" if is_tight else f"{first} {operator} {second}"
         case Unary(operator, Binary("**") as power):
             return f"{operator}({flat(power)})"
         case Unary(operator, value):
@@ -91,17 +95,6 @@ def flat(expr: Item) -> str:
             return f"lambda {', '.join(parameters)}: {flat(body)}"
         case _:
             raise TypeError(f"not an expression: {expr!r}")
-
-
-def _flat_binary(expr: Binary) -> str:
-    operator, left, right = expr.operator, expr.left, expr.right
-    level = _PRECEDENCE[operator]
-    above = level + 1
-    first = _at(left, above if level == 0 or operator == "**" else level)
-    second = _at(right, _UNARY if operator == "**" else above)
-    if operator == "**" and _simple(left) and _simple(right):
-        return f"{first}**{second}"
-    return f"{first} {operator} {second}"
 
 
 def _simple(expr: Expr) -> bool:

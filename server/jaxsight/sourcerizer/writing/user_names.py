@@ -42,7 +42,11 @@ def user_names(
         fits: returns whether an expression had values of a type, if types were recorded.
     """
     named: dict[int, tuple[str, ...]] = {}
-    users = _users(equations)
+    users: dict[int, list[int]] = defaultdict(list)
+    """The equations that read each variable, by the variable's id."""
+    for index, equation in enumerate(equations):
+        for atom in equation.invars:
+            users[id(atom)].append(index)
     for run in _runs(equations):
         if derivative:
             if (value := _certain(equations, run, fits)) is not None:
@@ -144,15 +148,6 @@ class _Values:
             if targets is not None:
                 chain = frames[depth:]
                 yield self._chains.setdefault(chain, _Chain(chain)), targets
-
-
-def _users(equations: Sequence[Equation]) -> dict[int, list[int]]:
-    """Return the equations that read each variable, by the variable's id."""
-    users: dict[int, list[int]] = defaultdict(list)
-    for index, equation in enumerate(equations):
-        for atom in equation.invars:
-            users[id(atom)].append(index)
-    return users
 
 
 def _escaping(

@@ -104,9 +104,10 @@ class Writer:
         recorded: dict[int, Sequence[str]] = {}
         if self.original.name_of is not None:
             for index, equation in enumerate(live):
-                names = _recorded_names(equation, self.original.name_of)
-                if names is not None:
-                    recorded[index] = names
+                names = [self.original.name_of(var) for var in equation.outvars]
+                if any(names):
+                    other = suggested(primitive_name(equation))
+                    recorded[index] = [identifier(name) if name else other for name in names]
         if recorded or self.backward:
             return recorded
         positions = {id(equation): index for index, equation in enumerate(live)}
@@ -123,11 +124,3 @@ class Writer:
         if most is not None and self.equations > most:
             written = f"more than {most:,} equations to write"
             raise TooLong(written, self.original.size, self.options.derivatives)
-
-
-def _recorded_names(equation: Equation, name_of: NameOf) -> list[str] | None:
-    names = [name_of(var) for var in equation.outvars]
-    if not any(names):
-        return None
-    fallback = suggested(primitive_name(equation))
-    return [identifier(name) if name else fallback for name in names]

@@ -126,10 +126,8 @@ def _makings(
         return
     bare = {key.strip("_"): argument for key, argument in arguments.items()}
     if set(wanted) <= set(bare):
-        yield (), {key: _listed(bare[key]) for key in wanted}
+        parts = ((key, bare[key]) for key in wanted)
+        named = {k: sorted(p) if isinstance(p, (set, frozenset)) else p for k, p in parts}
+        yield (), named
     if all(callable(argument) for argument in values_):
         yield tuple(values_), {}
-
-
-def _listed(argument: object) -> object:
-    return sorted(argument) if isinstance(argument, (set, frozenset)) else argument

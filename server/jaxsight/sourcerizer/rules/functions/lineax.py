@@ -62,8 +62,12 @@ def linear_solve(scope: Scope, group: Sequence[Equation]) -> Proved | None:
     slots = {id(atom): Slot(index) for index, atom in enumerate(inputs)}
     solve = _Call.of(equation, [slots[id(atom)] for atom in atoms])
     read = [i for i, var in enumerate(equation.outvars) if scope.uses.get(id(var))]
-    ways = [(tuple(range(1, len(equation.outvars))), _leaves)]
-    for results, shown in [(read[0], _value), *ways] if len(read) == 1 else ways:
+    ways: list[tuple[object, Callable[[Expr], Expr]]] = [
+        (tuple(range(1, len(equation.outvars))), lambda solution: call("jax.tree.leaves", solution))
+    ]
+    if len(read) == 1:
+        ways.insert(0, (read[0], lambda solution: Attribute(solution, "value")))
+    for results, shown in ways:
         outputs = [equation.outvars[i] for i in jax.tree.leaves(results)]
         index = _proved(scope, solve, shown, Claim(group, inputs, outputs))
         if index is not None:
@@ -71,14 +75,6 @@ def linear_solve(scope: Scope, group: Sequence[Equation]) -> Proved | None:
             expr = shown(list(solve.spelled(function))[index])
             return Proved(scope.fill(expr, inputs), results)
     return None
-
-
-def _value(solution: Expr) -> Expr:
-    return Attribute(solution, "value")
-
-
-def _leaves(solution: Expr) -> Expr:
-    return call("jax.tree.leaves", solution)
 
 
 def _gives_back(equation: Equation) -> bool:

@@ -54,7 +54,17 @@ def helper_call(scope: Scope, step: steps.FoldedStep) -> Proved:
         parameters = scope.writer.folds.parameters[id(family)] = _parameters(scope, family)
 
     def build(name: str) -> list[Statement]:
-        return [_helper(scope, family, name, parameters)]
+        inner = Scope.top(scope.writer)
+        named: list[str] = []
+        for row in family.inputs:
+            if _is_global(scope, row):
+                inner.write(row[0], scope.read(row[0]))
+        for parameter in parameters:
+            own = inner.names.fresh(parameter.base)
+            named.append(own)
+            for index, end in zip(parameter.inputs, parameter.ends, strict=True):
+                inner.stand(family.inputs[index][0], Path(own, end))
+        return [Function(name, tuple(named), _body(inner, family, family.runs[0]))]
 
     function = scope.writer.functions.shared(("fold", id(family)), family, family.name, build)
     passed = [_passed(scope, family, step.index, parameter) for parameter in parameters]
@@ -130,20 +140,6 @@ def _passed(scope: Scope, family: Family, run: int, parameter: _Parameter) -> Ex
     return Path(path.root, path.steps[: len(path.steps) - len(end)]).expr
 
 
-def _helper(scope: Scope, family: Family, name: str, parameters: Sequence[_Parameter]) -> Function:
-    inner = Scope.top(scope.writer)
-    named: list[str] = []
-    for row in family.inputs:
-        if _is_global(scope, row):
-            inner.write(row[0], scope.read(row[0]))
-    for parameter in parameters:
-        own = inner.names.fresh(parameter.base)
-        named.append(own)
-        for index, end in zip(parameter.inputs, parameter.ends, strict=True):
-            inner.stand(family.inputs[index][0], Path(own, end))
-    return Function(name, tuple(named), _body(inner, family, family.runs[0]))
-
-
 @STRUCTURES(steps.ADDED)
 def added(scope: Scope, step: steps.FoldedStep) -> Proved:
     """Write a sum in a helper that is called with `None` for an absent operand."""
@@ -153,26 +149,22 @@ def added(scope: Scope, step: steps.FoldedStep) -> Proved:
     return Proved(Atom(f"{present} if {nothing} is None else ad.add_jaxvals({first}, {second})"), 0)
 
 
-def _with_optional(family: Family, run: Sequence[Any]) -> list[Any]:
-    """Return the first run of a family, with optional sums where other runs lack the sum."""
-    own = {id(var) for equation in run for var in equation.outvars}
-    return [
-        steps.optional_sum(equation, 0 if id(equation.invars[1]) in own else 1)
-        if position in family.optional
-        else equation
-        for position, equation in enumerate(run)
-    ]
-
-
 def _body(inner: Scope, family: Family, run: Sequence[Any]) -> list[Statement]:
     """Return the statements of a helper, including the helpers that it returns."""
     outputs = [run[position].outvars[output] for position, output in family.outputs]
     read = (var for nested in family.returned for var in captures(nested).values())
     needed = [var for var in read if not is_literal(var)]
-    inner.equations(_with_optional(family, run), [*outputs, *needed], named=False)
+    own = {id(var) for equation in run for var in equation.outvars}
+    items = [  # with optional sums where other runs lack the sum
+        steps.optional_sum(equation, 0 if id(equation.invars[1]) in own else 1)
+        if position in family.optional
+        else equation
+        for position, equation in enumerate(run)
+    ]
+    inner.equations(items, [*outputs, *needed], named=False)
     results = [inner.operand(var) for var in outputs]
     for nested in family.returned:
-        own = inner.names.fresh(nested.name)
+        name = inner.names.fresh(nested.name)
         function = inner.inner()
         captured = captures(nested)
         for position, var in captured.items():
@@ -184,8 +176,8 @@ def _body(inner: Scope, family: Family, run: Sequence[Any]) -> list[Statement]:
         inner.writer.backward = True
         statements = _body(function, nested, nested.runs[0])
         inner.writer.backward = before
-        inner.body.append(Function(own, tuple(parameters), statements))
-        results.append(Atom(own))
+        inner.body.append(Function(name, tuple(parameters), statements))
+        results.append(Atom(name))
     return [*inner.body, Return(sequence(results))]
 
 
