@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from jaxsight.interpreters.compat import rule_identity
-from jaxsight.interpreters.compat.jaxpr_types import Atom, Aval, Equation
+from jaxsight.interpreters.compat.jaxpr_types import Atom, Aval, Equation, Literal
 from jaxsight.interpreters.compat.staging import is_literal, opened
 from jaxsight.interpreters.same.tokens import value_token
 from jaxsight.sourcerizer.equations.idioms import hashable, program_key
@@ -56,7 +55,7 @@ class _Binder:
     aval: Aval
 
 
-def _literal(atom: Any, variant: int) -> Expr:
+def _literal(atom: Literal, variant: int) -> Expr:
     value = np.asarray(atom.val)
     dtype = getattr(atom.aval, "dtype", value.dtype)
     value = value.astype(dtype)
@@ -70,12 +69,12 @@ def _literal(atom: Any, variant: int) -> Expr:
     return call("jnp.asarray", scalars.typed(value))
 
 
-def equation_key(equation: Equation) -> Any:
+def equation_key(equation: Equation) -> Hashable:
     """Return a key that is equal for equal equations, or unique if it cannot be hashed."""
     return spelling_key(equation) or id(equation)
 
 
-def spelling_key(equation: Equation) -> Any:
+def spelling_key(equation: Equation) -> Hashable:
     """Return a key that determines how an equation is spelled, or None if it cannot be hashed."""
     primitive, params = equation.primitive, equation.params
     parameters: object = tuple(params.items())
@@ -88,7 +87,7 @@ def spelling_key(equation: Equation) -> Any:
     return hashable((primitive, parameters, operands, equation.ctx))
 
 
-def _operand_key(atom: Atom) -> Any:
+def _operand_key(atom: Atom) -> Hashable:
     if not is_literal(atom):
         return atom.aval
     value = atom.val

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation
+from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation, Var
 from jaxsight.interpreters.compat.staging import Program, is_literal
 from jaxsight.interpreters.same.tokens import value_token
 from jaxsight.meshes.compat.shard_maps import has_effects
@@ -36,13 +35,13 @@ _MOST_KNOWN = 100_000
 class Window:
     """Consecutive equations; `inputs` are the outside variables read, in order of first use."""
 
-    equations: tuple[Any, ...]
-    inputs: tuple[Any, ...]
+    equations: tuple[Equation, ...]
+    inputs: tuple[Var, ...]
     exact: bool
     """Whether literals are written with their dtype."""
 
     @property
-    def output(self) -> Any:
+    def output(self) -> Var:
         return self.equations[-1].outvars[0]
 
     def expr(self, atom: Atom) -> Expr:
@@ -60,21 +59,21 @@ class Window:
                 pass
         return scalars.typed(value)
 
-    def maker(self, atom: Atom) -> Any:
+    def maker(self, atom: Atom) -> Equation | None:
         """Return the equation of the window that computes a variable, or None."""
         for equation in self.equations:
             if any(var is atom for var in equation.outvars):
                 return equation
         return None
 
-    def find(self, *names: str) -> Any:
+    def find(self, *names: str) -> Equation:
         """Return the last equation of one of these primitives, or raise `KeyError`."""
         for equation in reversed(self.equations):
             if equation.primitive.name in names:
                 return equation
         raise KeyError(names[0])
 
-    def origin(self, atom: Atom, *through: str) -> Any:
+    def origin(self, atom: Atom, *through: str) -> Atom:
         """Return the value that the window passed through these primitives to make `atom`."""
         while (equation := self.maker(atom)) is not None and equation.primitive.name in through:
             atom = equation.invars[0]
@@ -237,7 +236,7 @@ def _closed(inside: Sequence[Equation], uses: Mapping[int, int]) -> bool:
     )
 
 
-def window_key(inside: Sequence[Equation], inputs: Sequence[Any]) -> Any:
+def window_key(inside: Sequence[Equation], inputs: Sequence[Var]) -> Hashable:
     """Return a key for consecutive equations, independent of their variables.
 
     It determines how they are written. Return None if it cannot be hashed.
@@ -255,7 +254,7 @@ def window_key(inside: Sequence[Equation], inputs: Sequence[Any]) -> Any:
     return hashable(tuple(key))
 
 
-def hashable(key: Any) -> Any:
+def hashable(key: object) -> Hashable:
     """Return a key, or None if it cannot be hashed."""
     try:
         hash(key)
@@ -264,7 +263,7 @@ def hashable(key: Any) -> Any:
     return key
 
 
-def program_key(program: Program) -> Any:
+def program_key(program: Program) -> Hashable:
     """Return a key for a program, independent of its variables.
 
     Return None for a program with constants, or if the key cannot be hashed.

@@ -180,7 +180,11 @@ def _concrete(value: object, generator: np.random.Generator) -> object:
 
 
 def _eagerly(
-    text: Flat, program: Program, leaves: Sequence[object], expected: Sequence[object], numbers: Any
+    text: Flat,
+    program: Program,
+    leaves: Sequence[object],
+    expected: Sequence[object],
+    numbers: Sequence[bool],
 ) -> None:
     results = jax.tree.leaves(_of_text(text, leaves, "eagerly"))
     if len(results) != len(expected):
@@ -238,7 +242,7 @@ def _differentiated(text: Flat, original: Flat, program: Program, leaves: Sequen
         return False
 
     def gradient(function: Flat) -> Flat:
-        def total(*args: object) -> Any:
+        def total(*args: object) -> object:
             parts = [
                 jnp.sum(jnp.asarray(leaf).astype(np.float32))
                 for leaf in jax.tree.leaves(function(*args))

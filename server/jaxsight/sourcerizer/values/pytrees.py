@@ -30,7 +30,7 @@ from jaxsight.sourcerizer.text.imports import SHORT
 from jaxsight.sourcerizer.text.layout import flat
 from jaxsight.sourcerizer.values import public_names, scalars, spelling
 
-Opaque = Callable[[Any, str], Expr]
+Opaque = Callable[[object, str], Expr]
 """Returns a name for the structure (a `PyTreeDef`) of a result that has no expression, given the
 reason as text.
 """
@@ -101,7 +101,7 @@ def _is_of_fields(structure: Any) -> bool:
     return len(children) == len(structure) and all(map(operator.is_, children, structure))
 
 
-def _parts(expr: Expr, value: object, depth: int = 4) -> Iterator[tuple[Expr, Any]]:
+def _parts(expr: Expr, value: object, depth: int = 4) -> Iterator[tuple[Expr, object]]:
     """Yield an argument and its parts, each with the expression that reads it."""
     yield expr, value
     if depth == 0:
@@ -187,7 +187,7 @@ def _dataclass(
     return build(leaves, opaque)
 
 
-def _namespace(expr: Expr) -> dict[str, Any]:
+def _namespace(expr: Expr) -> dict[str, object]:
     """Return the packages that an expression needs, by their own and imported names."""
     roots = {module.partition(".")[0] for module in modules_in(expr)} | {"jax"}
     short = {name_in_text: sys.modules[name] for name, name_in_text in SHORT.items()}

@@ -135,7 +135,7 @@ def _sharding(sharding: Any) -> Expr:
     return call("jax.sharding.NamedSharding", mesh, value(sharding.spec), **memory_kind)
 
 
-def placements(sharding: Any) -> Iterator[Expr]:
+def placements(sharding: jax.sharding.NamedSharding | None) -> Iterator[Expr]:
     """Yield spellings of the `out_sharding` of a function: its spec under a set mesh, or whole."""
     if sharding is None:
         return
@@ -172,12 +172,12 @@ def layout(array_layout: Any) -> Expr:
     return call(path, value(tuple(array_layout.major_to_minor)), **options)
 
 
-def _is_around(mesh: Any) -> bool:
+def _is_around(mesh: jax.sharding.Mesh | jax.sharding.AbstractMesh) -> bool:
     """Return whether a mesh is the one of the surrounding program."""
     return bool(mesh.axis_names) and mesh == jax.sharding.get_abstract_mesh()
 
 
-def abstract_mesh(mesh: Any) -> Expr:
+def abstract_mesh(mesh: jax.sharding.AbstractMesh) -> Expr:
     """Return a mesh without devices, or that of the machine's first devices of its kind."""
     if getattr(mesh, "abstract_device", None) is None:
         return value(mesh)
@@ -187,7 +187,7 @@ def abstract_mesh(mesh: Any) -> Expr:
     raise Unwritable(mesh, "its devices are not present")
 
 
-def of_first_devices(mesh: Any) -> jax.sharding.Mesh | None:
+def of_first_devices(mesh: jax.sharding.AbstractMesh) -> jax.sharding.Mesh | None:
     """Return an abstract mesh with the machine's first devices; None if there are too few."""
     devices = jax.devices()[: math.prod(mesh.axis_sizes)]
     if len(devices) < math.prod(mesh.axis_sizes) or not mesh.axis_names:

@@ -15,9 +15,8 @@ import linecache
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from jaxsight.interpreters.compat.jaxpr_types import Equation
+from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation
 from jaxsight.interpreters.compat.locations import Place, places
 from jaxsight.interpreters.compat.staging import is_dropped
 from jaxsight.sourcerizer.compat.sources import is_backward, is_derivative
@@ -26,7 +25,7 @@ from jaxsight.sourcerizer.equations.locations import JAXSIGHT
 _FRAMES = 8
 """The number of the user's frames that are examined."""
 
-Fits = Callable[[str, Place, Any], bool]
+Fits = Callable[[str, Place, Aval], bool]
 """Returns whether the expression at a place in a file had values of a type."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jaxsight.interpreters.compat.jaxpr_types import Equation
+from jaxsight.interpreters.compat.jaxpr_types import Equation, Var
 from jaxsight.sourcerizer.compat.sources import is_derivative
 from jaxsight.sourcerizer.errors import TooLong
 from jaxsight.sourcerizer.folding.repeats import Listed, Repeat, Repeats
@@ -21,7 +21,7 @@ from jaxsight.sourcerizer.writing.results import primitive_name
 from jaxsight.sourcerizer.writing.shared_functions import SharedFunctions
 from jaxsight.sourcerizer.writing.user_names import Fits, user_names
 
-NameOf = Callable[[Any], "str | None"]
+NameOf = Callable[[Var], "str | None"]
 """Returns the user's name for a variable, or None if unknown."""
 
 

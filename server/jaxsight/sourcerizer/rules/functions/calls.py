@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import functools
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -100,7 +100,7 @@ def jit_options(params: Params) -> dict[str, Expr]:
 
 
 def decorated(
-    function: Function, decorator: Any, path: str, options: dict[str, Expr]
+    function: Function, decorator: Callable[..., object], path: str, options: dict[str, Expr]
 ) -> list[Statement]:
     """Decorate a function: with `@decorator(options)`, or by an assignment after it.
 
@@ -125,7 +125,7 @@ def _placed(sharding: object, layout: object) -> Expr:
 
 
 @STRUCTURES("jit", "pjit")
-def jit(scope: Scope, calls: Any) -> Proved | None:
+def jit(scope: Scope, calls: Equation | list[Equation]) -> Proved | None:
     group = calls if isinstance(calls, list) else [calls]
     solution = linear_solve(scope, group)
     if solution is not None or len(group) > 1:
@@ -215,7 +215,7 @@ def _given(scope: Scope, program: Program) -> Expr | None:
 
 
 @functools.cache
-def _bound_by_traced_calls() -> Any:
+def _bound_by_traced_calls() -> object:
     inside = jax.jit(lambda x: x)
     try:
         jaxpr: Any = jax.make_jaxpr(lambda x: inside.trace(x)(x))(1.0)

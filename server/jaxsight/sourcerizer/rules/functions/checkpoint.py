@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -112,7 +112,7 @@ def _held(policy: Any) -> dict[str, object]:
 
 
 def _makings(
-    maker: Any, arguments: dict[str, object]
+    maker: Callable[..., object], arguments: dict[str, object]
 ) -> Iterator[tuple[tuple[object, ...], dict[str, object]]]:
     if not arguments:
         yield (), {}

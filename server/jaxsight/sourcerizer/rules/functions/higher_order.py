@@ -170,7 +170,7 @@ def _derived(programs: Any, lengths: Any) -> bool:
     consts = [var.aval for var in matvec.jaxpr.invars[: lengths.matvec]]
     vectors = [var.aval for var in matvec.jaxpr.invars[lengths.matvec :]]
 
-    def transposed(*args: object) -> Any:
+    def transposed(*args: object) -> object:
         constants, cotangents = args[: len(consts)], args[len(consts) :]
         return jax.linear_transpose(lambda *xs: evaluate(matvec, *constants, *xs), *vectors)(
             list(cotangents)

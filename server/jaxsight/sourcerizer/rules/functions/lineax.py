@@ -84,7 +84,7 @@ def _gives_back(equation: Equation) -> bool:
     return not opened(equation.params["call_jaxpr"]).jaxpr.eqns
 
 
-def _solve_in(equation: Equation) -> Any:
+def _solve_in(equation: Equation) -> Equation | None:
     """Return the solve in a call of lineax's function, or None for other calls."""
     if equation.params.get("name") != _NAME:
         return None
@@ -95,7 +95,7 @@ def _solve_in(equation: Equation) -> Any:
     return None
 
 
-def _program(equation: Equation) -> Any:
+def _program(equation: Equation) -> Jaxpr:
     return opened(equation.params["jaxpr"]).jaxpr
 
 
@@ -105,8 +105,8 @@ class _Call:
 
     operator: Any
     vector: object
-    options: Any
-    solver: Any
+    options: object
+    solver: object
     throw: bool
     places: Mapping[int, int]
     """The position of the call's operand for each variable, by its id."""
@@ -115,6 +115,7 @@ class _Call:
     @classmethod
     def of(cls, equation: Equation, operands: Sequence[Expr]) -> _Call:
         solve = _solve_in(equation)
+        assert solve is not None
         dynamic = iter(solve.invars)
         # The static arguments have a plain object as a sentinel for each operand.
         leaves = [next(dynamic) if type(s) is object else s for s in solve.params["static"]]
@@ -209,9 +210,9 @@ def _proved(scope: Scope, solve: _Call, shown: Callable[[Expr], Expr], claim: Cl
     return None
 
 
-def _evaluating(jaxpr: Jaxpr) -> Callable[..., Any]:
-    def of(*captured: Any) -> Callable[[Any], Any]:
-        def function(x: Any) -> Any:
+def _evaluating(jaxpr: Jaxpr) -> Callable[..., object]:
+    def of(*captured: object) -> Callable[[object], object]:
+        def function(x: object) -> object:
             results = evaluate(Program(jaxpr, captured), x)
             return results[0] if len(results) == 1 else tuple(results)
 

@@ -7,7 +7,6 @@ functions would remove these values, which is another program, so they are writt
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -153,7 +152,7 @@ def _optional(values: list[Expr]) -> Expr:
     return sequence(values) if values else NONE
 
 
-def _numbers(start: int, count: int) -> Any:
+def _numbers(start: int, count: int) -> int | tuple[int, ...] | None:
     """Return the positions of results that are one value, a tuple, or None."""
     if count == 0:
         return None
@@ -245,7 +244,7 @@ def choice(equations: Sequence[Equation], position: int, uses: Callable[[object]
 
 
 @STRUCTURES("cond")
-def cond(scope: Scope, group: Any) -> Proved | None:
+def cond(scope: Scope, group: Equation | list[Equation]) -> Proved | None:
     if not isinstance(group, list):
         return bound(scope, group)
     chooser, equation = group

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.staging import is_dropped, is_literal, opened
 from jaxsight.sourcerizer.compat import refs
@@ -83,7 +83,7 @@ def _one(indices: tuple[Expr, ...]) -> Expr:
     return indices[0] if len(indices) == 1 else tuple_(indices)
 
 
-def _items(scope: Scope, equation: Equation, leaves: Sequence[Any]) -> tuple[Expr, ...]:
+def _items(scope: Scope, equation: Equation, leaves: Sequence[JaxprAtom]) -> tuple[Expr, ...]:
     """Return the items in the brackets; `...` for the whole array."""
     spelled = [
         Atom(str(int(atom.val)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from typing import Any
 
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.sourcerizer.equations.idioms import Window
@@ -81,7 +80,7 @@ def _axes(equation: Equation) -> dict[str, Expr]:
     return axis(equation.params["axes"], equation.invars[0].aval.ndim)
 
 
-def _kept(window: Window, reduced: Any) -> list[dict[str, Expr]]:
+def _kept(window: Window, reduced: Equation) -> list[dict[str, Expr]]:
     """Return the `keepdims` options to try, the likelier first."""
     keeps = window.output.aval.ndim == reduced.invars[0].aval.ndim
     return [_KEPT, {}] if keeps else [{}]

@@ -7,7 +7,6 @@ with the counter's equation first.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -50,7 +49,7 @@ def scan(scope: Scope, equation: Equation) -> Proved | None:
     return _fori(scope, equation, counted, loop.consts, bounds, loop.consts + 1)
 
 
-def _map(scope: Scope, equation: Equation, loop: Any) -> Proved | None:
+def _map(scope: Scope, equation: Equation, loop: control_flow.Scan) -> Proved | None:
     count = len(equation.outvars)
     xs = equation.invars[loop.consts :]
     if not xs or not count:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
 from jaxsight.interpreters.compat.jaxpr_types import Equation
@@ -27,7 +26,7 @@ _PROMISES = ("indices_are_sorted", "unique_indices")
 _MODES = {"CLIP": "clip", "FILL_OR_DROP": "fill", "PROMISE_IN_BOUNDS": "promise_in_bounds"}
 
 
-def _written(window: Window, atom: JaxprAtom, converted: bool) -> Any:
+def _written(window: Window, atom: JaxprAtom, converted: bool) -> JaxprAtom:
     """Return the user's index; a `select_n` counts negative ones from the end."""
     while (equation := window.maker(atom)) is not None:
         name = equation.primitive.name
@@ -42,7 +41,7 @@ def _written(window: Window, atom: JaxprAtom, converted: bool) -> Any:
     return atom
 
 
-def _parts(window: Window, atom: JaxprAtom, converted: bool) -> list[Any]:
+def _parts(window: Window, atom: JaxprAtom, converted: bool) -> list[JaxprAtom]:
     """Return the indices that were concatenated to one array."""
     atom = window.origin(atom, "reshape", "convert_element_type") if converted else atom
     equation = window.maker(atom)
@@ -170,7 +169,7 @@ _REQUIRED = 3
 """The number of fields of dimension numbers without defaults, which come first."""
 
 
-def _places(window: Window, equation: Equation, where: Any) -> Iterator[tuple[Expr, ...]]:
+def _places(window: Window, equation: Equation, where: JaxprAtom) -> Iterator[tuple[Expr, ...]]:
     numbers = equation.params["dimension_numbers"]
     operand, _, update = equation.invars
     axes, rank = numbers.scatter_dims_to_operand_dims, operand.aval.ndim

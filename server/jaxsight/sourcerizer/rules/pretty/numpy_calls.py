@@ -13,12 +13,11 @@ import inspect
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from jaxsight.interpreters.compat.inner import inner_jaxprs
-from jaxsight.interpreters.compat.jaxpr_types import Equation, Literal
+from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation
 from jaxsight.interpreters.compat.staging import is_literal, opened
 from jaxsight.sourcerizer.equations.idioms import Window
 from jaxsight.sourcerizer.equations.registry import IDIOMS, PRETTY, View
@@ -50,9 +49,9 @@ class LibraryCall:
     operands: Sequence[Expr]
     names: Sequence[str | None]
     """The function's names for its arguments, where known."""
-    inputs: Sequence[Any]
-    literals: Sequence[Any]
-    outputs: Sequence[Any]
+    inputs: Sequence[Aval]
+    literals: Sequence[object]
+    outputs: Sequence[Aval]
     equations: Sequence[Equation]
     """The inner equations, including nested ones."""
 
@@ -72,7 +71,7 @@ def _signatures(name: str) -> tuple[tuple[str, inspect.Signature], ...]:
     return tuple(signatures)
 
 
-def _all_equations(program: object, depth: int = 3) -> Iterator[Any]:
+def _all_equations(program: object, depth: int = 3) -> Iterator[Equation]:
     for equation in opened(program).jaxpr.eqns:
         yield equation
         if depth:
@@ -136,7 +135,7 @@ def _arguments(
         yield dict(zip(positional, called.operands, strict=False))
 
 
-def _is_default(literal: Literal, default: object, name: str) -> bool:
+def _is_default(literal: object, default: object, name: str) -> bool:
     if name == "correction":
         return bool(np.asarray(literal) == 0)
     return isinstance(default, (bool, int, float)) and bool(np.asarray(literal) == default)
@@ -296,7 +295,9 @@ def _padded(view: View) -> Iterator[Expr]:
             yield call("jnp.pad", array, width, mode=scalars.text(mode))
 
 
-def _widths(before: Any, after: Any, equations: Sequence[Equation]) -> Iterator[Expr]:
+def _widths(
+    before: Sequence[int], after: Sequence[int], equations: Sequence[Equation]
+) -> Iterator[Expr]:
     """Yield the padding that an array may have on each side."""
     for equation in equations:
         if equation.primitive.name == "pad":

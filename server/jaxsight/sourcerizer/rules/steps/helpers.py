@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from jaxsight.interpreters.compat.jaxpr_types import Var
 from jaxsight.interpreters.compat.staging import is_literal
@@ -64,7 +63,7 @@ def helper_call(scope: Scope, step: steps.FoldedStep) -> Proved:
             named.append(own)
             for index, end in zip(parameter.inputs, parameter.ends, strict=True):
                 inner.stand(family.inputs[index][0], Path(own, end))
-        return [Function(name, tuple(named), _body(inner, family, family.runs[0]))]
+        return [Function(name, tuple(named), _body(inner, family))]
 
     function = scope.writer.functions.shared(("fold", id(family)), family, family.name, build)
     passed = [_passed(scope, family, step.index, parameter) for parameter in parameters]
@@ -149,8 +148,9 @@ def added(scope: Scope, step: steps.FoldedStep) -> Proved:
     return Proved(Atom(f"{present} if {nothing} is None else ad.add_jaxvals({first}, {second})"), 0)
 
 
-def _body(inner: Scope, family: Family, run: Sequence[Any]) -> list[Statement]:
+def _body(inner: Scope, family: Family) -> list[Statement]:
     """Return the statements of a helper, including the helpers that it returns."""
+    run = family.runs[0]
     outputs = [run[position].outvars[output] for position, output in family.outputs]
     read = (var for nested in family.returned for var in captures(nested).values())
     needed = [var for var in read if not is_literal(var)]
@@ -174,7 +174,7 @@ def _body(inner: Scope, family: Family, run: Sequence[Any]) -> list[Statement]:
         parameters = function.parameters(inputs, bases)
         before = inner.writer.backward
         inner.writer.backward = True
-        statements = _body(function, nested, nested.runs[0])
+        statements = _body(function, nested)
         inner.writer.backward = before
         inner.body.append(Function(name, tuple(parameters), statements))
         results.append(Atom(name))
