@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Any
 
 from jaxsight.cli.output.printing import Printer, Table, cells, code, styled
+from jaxsight.dataset.program import Record
 from jaxsight.dataset.tables.statistics import Statistics
 from jaxsight.dataset.tables.verification import Verified
 from jaxsight.text import units
@@ -23,7 +23,7 @@ _WORDS = {
 }
 
 
-def print_row(row: dict[str, Any]) -> None:
+def print_row(row: Record) -> None:
     """Print a row: its source, its jaxpr and its kernels on each target."""
     printer = Printer()
     facts = [
@@ -42,7 +42,7 @@ def print_row(row: dict[str, Any]) -> None:
         _print_target(printer, target)
 
 
-def print_pair(pair: dict[str, Any]) -> None:
+def print_pair(pair: Record) -> None:
     """Print a rewrite pair: what the rule reports, the change, and the figures of both programs."""
     printer = Printer()
     facts = [pair["rule"], pair["title"], pair["category"], pair["split"]]
@@ -78,7 +78,7 @@ def _print_code(printer: Printer, text: str, language: str) -> None:
         printer.print(text.rstrip("\n"))
 
 
-def _print_target(printer: Printer, target: dict[str, Any]) -> None:
+def _print_target(printer: Printer, target: Record) -> None:
     if target.get("refused"):
         printer.print(styled((target["target"], "bold"), f": not compiled: {target['refused']}"))
         return

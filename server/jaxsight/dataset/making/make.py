@@ -15,12 +15,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from jaxsight.dataset.generating.improvable import improvable
 from jaxsight.dataset.making.engines import Engine
 from jaxsight.dataset.making.selection import Selection
-from jaxsight.dataset.making.shards import Record, ShardTask
+from jaxsight.dataset.making.shards import ShardTask
+from jaxsight.dataset.program import Record
 from jaxsight.dataset.spec import Spec
 from jaxsight.files import private, reading
 
@@ -86,7 +87,7 @@ class MadeDataset:
         self.rejected += selection.rejected
         self.structures = selection.structures
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """Return this as JSON, the same for the same shards."""
         return {
             "rows": self.rows,
@@ -101,7 +102,7 @@ class MadeDataset:
 class Store:
     """The shards in a folder. A shard is written beside its place, and then renamed."""
 
-    def __init__(self, out: Path, title: dict[str, Any]) -> None:
+    def __init__(self, out: Path, title: Record) -> None:
         """Open a folder.
 
         Args:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from jaxsight.dataset.making.worker_process import WorkerDied, WorkerProcess
+from jaxsight.dataset.program import Record
 from jaxsight.dataset.schema import is_fine
-
-Record = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

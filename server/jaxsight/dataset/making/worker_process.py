@@ -9,8 +9,9 @@ import select
 import signal
 import subprocess
 import time
-from typing import Any, Self
+from typing import Self
 
+from jaxsight.dataset.program import Record
 from jaxsight.workers.compilation import environments
 from jaxsight.workers.own_python import booted, with_packages
 from jaxsight.workers.watchdog import guardian
@@ -70,7 +71,7 @@ class WorkerProcess:
     def __exit__(self, *_: object) -> None:
         self.end()
 
-    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+    def ask(self, request: Record) -> Record:
         """Return the answer to a request.
 
         Raises:

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight.dataset.program import Array, Program
+from jaxsight.dataset.program import Array, Program, Record
 from jaxsight.dataset.rows.directions import Direction, forward, has_derivative, primitives
 from jaxsight.sourcerizer.api import sourcerize
 from jaxsight.sourcerizer.text.names import identifier
@@ -89,7 +89,7 @@ class Mined:
         except NoProgram as reason:
             self.rejected[reason.cause] += 1
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """Return this as JSON."""
         programs = [program.record() for program in self.programs]
         return {"programs": programs, "rejected_calls": dict(self.rejected)}

@@ -92,7 +92,7 @@ class _Comparison:
         arguments: those of the row.
     """
 
-    expected: Sequence[np.ndarray[Any, Any]]
+    expected: Sequence[np.ndarray]
     coarsest: float
     eagerly: Callable[[tuple[Any, ...]], list[Any]]
     arguments: tuple[Any, ...]

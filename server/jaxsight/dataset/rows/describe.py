@@ -19,7 +19,7 @@ import numpy as np
 
 import jaxsight
 from jaxsight.compiler.compat import xla
-from jaxsight.dataset.program import Program, leaves
+from jaxsight.dataset.program import Program, Record, leaves
 from jaxsight.dataset.rows import compiling, loading
 from jaxsight.dataset.rows.canonical import digests
 from jaxsight.dataset.rows.compiling import Executable
@@ -41,9 +41,7 @@ from jaxsight.tracer.comparison.closeness import plain
 _LEVELS = ((8, "basic"), (24, "medium"), (80, "hard"))
 """The largest number of equations, inner ones included, of each difficulty."""
 
-Row = dict[str, Any]
-
-Labels = Callable[[Direction, Sequence[str]], list[Row]]
+Labels = Callable[[Direction, Sequence[str]], list[Record]]
 """Compiles a direction for targets other than this machine's CPU."""
 
 
@@ -75,7 +73,7 @@ def survey(program: Program) -> Survey:
     return Survey(found.program, found.structure, len(primitives(direction.program)))
 
 
-def describe(program: Program, targets: Sequence[str], labels: Labels) -> Row:
+def describe(program: Program, targets: Sequence[str], labels: Labels) -> Record:
     """Return the row of a program, with what `check` needs under `_results`.
 
     Raises:
@@ -93,7 +91,7 @@ def describe(program: Program, targets: Sequence[str], labels: Labels) -> Row:
         "finite": finiteness(program, results),
         "inputs": _dependence(program, direction, executable, results),
     }
-    backwards: Row = dict.fromkeys(("jaxpr", "stablehlo", "hlo", "equation_count", "targets"))
+    backwards: Record = dict.fromkeys(("jaxpr", "stablehlo", "hlo", "equation_count", "targets"))
     gradient = "not applicable"
     is_differentiable = program.is_differentiable and has_derivative(direction)
     if is_differentiable:
@@ -158,7 +156,7 @@ def _described(
     executable: Executable,
     targets: Sequence[str],
     labels: Labels,
-) -> Row:
+) -> Record:
     """Return the columns of the forward direction."""
     names = primitives(direction.program)
     found = digests(direction.program)
@@ -192,7 +190,7 @@ def _described(
     }
 
 
-def origin(program: Program) -> Row:
+def origin(program: Program) -> Record:
     """Return where a program is from, and what it is made into a row with."""
     return {
         "provenance": {
@@ -219,7 +217,7 @@ def difficulty(equations: int) -> str:
     return next((name for most, name in _LEVELS if equations <= most), "very hard")
 
 
-def on_cpu(executable: Executable) -> Row:
+def on_cpu(executable: Executable) -> Record:
     """Return the figures of a program that is compiled for this machine's CPU."""
     graph, memory, flops = executable.graph, executable.memory, executable.flops
     return compiling.label(graph, memory, parse(CPU), "", flops, "device")
@@ -277,7 +275,7 @@ def _backward(
     results: list[Any],
     targets: Sequence[str],
     labels: Labels,
-) -> tuple[Row, str]:
+) -> tuple[Record, str]:
     """Return the columns of the backward direction, and what was found about the gradients.
 
     Raises:
@@ -312,7 +310,7 @@ def _cotangent(result: Any, chance: np.random.Generator) -> Any:
 def packed(arrays: Sequence[Any]) -> str:
     """Return arrays as text, exactly; keys as their data."""
     data = io.BytesIO()
-    contents: dict[str, np.ndarray[Any, Any]] = {}
+    contents: dict[str, np.ndarray] = {}
     for at, array in enumerate(map(plain, arrays)):
         shape = ",".join(map(str, array.shape))
         content = np.ascontiguousarray(array).tobytes()
@@ -321,9 +319,9 @@ def packed(arrays: Sequence[Any]) -> str:
     return base64.b64encode(data.getvalue()).decode()
 
 
-def unpacked(text: str) -> list[np.ndarray[Any, Any]]:
+def unpacked(text: str) -> list[np.ndarray]:
     """Return the arrays of `packed`."""
-    arrays: list[np.ndarray[Any, Any]] = []
+    arrays: list[np.ndarray] = []
     with np.load(io.BytesIO(base64.b64decode(text)), allow_pickle=False) as contents:
         for name in contents.files:
             _, dtype, shape = name.split(" ")

@@ -10,13 +10,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsight.dataset.program import Program
+from jaxsight.dataset.program import Program, Record
 from jaxsight.dataset.rows.canonical import digests
 from jaxsight.dataset.rows.check import SLACK
 from jaxsight.dataset.rows.compiling import Executable
 from jaxsight.dataset.rows.describe import (
     Rejected,
-    Row,
     attempt,
     compiled,
     finiteness,
@@ -45,7 +44,7 @@ class _Form:
     results: list[Any]
 
 
-def compare(before: Program, after: Program) -> Row:
+def compare(before: Program, after: Program) -> Record:
     """Return the columns of a pair that need JAX; with what `check` needs, under `_` names.
 
     Raises:
@@ -88,7 +87,7 @@ def _form(program: Program) -> _Form:
     return _Form(direction, executable, attempt("run", lambda: executable(direction.arguments)))
 
 
-def _figures(form: _Form) -> Row:
+def _figures(form: _Form) -> Record:
     label = on_cpu(form.executable)
     equations = len(primitives(form.direction.program))
     return {"equation_count": equations, **{name: label[name] for name in _FIGURES}}
@@ -111,5 +110,5 @@ def _agreement(expected: Sequence[Any], results: Sequence[Any]) -> str:
     return "equal" if equal else "within rounding"
 
 
-def _type(array: jax.Array | np.ndarray[Any, Any]) -> tuple[str, tuple[int, ...]]:
+def _type(array: jax.Array | np.ndarray) -> tuple[str, tuple[int, ...]]:
     return str(array.dtype), array.shape

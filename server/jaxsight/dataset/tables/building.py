@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 from jaxsight.dataset.making.make import WORK, MadeDataset
+from jaxsight.dataset.program import Record
 from jaxsight.dataset.spec import Spec
 from jaxsight.dataset.tables import card, statistics, writing
 from jaxsight.dataset.tables.manifest import Manifest
@@ -16,7 +16,7 @@ from jaxsight.dataset.tables.statistics import Statistics
 def build(
     out: Path,
     made: MadeDataset,
-    contents: Spec | dict[str, Any],
+    contents: Spec | Record,
     versions: dict[str, str],
     form: str,
 ) -> Manifest:
@@ -43,7 +43,7 @@ def build(
     return manifest
 
 
-def _specified(spec: Spec) -> tuple[dict[str, Any], str]:
+def _specified(spec: Spec) -> tuple[Record, str]:
     """Return a specification with lists, as it is read again, and its digest."""
     return json.loads(json.dumps(spec.record())), spec.digest
 

@@ -8,12 +8,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from jaxsight.dataset.program import Record
 from jaxsight.dataset.schema import Column
 from jaxsight.dataset.tables import arrow
 from jaxsight.files import private, reading
 from jaxsight.text import units
-
-Row = dict[str, Any]
 
 PARQUET, JSON_LINES = "parquet", "jsonl"
 
@@ -35,7 +34,7 @@ class UnreadableFile(Exception):
 class TableWriter(Protocol):
     """Writes rows into a file."""
 
-    def add(self, row: Row) -> None:
+    def add(self, row: Record) -> None:
         """Write a row, now or later."""
         ...
 
@@ -49,7 +48,7 @@ class _JsonLines:
         self._names = [column.name for column in columns]
         self._file = path.open("w", encoding="utf-8", newline="\n")
 
-    def add(self, row: Row) -> None:
+    def add(self, row: Record) -> None:
         ordered = {name: row.get(name) for name in self._names}
         self._file.write(json.dumps(ordered, ensure_ascii=False) + "\n")
 
@@ -61,7 +60,7 @@ class _Parquet:
     def __init__(self, path: Path, columns: tuple[Column, ...]) -> None:
         self._library = arrow.pyarrow()
         self._schema = arrow.schema(columns)
-        self._rows: list[Row] = []
+        self._rows: list[Record] = []
         names = [column.name for column in columns]
         self._writer = self._library.parquet.ParquetWriter(
             path,
@@ -72,7 +71,7 @@ class _Parquet:
             write_statistics=[name for name in _WITH_STATISTICS if name in names],
         )
 
-    def add(self, row: Row) -> None:
+    def add(self, row: Record) -> None:
         self._rows.append(row)
         if len(self._rows) == _GROUP:
             self._flush()
@@ -96,7 +95,7 @@ def writer(path: Path, columns: tuple[Column, ...]) -> TableWriter:
     return _Parquet(path, columns) if path.suffix == f".{PARQUET}" else _JsonLines(path, columns)
 
 
-def read_rows(path: Path, names: Sequence[str] | None = None) -> Iterator[Row]:
+def read_rows(path: Path, names: Sequence[str] | None = None) -> Iterator[Record]:
     """Yield the rows of a regular file, with some columns or all.
 
     Raises:
@@ -116,7 +115,7 @@ def read_rows(path: Path, names: Sequence[str] | None = None) -> Iterator[Row]:
         yield row if names is None else {name: row.get(name) for name in names}
 
 
-def _parquet_rows(path: Path, names: Sequence[str] | None) -> Iterator[Row]:
+def _parquet_rows(path: Path, names: Sequence[str] | None) -> Iterator[Record]:
     library = arrow.pyarrow()
     try:
         with reading.opened(path) as opened, library.parquet.ParquetFile(opened) as file:

@@ -12,9 +12,10 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+from jaxsight.dataset.program import Record
 from jaxsight.dataset.schema import TABLES
 from jaxsight.dataset.tables import files
-from jaxsight.dataset.tables.files import Row, TableWriter
+from jaxsight.dataset.tables.files import TableWriter
 from jaxsight.dataset.tables.manifest import File
 
 FOLDERS = {"rows": "data", "rewrites": "rewrites", "disagreements": "disagreements"}
@@ -37,7 +38,7 @@ class _Parts:
         self._writer: TableWriter | None = None
         self._counts: list[int] = []
 
-    def add(self, row: Row) -> None:
+    def add(self, row: Record) -> None:
         if self._writer is None or self._counts[-1] == self._most:
             self.close()
             path = self._temporary(len(self._counts))
