@@ -20,7 +20,7 @@ from typing import TypeAlias
 from jaxsight.dataset.generating.improvable import improvable
 from jaxsight.dataset.making.engines import Engine
 from jaxsight.dataset.making.selection import Selection
-from jaxsight.dataset.making.shards import ShardTask
+from jaxsight.dataset.making.shards import ShardKind, ShardTask
 from jaxsight.dataset.program import Record
 from jaxsight.dataset.spec import Spec
 from jaxsight.files import private, reading
@@ -315,7 +315,7 @@ def _mining(
 
 
 def _tasks(
-    kind: str, sources: Sequence[Record], targets: tuple[str, ...] = (), first: int = 0
+    kind: ShardKind, sources: Sequence[Record], targets: tuple[str, ...] = (), first: int = 0
 ) -> list[ShardTask]:
     """Return the tasks of mined programs, or of functions."""
     size = _FUNCTIONS if kind == "mine" else _PROGRAMS

@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import PyTreeDef
 
 from jaxsight.dataset.program import Array, Program, Record
 from jaxsight.dataset.rows.directions import Direction, forward, has_derivative, primitives
@@ -78,9 +79,9 @@ class Mined:
 
     def add(
         self,
-        function: Callable[..., Any],
-        args: Sequence[Any],
-        kwargs: dict[str, Any],
+        function: Callable[..., object],
+        args: Sequence[object],
+        kwargs: dict[str, object],
         origin: Origin,
     ) -> None:
         """Add the program of a call, or count why there is none."""
@@ -96,7 +97,10 @@ class Mined:
 
 
 def program_of(
-    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], origin: Origin
+    function: Callable[..., object],
+    args: Sequence[object],
+    kwargs: dict[str, object],
+    origin: Origin,
 ) -> Program:
     """Return a call as a program of the arrays among its arguments.
 
@@ -149,9 +153,9 @@ class _Flat:
         kept: the positions of results that are returned, of those that are arrays; all if None.
     """
 
-    function: Callable[..., Any]
+    function: Callable[..., object]
     leaves: Sequence[Any]
-    tree: Any
+    tree: PyTreeDef
     at: Sequence[int]
     names: Sequence[str]
     kept: Sequence[int] | None = None
@@ -160,10 +164,10 @@ class _Flat:
         """Return the arrays that the call has."""
         return tuple(jnp.asarray(self.leaves[index]) for index in self.at)
 
-    def call(self) -> Callable[..., Any]:
+    def call(self) -> Callable[..., object]:
         """Return the function; its parameters have names."""
 
-        def flat(*arrays: Any) -> Any:
+        def flat(*arrays: jax.Array) -> object:
             values = list(self.leaves)
             for index, array in zip(self.at, arrays, strict=True):
                 values[index] = array
@@ -201,18 +205,20 @@ class _Flat:
         return replace(self, at=at, names=[self.names[index] for index in used], kept=kept)
 
 
-def _is_variable(atom: Any) -> bool:
+def _is_variable(atom: object) -> bool:
     return not hasattr(atom, "val")  # literals have one, and no hash
 
 
-def _is_array(leaf: Any) -> bool:
+def _is_array(leaf: object) -> bool:
     kinds = (np.number, np.bool_, jax.dtypes.prng_key)
     return isinstance(leaf, jax.Array | np.ndarray) and any(
         jnp.issubdtype(leaf.dtype, kind) for kind in kinds
     )
 
 
-def _names(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
+def _names(
+    function: Callable[..., object], args: Sequence[object], kwargs: dict[str, object]
+) -> list[str]:
     """Return distinct names for the arrays among arguments, after the parameters."""
     try:
         parameters = list(inspect.signature(function).parameters)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -49,7 +48,7 @@ def check(program: Program, digest: str, stablehlo: str, results: str) -> dict[s
     if digests(direction.program).program != digest:
         return {"printed": "traces to another program"}
 
-    def eagerly(arguments: tuple[Any, ...]) -> list[Any]:
+    def eagerly(arguments: tuple[jax.Array, ...]) -> list[jax.Array]:
         return jax.tree.leaves(loaded.function(*arguments))
 
     comparison = _Comparison(unpacked(results), _coarsest(direction), eagerly, arguments)
@@ -94,10 +93,10 @@ class _Comparison:
 
     expected: Sequence[np.ndarray]
     coarsest: float
-    eagerly: Callable[[tuple[Any, ...]], list[Any]]
-    arguments: tuple[Any, ...]
+    eagerly: Callable[[tuple[jax.Array, ...]], list[jax.Array]]
+    arguments: tuple[jax.Array, ...]
 
-    def outcome(self, run: Callable[[], Sequence[Any]]) -> str:
+    def outcome(self, run: Callable[[], Sequence[jax.Array]]) -> str:
         """Return the outcome of a check whose results `run` returns."""
         try:
             results = [plain(result) for result in run()]
@@ -120,7 +119,7 @@ class _Comparison:
                     return f"differs: {problem}"
         return PASSED
 
-    def _is_rounding(self, at: int, result: Any, wanted: Any) -> bool:
+    def _is_rounding(self, at: int, result: np.ndarray, wanted: np.ndarray) -> bool:
         """Return whether arguments that differ in their last bits change a result about as much."""
         if result.shape != wanted.shape:
             return False

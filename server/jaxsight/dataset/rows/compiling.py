@@ -44,9 +44,9 @@ class Executable:
         header = self.hlo.partition("\n")[0]
         return math.prod(map(int, _DEVICES.findall(header)))
 
-    def __call__(self, arrays: tuple[Any, ...]) -> list[Any]:
+    def __call__(self, arrays: tuple[jax.Array, ...]) -> list[jax.Array]:
         """Run it."""
-        leaves: list[Any] = self.compiled.call_flat(arrays)
+        leaves: list[jax.Array] = self.compiled.call_flat(arrays)
         return leaves
 
 
@@ -57,9 +57,9 @@ class _Flat:
     compiled: Any
     tree: Any
 
-    def call_flat(self, arrays: tuple[Any, ...]) -> list[Any]:
+    def call_flat(self, arrays: tuple[jax.Array, ...]) -> list[jax.Array]:
         args, kwargs = jax.tree.unflatten(self.tree, arrays)
-        leaves: list[Any] = jax.tree.leaves(self.compiled(*args, **kwargs))
+        leaves: list[jax.Array] = jax.tree.leaves(self.compiled(*args, **kwargs))
         return leaves
 
 

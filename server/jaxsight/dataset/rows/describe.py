@@ -11,7 +11,7 @@ import json
 import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -43,6 +43,9 @@ _LEVELS = ((8, "basic"), (24, "medium"), (80, "hard"))
 
 Labels = Callable[[Direction, Sequence[str]], list[Record]]
 """Compiles a direction for targets other than this machine's CPU."""
+
+
+Result = TypeVar("Result")
 
 
 class Rejected(Exception):
@@ -116,7 +119,7 @@ def traced(program: Program) -> tuple[loading.LoadedProgram, Direction]:
     return loaded, attempt("trace", lambda: forward(loaded.function, arguments))
 
 
-def _normal_form(function: Callable[..., Any], arguments: tuple[Any, ...]) -> str | None:
+def _normal_form(function: Callable[..., object], arguments: tuple[object, ...]) -> str | None:
     """Return a function as pretty source that traces to the same jaxpr; None if it has no such."""
     try:
         return str(sourcerize(function, style="pretty", run=False)(*arguments))
@@ -124,7 +127,7 @@ def _normal_form(function: Callable[..., Any], arguments: tuple[Any, ...]) -> st
         return None
 
 
-def attempt(stage: str, action: Callable[[], Any]) -> Any:
+def attempt(stage: str, action: Callable[[], Result]) -> Result:
     """Do a step of the work.
 
     Raises:
@@ -144,7 +147,7 @@ def compiled(stage: str, direction: Direction, *, quickly: bool = False) -> Exec
         Rejected: that fails, or it runs on several devices, while the figures of a row, which are
             those of one device, do not say so.
     """
-    executable: Executable = attempt(stage, lambda: compiling.compile(direction, quickly=quickly))
+    executable = attempt(stage, lambda: compiling.compile(direction, quickly=quickly))
     if executable.devices > 1:
         raise Rejected("spans several devices", f"it spans {executable.devices} devices")
     return executable
@@ -224,7 +227,7 @@ def on_cpu(executable: Executable) -> Record:
 
 
 def _dependence(
-    program: Program, direction: Direction, executable: Executable, results: list[Any]
+    program: Program, direction: Direction, executable: Executable, results: list[jax.Array]
 ) -> str:
     """Return `passed` if each argument has an effect on the results.
 
@@ -248,13 +251,13 @@ def _dependence(
     return "passed"
 
 
-def same_bits(first: Any, second: Any) -> bool:
+def same_bits(first: jax.Array, second: jax.Array) -> bool:
     """Return whether two arrays are equal, NaNs included."""
     lhs, rhs = plain(first), plain(second)
     return lhs.tobytes() == rhs.tobytes()
 
 
-def finiteness(program: Program, results: list[Any]) -> str:
+def finiteness(program: Program, results: list[jax.Array]) -> str:
     """Return whether all results are finite.
 
     Raises:
@@ -272,7 +275,7 @@ def finiteness(program: Program, results: list[Any]) -> str:
 def _backward(
     direction: Direction,
     executable: Executable,
-    results: list[Any],
+    results: list[jax.Array],
     targets: Sequence[str],
     labels: Labels,
 ) -> tuple[Record, str]:
@@ -300,14 +303,14 @@ def _backward(
     return row, problem
 
 
-def _cotangent(result: Any, chance: np.random.Generator) -> Any:
+def _cotangent(result: jax.Array, chance: np.random.Generator) -> jax.Array:
     values = chance.normal(size=result.shape)
     if jnp.issubdtype(result.dtype, jnp.complexfloating):
         values = values + 1j * chance.normal(size=result.shape)
     return jnp.asarray(np.asarray(values).astype(result.dtype))
 
 
-def packed(arrays: Sequence[Any]) -> str:
+def packed(arrays: Sequence[jax.Array]) -> str:
     """Return arrays as text, exactly; keys as their data."""
     data = io.BytesIO()
     contents: dict[str, np.ndarray] = {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import numpy as np
@@ -41,7 +40,7 @@ class _Form:
 
     direction: Direction
     executable: Executable
-    results: list[Any]
+    results: list[jax.Array]
 
 
 def compare(before: Program, after: Program) -> Record:
@@ -93,7 +92,7 @@ def _figures(form: _Form) -> Record:
     return {"equation_count": equations, **{name: label[name] for name in _FIGURES}}
 
 
-def _agreement(expected: Sequence[Any], results: Sequence[Any]) -> str:
+def _agreement(expected: Sequence[jax.Array], results: Sequence[jax.Array]) -> str:
     """Return how results agree.
 
     Raises:

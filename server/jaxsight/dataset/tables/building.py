@@ -9,6 +9,7 @@ from jaxsight.dataset.making.make import WORK, MadeDataset
 from jaxsight.dataset.program import Record
 from jaxsight.dataset.spec import Spec
 from jaxsight.dataset.tables import card, statistics, writing
+from jaxsight.dataset.tables.files import TableFormat
 from jaxsight.dataset.tables.manifest import Manifest
 from jaxsight.dataset.tables.statistics import Statistics
 
@@ -18,7 +19,7 @@ def build(
     made: MadeDataset,
     contents: Spec | Record,
     versions: dict[str, str],
-    form: str,
+    form: TableFormat,
 ) -> Manifest:
     """Write the tables, the manifest and the card of a dataset, and return the manifest.
 
@@ -27,7 +28,7 @@ def build(
         made: what was made of the specification.
         contents: what was generated; for mined programs, the packages and targets.
         versions: of JAX, jaxlib, NumPy, Python and jaxsight.
-        form: `parquet` or `jsonl`.
+        form: that of the tables.
 
     Raises:
         MissingLibrary: the format requires pyarrow.

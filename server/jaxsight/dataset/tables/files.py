@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,7 +15,15 @@ from jaxsight.dataset.tables import arrow
 from jaxsight.files import private, reading
 from jaxsight.text import units
 
-PARQUET, JSON_LINES = "parquet", "jsonl"
+
+class TableFormat(StrEnum):
+    """How tables are stored."""
+
+    parquet = "parquet"
+    jsonl = "jsonl"
+
+
+_PARQUET = f".{TableFormat.parquet}"
 
 _GROUP = 250
 """Rows of a row group."""
@@ -92,7 +101,7 @@ def writer(path: Path, columns: tuple[Column, ...]) -> TableWriter:
     Raises:
         MissingLibrary: the format requires pyarrow.
     """
-    return _Parquet(path, columns) if path.suffix == f".{PARQUET}" else _JsonLines(path, columns)
+    return _Parquet(path, columns) if path.suffix == _PARQUET else _JsonLines(path, columns)
 
 
 def read_rows(path: Path, names: Sequence[str] | None = None) -> Iterator[Record]:
@@ -102,7 +111,7 @@ def read_rows(path: Path, names: Sequence[str] | None = None) -> Iterator[Record
         UnreadableFile: it cannot be read.
         MissingLibrary: its format requires pyarrow.
     """
-    if path.suffix == f".{PARQUET}":
+    if path.suffix == _PARQUET:
         yield from _parquet_rows(path, names)
         return
     for number, line in enumerate(lines(path), start=1):
@@ -134,7 +143,7 @@ def stored_columns(path: Path) -> list[str] | None:
         UnreadableFile: it cannot be read.
         MissingLibrary: pyarrow is not installed.
     """
-    if path.suffix != f".{PARQUET}":
+    if path.suffix != _PARQUET:
         return None
     library = arrow.pyarrow()
     try:

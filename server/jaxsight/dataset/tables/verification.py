@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal, get_args
 
 from jaxsight.dataset.program import Record
 from jaxsight.dataset.schema import PASSED, TABLES, is_fine, problem
@@ -16,7 +17,8 @@ from jaxsight.dataset.tables.writing import FOLDERS
 _MOST = 20
 """Problems of a kind that are kept; the rest are counted."""
 
-KINDS = ("files", "schema", "programs", "splits", "validation", "again")
+ProblemKind = Literal["files", "schema", "programs", "splits", "validation", "again"]
+KINDS: tuple[ProblemKind, ...] = get_args(ProblemKind)
 
 
 @dataclass(slots=True)
@@ -40,7 +42,7 @@ class Verified:
         """Whether nothing is wrong."""
         return not any(self.counts.values())
 
-    def add(self, kind: str, text: str) -> None:
+    def add(self, kind: ProblemKind, text: str) -> None:
         """Note a problem."""
         self.counts[kind] += 1
         if len(self.problems[kind]) < _MOST:
