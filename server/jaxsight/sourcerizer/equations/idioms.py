@@ -25,7 +25,11 @@ from jaxsight.sourcerizer.text.exprs import Expr, Slot
 from jaxsight.sourcerizer.values import scalars
 
 LONGEST = 16
-"""The maximum number of equations in a window."""
+"""The maximum number of equations in a window.
+
+The longest pattern without repetition, that of `logsumexp`, has 14. One with `*` may be longer, but
+each further equation is tried at every end of a window.
+"""
 
 _MOST_KNOWN = 100_000
 """The maximum number of cached sequences of names."""

@@ -23,10 +23,16 @@ from jaxsight.sourcerizer.folding.tokens import EquationNumbers, atom_key
 _Numbers: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 LEAST_SAVED = 16
-"""The minimum number of equations that a loop must save."""
+"""The minimum number of equations that a loop must save.
+
+A choice: less would hide two short, similar statements in a loop over their operands.
+"""
 
 _MOST_TRIED = 24
-"""The number of tandem repeats that are examined, those that save the most."""
+"""The number of tandem repeats that are examined, those that save the most.
+
+A repeat of a period is also one of twice that period, and so on: these take the other places.
+"""
 
 
 def tandems(tokens: _Numbers, weights: _Numbers) -> list[tuple[int, int, int]]:

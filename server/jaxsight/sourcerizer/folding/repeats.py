@@ -33,13 +33,19 @@ from jaxsight.sourcerizer.text.exprs import Atom, Expr, is_identifier
 from jaxsight.sourcerizer.text.names import identifier
 
 SHORTEST = 12
-"""The minimum number of equations of a function."""
+"""The minimum number of equations of a function.
+
+A choice: twice that of a helper, as the function has no name of the user's to say what it does.
+"""
 
 _LEAST_SAVED = 10
 """The minimum number of lines that a function must save, counting a line per equation."""
 
 _MOST = 40
-"""The maximum number of functions for repeated runs."""
+"""The maximum number of functions for repeated runs.
+
+A choice: each is found by a search of the whole text, and saves less than the one before.
+"""
 
 
 _Numbers: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.int64]]

@@ -15,7 +15,11 @@ from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.staging import is_literal
 
 SHORTEST_CALL = 6
-"""The minimum number of equations of a helper function."""
+"""The minimum number of equations of a helper function.
+
+A choice: with fewer, a `def`, its `return` and a call are as long as the equations; with more,
+layers of a few equations are written out as often as they are called.
+"""
 
 CALL: Final = "call of a helper"
 ADDED: Final = "sum of what may be nothing"

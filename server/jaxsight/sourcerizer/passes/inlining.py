@@ -52,7 +52,11 @@ from jaxsight.sourcerizer.text.statements import (
 from jaxsight.sourcerizer.text.walks import contents, names_assigned, names_read, replaced
 
 MOST_STEPS = 5
-"""The maximum number of operations and calls on one line."""
+"""The maximum number of operations and calls on one line.
+
+A choice, as are the next four: too small, and each value has a name that says nothing; too large,
+and a line has to be read from the inside out.
+"""
 
 DEEPEST = 2
 """The maximum number of nested brackets."""

@@ -38,7 +38,11 @@ _OTHER_NAMES = {
 }  # fmt: skip
 
 MOST = 40
-"""The maximum number of guesses for one equation."""
+"""The maximum number of guesses for one equation.
+
+Each guess that fails costs a trace, and they are sorted by how many arguments they have: a call
+with more unusual arguments than these cover is written with `lax`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
