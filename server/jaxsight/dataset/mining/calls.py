@@ -16,7 +16,7 @@ from jax.tree_util import PyTreeDef
 from jaxsight.dataset.program import Array, Program, Record
 from jaxsight.dataset.rows.directions import Direction, forward, has_derivative, primitives
 from jaxsight.sourcerizer.api import sourcerize
-from jaxsight.sourcerizer.text.names import identifier
+from jaxsight.sourcerizer.text.names import identifier, unused
 from jaxsight.tracer.execution import device_demand
 
 _CATEGORIES = (
@@ -230,15 +230,9 @@ def _names(
     for name, value in labelled:
         count = sum(map(_is_array, jax.tree.leaves(value)))
         bases = [name] if count == 1 else [f"{name}_{index}" for index in range(count)]
-        names += [_fresh(identifier(base, "x"), names) for base in bases]
+        for base in bases:
+            names.append(unused(identifier(base, "x"), names.__contains__))
     return names
-
-
-def _fresh(base: str, taken: Sequence[str]) -> str:
-    name, number = base, 1
-    while name in taken:
-        name, number = f"{base}_{number}", number + 1
-    return name
 
 
 def _argument(array: jax.Array) -> Array:

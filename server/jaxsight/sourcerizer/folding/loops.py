@@ -17,6 +17,7 @@ from jaxsight.sourcerizer.folding.steps import (
     members_of,
     read_outside,
     readers_of,
+    sources_of,
 )
 from jaxsight.sourcerizer.folding.tokens import EquationNumbers, atom_key
 
@@ -132,18 +133,13 @@ def _operands(runs: Sequence[Sequence[Any]]) -> tuple[_Carried, _Varying] | None
 
     Return None if an iteration reads values of other iterations than the previous one.
     """
-    sources_of = {
-        id(var): (number, (position, output))
-        for number, run in enumerate(runs)
-        for position, equation in enumerate(run)
-        for output, var in enumerate(equation.outvars)
-    }
+    computed = sources_of(runs)
     carried: dict[tuple[int, Place], tuple[Any, Place]] = {}
     varying: dict[tuple[Hashable, ...], tuple[Any, ...]] = {}
     for position, equation in enumerate(runs[0]):
         for slot in range(len(equation.invars)):
             row = tuple(run[position].invars[slot] for run in runs)
-            sources = [None if is_literal(atom) else sources_of.get(id(atom)) for atom in row]
+            sources = [None if is_literal(atom) else computed.get(id(atom)) for atom in row]
             if not any(sources):
                 keys = tuple(atom_key(atom) for atom in row)
                 if len(set(keys)) > 1:

@@ -26,6 +26,7 @@ from jaxsight.sourcerizer.folding.steps import (
     Operand,
     Place,
     flow_of,
+    places_of,
     read_outside,
 )
 from jaxsight.sourcerizer.folding.tokens import EquationNumbers
@@ -316,11 +317,7 @@ def _read_outside(
     equations: Sequence[Item], outputs: Sequence[object], at: int, length: int
 ) -> Iterator[Place]:
     """Yield the results of a run that other equations read or the program returns."""
-    own = {
-        id(var): (position, output)
-        for position, equation in enumerate(equations[at : at + length])
-        for output, var in enumerate(equation.outvars)
-    }
+    own = places_of(equations[at : at + length])
     for atom in (
         *outputs,
         *(atom for equation in equations[at + length :] for atom in equation.invars),
