@@ -72,13 +72,8 @@ def write_once(
         body = parameters.apart(main, body_name, new_names)
         writer.functions.statements.append(body)
     statements: list[Statement] = [main] if decorated is None else decorated.decorated(main)
-    return _written(writer, name, statements), writer
-
-
-def _written(writer: Writer, name: str, main: list[Statement]) -> Written:
-    options = writer.options
-    lines = tuple(module_lines(writer, main, name))
-    return Written(
+    lines = tuple(module_lines(writer, statements, name))
+    written = Written(
         "\n".join(line.text for line in lines) + "\n",
         name,
         lines,
@@ -90,6 +85,7 @@ def _written(writer: Writer, name: str, main: list[Statement]) -> Written:
         options.constants,
         options.derivatives,
     )
+    return written, writer
 
 
 def _write_arguments(scope: Scope, called: BoundCall, program: Program) -> None:

@@ -36,7 +36,12 @@ def module_lines(writer: Writer, main: list[Statement], name: str) -> list[Line]
         for constant, packed in constants.packed:
             derived.append(Raw(arrays.definition(constant, packed)))
     if options.constants == "npz" and constants.stored:
-        derived.extend(_companion(writer))
+        reading: list[Statement] = []
+        for constant, array in constants.stored.items():
+            entry = Index(Atom("_stored"), (scalars.text(constant),))
+            reading.append(Assign(constant, arrays.read_back(entry, array)))
+        beside = Atom('np.load(Path(__file__).with_suffix(".npz")) as _stored')
+        derived.append(With(beside, reading))
     derived.extend(constants.derived)
     statements = [*constants.statements, *inner, *derived]
     written = lines(statements, before=Raw([]))
@@ -79,16 +84,6 @@ def _devices_note(text: str) -> list[str]:
         return []
     flags = f"XLA_FLAGS=--xla_force_host_platform_device_count={count}"
     return ["", f"# needs {count} devices: {flags} simulates them"]
-
-
-def _companion(writer: Writer) -> list[Statement]:
-    """Return statements that read the stored arrays from the file next to the module."""
-    reading: list[Statement] = []
-    for name, array in writer.constants.stored.items():
-        stored = Index(Atom("_stored"), (scalars.text(name),))
-        reading.append(Assign(name, arrays.read_back(stored, array)))
-    opened_ = Atom('np.load(Path(__file__).with_suffix(".npz")) as _stored')
-    return [With(opened_, reading)]
 
 
 def _imports(text: str, statements: Sequence[Statement], writer: Writer) -> list[str]:

@@ -129,8 +129,12 @@ class Idioms:
                 self._known.clear()
                 if pattern.isidentifier():
                     self._alone.add(pattern)
-                for last in _lasts(pattern):
-                    self._rules.setdefault(last, []).append(_Rule(re.compile(words), idiom, plain))
+                rule = _Rule(re.compile(words), idiom, plain)
+                for word in reversed(pattern.split()):  # the names that a match may end with
+                    for last in word.rstrip("?*").split("|"):
+                        self._rules.setdefault(last, []).append(rule)
+                    if word[-1] not in "?*":
+                        break
             return idiom
 
         return registered
@@ -160,14 +164,6 @@ class Idioms:
     def ends(self, name: str, pretty: bool) -> bool:
         """Return whether a window may end with this primitive."""
         return any(pretty or rule.plain for rule in self._rules.get(name, ()))
-
-
-def _lasts(pattern: str) -> Iterator[str]:
-    """Yield the names with which a match of a pattern may end."""
-    for word in reversed(pattern.split()):
-        yield from word.rstrip("?*").split("|")
-        if word[-1] not in "?*":
-            return
 
 
 @dataclass(frozen=True, slots=True)

@@ -367,7 +367,11 @@ def with_repeats(
                 and set(_read_outside(equations, outputs, position, stop - position))
                 <= set(repeat.outputs)
             ):
-                done.append(_step(repeat, equations[position:stop]))
+                run = list(equations[position:stop])
+                invars = [run[at].invars[slot] for at, slot in repeat.inputs]
+                outvars = [run[at].outvars[output] for at, output in repeat.outputs]
+                source, none = run[0].source_info, frozenset[object]()
+                done.append(FoldedStep(SHARED, repeat, 0, invars, outvars, run, none, source))
                 position = stop
                 break
         else:
@@ -389,13 +393,6 @@ def _reads_so(repeat: Repeat, run: Sequence[Item], read: Callable[[Any], Expr | 
     return all(
         (expr := read(var(position))) is None or _is_name(expr) for position in repeat.inputs
     )
-
-
-def _step(repeat: Repeat, run: Sequence[Any]) -> FoldedStep:
-    invars = [run[position].invars[slot] for position, slot in repeat.inputs]
-    outvars = [run[position].outvars[output] for position, output in repeat.outputs]
-    source = run[0].source_info
-    return FoldedStep(SHARED, repeat, 0, invars, outvars, list(run), frozenset(), source)
 
 
 def fixed_values(step: FoldedStep) -> Mapping[int, tuple[Operand, Expr]]:

@@ -173,10 +173,12 @@ def _dataclass(
         raise Unwritable(tree, why)
 
     count = len(leaves)
+    short = {name: sys.modules[module] for module, name in SHORT.items()}
     try:
         trial = build([Atom(str(number)) for number in range(count)], refuse)
+        roots = {module.partition(".")[0] for module in modules_in(trial)} | {"jax"}
         # Constructors of other packages may raise anything for numbers in place of arrays.
-        again = eval(flat(trial), _namespace(trial))
+        again = eval(flat(trial), short | {root: sys.modules[root] for root in roots})
     except Exception:  # noqa: BLE001
         return None
     there: object = jax.tree.structure(again)
@@ -185,10 +187,3 @@ def _dataclass(
     if jax.tree.leaves(again) != jax.tree.leaves(structure):
         return None
     return build(leaves, opaque)
-
-
-def _namespace(expr: Expr) -> dict[str, object]:
-    """Return the packages that an expression needs, by their own and imported names."""
-    roots = {module.partition(".")[0] for module in modules_in(expr)} | {"jax"}
-    short = {name_in_text: sys.modules[name] for name, name_in_text in SHORT.items()}
-    return short | {root: sys.modules[root] for root in roots if root in sys.modules}

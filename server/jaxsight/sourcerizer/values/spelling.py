@@ -81,8 +81,12 @@ def _collection(collection: object) -> Expr | None:
             return call("frozenset", list_(value(part) for part in sorted(collection, key=repr)))
         case set() if collection:
             return Sequence_("{", tuple(value(part) for part in sorted(collection, key=repr)))
-        case np.ndarray():
-            return _array(collection)
+        case np.ndarray() if collection.size > 64:  # parameters have small ones
+            raise Unwritable(collection, "it has more than 64 elements")
+        case np.ndarray(dtype=own):
+            name = "bool_" if own == np.bool_ else own.name
+            numpy_dtype = Atom(f"np.{name}") if own.isbuiltin == 1 else dtype(own)
+            return call("np.array", _nested(collection.tolist()), dtype=numpy_dtype)
         case _:
             return None
 
@@ -218,15 +222,6 @@ def _mesh_of_positions(mesh: jax.sharding.Mesh) -> Expr:
     placed = call(Attribute(call("np.array", devices), "reshape"), value(mesh.devices.shape))
     types = value(tuple(mesh.axis_types))
     return call("jax.sharding.Mesh", placed, value(mesh.axis_names), axis_types=types)
-
-
-def _array(array: np.ndarray[Any, Any]) -> Expr:
-    """Return a small NumPy array, as it occurs in parameters."""
-    if array.size > 64:
-        raise Unwritable(array, "it has more than 64 elements")
-    name = "bool_" if array.dtype == np.bool_ else array.dtype.name
-    own = Atom(f"np.{name}") if array.dtype.isbuiltin == 1 else dtype(array.dtype)
-    return call("np.array", _nested(array.tolist()), dtype=own)
 
 
 def _nested(parts: object) -> Expr:

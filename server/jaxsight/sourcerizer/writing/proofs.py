@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from jaxsight.interpreters.base import Rules
 from jaxsight.interpreters.compat.staging import is_jaxpr, trace_settings
 from jaxsight.sourcerizer.equations.claims import VARIANTS
 from jaxsight.sourcerizer.equations.fallback import by_name, by_package, by_primitive
@@ -69,7 +71,8 @@ class Proofs:
     def __init__(self, style: Style) -> None:
         self.style = style
         self.prover = Prover()
-        self._rules: tuple[Spelling, ...] = (_pretty, _plain) if style == "pretty" else (_plain,)
+        rules = (PRETTY, LAX) if style == "pretty" else (LAX,)
+        self._rules: list[Spelling] = [functools.partial(_spelled, own) for own in rules]
         self._spelled: dict[Hashable, Proved] = {}
         self._idioms: dict[Hashable, Proved | None] = {}
 
@@ -167,11 +170,7 @@ def _candidates(spelled: Iterator[Expr], whys: list[str]) -> Iterator[Expr]:
         whys.append(str(error))
 
 
-def _pretty(view: View) -> Iterator[Expr]:
-    rule = PRETTY.of(view.name)
-    return rule(view) if rule else iter(())
-
-
-def _plain(view: View) -> Iterator[Expr]:
-    rule = LAX.of(view.name)
+def _spelled(rules: Rules[Spelling], view: View) -> Iterator[Expr]:
+    """Yield the candidates of the rule for an equation, if there is one."""
+    rule = rules.of(view.name)
     return rule(view) if rule else iter(())

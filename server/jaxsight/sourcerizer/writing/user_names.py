@@ -134,19 +134,16 @@ class _Values:
         known = self._around.get(id(at))
         if known is None:
             user = itertools.takewhile(lambda frame: not frame[0].startswith(JAXSIGHT), at)
-            known = self._around[id(at)] = at, list(self._found(tuple(user)))
+            frames = tuple(user)
+            known = self._around[id(at)] = at, []
+            for depth, (file, place) in enumerate(frames):
+                if file not in self._bound:
+                    self._bound[file] = _targets(file, len(linecache.getlines(file)))
+                targets = self._bound[file].get(place)
+                if targets is not None:
+                    chain = frames[depth:]
+                    known[1].append((self._chains.setdefault(chain, _Chain(chain)), targets))
         return known[1]
-
-    def _found(
-        self, frames: tuple[tuple[str, Place], ...]
-    ) -> Iterator[tuple[_Chain, tuple[str, ...]]]:
-        for depth, (file, place) in enumerate(frames):
-            if file not in self._bound:
-                self._bound[file] = _targets(file, len(linecache.getlines(file)))
-            targets = self._bound[file].get(place)
-            if targets is not None:
-                chain = frames[depth:]
-                yield self._chains.setdefault(chain, _Chain(chain)), targets
 
 
 def _escaping(

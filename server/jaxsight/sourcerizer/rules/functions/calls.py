@@ -7,6 +7,7 @@ versions no public function does, so the text defines one.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import functools
 import inspect
@@ -184,9 +185,10 @@ def closed_call(scope: Scope, equation: Equation) -> Proved | None:
     if set(equation.params) != {"call_jaxpr"}:
         return None
     program = opened(equation.params["call_jaxpr"])
-    if (function := _given(scope, program)) is not None:
+    with contextlib.suppress(KeyError):  # the function of a `lax.custom_root`, in its solver
+        given = scope.read(program.jaxpr)
         roots = [scope.operand(atom) for atom in equation.invars[-len(equation.outvars) :]]
-        return Proved(call(function, sequence(roots)), nested_results(len(roots)))
+        return Proved(call(given, sequence(roots)), nested_results(len(roots)))
     operands = scope.operands(equation.invars, program.jaxpr.invars)
     bases = argument_bases(program, passed_as(operands))
 
@@ -204,14 +206,6 @@ def closed_call(scope: Scope, equation: Equation) -> Proved | None:
     scope.writer.bound.extend([] if traced else [equation.primitive.name])
     expr = call(maker, function, *operands)
     return Proved(expr, tuple(range(len(equation.outvars))))
-
-
-def _given(scope: Scope, program: Program) -> Expr | None:
-    """Return the function of a `lax.custom_root` if its solver calls it here, or None."""
-    try:
-        return scope.read(program.jaxpr)
-    except KeyError:
-        return None
 
 
 @functools.cache

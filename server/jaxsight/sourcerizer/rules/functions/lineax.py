@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-import numpy as np
 
 from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
 from jaxsight.interpreters.compat.jaxpr_types import Equation, Jaxpr, Var
 from jaxsight.interpreters.compat.staging import Program, evaluate, is_literal, opened
+from jaxsight.sourcerizer.equations.fallback import is_default
 from jaxsight.sourcerizer.equations.registry import ABSORBS
 from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.proof.prover import Claim, Proved
@@ -245,17 +245,10 @@ def _arguments(subject: object, spell: Callable[[object], Expr]) -> Iterator[Ite
         part = getattr(subject, parameter.name)
         if parameter.default is inspect.Parameter.empty:
             yield spell(part)
-        elif not _is_default(part, parameter.default):
+        elif not is_default(part, parameter.default) and not (
+            isinstance(part, frozenset) and not part and not parameter.default
+        ):
             yield Keyword(parameter.name, spell(part))
-
-
-def _is_default(part: object, default: object) -> bool:
-    if part is default:
-        return True
-    if isinstance(part, frozenset):
-        return not part and not default
-    plain = (bool, int, float, str, np.generic)
-    return type(part) is type(default) and isinstance(part, plain) and bool(part == default)
 
 
 def _plain(subject: object) -> Expr:

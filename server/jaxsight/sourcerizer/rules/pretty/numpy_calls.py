@@ -185,8 +185,12 @@ def _guesses(name: str, parameter: inspect.Parameter, called: LibraryCall) -> It
             yield scalars.dtype(called.outputs[0].dtype)
         case "axis" | "dimension" | "axes":
             yield from _axes(called)
-        case "keepdims":
-            yield from _keepdims(parameter, called, len(shape))
+        case "keepdims" if called.inputs:
+            rank = getattr(called.inputs[0], "ndim", -1)
+            if parameter.default is True and len(shape) < rank:
+                yield Atom("False")
+            if len(shape) == rank:
+                yield Atom("True")
         case "num_classes":
             yield from map(value, dict.fromkeys(shape))
         case "num" | "length" | "total_repeat_length" if shape:
@@ -199,13 +203,6 @@ def _guesses(name: str, parameter: inspect.Parameter, called: LibraryCall) -> It
             yield from _MODES.get(called.name, _OTHER_MODES)
         case _:
             yield from _USUAL.get(name, ())
-
-
-def _keepdims(parameter: inspect.Parameter, called: LibraryCall, rank: int) -> Iterator[Expr]:
-    if parameter.default is True and called.inputs and rank < called.inputs[0].ndim:
-        yield Atom("False")
-    if called.inputs and rank == getattr(called.inputs[0], "ndim", -1):
-        yield Atom("True")
 
 
 def _strings(*texts: str) -> tuple[Expr, ...]:
