@@ -159,26 +159,17 @@ def _record(
 def _project(root: Path, file: Path, module: str) -> dict[str, str]:
     """Return where a file is from, and the folder from which its module is imported."""
     depth = module.count(".") + (file.stem == "__init__")
-    about = _about(root)
+    try:
+        project = tomllib.loads(reading.text(root / SETTINGS_FILE, reading.SETTINGS))["project"]
+    except (reading.UnreadableError, ValueError, RecursionError, KeyError):
+        project = {}
+    about = project if isinstance(project, dict) else {}
+    licence = about.get("license")  # a text, or a table with one
+    text = licence.get("text") if isinstance(licence, dict) else licence
     return {
         "package": str(about.get("name") or root.name),
         "version": str(about.get("version") or ""),
-        "licence": _licence(about.get("license")),
+        "licence": str(text or "").partition("\n")[0],
         "root": str(root),
         "imports": str(file.parents[depth]),
     }
-
-
-def _about(root: Path) -> Record:
-    """Return the table `project` of a folder's `pyproject.toml`; empty if there is none."""
-    try:
-        table = tomllib.loads(reading.text(root / SETTINGS_FILE, reading.SETTINGS)).get("project")
-    except (reading.UnreadableError, ValueError, RecursionError):
-        return {}
-    return table if isinstance(table, dict) else {}
-
-
-def _licence(licence: object) -> str:
-    """Return the licence that a `pyproject.toml` names, in either of its forms."""
-    text = licence.get("text") if isinstance(licence, dict) else licence
-    return str(text or "").partition("\n")[0]

@@ -53,9 +53,7 @@ def print_pair(pair: Record) -> None:
     printer.print()
     _print_code(printer, pair["diff"], "diff")
     printer.print()
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in (pair["target"], "before", "after"):
-        table.add_column(title)
+    table = _table(pair["target"], "before", "after")
     before, after = pair["figures_before"], pair["figures_after"]
     for title, name in (
         ("equations", "equation_count"),
@@ -69,6 +67,13 @@ def print_pair(pair: Record) -> None:
         sizes = (units.size(before["temp_bytes"]), units.size(after["temp_bytes"]))
         table.add_row(*cells("temp", *sizes))
     printer.print(table)
+
+
+def _table(*titles: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for title in titles:
+        table.add_column(title)
+    return table
 
 
 def _print_code(printer: Printer, text: str, language: str) -> None:
@@ -91,9 +96,7 @@ def _print_target(printer: Printer, target: Record) -> None:
     if target["estimate_seconds"] is not None:
         facts.append(f"≈ {units.time(target['estimate_seconds'])}")
     printer.print(styled((target["target"], "bold"), f": {' · '.join(facts)}"))
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("kernel", "what", "launches", "reads", "writes", "ends because"):
-        table.add_column(title)
+    table = _table("kernel", "what", "launches", "reads", "writes", "ends because")
     for kernel in target["kernels"]:
         read, written = units.size(kernel["bytes_in"]), units.size(kernel["bytes_out"])
         launches = f"{kernel['launches']}"
@@ -132,8 +135,7 @@ def _print_counts(printer: Printer, title: str, counts: dict[str, int]) -> None:
     if not counts:
         return
     printer.print()
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column(title)
+    table = _table(title)
     table.add_column("", justify="right")
     for value, count in islice(counts.items(), _MOST):
         table.add_row(*cells(value, f"{count:,}"))

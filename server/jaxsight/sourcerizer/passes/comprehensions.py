@@ -29,7 +29,15 @@ from jaxsight.sourcerizer.text.exprs import (
 )
 from jaxsight.sourcerizer.text.layout import flat
 from jaxsight.sourcerizer.text.paths import Path, Walk, iterated, numbered, path_of, walk
-from jaxsight.sourcerizer.text.statements import Assign, Effect, For, Return, Statement, With, lines
+from jaxsight.sourcerizer.text.statements import (
+    Assign,
+    Effect,
+    For,
+    Return,
+    Statement,
+    With,
+    height,
+)
 from jaxsight.sourcerizer.text.walks import value_name
 
 FEWEST_STATEMENTS = 3
@@ -101,11 +109,7 @@ def _one(run: Sequence[Assign], indent: str, used: set[str]) -> Assign | None:
     targets = tuple_(Atom(str(statement.targets)) for statement in run)
     equations = [equation for statement in run for equation in statement.equations]
     assignment = Assign(targets, Sequence_("[", (comprehension,)), equations)
-    return assignment if _height([assignment], indent) < _height(run, indent) else None
-
-
-def _height(statements: Sequence[Statement], indent: str) -> int:
-    return sum(1 for _ in lines(statements, indent))
+    return assignment if height([assignment], indent) < height(run, indent) else None
 
 
 def _gathered(expr: object, used: set[str]) -> Any:

@@ -15,6 +15,7 @@ from typing import TypeVar
 from jaxsight.sourcerizer.calls.signature import BoundCall, Fixed, TracedArgument
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, Slot, call, rebuilt
 from jaxsight.sourcerizer.text.imports import IMPORTS
+from jaxsight.sourcerizer.text.layout import WIDTH
 from jaxsight.sourcerizer.text.statements import Function, Remark, Return, Statement, lines, roots
 
 SHADOWING = frozenset(IMPORTS) | {"complex", "frozenset", "range", "repr", "slice", "tuple", "type"}
@@ -97,7 +98,6 @@ def split(
     )
 
 
-_WIDTH = 88
 _LONGEST = 400
 """The maximum length of a reason; those of other packages may have thousands of characters."""
 
@@ -109,7 +109,7 @@ def explained(
     rows = [
         textwrap.fill(
             f"{name}: {textwrap.shorten(why, _LONGEST, placeholder=' …')}.",
-            _WIDTH - 4,  # the docstring's own indentation
+            WIDTH - 4,  # the docstring's own indentation
             initial_indent="    ",
             subsequent_indent="        ",
             break_on_hyphens=False,

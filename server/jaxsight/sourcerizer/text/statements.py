@@ -123,6 +123,11 @@ def lines(
     return text_lines
 
 
+def height(body: Sequence[Statement], indent: str) -> int:
+    """Return the number of lines of statements."""
+    return len(lines(body, indent))
+
+
 def _is_apart(before: Statement, statement: Statement, after: Statement | None) -> bool:
     """Return whether empty lines precede a statement: around functions with leading comments."""
     if isinstance(statement, Function):
