@@ -238,35 +238,25 @@ def sliced(window: Window) -> Iterator[Expr]:
     ]
     indices = [_written(window, start, True) for start in starts]
     last = window.equations[-1]
-    if len(moving) == 1:
-        (axis,) = moving
-        start, along = window.expr(indices[axis]), {"axis": value(axis)} if axis else {}
-        if last is not equation:
-            subscripts: list[Expr] = [Atom(":")] * len(shape)
-            subscripts[axis] = start
-            yield Index(x, whole(subscripts))
-            yield call(
-                "lax.dynamic_index_in_dim",
-                x,
-                start,
-                **({"axis": value(axis)} if axis else {}),
-                keepdims=Atom("False"),
-            )
-        else:
-            yield call("lax.dynamic_slice_in_dim", x, start, value(sizes[axis]), *along.values())
-            if sizes[axis] == 1:
-                yield call("lax.dynamic_index_in_dim", x, start, **along)
-    elif last is not equation:
-        dropped = last.params.get("dimensions") or ()
+    along = {"axis": value(moving[0])} if len(moving) == 1 and moving[0] else {}
+    if last is not equation:
+        dropped = moving if len(moving) == 1 else last.params.get("dimensions") or ()
         subscripts = [
-            window.expr(indices[axis]) if axis in dropped else Atom(":")
-            for axis in range(len(shape))
+            window.expr(index) if axis in dropped else Atom(":")
+            for axis, index in enumerate(indices)
         ]
         yield Index(x, whole(subscripts))
-    if last is equation and len(window.equations) > 1:
-        yield call(
-            "lax.dynamic_slice", x, tuple_(window.expr(start) for start in indices), value(sizes)
-        )
+        if len(moving) == 1:
+            start, kept = window.expr(indices[moving[0]]), Atom("False")
+            yield call("lax.dynamic_index_in_dim", x, start, **along, keepdims=kept)
+        return
+    if len(moving) == 1:
+        start, size = window.expr(indices[moving[0]]), sizes[moving[0]]
+        yield call("lax.dynamic_slice_in_dim", x, start, value(size), *along.values())
+        if size == 1:
+            yield call("lax.dynamic_index_in_dim", x, start, **along)
+    if len(window.equations) > 1:
+        yield call("lax.dynamic_slice", x, tuple_(map(window.expr, indices)), value(sizes))
 
 
 @IDIOMS("lt|add|select_n|convert_element_type|broadcast_in_dim|reshape* dynamic_update_slice")
@@ -281,15 +271,7 @@ def updated_slice(window: Window) -> Iterator[Expr]:
     stored = window.expr(window.origin(update, "broadcast_in_dim", "reshape"))
     if len(moving) == 1:
         (axis,) = moving
-        yield call(
-            "lax.dynamic_update_slice_in_dim", x, stored, window.expr(indices[axis]), value(axis)
-        )
-        yield call(
-            "lax.dynamic_update_index_in_dim", x, stored, window.expr(indices[axis]), value(axis)
-        )
-    yield call(
-        "lax.dynamic_update_slice",
-        x,
-        window.expr(update),
-        tuple_(window.expr(start) for start in indices),
-    )
+        for name in ("lax.dynamic_update_slice_in_dim", "lax.dynamic_update_index_in_dim"):
+            yield call(name, x, stored, window.expr(indices[axis]), value(axis))
+    starts_at = tuple_(map(window.expr, indices))
+    yield call("lax.dynamic_update_slice", x, window.expr(update), starts_at)
