@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -48,7 +49,7 @@ def check(program: Program, digest: str, stablehlo: str, results: str) -> dict[s
     if digests(direction.program).program != digest:
         return {"printed": "traces to another program"}
 
-    def eagerly(arguments: tuple[jax.Array, ...]) -> list[jax.Array]:
+    def eagerly(arguments: tuple[object, ...]) -> list[jax.Array]:
         return jax.tree.leaves(loaded.function(*arguments))
 
     comparison = _Comparison(unpacked(results), _coarsest(direction), eagerly, arguments)
@@ -93,8 +94,8 @@ class _Comparison:
 
     expected: Sequence[np.ndarray]
     coarsest: float
-    eagerly: Callable[[tuple[jax.Array, ...]], list[jax.Array]]
-    arguments: tuple[jax.Array, ...]
+    eagerly: Callable[[tuple[object, ...]], list[jax.Array]]
+    arguments: tuple[object, ...]
 
     def outcome(self, run: Callable[[], Sequence[jax.Array]]) -> str:
         """Return the outcome of a check whose results `run` returns."""
@@ -119,7 +120,7 @@ class _Comparison:
                     return f"differs: {problem}"
         return PASSED
 
-    def _is_rounding(self, at: int, result: np.ndarray, wanted: np.ndarray) -> bool:
+    def _is_rounding(self, at: int, result: Any, wanted: Any) -> bool:
         """Return whether arguments that differ in their last bits change a result about as much."""
         if result.shape != wanted.shape:
             return False

@@ -117,7 +117,7 @@ _KINDS = {
 """Functions that JAX does not trace, by the flag of their code object."""
 
 
-def _refuse_other_kinds(function: object) -> None:
+def _refuse_other_kinds(function: Any) -> None:
     if not callable(function):
         raise TypeError(f"{type(function).__name__} object cannot be written: not a function")
     inner = function

@@ -6,11 +6,12 @@ import itertools
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from jaxsight.interpreters.compat import rule_identity
-from jaxsight.interpreters.compat.jaxpr_types import Atom, Aval, Equation, Literal
+from jaxsight.interpreters.compat.jaxpr_types import Atom, Aval, Equation
 from jaxsight.interpreters.compat.staging import is_literal, opened
 from jaxsight.interpreters.same.tokens import value_token
 from jaxsight.sourcerizer.equations.idioms import hashable, program_key
@@ -55,7 +56,7 @@ class _Binder:
     aval: Aval
 
 
-def _literal(atom: Literal, variant: int) -> Expr:
+def _literal(atom: Any, variant: int) -> Expr:
     value = np.asarray(atom.val)
     dtype = getattr(atom.aval, "dtype", value.dtype)
     value = value.astype(dtype)
@@ -71,7 +72,8 @@ def _literal(atom: Literal, variant: int) -> Expr:
 
 def equation_key(equation: Equation) -> Hashable:
     """Return a key that is equal for equal equations, or unique if it cannot be hashed."""
-    return spelling_key(equation) or id(equation)
+    key = spelling_key(equation)
+    return id(equation) if key is None else key
 
 
 def spelling_key(equation: Equation) -> Hashable:
@@ -87,7 +89,7 @@ def spelling_key(equation: Equation) -> Hashable:
     return hashable((primitive, parameters, operands, equation.ctx))
 
 
-def _operand_key(atom: Atom) -> Hashable:
+def _operand_key(atom: Atom) -> object:
     if not is_literal(atom):
         return atom.aval
     value = atom.val

@@ -139,8 +139,8 @@ def chains_of(equations: Iterable[Any]) -> dict[int, Sequence[Caller]]:
         if id(chain) not in own:
             ours = [index for index, caller in enumerate(chain) if _OURS.search(caller[1])]
             users = chain[ours[-1] + 1 :] if ours else chain
-            users = [caller for caller in users if not caller[0].endswith(_COMPREHENSIONS)]
-            own[id(chain)] = chain, users
+            named = [caller for caller in users if not caller[0].endswith(_COMPREHENSIONS)]
+            own[id(chain)] = chain, named
         chains[id(equation)] = own[id(chain)][1]
     return chains
 

@@ -296,7 +296,7 @@ def _completed(
             variables.update({(position, i): id(var) for i, var in enumerate(candidate.outvars)})
             optional |= {sums[source] for source in flow[position] if source in sums}
             continue
-        unread = [
+        unread: list[object] = [
             Returned("_") if isinstance(var, Returned) else new_variable(var.aval)
             for var in equation.outvars
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from jaxsight.sourcerizer.equations.registry import ABSORBS, STRUCTURES
 from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.rules.functions.calls import closed_function
 from jaxsight.sourcerizer.text.exprs import NONE, Atom, Attribute, Expr, Index, call, tuple_
+from jaxsight.sourcerizer.text.statements import Statement
 from jaxsight.sourcerizer.values import public_names, spelling
 from jaxsight.sourcerizer.values.spelling import value
 from jaxsight.sourcerizer.writing.results import argument_bases, nested_results, sequence
@@ -199,7 +201,7 @@ def _bound_solve(scope: Scope, equation: Equation) -> Proved:
             ("linear_solve", id(program)),
             program,
             name,
-            lambda name, program=opened_: [closed_function(scope, name, program)],
+            functools.partial(_alone, scope, opened_),
         )
         structs = [spelling.struct(var.aval) for var in opened_.jaxpr.invars]
         jaxprs[name] = call(call("jax.make_jaxpr", function), *structs)
@@ -216,6 +218,10 @@ def _bound_solve(scope: Scope, equation: Equation) -> Proved:
         jaxprs=call(Attribute(Index(example, (Atom('"jaxprs"'),)), "_replace"), **jaxprs),
     )
     return Proved(bound, tuple(range(len(equation.outvars))))
+
+
+def _alone(scope: Scope, program: Program, name: str) -> list[Statement]:
+    return [closed_function(scope, name, program)]
 
 
 def _of_vector(scope: Scope, name: str, program: Program, captured: Sequence[JaxprAtom]) -> Expr:

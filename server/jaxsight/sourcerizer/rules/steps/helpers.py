@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from jaxsight.interpreters.compat.jaxpr_types import Var
 from jaxsight.interpreters.compat.staging import is_literal
@@ -155,7 +156,7 @@ def _body(inner: Scope, family: Family) -> list[Statement]:
     read = (var for nested in family.returned for var in captures(nested).values())
     needed = [var for var in read if not is_literal(var)]
     own = {id(var) for equation in run for var in equation.outvars}
-    items = [  # with optional sums where other runs lack the sum
+    items: list[Any] = [  # with optional sums where other runs lack the sum
         steps.optional_sum(equation, 0 if id(equation.invars[1]) in own else 1)
         if position in family.optional
         else equation

@@ -135,9 +135,12 @@ def _loop_variables(
         listed: Expr = tuple_(scope.operand(var) for var in row)
         if len(row) > _MOST_LISTED and isinstance(listed, Sequence_):
             listed = _numbers_apart(scope, listed)
-        expr = Atom("c") if is_literal(row[0]) else scope.read(row[0])
-        is_named = isinstance(expr, Atom) and is_identifier(expr.text)
-        name = scope.names.fresh(without_number(expr.text) if is_named else "x")
+        base = "c"
+        if not is_literal(row[0]):
+            expr = scope.read(row[0])
+            is_named = isinstance(expr, Atom) and is_identifier(expr.text)
+            base = without_number(flat(expr)) if is_named else "x"
+        name = scope.names.fresh(base)
         groups[id(row)] = (name, listed)
         bindings.append((row, Path(name, ())))
     names = [name for name, _ in groups.values()]
