@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,6 @@ from jaxsight.interpreters.compat.staging import Program, is_literal
 from jaxsight.interpreters.same.tokens import value_token
 from jaxsight.meshes.compat.shard_maps import has_effects
 from jaxsight.sourcerizer.errors import Unwritable
-from jaxsight.sourcerizer.folding.steps import read_outside
 from jaxsight.sourcerizer.text.exprs import Expr, Slot
 from jaxsight.sourcerizer.values import scalars
 
@@ -234,6 +233,18 @@ def _closed(inside: Sequence[Equation], uses: Mapping[int, int]) -> bool:
         and all(read[id(var)] == uses.get(id(var), 0) for var in equation.outvars)
         for equation in inside[:-1]
     )
+
+
+def read_outside(equations: Iterable[Equation]) -> dict[int, Var]:
+    """Return the variables that equations read and do not compute, by their ids."""
+    inside = list(equations)
+    own = {id(var) for equation in inside for var in equation.outvars}
+    return {
+        id(atom): atom
+        for equation in inside
+        for atom in equation.invars
+        if not is_literal(atom) and id(atom) not in own
+    }
 
 
 def window_key(inside: Sequence[Equation], inputs: Sequence[Var]) -> Hashable:

@@ -9,13 +9,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from jaxsight.interpreters.compat.staging import is_literal
+from jaxsight.sourcerizer.equations.idioms import read_outside
 from jaxsight.sourcerizer.folding.steps import (
     LOOP,
     FoldedLoop,
     FoldedStep,
     Place,
     members_of,
-    read_outside,
     readers_of,
     sources_of,
 )

@@ -19,6 +19,7 @@ from jaxsight.interpreters.compat.inner import inner_jaxprs
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.locations import maker
 from jaxsight.interpreters.compat.staging import is_literal
+from jaxsight.sourcerizer.equations.idioms import read_outside
 from jaxsight.sourcerizer.folding.steps import (
     SHARED,
     FoldedStep,
@@ -27,7 +28,6 @@ from jaxsight.sourcerizer.folding.steps import (
     Place,
     flow_of,
     places_of,
-    read_outside,
 )
 from jaxsight.sourcerizer.folding.tokens import EquationNumbers
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, is_identifier

@@ -238,18 +238,6 @@ def flow_of(run: Sequence[Item]) -> tuple[tuple[Place | None, ...], ...]:
     return tuple(tuple(sources.get(id(atom)) for atom in equation.invars) for equation in run)
 
 
-def read_outside(equations: Iterable[Item]) -> dict[int, Any]:
-    """Return the variables that equations read and do not compute, by their ids."""
-    inside = list(equations)
-    own = {id(var) for equation in inside for var in equation.outvars}
-    return {
-        id(atom): atom
-        for equation in inside
-        for atom in equation.invars
-        if not is_literal(atom) and id(atom) not in own
-    }
-
-
 def inputs_of(runs: Sequence[Sequence[Item]]) -> list[tuple[Any, ...]]:
     own = {id(var) for run in runs[:1] for equation in run for var in equation.outvars}
     inputs: dict[tuple[int, ...], tuple[Any, ...]] = {}
