@@ -130,7 +130,9 @@ def scalar(value: object, name: str = "") -> str:
     if type(value) is complex:
         return f"~{_default(complex)}[]"
     if type(value) is str:
-        return _string(value, name)
+        if not _PLAIN.fullmatch(value) or _RANDOM.search(value) or _SECRET.search(name):
+            raise UnwritableError("its string is not stored")
+        return repr(value)
     raise UnwritableError(f"`{type(value).__qualname__}` has no form as example input")
 
 
@@ -139,12 +141,6 @@ def _is_written(number: str) -> bool:
     return number.lstrip("-")[0].isdigit() and len(digits.replace(".", "").strip("0")) <= (
         _MOST_DIGITS
     )
-
-
-def _string(value: str, name: str) -> str:
-    if not _PLAIN.fullmatch(value) or _RANDOM.search(value) or _SECRET.search(name):
-        raise UnwritableError("its string is not stored")
-    return repr(value)
 
 
 def _key(key: object) -> str:

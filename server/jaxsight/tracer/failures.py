@@ -266,19 +266,14 @@ def _is_library(file: str) -> bool:
     return file.startswith(_LIBRARIES) or "/site-packages/" in file.replace("\\", "/")
 
 
+@functools.cache
 def _jax_folders() -> tuple[str, ...]:
-    global _folders
-    if _folders is None:
-        import jax
-        import jaxlib
+    import jax
+    import jaxlib
 
-        _folders = tuple(
-            str(Path(module.__file__).parent) + sep
-            for module in (jax, jaxlib)
-            if module.__file__
-            for sep in ("/", "\\")
-        )
-    return _folders
-
-
-_folders: tuple[str, ...] | None = None
+    return tuple(
+        str(Path(module.__file__).parent) + sep
+        for module in (jax, jaxlib)
+        if module.__file__
+        for sep in ("/", "\\")
+    )

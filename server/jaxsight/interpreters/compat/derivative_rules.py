@@ -17,7 +17,7 @@ from jax._src.core import AbstractValue
 from jax._src.interpreters import ad as _ad
 from jax.custom_derivatives import SymbolicZero
 
-from jaxsight.interpreters.compat.jaxpr_types import Aval, Params
+from jaxsight.interpreters.compat.jaxpr_types import Params
 from jaxsight.interpreters.compat.memos import undisturbed
 from jaxsight.interpreters.compat.staging import Program, Staged, closed, opened, stage
 
@@ -53,11 +53,9 @@ def differentiable(params: Params) -> list[bool]:
     Tangents of integers are always zero.
     """
     inputs = opened(params["call_jaxpr"]).jaxpr.invars[int(params["num_consts"]) :]
-    return [getattr(_tangent(var.aval), "dtype", None) != jax.dtypes.float0 for var in inputs]
-
-
-def _tangent(aval: Aval) -> Aval:
-    return aval.to_tangent_aval()
+    return [
+        getattr(var.aval.to_tangent_aval(), "dtype", None) != jax.dtypes.float0 for var in inputs
+    ]
 
 
 def jvp_inputs(params: Params) -> int:

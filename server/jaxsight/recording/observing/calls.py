@@ -159,7 +159,11 @@ class Calls:
         )
         if not (is_made or (callable(value) and not isinstance(value, type))):
             return False
-        parts = (part for _, given in arguments for part in (given, *_items(given)))
+        parts = (
+            part
+            for _, given in arguments
+            for part in (given, *(given if type(given) is tuple else ()))
+        )
         if any(part is value for part in parts):
             return True  # it was made before
         maker = frame.f_globals.get(frame.f_code.co_name)
@@ -208,10 +212,6 @@ class Calls:
         if construction is None:
             return None
         return construction.text_in(names, type(value), self._built)
-
-
-def _items(value: object) -> tuple[object, ...]:
-    return value if type(value) is tuple else ()
 
 
 def _renamed(arguments: str, names: Mapping[str, str]) -> str:

@@ -59,7 +59,11 @@ class StatefulCall:
         self._static = {
             index: leaf for index, leaf in enumerate(self._leaves) if not is_array(leaf)
         }
-        self._state = _keyword(inputs)
+        # It is `state`, unless a parameter has that name.
+        keyword = "state"
+        while keyword in inputs.named or keyword in inputs.kwargs:
+            keyword += "_"
+        self._state = keyword
         # Static leaves are replaced by `None`, so that JAX names the arrays as in the user's call.
         arrays = [None if at in self._static else leaf for at, leaf in enumerate(self._leaves)]
         pure = jax.tree_util.tree_unflatten(self._structure, arrays)
@@ -199,14 +203,6 @@ def _numbered(at: int, holders: Sequence[Change]) -> str:
     label = holders[at].label
     number = sum(holder.label == label for holder in holders[: at + 1])
     return label if number == 1 else f"{label} {number}"
-
-
-def _keyword(inputs: Inputs) -> str:
-    """Return the keyword for state: `state`, unless a parameter has that name."""
-    keyword = "state"
-    while keyword in inputs.named or keyword in inputs.kwargs:
-        keyword += "_"
-    return keyword
 
 
 def _with_state(signature: inspect.Signature, keyword: str) -> inspect.Signature:

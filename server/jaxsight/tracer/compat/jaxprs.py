@@ -178,13 +178,11 @@ def render(document: Doc) -> tuple[str, list[list[Any]]]:
 
 def defaults(equation: Equation) -> frozenset[str]:
     """Return the parameters of an equation to omit; JAX's printer omits most of them too."""
-    return frozenset(key for key, value in equation.params.items() if _says_nothing(key, value))
-
-
-def _says_nothing(key: str, value: Any) -> bool:
-    if value is None or key in _INTERNAL:
-        return True
-    return key in _DEFAULTS and _DEFAULTS[key](value)
+    return frozenset(
+        key
+        for key, value in equation.params.items()
+        if value is None or key in _INTERNAL or (key in _DEFAULTS and _DEFAULTS[key](value))
+    )
 
 
 _INTERNAL = frozenset({"fwd_jaxpr_thunk", "jvp_jaxpr_fun", "jvp_jaxpr_thunk", "out_trees"})

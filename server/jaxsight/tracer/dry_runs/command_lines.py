@@ -47,7 +47,24 @@ class CommandLine:
             tempfile.tempdir = os.environ.get("TMPDIR", os.path.join(os.sep, "tmp"))  # noqa: PTH118
 
         def parse_args(parser: Any, args: Any = None, namespace: Any = None) -> Any:
-            return self._parsed(parser, parse, args, namespace)
+            def fail(message: str) -> NoReturn:
+                raise _WrongUsageError(message)
+
+            parser.error = fail
+            try:
+                return parse(parser, args, namespace)
+            except _WrongUsageError:
+                values = namespace if namespace is not None else argparse.Namespace()
+                for action in parser._actions:
+                    if action.dest != argparse.SUPPRESS and action.default != argparse.SUPPRESS:
+                        default = action.default
+                        if isinstance(default, str):
+                            default = parser._get_value(action, default)
+                        missing = action.required and default is None
+                        setattr(values, action.dest, UNKNOWN if missing else default)
+                return values
+            finally:
+                del parser.error
 
         argparse.ArgumentParser.parse_args = parse_args  # type: ignore[method-assign, assignment]
         self.imported()
@@ -99,26 +116,6 @@ class CommandLine:
             given = default_config(self._file, self._read) if is_config else UNKNOWN
             flag.value = given
             self._restore.append(lambda flag=flag: setattr(flag, "value", None))  # type: ignore[misc]
-
-    def _parsed(self, parser: Any, parse: Any, args: Any, namespace: Any) -> Any:
-        def fail(message: str) -> NoReturn:
-            raise _WrongUsageError(message)
-
-        parser.error = fail
-        try:
-            return parse(parser, args, namespace)
-        except _WrongUsageError:
-            values = namespace if namespace is not None else argparse.Namespace()
-            for action in parser._actions:
-                if action.dest != argparse.SUPPRESS and action.default != argparse.SUPPRESS:
-                    default = action.default
-                    if isinstance(default, str):
-                        default = parser._get_value(action, default)
-                    missing = action.required and default is None
-                    setattr(values, action.dest, UNKNOWN if missing else default)
-            return values
-        finally:
-            del parser.error
 
 
 @contextlib.contextmanager

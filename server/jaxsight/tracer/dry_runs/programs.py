@@ -109,19 +109,16 @@ class DryRuns:
         self._runtime.install()  # names in `builtins` end with each request
         key = request.file, entry
         known = self._ran.get(key)
-        if known is not None and self._is_current(known, names):
+        if known is not None and (
+            self._modules.are_current(known.edges)
+            and self._modules.texts.are_current(known.files)
+            and all(names.get(name) is value for name, value in known.names.items())
+        ):
             return known
         run = _Run(self._modules, self._runtime, request, names, recorder, entry)
         ran = run.run(patience)
         self._ran.put(key, ran)
         return ran
-
-    def _is_current(self, ran: DryRunResult, names: Mapping[str, object]) -> bool:
-        return (
-            self._modules.are_current(ran.edges)
-            and self._modules.texts.are_current(ran.files)
-            and all(names.get(name) is value for name, value in ran.names.items())
-        )
 
 
 class _Run:
@@ -257,7 +254,10 @@ class _Run:
         is_of_list = False
         if rest and isinstance(target, type):
             is_of_list = not hasattr(target, rest[0])
-            rest = [_method(target, rest[0]), *rest[1:]]
+            # `absl` makes several methods of one that has a list of parameters.
+            name = rest[0]
+            made = (each for each in vars(target) if each.startswith(name))
+            rest = [name if hasattr(target, name) else next(made, name), *rest[1:]]
             target = _instance(target, rest[0])
             if callable(set_up := getattr(target, "setUp", None)):
                 self._runtime.call(set_up)
@@ -270,7 +270,10 @@ class _Run:
         """Return the arguments of a main function or a test, by its parameters."""
         given: dict[str, Any] = dict(_parametrized(function))
         try:
-            parameters = _own_parameters(function)
+            # Those that a wrapper gives the function are not its own.
+            parameters = [*inspect.signature(function, follow_wrapped=False).parameters.values()]
+            if any(each.kind is each.VAR_KEYWORD for each in parameters):
+                parameters = [*inspect.signature(function).parameters.values()]
         except (TypeError, ValueError):
             return {}
         kinds = inspect.Parameter
@@ -380,12 +383,6 @@ def _fresh(name: str, file: str) -> dict[str, Any]:
     return {"__name__": name, "__file__": file, "__builtins__": __builtins__}
 
 
-def _method(kind: type, name: str) -> str:
-    """Return the name of a test's method; of the first one if `absl` made some of a list."""
-    made = (each for each in vars(kind) if each.startswith(name))
-    return name if hasattr(kind, name) else next(made, name)
-
-
 def _instance(kind: type, method: str) -> Any:
     """Return an instance of a class of tests."""
     import unittest
@@ -394,14 +391,6 @@ def _instance(kind: type, method: str) -> Any:
         return kind(method) if issubclass(kind, unittest.TestCase) else kind()
     except Exception:  # noqa: BLE001 - user code, or a base class that is not installed
         return object.__new__(kind)
-
-
-def _own_parameters(function: Any) -> list[inspect.Parameter]:
-    """Return the parameters of a function; those that a wrapper gives it are none."""
-    parameters = [*inspect.signature(function, follow_wrapped=False).parameters.values()]
-    if any(each.kind is each.VAR_KEYWORD for each in parameters):
-        parameters = [*inspect.signature(function).parameters.values()]
-    return parameters
 
 
 def _parametrized(function: Any) -> Iterator[tuple[str, Any]]:

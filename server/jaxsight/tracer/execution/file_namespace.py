@@ -126,7 +126,15 @@ class FileNamespace:
             if execution is None or (chunk.needed and execution.failed):
                 execution = self._run(chunk, identity, request, imports)
             else:
-                self._redo(execution, imports)
+                self.slice.append(execution)
+                self.names.update(execution.bindings)
+                for name in execution.unbound:
+                    self.names.pop(name, None)
+                if execution.effects is not None:
+                    execution.effects.apply()
+                    self._state = None
+                imports.jax |= execution.jax
+                imports.applied |= execution.applied
             self._executions.put(identity, execution)
             execution.acted_before = acted_before
             acted_before += chunk.acts
@@ -415,7 +423,13 @@ class FileNamespace:
                 return
             execution.failed = True
             execution.missing = _missing(error)
-            if not self._follows_from_another(error):
+            # A name may be missing because an earlier chunk failed that binds it.
+            if not (
+                isinstance(error, NameError)
+                and any(
+                    error.name in earlier.chunk.binds for earlier in self.slice if earlier.caveat
+                )
+            ):
                 execution.caveat = f"raised {one_line(error)}"
 
     def _stands_in(self, error: BaseException, execution: Execution) -> bool:
@@ -434,23 +448,6 @@ class FileNamespace:
         if chunk.acts and placeholders.may_change(chunk.text, self.names):
             execution.caveat = f"did not run: {absence.reason}"
         return True
-
-    def _follows_from_another(self, error: BaseException) -> bool:
-        """Return whether a chunk failed because of a name that an earlier, failed chunk binds."""
-        return isinstance(error, NameError) and any(
-            error.name in execution.chunk.binds for execution in self.slice if execution.caveat
-        )
-
-    def _redo(self, execution: Execution, imports: Imports) -> None:
-        self.slice.append(execution)
-        self.names.update(execution.bindings)
-        for name in execution.unbound:
-            self.names.pop(name, None)
-        if execution.effects is not None:
-            execution.effects.apply()
-            self._state = None
-        imports.jax |= execution.jax
-        imports.applied |= execution.applied
 
 
 class _Again(Exception):

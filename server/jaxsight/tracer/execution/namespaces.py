@@ -16,7 +16,7 @@ from jaxsight.files.texts import Version
 from jaxsight.tracer.compat import devices
 from jaxsight.tracer.execution.device_demand import MOST, Demand, Demands, MoreDevices
 from jaxsight.tracer.execution.file_namespace import FileNamespace
-from jaxsight.tracer.failures import UserError, refusal
+from jaxsight.tracer.failures import refusal
 from jaxsight.tracer.importing.import_folders import import_folders
 from jaxsight.tracer.importing.imports import Imports
 from jaxsight.tracer.platforms.asks import PlatformAsks
@@ -120,7 +120,10 @@ class Namespaces:
         least = size if size <= MOST else 1  # larger meshes are refused with the inputs
         if request.devices:
             if least > request.devices:
-                raise _too_few(request)
+                assert request.mesh is not None
+                words = f"the mesh {request.mesh.text} has {size} devices"
+                words += f", and the target has {request.devices}"
+                raise refusal("inputs", words, type="TooFewDevices")
             if least == 1 and not self._may_depend(request, namespace):
                 return None
             return _Wanted(_Given(setters, request.devices, is_targets=True))
@@ -169,13 +172,3 @@ class _Given:
     """Their number, if no statement sets it."""
     is_targets: bool
     """Whether it is the number of the target, which no statement changes."""
-
-
-def _too_few(request: Trace) -> UserError:
-    assert request.mesh is not None
-    return refusal(
-        "inputs",
-        f"the mesh {request.mesh.text} has {request.mesh.size} devices, "
-        f"and the target has {request.devices}",
-        type="TooFewDevices",
-    )

@@ -126,12 +126,17 @@ class ProgramOutliner:
         bodies = [self._inner(part, f"{path}/{part.name}/") for part in inner_jaxprs(equation)]
         self._forward, self._backward, self._around = outer
         results = tuple(self._number(var, RESULT) for var in equation.outvars)
+        # Equations created by one call share its traceback.
+        traceback = equation.source_info.traceback
+        cached = self._spans.get(id(traceback))
+        if cached is None:
+            cached = self._spans[id(traceback)] = traceback, jaxpr_text.span(equation)
         return Step(
             path,
             equation.primitive.name,
             operands,
             results,
-            self._span(equation),
+            cached[1],
             _parameters(equation),
             tuple(bodies),
             backward,
@@ -166,14 +171,6 @@ class ProgramOutliner:
             kind = self._kinds[aval] = _kind(aval)
         type_text, dtype, shape, size, weak = kind
         return Value(type_text, dtype, shape, size, origin, weak, name, integers)
-
-    def _span(self, equation: Equation) -> Span | None:
-        """Return the place of an equation; equations created by one call share its traceback."""
-        traceback = equation.source_info.traceback
-        cached = self._spans.get(id(traceback))
-        if cached is None:
-            cached = self._spans[id(traceback)] = traceback, jaxpr_text.span(equation)
-        return cached[1]
 
 
 def _kind(aval: Aval) -> tuple[str, str, tuple[int, ...], int, bool]:

@@ -224,7 +224,12 @@ class Imports:
             module = _import(*arguments)
         finally:
             for imported in explicit:
-                self._note_import(edges, imported)
+                running = self.modules.running
+                if running is not None and imported == running.name and not running.full_in_place:
+                    edges[imported] = running.serial
+                elif (loaded := self.modules.loaded.get(imported)) is not None:
+                    edges[imported] = loaded.serial
+                    self.jax |= loaded.jax
         if before is not None:
             self._attribute_effects(process_effects.since(before)[0], missing)
             self.arrived()
@@ -270,14 +275,6 @@ class Imports:
         if new_effects is not None:
             self.modules.effects.update(dict.fromkeys(arrived, new_effects))
         self.applied.update(arrived)
-
-    def _note_import(self, edges: Edges, name: str) -> None:
-        running = self.modules.running
-        if running is not None and name == running.name and not running.full_in_place:
-            edges[name] = running.serial
-        elif (loaded := self.modules.loaded.get(name)) is not None:
-            edges[name] = loaded.serial
-            self.jax |= loaded.jax
 
     def _may_load(self, name: str) -> bool:
         """Return whether importing this name may run a module.

@@ -68,7 +68,9 @@ class Baseline:
         for write, value in self._settings:
             write(value)
         self._lost = self._system.restore_limits()
-        self._restore_descriptors()
+        for descriptor, good in ((0, self._nothing), (1, self._output), (2, self._output)):
+            if not _same(descriptor, good):
+                os.dup2(good, descriptor)
         self._give_streams()
         self._restore_signals()
         gc.enable()
@@ -111,11 +113,6 @@ class Baseline:
             f for f, cached_finder in cache.items() if type(cached_finder) not in self._finder_types
         ]:
             del cache[folder]
-
-    def _restore_descriptors(self) -> None:
-        for descriptor, good in ((0, self._nothing), (1, self._output), (2, self._output)):
-            if not _same(descriptor, good):
-                os.dup2(good, descriptor)
 
     def _give_streams(self) -> None:
         """Set streams over the descriptors, which stay open if user code closes the streams."""

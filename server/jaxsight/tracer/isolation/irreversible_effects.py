@@ -121,7 +121,10 @@ class IrreversibleEffects:
         for frame in code_origins.outwards(sys._getframe(2)):
             name = frame.f_globals.get("__name__", "")
             if code_origins.of_file(frame.f_code.co_filename) == code_origins.USER:
-                if kind.__module__ != name and _lives_there(kind):
+                # Factories of libraries name only the library.
+                if kind.__module__ != name and (
+                    getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
+                ):
                     class_name = f"{kind.__module__}.{kind.__qualname__}"
                     self._registered.append(f"registered {class_name} as a pytree")
                 return
@@ -132,11 +135,6 @@ class IrreversibleEffects:
 
 
 _TREES = "jax._src.tree_util"
-
-
-def _lives_there(kind: type) -> bool:
-    """Return whether a class is in its module: factories of libraries name only the library."""
-    return getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
 
 
 def _threads() -> Iterator[str]:

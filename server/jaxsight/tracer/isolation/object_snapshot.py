@@ -109,7 +109,11 @@ def contents_of(value: Any) -> State:
         if issubclass(kind, bytearray):
             return (bytes(value),)
         if issubclass(kind, type):
-            return _class_state(value)
+            subclasses = sorted(type.__subclasses__(value), key=id)
+            names = {
+                k: v for k, v in type.__getattribute__(value, "__dict__").items() if k[:2] != "__"
+            }
+            return (*_flat(names.items()), *map(id, subclasses))
         for exact, state in _STATES:
             if kind is exact:
                 return state(value)
@@ -120,12 +124,6 @@ def contents_of(value: Any) -> State:
         return tuple(_attributes(value))
     except Exception:  # noqa: BLE001 - an empty cell, or an iterator without `__reduce__`
         return (type(value),)
-
-
-def _class_state(value: Any) -> State:
-    subclasses = sorted(type.__subclasses__(value), key=id)
-    names = {k: v for k, v in type.__getattribute__(value, "__dict__").items() if k[:2] != "__"}
-    return (*_flat(names.items()), *map(id, subclasses))
 
 
 def _function_state(function: types.FunctionType) -> State:

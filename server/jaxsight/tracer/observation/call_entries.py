@@ -35,7 +35,11 @@ def entry_of(node: ast.FunctionDef, classes: tuple[str, ...]) -> Entry | None:
         classes: the classes around it, outermost first.
     """
     special = node.name.startswith("__") and node.name.endswith("__")
-    parameters = _parameters(node.args)
+    args = node.args
+    variadic = [f"*{args.vararg.arg}"] if args.vararg is not None else []
+    keywords = [f"**{args.kwarg.arg}"] if args.kwarg is not None else []
+    plain = [arg.arg for arg in (*args.posonlyargs, *args.args)]
+    parameters = [*plain, *variadic, *(arg.arg for arg in args.kwonlyargs), *keywords]
     if classes and any(_last_name(each) == "classmethod" for each in node.decorator_list):
         parameters = parameters[1:]
     if not parameters or (special and node.name not in ("__call__", "__init__")):
@@ -80,13 +84,6 @@ def _add(
                     _add(getattr(node, block, []), classes, first, entries)
             case _:
                 pass
-
-
-def _parameters(args: ast.arguments) -> list[str]:
-    variadic = [f"*{args.vararg.arg}"] if args.vararg is not None else []
-    keywords = [f"**{args.kwarg.arg}"] if args.kwarg is not None else []
-    plain = [arg.arg for arg in (*args.posonlyargs, *args.args)]
-    return [*plain, *variadic, *(arg.arg for arg in args.kwonlyargs), *keywords]
 
 
 def _last_name(node: ast.expr) -> str:

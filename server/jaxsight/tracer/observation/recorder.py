@@ -297,24 +297,21 @@ class Recorder:
         if trace is None:
             return None
         if self._trace() is not trace:
-            self._enter(trace)
+            context = self._contexts.get(id(trace))
+            if context is None or context.trace() is not trace:
+                if context is not None:
+                    # Another trace had this address before: keep its observations.
+                    self._contexts[-len(self._contexts)] = context
+                context = _Context(
+                    traces.reference(trace),
+                    traces.situation(trace),
+                )
+                if self._arguments:
+                    context.placed = traces.placed(trace, self._arguments)
+                self._contexts[id(trace)] = context
+            self._current = context
+            self._trace = context.trace
         return self._current
-
-    def _enter(self, trace: object) -> None:
-        context = self._contexts.get(id(trace))
-        if context is None or context.trace() is not trace:
-            if context is not None:
-                # Another trace had this address before: keep its observations.
-                self._contexts[-len(self._contexts)] = context
-            context = _Context(
-                traces.reference(trace),
-                traces.situation(trace),
-            )
-            if self._arguments:
-                context.placed = traces.placed(trace, self._arguments)
-            self._contexts[id(trace)] = context
-        self._current = context
-        self._trace = context.trace
 
     def collect(
         self,

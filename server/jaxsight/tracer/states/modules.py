@@ -129,7 +129,9 @@ def path(module: object, part: object) -> Steps | None:
         for step, inner in _parts(value):
             if inner is part:
                 return (*steps, step)
-            if id(inner) not in visited and _has_parts(inner):
+            if id(inner) not in visited and (
+                isinstance(inner, dict | list | tuple) or bool(kind(type(inner)))
+            ):
                 visited.add(id(inner))
                 waiting.append((inner, (*steps, step)))
     return None
@@ -175,10 +177,6 @@ def _read(value: object, sign: str, key: Key) -> object:
         return list.__getitem__(value, int(key))
     assert isinstance(value, tuple)
     return tuple.__getitem__(value, int(key))
-
-
-def _has_parts(value: object) -> bool:
-    return isinstance(value, dict | list | tuple) or bool(kind(type(value)))
 
 
 def _parts(value: object) -> Iterable[tuple[tuple[str, Key], object]]:

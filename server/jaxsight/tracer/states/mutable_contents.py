@@ -129,7 +129,9 @@ class _Class(ContentsKind[type]):
     """The attributes of a class."""
 
     def read(self, target: type) -> Contents:
-        names = [name for name in vars(target) if not _is_special(name)]
+        names = [
+            name for name in vars(target) if not (name.startswith("__") and name.endswith("__"))
+        ]
         return [*names], [vars(target)[name] for name in names]
 
     def write(self, target: type, key: Any, value: object) -> None:
@@ -274,7 +276,3 @@ def _value(member: MemberDescriptorType, target: object) -> object:
         return member.__get__(target)
     except AttributeError:
         return GONE
-
-
-def _is_special(name: str) -> bool:
-    return name.startswith("__") and name.endswith("__")

@@ -8,6 +8,7 @@ The search is bounded and visits each object once, without calling code of the o
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -203,7 +204,11 @@ class Watch:
         own_class = _is_own_class(kind)
         if is_class:
             if own_class:
-                self._visit_class(location, value)
+                label = location.label if location.code and location.label else value.__name__
+                self._save(CLASS, value, _Location(label, location.own, location.code), value)
+                self._waiting.extend(
+                    (_Location("", location.own, True), base) for base in value.__bases__
+                )
             return
         if package not in _CONTAINERS:
             location = _Location(location.label, location.own and own_class, location.code)
@@ -212,11 +217,6 @@ class Watch:
         for changing, target in mutable_contents.kinds(value):
             named = changing is SLOTS or (target is not value)
             self._save(changing, target, location, kind if named else None)
-
-    def _visit_class(self, location: _Location, value: type) -> None:
-        label = location.label if location.code and location.label else value.__name__
-        self._save(CLASS, value, _Location(label, location.own, location.code), value)
-        self._waiting.extend((_Location("", location.own, True), base) for base in value.__bases__)
 
     def _visit_function(self, location: _Location, function: FunctionType) -> None:
         if code_origins.of_file(function.__code__.co_filename) != USER:
@@ -268,15 +268,11 @@ class Watch:
         contents = kind.read(target)
         saved = _Saved(kind, target, contents, location, owner)
         self._saved.append(saved)
-        for key, value in zip(*_few(contents), strict=True):
+        for key, value in itertools.islice(zip(*contents, strict=True), _MOST_ELEMENTS):
             if nnx.is_node(value):
                 label = saved.at(key).label
                 self.holders.append(Change(label, kind, target, key, value, value, False))
             self._waiting.append((saved.at(key), value))
-
-
-def _few(contents: Contents) -> Contents:
-    return contents[0][:_MOST_ELEMENTS], contents[1][:_MOST_ELEMENTS]
 
 
 def _hashable(key: object) -> object:
