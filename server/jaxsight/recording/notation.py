@@ -19,7 +19,7 @@ import numpy as np
 
 from jaxsight.interpreters.compat import avals, dtypes, host_memory
 from jaxsight.meshes.compat import shardings
-from jaxsight.wire.meshes import EXPLICIT, MANUAL, Mesh, Spec
+from jaxsight.wire.meshes import EXPLICIT, MANUAL, Mesh, Spec, over
 
 LONGEST = 20_000
 """Maximum number of characters of an example."""
@@ -194,10 +194,8 @@ def _spec(value: object, aval: object, meshes: Meshes) -> Spec:
 def _sizes(shape: tuple[object, ...], spec: Spec) -> str:
     if not all(isinstance(size, int) for size in shape):
         raise UnwritableError("one of its sizes is no number")
-    over = spec or ((),) * len(shape)
-    return ", ".join(
-        f"{size}{shardings.over(axes)}" for size, axes in zip(shape, over, strict=True)
-    )
+    divided = spec or ((),) * len(shape)
+    return ", ".join(f"{size}{over(axes)}" for size, axes in zip(shape, divided, strict=True))
 
 
 def _short(text: str) -> str:
