@@ -238,7 +238,7 @@ class Tracer:
                         reply = handler.answer(Job(request, self._traces, announce, module))
                     for path, version in module.files.items():
                         read.note(path, version)
-                    namespace.note_imports(self._imports)
+                    namespace.note_imports()
                     completed = self._completed(reply, slice, namespace, read, seconds)
                 finally:
                     # First, as user code may have changed `builtins`.
@@ -322,7 +322,7 @@ class Tracer:
             earlier_reads.clear()
         self._library_changes.begin(namespace, slice.chunks)
         with file_reads.recording(earlier_reads):
-            namespace.prepare(slice, self._imports)
+            namespace.prepare(slice)
         executed = replace(slice, chunks=namespace.chunks)
         return ExecutedModule(
             executed, namespace.names, namespace.recorder, self._evaluator, lambda: self._dry_runs
@@ -366,30 +366,28 @@ class Tracer:
             return ()
         jaxpr = self._traces.of(id).shown.jaxpr
         current = self._imports.modules.texts.current
-        texts = {file: current(file) for file in namespace.files(self._imports)}
+        texts = {file: current(file) for file in namespace.files()}
         caveat = unknown_devices.caveat(
             namespace.chunks,
             namespace.names,
             jaxpr,
             texts,
-            functools.partial(namespace.importer_of, imports=self._imports),
+            namespace.importer_of,
         )
         return (caveat,) if caveat is not None else ()
 
     def _asks_platform(self, namespace: FileNamespace) -> bool:
-        depends_on = functools.partial(namespace.depends_on, self._imports)
-        return self._namespaces.platform.concerns(depends_on, namespace.chunks)
+        return self._namespaces.platform.concerns(namespace.depends_on, namespace.chunks)
 
     def _platform_caveats(self, namespace: FileNamespace) -> tuple[Caveat, ...]:
         """Return the caveats of code that asks for what is not known of the target."""
-        importer_of = functools.partial(namespace.importer_of, imports=self._imports)
-        return tuple(self._namespaces.platform.caveats(namespace.chunks, importer_of))
+        return tuple(self._namespaces.platform.caveats(namespace.chunks, namespace.importer_of))
 
     def _files(self, namespace: FileNamespace, read: Reads) -> tuple[tuple[str, Version], ...]:
         """Return the files that an answer was made of: those imported, and those read."""
         earlier_reads = self._reads.get(namespace, Reads())
         read_files = read.unwritten() | earlier_reads.unwritten()
-        return tuple(sorted({**read_files, **namespace.files(self._imports)}.items()))
+        return tuple(sorted({**read_files, **namespace.files()}.items()))
 
     def _failed(
         self,

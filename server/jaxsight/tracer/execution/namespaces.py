@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import linecache
 import os
 import sys
@@ -59,14 +58,11 @@ class Namespaces:
         name = (request.file, request.module)
         namespace = self._namespaces.get(name)
         if namespace is None:
-            namespace = self._namespaces[name] = FileNamespace(
-                request, self._imports.modules.functions
-            )
+            namespace = self._namespaces[name] = FileNamespace(request, self._imports)
         self._namespaces.move_to_end(name)
         while len(self._namespaces) > FILES:
             self._namespaces.popitem(last=False)[1].forget_all()
-        depends_on = functools.partial(namespace.depends_on, self._imports)
-        if self.platform.begin(request.device, depends_on):
+        if self.platform.begin(request.device, namespace.depends_on):
             self._forget_all()
         self._give_devices(request, namespace)
         folders = import_folders(request.file, request.module, request.root)
@@ -84,7 +80,7 @@ class Namespaces:
                 yield namespace
             finally:
                 functions.record = None
-                namespace.note_imports(self._imports)
+                namespace.note_imports()
                 namespace.trim()
 
     def demand(self, request: Trace, need: MoreDevices) -> None:
@@ -141,7 +137,7 @@ class Namespaces:
         """Return whether a slice may depend on the number of devices, also by its imports."""
         if names_devices(request) or not may_depend_on_devices(request):
             return names_devices(request)
-        files = namespace.imported_by(request, self._imports)
+        files = namespace.imported_by(request)
         return files is None or any(map(self._mentions_devices, files))
 
     def _mentions_devices(self, file: str) -> bool:
