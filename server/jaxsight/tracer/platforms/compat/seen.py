@@ -135,14 +135,14 @@ def _install() -> list[Callable[[], None]]:
     for kind in (_jax.Device, _jax.Client):
         _answer(kind, "platform", lambda device, _: device.family)
     for written in ("__repr__", "__str__"):
-        _write(_jax.Device, written)
+        _answer_call(_jax.Device, written, functools.partial(_written, written))
     _answer(_jax.Client, "_raw_platform", lambda device, _: device.platform)
     _answer(_jax.Client, "platform_version", _version)
     _answer(_jax.Device, "device_kind", _kind)
     for name in sorted({name for names in _UNKNOWN_ATTRIBUTES.values() for name in names}):
         _answer(_jax.Device, name, functools.partial(_attribute, name))
     _answer_call(_jax.Device, "memory_stats", _memory)
-    _answer_call(array.ArrayImpl, "platform", lambda device: device.family)
+    _answer_call(array.ArrayImpl, "platform", lambda device, _: device.family)
     _name_backends()
     return _sight.undo
 
@@ -202,19 +202,15 @@ def _told(frame: FrameType | None, answer: Callable[[SeenDevice], object]) -> ob
     """Report a question of `frame`; return the target's answer, or `_TRUE`."""
     if frame is None:
         return _TRUE
-    device = _sight.device
-    if device is None:
-        _sight.asked(frame, "")
-        return _TRUE
+    unknown, value = "", _TRUE
     try:
-        value = answer(device)
-    except AttributeError:
-        _sight.asked(frame, "")
-        raise
-    except _Unknown as unknown:
-        _sight.asked(frame, unknown.reason)
-        return _TRUE if unknown.stand_in is None else unknown.stand_in
-    _sight.asked(frame, "")
+        if _sight.device is not None:
+            value = answer(_sight.device)
+    except _Unknown as error:
+        unknown = error.reason
+        value = _TRUE if error.stand_in is None else error.stand_in
+    finally:
+        _sight.asked(frame, unknown)
     return value
 
 
@@ -261,35 +257,25 @@ def _attribute(name: str, device: SeenDevice, _: object) -> object:
     raise AttributeError(f"no device of {device.platform} has {name!r}")
 
 
-def _write(kind: Any, name: str) -> None:
-    """Replace how devices are written: by `repr`, or by `str` as in `cuda:0`."""
-    original = getattr(kind, name)
-
-    def written(self: Any) -> str:
-        known = _told(_asker(), lambda device: _written(device, self.id, name))
-        return str(original(self) if known is _TRUE else known)
-
-    _replace(kind, name, written)
-
-
-def _written(device: SeenDevice, number: int, name: str) -> str:
+def _written(name: str, device: SeenDevice, written: Any) -> str:
+    """Return how a device is written: by `repr`, or by `str` as in `cuda:0`."""
     if name == "__repr__":
-        return f"{_REPR[device.platform]}(id={number})"
-    return f"TPU_{number}" if device.platform == "tpu" else f"{device.platform}:{number}"
+        return f"{_REPR[device.platform]}(id={written.id})"
+    return f"TPU_{written.id}" if device.platform == "tpu" else f"{device.platform}:{written.id}"
 
 
-def _answer_call(kind: Any, name: str, value: Callable[[SeenDevice], object]) -> None:
+def _answer_call(kind: Any, name: str, value: Callable[[SeenDevice, Any], object]) -> None:
     """Replace a method without arguments of devices or arrays, as `_answer` does an attribute."""
     original = getattr(kind, name)
 
     def call(self: Any) -> object:
-        known = _told(_asker(), value)
+        known = _told(_asker(), lambda device: value(device, self))
         return original(self) if known is _TRUE else known
 
     _replace(kind, name, call)
 
 
-def _memory(_: SeenDevice) -> object:
+def _memory(device: SeenDevice, _: object) -> object:
     raise _Unknown("reads `memory_stats()`: they are the CPU's here")
 
 
