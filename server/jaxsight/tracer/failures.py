@@ -12,13 +12,13 @@ import functools
 import itertools
 import linecache
 import re
-import sysconfig
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from jaxsight.tracer.isolation import code_origins
 from jaxsight.tracer.observation.observation_table import Observed
 from jaxsight.wire.chunks import chunk_of, line_in_chunk
 from jaxsight.wire.observations import Failure, Frame
@@ -159,7 +159,7 @@ def _walk(traceback: TracebackType | None) -> list[tuple[Frame, bool]]:
             frame = Frame(code.co_qualname, match["path"], inside, span)
             out.append((frame, False))
         else:
-            out.append((Frame(code.co_qualname, clean(file), line or 0), _is_library(file)))
+            out.append((Frame(code.co_qualname, clean(file), line or 0), is_library(file)))
     return out
 
 
@@ -236,17 +236,6 @@ def span_of(file: str, line: int, column: int, end_line: int, end_column: int) -
     return _moved(match, span)
 
 
-_LIBRARIES = tuple(
-    {
-        str(Path(path).resolve())
-        for path in (
-            *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
-        )
-        if path
-    }
-)
-
-
 def _is_hidden(file: str) -> bool:
     """Return whether a frame is JAX's or ours, or of code that is not in a file."""
     return file.startswith(("<", _OURS, *_jax_folders()))
@@ -259,11 +248,7 @@ def is_own(file: str) -> bool:
 
 def is_library(file: str) -> bool:
     """Return whether a frame's file is one of an installed library, or of Python's own."""
-    return chunk_of(file) is None and _is_library(file)
-
-
-def _is_library(file: str) -> bool:
-    return file.startswith(_LIBRARIES) or "/site-packages/" in file.replace("\\", "/")
+    return code_origins.of_file(file) != code_origins.USER
 
 
 @functools.cache
