@@ -116,7 +116,12 @@ class StatefulCall:
         if self.extra:
             with contextlib.suppress(TypeError, ValueError):  # not every callable has a signature
                 signature = inspect.signature(self.user_function.call)
-                call.__signature__ = _with_state(signature, self._state)  # type: ignore[attr-defined]
+                state = inspect.Parameter(self._state, inspect.Parameter.KEYWORD_ONLY)
+                # Sorted by kind, it comes before `**kwargs`.
+                parameters = sorted(
+                    [*signature.parameters.values(), state], key=lambda parameter: parameter.kind
+                )
+                call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         return call
 
     def __call__(self, *args: object, **kwargs: object) -> list[object]:
@@ -203,18 +208,3 @@ def _numbered(at: int, holders: Sequence[Change]) -> str:
     label = holders[at].label
     number = sum(holder.label == label for holder in holders[: at + 1])
     return label if number == 1 else f"{label} {number}"
-
-
-def _with_state(signature: inspect.Signature, keyword: str) -> inspect.Signature:
-    parameters = list(signature.parameters.values())
-    state = inspect.Parameter(keyword, inspect.Parameter.KEYWORD_ONLY)
-    var_keyword = [
-        parameter for parameter in parameters if parameter.kind is inspect.Parameter.VAR_KEYWORD
-    ]
-    return signature.replace(
-        parameters=[
-            *(parameter for parameter in parameters if parameter not in var_keyword),
-            state,
-            *var_keyword,
-        ]
-    )

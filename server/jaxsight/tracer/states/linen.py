@@ -68,12 +68,9 @@ def applied(
     parameters = list(inspect.signature(own).parameters.values())[1:]
     kinds = inspect.Parameter
     first = kinds("variables", kinds.POSITIONAL_ONLY)
-    place = next(
-        (at for at, each in enumerate(parameters) if each.kind is kinds.VAR_KEYWORD),
-        len(parameters),
-    )
     if streams:
-        parameters.insert(place, kinds("rngs", kinds.KEYWORD_ONLY))
+        parameters.append(kinds("rngs", kinds.KEYWORD_ONLY))
+        parameters.sort(key=lambda parameter: parameter.kind)  # before `**kwargs`
         kwargs = {**kwargs, "rngs": streams}
     del call.__wrapped__
     call.__signature__ = inspect.Signature([first, *parameters])  # type: ignore[attr-defined]

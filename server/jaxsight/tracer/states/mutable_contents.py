@@ -232,17 +232,18 @@ def same(before: Contents, after: Contents) -> bool:
 
 def differences(before: Contents, after: Contents) -> Iterable[tuple[object, object, object]]:
     """Yield keys with their old and new values, `GONE` if there is none."""
-    old = {_identity(key): value for key, value in zip(*before, strict=True)}
+    old = {identity(key): value for key, value in zip(*before, strict=True)}
     for key, value in zip(*after, strict=True):
-        was = old.pop(_identity(key), GONE)
+        was = old.pop(identity(key), GONE)
         if not _is_same(was, value):
             yield key, was, value
-    keys = {_identity(key): key for key in before[0]}
-    for identity, value in old.items():
-        yield keys[identity], value, GONE
+    keys = {identity(key): key for key in before[0]}
+    for gone, value in old.items():
+        yield keys[gone], value, GONE
 
 
-def _identity(key: object) -> object:
+def identity(key: object) -> object:
+    """Return what stands for a key in a dictionary of ours, without hashing the user's object."""
     return key if type(key) in (str, int) else id(key)
 
 

@@ -139,7 +139,7 @@ class Watch:
     def put(self, change: Change, value: object) -> None:
         """Set another value in a place that an earlier call changed, before the call."""
         change.kind.write(change.target, change.key, value)
-        self._replaced[id(change.target), _hashable(change.key)] = value
+        self._replaced[id(change.target), mutable_contents.identity(change.key)] = value
 
     def changes(self) -> Iterator[Change]:
         """Yield the changes since the beginning."""
@@ -148,7 +148,7 @@ class Watch:
             if mutable_contents.same(saved.contents, after):
                 continue
             for key, old, new in mutable_contents.differences(saved.contents, after):
-                old = self._replaced.get((id(saved.target), _hashable(key)), old)
+                old = self._replaced.get((id(saved.target), mutable_contents.identity(key)), old)
                 if old is new or _is_bookkeeping(saved, key, new):
                     continue
                 label = saved.at(key).label
@@ -159,13 +159,13 @@ class Watch:
 
         Each is a change with equal old and new values.
         """
-        changed = {(id(change.target), _hashable(change.key)) for change in changes}
+        changed = {(id(change.target), mutable_contents.identity(change.key)) for change in changes}
         targets = {target for target, _ in changed}
         for saved in self._saved:
             if id(saved.target) not in targets or saved.kind is NAMES or saved.owner is not None:
                 continue
             for key, value in zip(*saved.contents, strict=True):
-                if (id(saved.target), _hashable(key)) not in changed:
+                if (id(saved.target), mutable_contents.identity(key)) not in changed:
                     label = saved.at(key).label
                     yield Change(label, saved.kind, saved.target, key, value, value, False)
 
@@ -273,10 +273,6 @@ class Watch:
                 label = saved.at(key).label
                 self.holders.append(Change(label, kind, target, key, value, value, False))
             self._waiting.append((saved.at(key), value))
-
-
-def _hashable(key: object) -> object:
-    return key if type(key) in (str, int) else id(key)
 
 
 def _is_bookkeeping(saved: _Saved, key: object, new: object) -> bool:
