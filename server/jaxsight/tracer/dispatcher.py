@@ -122,7 +122,11 @@ class Tracer:
                     self._send(self._about(HANDLERS[type(request)], request))
                 case Request(executes=Trace() as slice) as request:
                     self._send(self._apart(self._executed, HANDLERS[type(request)], request, slice))
-                    self._keep_house()
+                    if self._edits >= HOUSEKEEPING and self._connection.requests.empty():
+                        self._edits = 0
+                        _clear_caches()
+                        scopes.forget()
+                        gc.collect()
                 case Request(executes=None) as request:
                     self._send(HANDLERS[type(request)].answer(Job(request, self._traces)))
                 case message:
@@ -304,13 +308,6 @@ class Tracer:
         if slice is None or slice.function:
             # The imports of a spare do not belong to a file.
             self._irreversible.end(lost)
-
-    def _keep_house(self) -> None:
-        if self._edits >= HOUSEKEEPING and self._connection.requests.empty():
-            self._edits = 0
-            _clear_caches()
-            scopes.forget()
-            gc.collect()
 
     def _prepared(self, slice: Trace, namespace: FileNamespace) -> ExecutedModule:
         """Execute the slice, from the beginning if a file that its statements read has changed."""

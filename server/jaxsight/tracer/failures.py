@@ -16,7 +16,6 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from jaxsight.tracer.isolation import code_origins
 from jaxsight.tracer.observation.observation_table import Observed
@@ -134,7 +133,14 @@ def _class(cls: type) -> str:
 
 def frames(error: BaseException) -> tuple[Frame, ...]:
     """Return the frames of the user's files, and the innermost one if it is in a library."""
-    out = _trimmed([*_walk(error.__traceback__)])
+    walked = [*_walk(error.__traceback__)]
+    last_own = max((at for at, (_, library) in enumerate(walked) if not library), default=-1)
+    out = [frame for frame, library in walked[: last_own + 1] if not library]
+    beyond = walked[last_own + 1 :]
+    if beyond:
+        out.append(beyond[-1][0])
+    if len(out) > _FRAMES:
+        out = [*out[: _FRAMES // 2], *out[-(_FRAMES // 2) :]]
     if isinstance(error, SyntaxError) and (frame := _syntax(error)) is not None:
         out.append(frame)
     return tuple(out)
@@ -154,30 +160,22 @@ def _walk(traceback: TracebackType | None) -> list[tuple[Frame, bool]]:
         if occurrences[instruction] > _REPEATS or (match is None and _is_hidden(file)):
             continue
         if match is not None:
-            span = _moved(match, _span(match["chunk"], code, lasti, line))
+            chunk = match["chunk"]
+            positions = next(itertools.islice(code.co_positions(), lasti // 2, None), (None,) * 4)
+            start, end, column, end_column = (part or 0 for part in positions)
+            first = start or line or 1
+            span = _moved(
+                match,
+                _condition(
+                    code.co_filename, Span(chunk, first, column, max(end, first), end_column)
+                ),
+            )
             inside = max(line_in_chunk(match, line or 0), 0)
             frame = Frame(code.co_qualname, match["path"], inside, span)
             out.append((frame, False))
         else:
             out.append((Frame(code.co_qualname, clean(file), line or 0), is_library(file)))
     return out
-
-
-def _trimmed(walked: list[tuple[Frame, bool]]) -> list[Frame]:
-    last_own = max((at for at, (_, library) in enumerate(walked) if not library), default=-1)
-    out = [frame for frame, library in walked[: last_own + 1] if not library]
-    beyond = walked[last_own + 1 :]
-    if beyond:
-        out.append(beyond[-1][0])
-    half = _FRAMES // 2
-    return out if len(out) <= _FRAMES else [*out[:half], *out[-half:]]
-
-
-def _span(chunk: str, code: Any, lasti: int, line: int | None) -> Span:
-    positions = next(itertools.islice(code.co_positions(), lasti // 2, None), (None,) * 4)
-    start, end, column, end_column = (part or 0 for part in positions)
-    first = start or line or 1
-    return _condition(code.co_filename, Span(chunk, first, column, max(end, first), end_column))
 
 
 def _condition(file: str, span: Span) -> Span:

@@ -63,7 +63,17 @@ def _request(incoming: int) -> Import | None:
 def _reply(request: Import) -> Imported | Failed:
     """Return the answer; the import is repeated with as many devices as the file needs."""
     before = set(sys.modules)
-    _show_device(request)
+    # The file sees the device of the target as soon as it has imported JAX.
+    device = next((function.device for function in request.functions), None)
+
+    def show() -> None:
+        from jaxsight.tracer.platforms.compat import seen
+
+        seen.watch(lambda frame, unknown: None)
+        seen.see(device)
+
+    if device is not None:
+        AfterImport("jax", show)
     while True:
         answered = _answered(request)
         if not isinstance(answered, int):
@@ -76,20 +86,6 @@ def _reply(request: Import) -> Imported | Failed:
             file = getattr(sys.modules[name], "__file__", None) or ""
             if name == request.module or lies_in(file, request.root):
                 del sys.modules[name]
-
-
-def _show_device(request: Import) -> None:
-    """Let the file see the device of the target as soon as it has imported JAX."""
-    device = next((function.device for function in request.functions), None)
-
-    def show() -> None:
-        from jaxsight.tracer.platforms.compat import seen
-
-        seen.watch(lambda frame, unknown: None)
-        seen.see(device)
-
-    if device is not None:
-        AfterImport("jax", show)
 
 
 def _answered(request: Import) -> Imported | Failed | int:

@@ -137,24 +137,21 @@ class Comparison:
         rhs_tokens: Tokens = {id(var): token for var, token in rhs.inputs}
         self._around.append((lhs_tokens, rhs_tokens))
         try:
-            self._insides(lhs, rhs, lhs_tokens, rhs_tokens)
+            lhs_equations = live(lhs.outputs, lhs.equations, self._read_by)
+            rhs_equations = live(rhs.outputs, rhs.equations, self._read_by)
+            for index, (equation, counterpart) in enumerate(
+                zip(lhs_equations, rhs_equations, strict=False)
+            ):
+                with step(str(index)):
+                    self._equations(equation, counterpart, lhs_tokens, rhs_tokens)
+            _same_number(lhs_equations, rhs_equations)
+            require_same("number of results", len(lhs.outputs), len(rhs.outputs))
+            for index, (first, second) in enumerate(zip(lhs.outputs, rhs.outputs, strict=True)):
+                _same_aval(f"result {index}", first.aval, second.aval)
+                same = atom_token(first, lhs_tokens) == atom_token(second, rhs_tokens)
+                require(same, f"result {index}", first, second)
         finally:
             self._around.pop()
-
-    def _insides(self, lhs: Block, rhs: Block, lhs_tokens: Tokens, rhs_tokens: Tokens) -> None:
-        lhs_equations = live(lhs.outputs, lhs.equations, self._read_by)
-        rhs_equations = live(rhs.outputs, rhs.equations, self._read_by)
-        for index, (equation, counterpart) in enumerate(
-            zip(lhs_equations, rhs_equations, strict=False)
-        ):
-            with step(str(index)):
-                self._equations(equation, counterpart, lhs_tokens, rhs_tokens)
-        _same_number(lhs_equations, rhs_equations)
-        require_same("number of results", len(lhs.outputs), len(rhs.outputs))
-        for index, (first, second) in enumerate(zip(lhs.outputs, rhs.outputs, strict=True)):
-            _same_aval(f"result {index}", first.aval, second.aval)
-            same = atom_token(first, lhs_tokens) == atom_token(second, rhs_tokens)
-            require(same, f"result {index}", first, second)
 
     def _equations(
         self, lhs: Equation, rhs: Equation, lhs_tokens: Tokens, rhs_tokens: Tokens
@@ -191,7 +188,7 @@ class Comparison:
             self._parameters.compare(lhs.equation.primitive, lhs.params, rhs.params)
 
     def _functions(self, name: str, lhs: Captures[Token], rhs: Captures[Token]) -> None:
-        """Compare the functions of two equations, which may capture values."""
+        """Compare the functions of two equations, which may capture values, in any order."""
         for (part, first, lhs_captured), (_, second, rhs_captured) in zip(
             lhs.functions, rhs.functions, strict=True
         ):
@@ -199,27 +196,17 @@ class Comparison:
                 if first is not second:
                     raise Parted(f"{part} of {name}", first and part, second and part)
             elif lhs_captured or rhs_captured:
-                self._captured(part, first, second, lhs_captured, rhs_captured)
+                tokens = self._binders(
+                    first.jaxpr.invars[len(lhs_captured) :],
+                    second.jaxpr.invars[len(rhs_captured) :],
+                )
+                with step(part):
+                    self._blocks(
+                        block_of(first, [*lhs_captured, *tokens]),
+                        block_of(second, [*rhs_captured, *tokens]),
+                    )
             else:
                 self._inner(part, first, second)
-
-    def _captured(
-        self,
-        name: str,
-        lhs: Program,
-        rhs: Program,
-        lhs_captured: Sequence[Token],
-        rhs_captured: Sequence[Token],
-    ) -> None:
-        """Compare two bodies, whose first inputs are captured values, in any order."""
-        tokens = self._binders(
-            lhs.jaxpr.invars[len(lhs_captured) :], rhs.jaxpr.invars[len(rhs_captured) :]
-        )
-        with step(name):
-            self._blocks(
-                block_of(lhs, [*lhs_captured, *tokens]),
-                block_of(rhs, [*rhs_captured, *tokens]),
-            )
 
     def _scans(self, lhs: Params, rhs: Params) -> None:
         first, second = control_flow.scan(lhs), control_flow.scan(rhs)

@@ -143,7 +143,22 @@ class Evaluator:
             MoreDevices: an expression needs more devices than there are.
         """
         if request.call is not None:
-            args, kwargs = self._call(request.call, request, user_function, namespace)
+            # Those of a doctest's call, with the object of a method first.
+            try:
+                tree = ast.parse(request.call.strip(), mode="eval").body
+            except SyntaxError as error:
+                raise UserError(failure(error, "inputs")) from error
+            if not isinstance(tree, ast.Call):
+                raise refusal("inputs", f"not a call: {request.call}")
+            arguments = list(tree.args)
+            if user_function.owner is not None and isinstance(tree.func, ast.Attribute):
+                holder = ast.unparse(tree.func.value)
+                if holder.split(".")[-1] != user_function.owner.__name__:
+                    arguments.insert(0, tree.func.value)
+            positional = ast.Tuple(arguments, ast.Load())
+            keywords = ast.Call(ast.Name("dict", ast.Load()), [], tree.keywords)
+            source = ast.unparse(ast.Tuple([positional, keywords], ast.Load()))
+            args, kwargs = self._evaluate(source, "", request, namespace)
             args = tuple(with_varying_numbers(arg, user_function) for arg in args)
             kwargs = {
                 name: with_varying_numbers(arg, user_function) for name, arg in kwargs.items()
@@ -184,31 +199,6 @@ class Evaluator:
                     names = [_literal(key, argument.name) for key in keys]
                     return dict(zip(names, parts, strict=True))
                 return parts if kind == "list" else tuple(parts)
-
-    def _call(
-        self,
-        call: str,
-        request: Trace,
-        user_function: UserFunction,
-        namespace: Mapping[str, object],
-    ) -> tuple[tuple[object, ...], dict[str, object]]:
-        """Return the arguments of a doctest's call, with the object of a method first."""
-        try:
-            tree = ast.parse(call.strip(), mode="eval").body
-        except SyntaxError as error:
-            raise UserError(failure(error, "inputs")) from error
-        if not isinstance(tree, ast.Call):
-            raise refusal("inputs", f"not a call: {call}")
-        arguments = list(tree.args)
-        if user_function.owner is not None and isinstance(tree.func, ast.Attribute):
-            holder = ast.unparse(tree.func.value)
-            if holder.split(".")[-1] != user_function.owner.__name__:
-                arguments.insert(0, tree.func.value)
-        positional = ast.Tuple(arguments, ast.Load())
-        named = ast.Call(ast.Name("dict", ast.Load()), [], tree.keywords)
-        source = ast.unparse(ast.Tuple([positional, named], ast.Load()))
-        args, kwargs = self._evaluate(source, "", request, namespace)
-        return tuple(args), dict(kwargs)
 
     def _evaluate(
         self,

@@ -156,7 +156,15 @@ class StatefulCall:
         by_name = named(self.user_function, args, kwargs)
         _, held_nodes = self._held_state.merge([state[key] for key in self._holders])
         graphs = nnx.NodeWatch([*nodes, *held_nodes])
-        owners = [*_owners(by_name, nodes), *(holding.label for holding in self._holders.values())]
+        # The parameters that NNX objects were found in, in the order of the objects.
+        owner_by_node: dict[int, str] = {}
+        for name, value in by_name.items():
+            for leaf in jax.tree_util.tree_leaves(value, is_leaf=nnx.is_node):
+                owner_by_node.setdefault(id(leaf), name)
+        owners = [
+            *[owner_by_node.get(id(node), "") for node in nodes],
+            *(holding.label for holding in self._holders.values()),
+        ]
         returns = not self.user_function.pure
         with Watch(
             self.user_function.call, by_name if returns else static_leaves(by_name)
@@ -192,15 +200,6 @@ def _results(returned: object, outcome: Outcome) -> list[object]:
             outcome.texts[index] = display.text(leaf)
     outcome.count = len(arrays)
     return arrays
-
-
-def _owners(by_name: dict[str, object], nodes: Sequence[object]) -> list[str]:
-    """Return the parameters that NNX objects were found in, in the order of the objects."""
-    owner_by_node: dict[int, str] = {}
-    for name, value in by_name.items():
-        for leaf in jax.tree_util.tree_leaves(value, is_leaf=nnx.is_node):
-            owner_by_node.setdefault(id(leaf), name)
-    return [owner_by_node.get(id(node), "") for node in nodes]
 
 
 def _numbered(at: int, holders: Sequence[Change]) -> str:

@@ -88,13 +88,8 @@ def _begun(
     try:
         return call, run(call)
     except Exception as error:
-        holders = []
-        if type(error).__name__ == "TraceContextError":
-            watch = Watch(
-                user_function.call, static_leaves(named(user_function, inputs.args, inputs.kwargs))
-            )
-            holders = watch.holders
-        if not holders:
+        is_captured = type(error).__name__ == "TraceContextError"
+        if not is_captured or not (holders := _watch(user_function, inputs).holders):
             raise
     call = StatefulCall(user_function, inputs, holders=holders)
     return call, run(call)
@@ -129,36 +124,37 @@ def _marked(function: Callable[..., list[object]]) -> Callable[..., list[object]
     return call
 
 
+def _watch(user_function: UserFunction, inputs: Inputs) -> Watch:
+    """Return a watch of all that a call can reach besides the arrays of its arguments."""
+    by_name = named(user_function, inputs.args, inputs.kwargs)
+    return Watch(user_function.call, static_leaves(by_name))
+
+
 def _traced_by_jit(user_function: UserFunction, inputs: Inputs) -> tuple[Traced, Outcome]:
     """Return the program of `jax.jit`, which returns no state."""
     call: Any = user_function.call
-    outcome = Outcome()
     updates = Updates(returns=False)
-    with Watch(call, static_leaves(named(user_function, inputs.args, inputs.kwargs))) as watch:
+    with _watch(user_function, inputs) as watch:
         stage = call.trace(*inputs.args, **inputs.kwargs)
         updates.add_all(watch)
+    structure = jax.tree_util.tree_structure(stage.out_info)
+    outcome = Outcome(structure, count=structure.num_leaves)
     updates.note(outcome)
-    outcome.structure = jax.tree_util.tree_structure(stage.out_info)
-    outcome.count = outcome.structure.num_leaves
     return _with_refs(stage, outcome, user_function, inputs)
 
 
 def _traced_by_nnx(user_function: UserFunction, inputs: Inputs) -> tuple[Traced, Outcome]:
     """Return the program of `nnx.jit`, which also returns the state of objects in its arguments."""
-    outcome = Outcome()
     updates = Updates(returns=False)
-    with Watch(
-        user_function.call, static_leaves(named(user_function, inputs.args, inputs.kwargs))
-    ) as watch:
+    with _watch(user_function, inputs) as watch:
         program = nnx.traced(user_function.wrapper, inputs.args, inputs.kwargs)
         updates.add_all(watch)
     names = (
         parameter(user_function, key) if isinstance(key, int) else key for key in program.updated
     )
     updates.names = dict.fromkeys((*names, *updates.names))
+    outcome = Outcome(program.structure, start=program.start, count=program.count)
     updates.note(outcome)
-    outcome.structure = program.structure
-    outcome.start, outcome.count = program.start, program.count
     return _with_refs(program.stage, outcome, user_function, inputs)
 
 

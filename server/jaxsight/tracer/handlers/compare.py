@@ -102,30 +102,28 @@ def compared(request: Compare, before: Traced, after: Traced) -> Compared:
     `miscompiled` reports it.
     """
     try:
-        return _compared(request, RunnableProgram.of(before), RunnableProgram.of(after))
+        first = RunnableProgram.of(before)
+        second = RunnableProgram.of(after)
+        for program in (first, second):
+            check(program)
+        check_same_types(first, second)
+        with jax.default_device(jax.local_devices(backend="cpu")[0]):
+            comparison = _Comparison(first, second)
+            for seed, draw in enumerate(comparison.draws):
+                comparison.run(draw, seed)
+        words = "equal to the bit" if comparison.exact else "equal within rounding"
+        return Compared(
+            request.id,
+            True,
+            words,
+            comparison.exact,
+            comparison.gradients,
+            (comparison.nonfinite[0], comparison.nonfinite[1]),
+        )
     except MiscompiledError as error:
         return Compared(request.id, False, str(error), miscompiled=error.finding)
     except Incomparable as error:
         return Compared(request.id, False, str(error))
-
-
-def _compared(request: Compare, before: RunnableProgram, after: RunnableProgram) -> Compared:
-    for program in (before, after):
-        check(program)
-    check_same_types(before, after)
-    with jax.default_device(jax.local_devices(backend="cpu")[0]):
-        comparison = _Comparison(before, after)
-        for seed, draw in enumerate(comparison.draws):
-            comparison.run(draw, seed)
-    words = "equal to the bit" if comparison.exact else "equal within rounding"
-    return Compared(
-        request.id,
-        True,
-        words,
-        comparison.exact,
-        comparison.gradients,
-        (comparison.nonfinite[0], comparison.nonfinite[1]),
-    )
 
 
 class _Comparison:

@@ -89,9 +89,11 @@ class ProgramOutliner:
 
     def program(self, traced: Traced) -> Program:
         opened = open_jaxpr(traced.jaxpr)
-        names = _names(opened)
+        names = list(getattr(opened.debug_info, "arg_names", None) or ())
+        if len(names) != len(opened.invars):
+            names = [None] * len(opened.invars)
         for var, name in zip(opened.invars, names, strict=True):
-            self._number(var, INPUT, name)
+            self._number(var, INPUT, str(name or ""))
         for var, constant in zip(
             opened.constvars, getattr(traced.jaxpr, "consts", ()), strict=False
         ):
@@ -131,13 +133,21 @@ class ProgramOutliner:
         cached = self._spans.get(id(traceback))
         if cached is None:
             cached = self._spans[id(traceback)] = traceback, jaxpr_text.span(equation)
+        parameters = []
+        skipped = jaxprs.defaults(equation)
+        for key, value in equation.params.items():
+            if key in skipped or is_jaxpr(value):
+                continue
+            text = _plain(_python(value))
+            if text and len(text) <= _LONGEST_PARAMETER:
+                parameters.append((key, text))
         return Step(
             path,
             equation.primitive.name,
             operands,
             results,
             cached[1],
-            _parameters(equation),
+            tuple(parameters),
             tuple(bodies),
             backward,
             forward,
@@ -186,17 +196,6 @@ def _literal(value: object) -> str:
         return ""
 
 
-def _names(opened: Jaxpr) -> list[str]:
-    info = opened.debug_info
-    argument_names = list(getattr(info, "arg_names", None) or ())
-    count = len(opened.invars)
-    return (
-        [str(name or "") for name in argument_names]
-        if len(argument_names) == count
-        else [""] * count
-    )
-
-
 def _rule(constant: object) -> str:
     """Return an expression that generates a captured array, or `""` if there is no short one.
 
@@ -241,18 +240,6 @@ def _may_be_regular(constant: Any) -> bool:
     if (flat == flat[0]).all() or few.ndim > 1:
         return bool(len(np.unique(flat)) <= max(4, few.shape[-1]))
     return bool(len(np.unique(np.diff(flat))) == 1)
-
-
-def _parameters(equation: Equation) -> tuple[tuple[str, str], ...]:
-    parameters = []
-    skipped = jaxprs.defaults(equation)
-    for key, value in equation.params.items():
-        if key in skipped or is_jaxpr(value):
-            continue
-        text = _plain(_python(value))
-        if text and len(text) <= _LONGEST_PARAMETER:
-            parameters.append((key, text))
-    return tuple(parameters)
 
 
 def _python(value: Any) -> Any:

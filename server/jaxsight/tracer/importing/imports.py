@@ -307,7 +307,25 @@ class Imports:
         running.full_in_place = True
         try:
             if running.full is None:
-                self._import_fully(name)
+                # Modules that are partially imported start again, in the order of this import.
+                partial_modules = {
+                    partial: sys.modules.pop(partial)
+                    for partial in self.modules.importing
+                    if partial in sys.modules
+                }
+                importing, self.modules.importing = self.modules.importing, []
+                del sys.modules[name]
+                packages = [
+                    package for package in prefixes(name)[:-1] if package not in sys.modules
+                ]
+                before = process_effects.capture()
+                try:
+                    importlib.import_module(name)
+                    self._attribute_effects(process_effects.since(before)[0], packages)
+                finally:
+                    self.modules.importing = importing
+                    for partial, module in partial_modules.items():
+                        sys.modules.setdefault(partial, module)
             else:
                 sys.modules[name] = running.full
             yield
@@ -315,25 +333,3 @@ class Imports:
             running.full = sys.modules.get(name)
             running.full_in_place = False
             sys.modules[name] = running.module
-
-    def _import_fully(self, name: str) -> None:
-        """Import the whole file.
-
-        Modules that are partially imported start again, in the order of this import.
-        """
-        partial_modules = {
-            partial: sys.modules.pop(partial)
-            for partial in self.modules.importing
-            if partial in sys.modules
-        }
-        importing, self.modules.importing = self.modules.importing, []
-        del sys.modules[name]
-        packages = [package for package in prefixes(name)[:-1] if package not in sys.modules]
-        before = process_effects.capture()
-        try:
-            importlib.import_module(name)
-            self._attribute_effects(process_effects.since(before)[0], packages)
-        finally:
-            self.modules.importing = importing
-            for partial, module in partial_modules.items():
-                sys.modules.setdefault(partial, module)

@@ -111,7 +111,25 @@ class ProjectModules:
         serial = -1 - abs(hash((id(module), self.texts.version(file))))
         running = RunningFile(module, serial, None, installed=not self._lies_in_roots(file))
         self.running = running
-        self._unload_stale(moved)
+        own = self.running.name if self.running is not None else ""
+        elsewhere = {
+            name.partition(".")[0]
+            for name, loaded in self.loaded.items()
+            if moved and self._is_elsewhere(name, loaded.path)
+        }
+        stale = {
+            name
+            for name, loaded in self.loaded.items()
+            if not self.texts.are_current(loaded.versions)
+            or name.partition(".")[0] in elsewhere
+            or not self.texts.are_current(loaded.reads.unwritten())
+            or any(map(self.can_find, loaded.missing))
+        }
+        if stale or moved:
+            importlib.invalidate_caches()
+        for name in stale:
+            self._unload(name)
+        self._unload_importers(own)
         return running
 
     def end(self) -> None:
@@ -234,31 +252,6 @@ class ProjectModules:
             return True
         loaded = self.loaded.get(name)
         return loaded is not None and loaded.serial == serial
-
-    def _unload_stale(self, moved: bool) -> None:
-        """Unload changed modules and their importers.
-
-        `moved`: names may now be found elsewhere.
-        """
-        own = self.running.name if self.running is not None else ""
-        elsewhere = {
-            name.partition(".")[0]
-            for name, loaded in self.loaded.items()
-            if moved and self._is_elsewhere(name, loaded.path)
-        }
-        stale = {
-            name
-            for name, loaded in self.loaded.items()
-            if not self.texts.are_current(loaded.versions)
-            or name.partition(".")[0] in elsewhere
-            or not self.texts.are_current(loaded.reads.unwritten())
-            or any(map(self.can_find, loaded.missing))
-        }
-        if stale or moved:
-            importlib.invalidate_caches()
-        for name in stale:
-            self._unload(name)
-        self._unload_importers(own)
 
     def _unload_importers(self, own: str) -> None:
         """Unload importers of modules that were unloaded.

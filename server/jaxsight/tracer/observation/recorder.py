@@ -202,7 +202,28 @@ class Recorder:
             values = context.values[site] = SiteValues()
         if kind == ABSTRACT and self.naming is not None:
             self.naming(site, value)
-        self._add(kind, value, values, context)
+        # Nothing is added that is the same as the last value.
+        situation = context.situation
+        if kind == ABSTRACT:
+            aval = value.aval
+            if aval is not values.last or situation.mapped or context.placed:
+                values.last = aval
+                placed = context.placed.get(traces.variable(value)) or shardings.placement(value)
+                observed_values.add_abstract(values, value, aval, situation, placed)
+        elif kind == NUMBER and type(value) in NUMBERS:
+            observed_values.add_number(values, value, situation)
+        elif kind == NUMBER:
+            # A member of an enum has no hash yet during its `__new__`.
+            with self._inspecting(value):
+                observed_values.add_number(values, value, situation)
+        elif kind == ARRAY:
+            key = (type(value), value.shape, value.dtype)
+            if key != values.last:
+                values.last = key
+                observed_values.add_array(values, key, value, situation)
+        elif values.quiet < QUIET_TREES:
+            with self._inspecting(value):
+                observed_values.add_tree(values, value, situation)
         return value
 
     def call(
@@ -235,31 +256,6 @@ class Recorder:
 
         with self._inspecting(arguments):
             observed_values.add_call(values, arguments, write)
-
-    def _add(self, kind: int, value: Any, values: SiteValues, context: _Context) -> None:
-        """Add a value to those of its site, unless it is the same as the last one."""
-        situation = context.situation
-        if kind == ABSTRACT:
-            aval = value.aval
-            if aval is not values.last or situation.mapped or context.placed:
-                values.last = aval
-                placed = context.placed.get(traces.variable(value)) or shardings.placement(value)
-                observed_values.add_abstract(values, value, aval, situation, placed)
-        elif kind == NUMBER and type(value) in NUMBERS:
-            observed_values.add_number(values, value, situation)
-        elif kind == NUMBER:
-            with self._inspecting(
-                value
-            ):  # a member of an enum has no hash yet during its `__new__`
-                observed_values.add_number(values, value, situation)
-        elif kind == ARRAY:
-            key = (type(value), value.shape, value.dtype)
-            if key != values.last:
-                values.last = key
-                observed_values.add_array(values, key, value, situation)
-        elif values.quiet < QUIET_TREES:
-            with self._inspecting(value):
-                observed_values.add_tree(values, value, situation)
 
     @contextlib.contextmanager
     def _inspecting(self, value: object) -> Iterator[None]:

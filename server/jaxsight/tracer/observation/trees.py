@@ -79,7 +79,14 @@ class _Builder:
         if self.visited >= _MOST_VISITED or depth > _DEEPEST:
             return None
         if (text := display.array(value)) is not None:
-            return _array(value, text)
+            aval = value if avals.is_aval(value) else avals.of(value)
+            shape, dtype = getattr(aval, "shape", ()), getattr(aval, "dtype", None)
+            is_parameter = dtype is not None and jnp.issubdtype(dtype, np.inexact)
+            try:
+                elements = int(math.prod(shape))
+            except (TypeError, ValueError):  # a symbolic dimension
+                return _Node(text, 1)
+            return _Node(text, 1, elements if is_parameter else 0, avals.size(aval))
         if modules.is_variable(value):
             return self._variable(value, depth)
         if (
@@ -120,17 +127,6 @@ class _Builder:
         # All variables of an optimizer are copies of others: their class says nothing.
         text = node.text if kind.startswith("Opt") else f"{node.text} {kind}"
         return replace(node, text=text, elements=0)
-
-
-def _array(value: object, text: str) -> _Node:
-    aval = value if avals.is_aval(value) else avals.of(value)
-    shape, dtype = getattr(aval, "shape", ()), getattr(aval, "dtype", None)
-    is_parameter = dtype is not None and jnp.issubdtype(dtype, np.inexact)
-    try:
-        elements = int(math.prod(shape))
-    except (TypeError, ValueError):  # a symbolic dimension
-        return _Node(text, 1)
-    return _Node(text, 1, elements if is_parameter else 0, avals.size(aval))
 
 
 def _class_text(value: object, found: parts.Parts) -> str:
