@@ -22,10 +22,10 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any
 
 from jaxsight.tracer.importing.after_import import AfterImport
 from jaxsight.tracer.importing.import_folders import import_folders
+from jaxsight.tracer.importing.overlay_finder import found_by_others
 from jaxsight.wire import frames as wire
 from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.messages.replies import VERSION, Failed, Hello, Imported, Made
@@ -181,14 +181,10 @@ class _Finder(MetaPathFinder):
     ) -> ModuleSpec | None:
         if name != self._name:
             return None
-        for finder in sys.meta_path:
-            find: Any = getattr(finder, "find_spec", None)
-            spec: ModuleSpec | None = find(name, path, target) if finder is not self else None
-            if spec is not None:
-                if os.path.realpath(spec.origin or "") == self._file:
-                    spec.loader = _Loader(name, self._file, self._lines)
-                return spec
-        return None
+        spec = found_by_others(self, name, path, target)
+        if spec is not None and os.path.realpath(spec.origin or "") == self._file:
+            spec.loader = _Loader(name, self._file, self._lines)
+        return spec
 
 
 class _Loader(SourceFileLoader):

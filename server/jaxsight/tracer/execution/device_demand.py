@@ -110,12 +110,16 @@ def wanted(error: BaseException, texts: Sequence[str], target: int = 0) -> Deman
     return next((demand for demand in demands if present < demand.count <= MOST), None)
 
 
-def demand(error: BaseException, request: Trace) -> None:
-    """Raise `MoreDevices` if a function or its inputs failed for want of devices."""
+def demand(error: BaseException, request: Trace, chunk: str = "") -> None:
+    """Raise `MoreDevices` if a statement, a function or its inputs failed for want of devices.
+
+    Args:
+        chunk: the key of the statement that failed.
+    """
     texts = [chunk.text for chunk in request.chunks]
     more = wanted(error, texts, request.devices)
     if more is not None:
-        raise MoreDevices(more) from None
+        raise MoreDevices(more, chunk) from None
 
 
 def written_in(texts: Sequence[str]) -> int:

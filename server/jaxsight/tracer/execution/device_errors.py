@@ -35,7 +35,7 @@ _NO_ELEMENT = "list index out of range"
 is doubled until there are enough.
 """
 _COUNT = r"(?:\blen\(\s*(?:jax\.)?(?:local_)?devices\([^()]*\)\s*\)|\b(?:local_)?device_count\(\))"
-_READS_DEVICES = re.compile(r"\b(?:local_)?devices\(|device_count\(")
+READS_DEVICES = re.compile(r"\b(?:local_)?devices\(|device_count\(")
 _COUNTED = re.compile(rf"\b(\w+)\s*=\s*(?:jax\.)?{_COUNT}\s*(?:#.*)?$", re.MULTILINE)
 """`n = jax.device_count()`, a name that a condition may compare."""
 _OWN_CHECKS = (AssertionError, RuntimeError, ValueError, SystemExit)
@@ -95,7 +95,7 @@ def _need(error: BaseException, texts: Sequence[str]) -> Need | None:
         return Need(_sizes(match[1])[int(match[2])])
     if isinstance(error, IndexError) and message == _NO_ELEMENT:
         line = _line(_innermost(error))
-        return Need(_MORE, is_guess=True) if _READS_DEVICES.search(line) is not None else None
+        return Need(_MORE, is_guess=True) if READS_DEVICES.search(line) is not None else None
     if isinstance(error, _OWN_CHECKS):
         return _checked(error, texts)
     return None

@@ -25,7 +25,6 @@ from jaxsight.files.texts import Version
 from jaxsight.tracer import user_warnings
 from jaxsight.tracer.compat import devices
 from jaxsight.tracer.execution import chunk_code, device_demand
-from jaxsight.tracer.execution.device_demand import MoreDevices
 from jaxsight.tracer.execution.execution_cache import Execution, ExecutionCache, Identity
 from jaxsight.tracer.failures import one_line
 from jaxsight.tracer.importing import placeholders
@@ -401,11 +400,12 @@ class FileNamespace:
             MoreDevices: it failed, and may succeed with more devices.
         """
         chunk = execution.chunk
+        key = chunk.key.partition("/")[0]
         if chunk.needed:
             try:
                 exec(code, self.names)  # noqa: S102 - runs user code
             except Exception as error:
-                _demand_devices(error, chunk, request)
+                device_demand.demand(error, request, key)
                 if not self._stands_in(error, execution):
                     raise
             return
@@ -419,7 +419,7 @@ class FileNamespace:
         except (CancelledByServer, _Again):
             raise
         except BaseException as error:  # noqa: BLE001 - user code, `SystemExit` included
-            _demand_devices(error, chunk, request)
+            device_demand.demand(error, request, key)
             if self._stands_in(error, execution):
                 return
             execution.failed = True
@@ -453,14 +453,6 @@ class FileNamespace:
 
 class _Again(Exception):
     """The file must start again, without a chunk that took too long."""
-
-
-def _demand_devices(error: BaseException, chunk: Chunk, request: Trace) -> None:
-    """Raise `MoreDevices` if a chunk failed for want of devices."""
-    texts = [each.text for each in request.chunks]
-    demand = device_demand.wanted(error, texts, request.devices)
-    if demand is not None:
-        raise MoreDevices(demand, chunk.key.partition("/")[0]) from None
 
 
 def _missing(error: BaseException) -> set[str]:

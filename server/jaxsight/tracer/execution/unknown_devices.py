@@ -12,18 +12,18 @@ from pathlib import PurePath
 
 from jaxsight.meshes.compat import distributed
 from jaxsight.tracer.compat import devices
+from jaxsight.tracer.execution.device_errors import READS_DEVICES
 from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.observations import Caveat
 
 _NUMBERED = re.compile(r"devices\([^()]*\)\s*\[[\w\s:]*\]")
-_READS = re.compile(r"\b(?:local_)?devices\(|device_count\(")
 _CHOOSES = re.compile(r"\bif\b")
 _DISTRIBUTES = re.compile(r"[Mm]esh|pmap|[Ss]harding")
 
 
 def reads_all(text: str) -> bool:
     """Return whether code reads how many devices there are, or all of them."""
-    return _READS.search(_NUMBERED.sub("", text)) is not None
+    return READS_DEVICES.search(_NUMBERED.sub("", text)) is not None
 
 
 def caveat(

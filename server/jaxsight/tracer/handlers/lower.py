@@ -28,7 +28,7 @@ from jaxsight.tracer.failures import UserError, clean, failure, refusal
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.kept_traces import KeptTrace, under
 from jaxsight.tracer.observation import scopes
-from jaxsight.tracer.programs import compiler_options, jaxpr_text
+from jaxsight.tracer.programs import folding_costs, jaxpr_text
 from jaxsight.tracer.programs.call_tree import Around, CallTree
 from jaxsight.wire.chunks import equation_path
 from jaxsight.wire.messages.replies import Equation, Link, Lowered, Shown
@@ -65,7 +65,7 @@ def lower(job: Job[Lower]) -> Lowered:
         artifact = _lower(lambda: lowering.artifact(traced, request.platform, request.capability))
         seconds = time.perf_counter() - begin
         names = lowering.names(traced)
-        chosen = compiler_options.compiler_options(traced)
+        chosen = folding_costs.compiler_options(traced)
         distribution = artifact.distribution
         opened = open_jaxpr(traced.jaxpr)
         tree = CallTree.of(opened.eqns)
@@ -78,7 +78,7 @@ def lower(job: Job[Lower]) -> Lowered:
             program=base64.b64encode(artifact.bytes).decode("ascii"),
             equations=tuple(_equations(opened, tree)),
             calls=tuple(tree.calls),
-            folds=compiler_options.folds(traced),
+            folds=folding_costs.predicted(traced),
             options=chosen,
             **facts(traced.jaxpr),
             jaxlib=lowering.JAXLIB,

@@ -21,7 +21,7 @@ from jaxsight.interpreters.compat.staging import is_jaxpr, open_jaxpr
 from jaxsight.tracer.compat import jaxprs, lowering
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.observation import scopes
-from jaxsight.tracer.programs import compiler_options, jaxpr_text
+from jaxsight.tracer.programs import folding_costs, jaxpr_text
 from jaxsight.wire.messages.replies import Outlined, Runtime
 from jaxsight.wire.messages.requests import Outline
 from jaxsight.wire.program import CONSTANT, INPUT, LITERAL, RESULT, Body, Program, Step, Value
@@ -47,7 +47,7 @@ def outline(job: Job[Outline]) -> Outlined:
     """
     traced = job.traces.of(job.request.trace).shown
     program = ProgramOutliner().program(traced)
-    return Outlined(job.request.id, program, compiler_options.folds(traced), runtime())
+    return Outlined(job.request.id, program, folding_costs.predicted(traced), runtime())
 
 
 def runtime() -> Runtime:

@@ -22,10 +22,12 @@ import math
 from collections.abc import Iterator, Mapping
 
 import numpy as np
+from jax.stages import Traced
 
 from jaxsight.interpreters.compat.inner import inner_jaxprs
 from jaxsight.interpreters.compat.jaxpr_types import Equation, Jaxpr, Var
 from jaxsight.interpreters.compat.staging import open_jaxpr
+from jaxsight.tracer.compat import lowering
 from jaxsight.wire.messages.replies import Fold
 from jaxsight.wire.primitives import (
     CUMULATIVE,
@@ -101,6 +103,26 @@ _NANOSECONDS: Mapping[str, float] = {
 }
 _OTHER_NANOSECONDS = 20.0
 """Nanoseconds per element for elementwise operations, reductions and moves."""
+
+
+_PASSES = "xla_disable_hlo_passes"
+
+
+def compiler_options(traced: Traced) -> tuple[tuple[str, str], ...]:
+    """Return the user's options with which a traced function is compiled for every target.
+
+    The options of `jax.jit(f, compiler_options=…)` are XLA's debug options, of which others may be
+    unknown to a target's compiler. JAX documents the one that disables constant folding
+    (jax#39786).
+    """
+    passes = lowering.compiler_options(traced).get(_PASSES)
+    return ((_PASSES, passes),) if isinstance(passes, str) and passes else ()
+
+
+def predicted(traced: Traced) -> tuple[Fold, ...]:
+    """Return the folds of a traced function, none if its options disable folding."""
+    passes = dict(compiler_options(traced)).get(_PASSES, "")
+    return () if "constant_folding" in passes.split(",") else folds(traced.jaxpr)
 
 
 def folds(jaxpr: object) -> tuple[Fold, ...]:
