@@ -40,7 +40,7 @@ class CommandLine:
     @contextlib.contextmanager
     def given(self) -> Iterator[CommandLine]:
         """Replace the command line in the block."""
-        arguments, parse = sys.argv[:], argparse.ArgumentParser.parse_args
+        arguments, parse, sleep = sys.argv[:], argparse.ArgumentParser.parse_args, time.sleep
         folder = tempfile.tempdir
         sys.argv[:] = [self._file]
         if folder is None:  # Python would try to write to it
@@ -67,11 +67,12 @@ class CommandLine:
                 del parser.error
 
         argparse.ArgumentParser.parse_args = parse_args  # type: ignore[method-assign, assignment]
+        time.sleep = lambda seconds: None
         self.imported()
         try:
-            with _without_waiting():
-                yield self
+            yield self
         finally:
+            time.sleep = sleep
             argparse.ArgumentParser.parse_args = parse  # type: ignore[method-assign]
             sys.argv[:], tempfile.tempdir = arguments, folder
             for restore in reversed(self._restore):
@@ -116,16 +117,6 @@ class CommandLine:
             given = default_config(self._file, self._read) if is_config else UNKNOWN
             flag.value = given
             self._restore.append(lambda flag=flag: setattr(flag, "value", None))  # type: ignore[misc]
-
-
-@contextlib.contextmanager
-def _without_waiting() -> Iterator[None]:
-    sleep = time.sleep
-    time.sleep = lambda seconds: None
-    try:
-        yield
-    finally:
-        time.sleep = sleep
 
 
 def default_config(file: str, read: Callable[[str], str]) -> Any:

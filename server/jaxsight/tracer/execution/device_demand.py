@@ -8,7 +8,7 @@ number is read off a program that has enough devices.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jaxsight.lru import Recent
@@ -124,20 +124,18 @@ def demand(error: BaseException, request: Trace, chunk: str = "") -> None:
 
 def written_in(texts: Sequence[str]) -> int:
     """Return the number of devices that subscripts of `jax.devices()` need, at least 1."""
-    return max((count for count in _written(texts) if count <= MOST), default=1)
-
-
-def _written(texts: Sequence[str]) -> Iterator[int]:
     if not any("devices" in text for text in texts):
-        return
+        return 1
     names = {match[1] for text in texts for match in _NAMED.finditer(text)}
     constants = {match[1]: int(match[2]) for text in texts for match in _CONSTANT.finditer(text)}
     lists = "|".join([_LIST, *(rf"\b{name}" for name in sorted(names))])
     subscript = re.compile(rf"(?:{lists}){_INDEX}")
+    counts = [1]
     for text in texts:
         for match in subscript.finditer(text):
             number = constants.get(match[2], int(match[2]) if match[2].isdecimal() else 0)
-            yield number + (match[1] is None and match[2].isdecimal())
+            counts.append(number + (match[1] is None and match[2].isdecimal()))
+    return max(count for count in counts if count <= MOST)
 
 
 def _identity(request: Trace) -> object:

@@ -15,7 +15,7 @@ import functools
 import os
 import weakref
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from importlib.machinery import ModuleSpec
 from pathlib import PurePath
@@ -209,15 +209,11 @@ class FileNamespace:
             for execution, is_needed in zip(self.slice, self._needed, strict=False)
             for absence in (execution.absences if is_needed else ())
         )
-        return (*missing, *stopped, *caught, *self._needed_while_traced())
-
-    def _needed_while_traced(self) -> Iterator[Caveat]:
-        """Yield a caveat for each missing module or file that the function has needed."""
-        for absence in placeholders.uses:
+        needed = []  # while the function was traced
+        for absence in placeholders.uses if self.slice else ():
             binding = (e for e in self.slice if placeholders.stand_in(e.bindings, absence))
-            execution = next(binding, self.slice[-1] if self.slice else None)
-            if execution is not None:
-                yield Caveat(execution.chunk.id, absence)
+            needed.append(Caveat(next(binding, self.slice[-1]).chunk.id, absence))
+        return (*missing, *stopped, *caught, *needed)
 
     @property
     def warnings(self) -> tuple[Warned, ...]:

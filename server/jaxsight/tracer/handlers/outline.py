@@ -178,15 +178,12 @@ class ProgramOutliner:
         """Return a value; most values have one of few types, which are cached."""
         kind = self._kinds.get(aval)
         if kind is None:
-            kind = self._kinds[aval] = _kind(aval)
+            shape = tuple(size for size in getattr(aval, "shape", ()) if isinstance(size, int))
+            dtype = str(getattr(aval, "dtype", ""))
+            kind = avals.text(aval), dtype, shape, avals.size(aval), avals.weak(aval)
+            self._kinds[aval] = kind
         type_text, dtype, shape, size, weak = kind
         return Value(type_text, dtype, shape, size, origin, weak, name, integers)
-
-
-def _kind(aval: Aval) -> tuple[str, str, tuple[int, ...], int, bool]:
-    shape = tuple(size for size in getattr(aval, "shape", ()) if isinstance(size, int))
-    dtype = str(getattr(aval, "dtype", ""))
-    return avals.text(aval), dtype, shape, avals.size(aval), avals.weak(aval)
 
 
 def _literal(value: object) -> str:

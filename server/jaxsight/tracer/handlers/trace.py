@@ -135,6 +135,7 @@ def _described(
     jaxpr, outcome = kept_trace.shown.jaxpr, kept_trace.outcome
     equations = equation_count(jaxpr)
     folded = jaxpr_text.folded(jaxpr, equations)
+    constants = map(avals.of, opened(jaxpr).consts)
     return Traced(
         id=id,
         parameters=tuple(
@@ -149,7 +150,7 @@ def _described(
         jaxpr=folded.text,
         folded=folded.folded,
         equations=equations,
-        constants=tuple(map(_constant, opened(jaxpr).consts)),
+        constants=tuple((avals.text(aval), avals.size(aval)) for aval in constants),
         seen=observed.seen,
         observations=observed.observations,
         calls=observed.calls,
@@ -184,8 +185,3 @@ def _results(kept_trace: KeptTrace) -> object:
         # A class may check its leaves on construction; show the leaves alone.
         results = tuple(leaves)
     return results
-
-
-def _constant(value: object) -> tuple[str, int]:
-    aval = avals.of(value)
-    return avals.text(aval), avals.size(aval)

@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path, PurePath
 from types import FrameType
 
@@ -89,7 +89,10 @@ class IrreversibleEffects:
         `lost` has the effects that could not be undone, such as `lowered a resource limit`.
         """
         self._used = True
-        for reason in (*lost, *self._registered, *_threads()):
+        here, frames = threading.get_ident(), sys._current_frames()
+        left = any(ident != here and _is_of_user(frame) for ident, frame in frames.items())
+        thread = ("left a thread running",) if left else ()
+        for reason in (*lost, *self._registered, *thread):
             self._note(reason)
             self._waits_for_children = False
         if not self.reason and _children():
@@ -135,15 +138,6 @@ class IrreversibleEffects:
 
 
 _TREES = "jax._src.tree_util"
-
-
-def _threads() -> Iterator[str]:
-    """Yield a reason if a thread of user code is still running."""
-    here = threading.get_ident()
-    for ident, frame in sys._current_frames().items():
-        if ident != here and _is_of_user(frame):
-            yield "left a thread running"
-            break
 
 
 def _is_of_user(frame: FrameType) -> bool:

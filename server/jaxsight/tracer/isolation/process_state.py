@@ -118,11 +118,6 @@ def _enter_folder(folder: str) -> None:
         os.chdir(folder)
 
 
-def _set_option(name: str, value: object) -> None:
-    if value is not GONE:
-        config.update(name, value)
-
-
 _meta_path = sys.meta_path
 
 
@@ -131,6 +126,11 @@ def _add_finders(finders: tuple[Any, ...]) -> None:
     # library.
     _meta_path[:0] = [finder for finder in finders if finder not in _meta_path]
     sys.meta_path = _meta_path
+
+
+def _set_option(name: str, value: object) -> None:
+    if value is not GONE:
+        config.update(name, value)
 
 
 def _set_locale(name: str) -> None:

@@ -74,7 +74,11 @@ class System:
             # A loop belongs to a thread; a policy is global.
             loops._event_loop_policy = None  # type: ignore[attr-defined]
             loops._set_running_loop(None)
-        _restore_monitoring()
+        monitoring = getattr(sys, "monitoring", None)  # Python 3.12
+        for tool in _TOOLS if monitoring is not None else ():
+            if monitoring.get_tool(tool) is not None:
+                monitoring.set_events(tool, 0)
+                monitoring.free_tool_id(tool)
         return lost
 
 
@@ -93,13 +97,3 @@ def _identity() -> tuple[object, ...]:
     if sys.platform == "win32":
         return ()
     return os.getuid(), os.geteuid(), os.getgid(), os.getegid()
-
-
-def _restore_monitoring() -> None:
-    monitoring = getattr(sys, "monitoring", None)  # Python 3.12
-    if monitoring is None:
-        return
-    for tool in _TOOLS:
-        if monitoring.get_tool(tool) is not None:
-            monitoring.set_events(tool, 0)
-            monitoring.free_tool_id(tool)

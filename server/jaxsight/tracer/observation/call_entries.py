@@ -40,7 +40,8 @@ def entry_of(node: ast.FunctionDef, classes: tuple[str, ...]) -> Entry | None:
     keywords = [f"**{args.kwarg.arg}"] if args.kwarg is not None else []
     plain = [arg.arg for arg in (*args.posonlyargs, *args.args)]
     parameters = [*plain, *variadic, *(arg.arg for arg in args.kwonlyargs), *keywords]
-    if classes and any(_last_name(each) == "classmethod" for each in node.decorator_list):
+    decorators = map(ast.unparse, node.decorator_list if classes else ())
+    if any(each.rpartition(".")[2] == "classmethod" for each in decorators):
         parameters = parameters[1:]
     if not parameters or (special and node.name not in ("__call__", "__init__")):
         return None
@@ -84,11 +85,3 @@ def _add(
                     _add(getattr(node, block, []), classes, first, entries)
             case _:
                 pass
-
-
-def _last_name(node: ast.expr) -> str:
-    match node:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
-        case _:
-            return ""

@@ -20,6 +20,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -141,7 +142,8 @@ def _install() -> list[Callable[[], None]]:
     _answer(_jax.Device, "device_kind", _kind)
     for name in sorted({name for names in _UNKNOWN_ATTRIBUTES.values() for name in names}):
         _answer(_jax.Device, name, functools.partial(_attribute, name))
-    _answer_call(_jax.Device, "memory_stats", _memory)
+    memory = _Unknown("reads `memory_stats()`: they are the CPU's here")
+    _answer_call(_jax.Device, "memory_stats", lambda device, _: memory)
     _answer_call(array.ArrayImpl, "platform", lambda device, _: device.family)
     _name_backends()
     return _sight.undo
@@ -185,13 +187,12 @@ def _asker() -> FrameType | None:
     return None
 
 
-class _Unknown(Exception):
+@dataclass(frozen=True, slots=True)
+class _Unknown:
     """The target's answer is not known; `reason` is a clause about what stands for it."""
 
-    def __init__(self, reason: str, stand_in: str | None = None) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.stand_in = stand_in
+    reason: str
+    stand_in: str | None = None
 
 
 _TRUE = object()
@@ -202,15 +203,14 @@ def _told(frame: FrameType | None, answer: Callable[[SeenDevice], object]) -> ob
     """Report a question of `frame`; return the target's answer, or `_TRUE`."""
     if frame is None:
         return _TRUE
-    unknown, value = "", _TRUE
+    reason, value = "", _TRUE
     try:
         if _sight.device is not None:
             value = answer(_sight.device)
-    except _Unknown as error:
-        unknown = error.reason
-        value = _TRUE if error.stand_in is None else error.stand_in
+        if isinstance(value, _Unknown):
+            reason, value = value.reason, _TRUE if value.stand_in is None else value.stand_in
     finally:
-        _sight.asked(frame, unknown)
+        _sight.asked(frame, reason)
     return value
 
 
@@ -220,7 +220,7 @@ def _answer(kind: Any, name: str, value: Callable[[SeenDevice, Any], object]) ->
     Args:
         kind: their class.
         name: the attribute; it need not exist on CPUs.
-        value: returns what it is on the target; raises `_Unknown`.
+        value: returns what it is on the target, or that it is `_Unknown`.
     """
     original = vars(kind).get(name)
 
@@ -235,16 +235,16 @@ def _answer(kind: Any, name: str, value: Callable[[SeenDevice, Any], object]) ->
     _replace(kind, name, property(get))
 
 
-def _kind(device: SeenDevice, _: object) -> str:
-    if not device.kind:
-        unnamed = _UNNAMED[device.platform]
-        raise _Unknown(f"reads `device_kind`: it is not known, and is {unnamed!r} here", unnamed)
-    return device.kind
+def _kind(device: SeenDevice, _: object) -> object:
+    if device.kind:
+        return device.kind
+    unnamed = _UNNAMED[device.platform]
+    return _Unknown(f"reads `device_kind`: it is not known, and is {unnamed!r} here", unnamed)
 
 
-def _version(device: SeenDevice, _: object) -> str:
+def _version(device: SeenDevice, _: object) -> object:
     version = f"PJRT C API\n{device.platform}"
-    raise _Unknown("reads `platform_version`: the number in it is not known", version)
+    return _Unknown("reads `platform_version`: the number in it is not known", version)
 
 
 def _attribute(name: str, device: SeenDevice, _: object) -> object:
@@ -253,7 +253,7 @@ def _attribute(name: str, device: SeenDevice, _: object) -> object:
     if name == "num_cores" and device.cores:
         return device.cores
     if name in _UNKNOWN_ATTRIBUTES.get(device.family, ()):
-        raise _Unknown(f"reads `{name}` of a device: the CPU here has none")
+        return _Unknown(f"reads `{name}` of a device: the CPU here has none")
     raise AttributeError(f"no device of {device.platform} has {name!r}")
 
 
@@ -275,10 +275,6 @@ def _answer_call(kind: Any, name: str, value: Callable[[SeenDevice, Any], object
     _replace(kind, name, call)
 
 
-def _memory(device: SeenDevice, _: object) -> object:
-    raise _Unknown("reads `memory_stats()`: they are the CPU's here")
-
-
 def _name_backends() -> None:
     """Let `jax.devices("gpu")`, and all else that names a platform, find the target's."""
     original, every = xla_bridge.get_backend, xla_bridge.backends
@@ -286,7 +282,8 @@ def _name_backends() -> None:
     def get_backend(platform: Any = None) -> Any:
         chosen = platform if isinstance(platform, str) else ""
         if chosen:
-            _told(_asker(), lambda _: _of_cpu() if chosen == "cpu" else "")
+            of_cpu = _Unknown("asks for the CPU's devices: here they are those of the target")
+            _told(_asker(), lambda device: of_cpu if chosen == "cpu" else "")
         if platform is None:
             chosen = str(jax.config.values["jax_platform_name"] or "")
             if chosen and (frame := _nearest_program()) is not None:
@@ -349,7 +346,3 @@ def _nearest_program() -> FrameType | None:
     """Return the innermost frame of a program or library; `None` if there is none."""
     frames = code_origins.outwards(sys._getframe(1))
     return next((each for each in frames if _role(each.f_code.co_filename) == "asks"), None)
-
-
-def _of_cpu() -> object:
-    raise _Unknown("asks for the CPU's devices: here they are those of the target")
