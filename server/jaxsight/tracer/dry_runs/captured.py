@@ -59,17 +59,10 @@ def captured(value: object) -> Captured:
     if is_bound(value):
         value = linen.unbound(value)
     leaves, structure = nnx.flatten(value)
-    kept = []
-    for leaf in leaves:
-        if is_array(leaf):
-            kept.append(_abstract(leaf))
-        elif holds_tracers(leaf):
-            raise HoldsTracersError
-        else:
-            kept.append(leaf)
-    if holds_tracers(structure.pure):
+    kept = tuple(_abstract(leaf) if is_array(leaf) else leaf for leaf in leaves)
+    if any(map(holds_tracers, (*kept, structure.pure))):
         raise HoldsTracersError
-    return Captured(tuple(kept), structure)
+    return Captured(kept, structure)
 
 
 def _abstract(leaf: Any) -> object:

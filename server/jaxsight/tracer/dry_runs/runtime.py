@@ -162,17 +162,12 @@ class DryRuntime:
         """Call a function; one of the file that JAX would trace with something unknown is noted."""
         if self._outer is not None and len(self.fed) < _FED:
             self.fed |= dict.fromkeys(captured.fed_to(function, args))
-        if self._outer is None or not (
-            any(map(has_unknown, args)) or any(map(has_unknown, kwargs.values()))
-        ):
-            return function(*args, **kwargs)
-        if is_unknown(function) or not self.is_active:
-            return function(*args, **kwargs)
-        called = _called(function, args, kwargs)
-        if called is None or called[0] is function:
-            return function(*args, **kwargs)
-        if self._note_partial(*called, sys._getframe(1)):
-            return UNKNOWN
+        needs_unknown = any(map(has_unknown, (*args, *kwargs.values())))
+        if self.is_active and needs_unknown and not is_unknown(function):
+            called = _called(function, args, kwargs)
+            is_wrapped = called is not None and called[0] is not function
+            if called is not None and is_wrapped and self._note_partial(*called, sys._getframe(1)):
+                return UNKNOWN
         return function(*args, **kwargs)
 
     def _note_partial(
@@ -330,13 +325,7 @@ class DryRuntime:
 
     def settled(self, name: str, value: object) -> object:
         """Return a variable after a loop that was left: unknown, if each iteration changes it."""
-        if name not in self._changing:
-            return value
-        if isinstance(value, list | dict | set):
-            self._tainted[id(value)] = value
-            return UNKNOWN
-        single = isinstance(value, bool | int | float | complex | str) or hasattr(value, "shape")
-        return UNKNOWN if single else value
+        return self.state(self.changed(value)) if name in self._changing else value
 
     def importing(self) -> contextlib.AbstractContextManager[Any]:
         """Return a context in which the arrays of imported modules have values."""

@@ -72,7 +72,12 @@ class Baseline:
             if not _same(descriptor, good):
                 os.dup2(good, descriptor)
         self._give_streams()
-        self._restore_signals()
+        for name, handler in SIGNALS.read().items():
+            if handler != self._handlers[name]:
+                SIGNALS.write(name, self._handlers[name])
+        if sys.platform != "win32":
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
         gc.enable()
         # Send the output before the answer.
         self._streams["stdout"].flush()
@@ -122,15 +127,6 @@ class Baseline:
                 stream = self._streams[name] = _stream(descriptor)
             setattr(sys, name, stream)
             setattr(sys, f"__{name}__", stream)
-
-    def _restore_signals(self) -> None:
-        for name, handler in SIGNALS.read().items():
-            if handler != self._handlers[name]:
-                SIGNALS.write(name, self._handlers[name])
-        if sys.platform == "win32":
-            return
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
 
 
 _STREAMS = ("stdin", "stdout", "stderr")

@@ -44,15 +44,6 @@ class ObjectSnapshot:
         self._own = own
         self._states: list[tuple[Any, State]] = []
         self._complete = True
-        self._walk(namespaces)
-
-    def is_current(self) -> bool:
-        """Return whether nothing has changed."""
-        return self._complete and all(
-            _same(state, contents_of(value)) for value, state in self._states
-        )
-
-    def _walk(self, namespaces: Iterable[Mapping[str, object]]) -> None:
         visited = {id(vars(builtins))}
         todo: deque[object] = deque(namespaces)
         while todo:
@@ -64,10 +55,16 @@ class ObjectSnapshot:
                 continue
             if len(self._states) >= _MOST_OBJECTS:
                 self._complete = False
-                return
+                break
             state = contents_of(value)
             self._states.append((value, state))
             todo.extend(state)
+
+    def is_current(self) -> bool:
+        """Return whether nothing has changed."""
+        return self._complete and all(
+            _same(state, contents_of(value)) for value, state in self._states
+        )
 
     def _is_looked_into(self, value: Any) -> bool:
         kind = type(value)

@@ -112,11 +112,9 @@ class Recorder:
 
     def forget(self, chunk: str, key: str) -> None:
         """Remove a chunk that is no longer needed, and its observations."""
-        instance = self._instances.pop((chunk, key), None)
         self._executed.pop((chunk, key), None)
-        if instance is None:
-            return
-        self._jaxprs.forget(instance)
+        if (instance := self._instances.pop((chunk, key), None)) is not None:
+            self._jaxprs.forget(instance)
 
     @contextlib.contextmanager
     def executing(self, chunk: str, key: str) -> Iterator[None]:
