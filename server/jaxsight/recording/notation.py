@@ -18,6 +18,7 @@ import jax
 import numpy as np
 
 from jaxsight.interpreters.compat import avals, dtypes, host_memory
+from jaxsight.interpreters.compat.jaxpr_types import DType
 from jaxsight.meshes.compat import shardings
 from jaxsight.wire.meshes import EXPLICIT, MANUAL, Mesh, Spec, over
 
@@ -92,16 +93,14 @@ def write(value: object, meshes: Meshes, name: str = "", depth: int = 0) -> str:
     if is_array(value):
         return _array(value, meshes)
     kind = type(value)
-    if kind is dict:
-        items: Any = value
+    if isinstance(value, dict) and kind is dict:
         parts = [
             f"{_key(key)}: {write(item, meshes, str(key), depth + 1)}"
-            for key, item in items.items()
+            for key, item in value.items()
         ]
         return _short("{" + ", ".join(parts) + "}")
-    if kind in (list, tuple):
-        sequence: Any = value
-        parts = [write(item, meshes, name, depth + 1) for item in sequence]
+    if isinstance(value, list | tuple) and kind in (list, tuple):
+        parts = [write(item, meshes, name, depth + 1) for item in value]
         return _short(bracketed(kind, parts))
     return scalar(value, name)
 
@@ -169,7 +168,7 @@ def _array(value: Any, meshes: Meshes) -> str:
     return f"{weak}{_dtype(aval.dtype)}{memory}[{_sizes(aval.shape, spec)}]"
 
 
-def _dtype(dtype: Any) -> str:
+def _dtype(dtype: DType) -> str:
     if dtype == jax.dtypes.float0:
         raise UnwritableError("it is an array of `float0`")
     head, _, _ = avals.array_text(dtype, ()).partition("[")

@@ -16,7 +16,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, ref
 
 import jax
@@ -134,7 +134,7 @@ class Tracer:
 
     def _apart(
         self,
-        answer: Callable[[Handler, Any, Any], FromTracer | None],
+        answer: Callable[..., FromTracer | None],
         handler: Handler,
         request: Request[object],
         about: Trace | FileNamespace | None,

@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 import inspect
 import weakref
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType, FrameType, ModuleType
-from typing import Any
 
 from jaxsight.interpreters.compat.staging import is_tracing
 from jaxsight.recording.arguments import WrittenCall, write_call
@@ -108,7 +107,7 @@ class Calls:
         self.misses_objects = False
         """Whether objects have been built since without being seen."""
         self._made: dict[int, _Made] = {}
-        self._objects: dict[int, tuple[Any, _Call | None]] = {}
+        self._objects: dict[int, tuple[Callable[[], object], _Call | None]] = {}
         self._classes: dict[tuple[str, str], set[_Call | None]] = {}
 
     def kind(self, arguments: Named, namespace: Mapping[str, object]) -> CallKind | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import jax
 
@@ -132,7 +132,7 @@ def _lift(change: Change, still_used: set[int]) -> Lift | None:
     return Lift(change, ArraysIn(structure, leaves, places)) if places else None
 
 
-def by_label(lifts: Sequence[Lift]) -> dict[str, Any]:
+def by_label(lifts: Sequence[Lift]) -> dict[str, object]:
     """Return the inputs of lifts by label, as pytrees of abstract arrays if they are complete."""
     inputs: dict[str, list[object]] = {}
     for lift in lifts:
@@ -159,7 +159,7 @@ def _arrays(value: object) -> list[object]:
     """Return the arrays in a value: in pytrees, and in attributes of other objects."""
     if value is GONE:
         return []
-    arrays: list[Any] = []
+    arrays: list[object] = []
     waiting, visited = [value], dict[int, object]()
     while waiting and len(visited) < _LARGEST:
         pytree = waiting.pop()

@@ -12,7 +12,7 @@ import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 
@@ -31,6 +31,8 @@ from jaxsight.tracer.calls.user_function import UserFunction
 from jaxsight.tracer.observation import display
 from jaxsight.tracer.states import nnx
 from jaxsight.tracer.states.watch import Change, Watch
+
+Returned = TypeVar("Returned")
 
 
 class StatefulCall:
@@ -93,14 +95,14 @@ class StatefulCall:
         return self._signed(call)
 
     @property
-    def pure(self) -> Callable[..., Any]:
+    def pure(self) -> Callable[..., tuple[object, dict[str, object]]]:
         """The user's function, returning its result and the state that it updates.
 
         It takes all arguments, and the keyword for state if the call replaces state.
         """
 
         @functools.wraps(self.user_function.call, updated=())
-        def call(*args: object, **kwargs: object) -> object:
+        def call(*args: object, **kwargs: object) -> tuple[object, dict[str, object]]:
             state = kwargs.pop(self._state) if self.extra else {}
             nodes = [
                 leaf
@@ -112,7 +114,7 @@ class StatefulCall:
 
         return self._signed(call)
 
-    def _signed(self, call: Callable[..., object]) -> Callable[..., Any]:
+    def _signed(self, call: Callable[..., Returned]) -> Callable[..., Returned]:
         if self.extra:
             with contextlib.suppress(TypeError, ValueError):  # not every callable has a signature
                 signature = inspect.signature(self.user_function.call)
@@ -150,8 +152,8 @@ class StatefulCall:
         kwargs: dict[str, object],
         nodes: list[object],
         state: Any,
-        read: Callable[[object], object],
-    ) -> tuple[Any, Updates]:
+        read: Callable[[object], Returned],
+    ) -> tuple[Returned, Updates]:
         """Call the function; return `read` of its result, before any restore, and its updates."""
         by_name = named(self.user_function, args, kwargs)
         _, held_nodes = self._held_state.merge([state[key] for key in self._holders])

@@ -84,9 +84,10 @@ def find(namespace: Mapping[str, object], name: str) -> UserFunction:
     return found
 
 
-def opened(value: Any, owner: type | None = None) -> UserFunction:
+def opened(value: object, owner: type | None = None) -> UserFunction:
     """Return a function without the wrappers that hide its body."""
-    call = value = placeholders.opened(value)
+    value = placeholders.opened(value)
+    call: Any = value
     while _kind(call) in _OPENED and (inside := getattr(call, "__wrapped__", None)) is not None:
         call = inside
     if call is value:

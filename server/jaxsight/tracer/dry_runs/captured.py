@@ -45,7 +45,7 @@ class Captured:
     leaves: tuple[object, ...]
     structure: nnx.NodeTree
 
-    def value(self) -> Any:
+    def value(self) -> object:
         """Return the value, with abstract arrays."""
         return self.structure.unflatten(self.leaves)
 
@@ -65,7 +65,7 @@ def captured(value: object) -> Captured:
     return Captured(kept, structure)
 
 
-def _abstract(leaf: Any) -> object:
+def _abstract(leaf: object) -> object:
     if isinstance(leaf, jax.ShapeDtypeStruct):
         return leaf
     aval = avals.of(leaf)
@@ -211,7 +211,7 @@ class KeptClosure:
                 held[name] = inner
         return held
 
-    def with_values(self, values: Mapping[str, Any]) -> types.FunctionType:
+    def with_values(self, values: Mapping[str, object]) -> types.FunctionType:
         """Return the function with these captured values."""
         made = types.FunctionType(
             self.function.__code__,
@@ -224,7 +224,9 @@ class KeptClosure:
         made.__qualname__ = self.function.__qualname__
         for cell, (name, kept) in zip(made.__closure__ or (), self.cells.items(), strict=True):
             if isinstance(kept, KeptClosure):
-                cell.cell_contents = kept.with_values(values.get(name, {}))
+                inner = values.get(name, {})
+                assert isinstance(inner, Mapping)
+                cell.cell_contents = kept.with_values(inner)
             else:
                 cell.cell_contents = values[name] if isinstance(kept, Captured) else kept
         return made
@@ -242,7 +244,7 @@ def nested(call: NotedCall) -> tuple[UserFunction, dict[str, object]]:
         return opened(decorated), call.values()
 
     @functools.wraps(function, updated=())
-    def run(captured: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
+    def run(captured: Mapping[str, object], *args: object, **kwargs: object) -> object:
         return closure.with_values(captured)(*args, **kwargs)
 
     del run.__wrapped__

@@ -119,7 +119,7 @@ class CommandLine:
             self._restore.append(lambda flag=flag: setattr(flag, "value", None))  # type: ignore[misc]
 
 
-def default_config(file: str, read: Callable[[str], str]) -> Any:
+def default_config(file: str, read: Callable[[str], str]) -> object:
     """Return what `get_config()` of the default configuration next to a program returns."""
     folder = Path(file).parent
     found = ["configs/default.py", "config.py"]

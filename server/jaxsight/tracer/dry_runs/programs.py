@@ -8,7 +8,7 @@ import inspect
 import io
 import logging
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -266,9 +266,11 @@ class _Run:
         arguments = {} if is_of_list else self._arguments(target, names)
         self._runtime.call(target, **arguments)
 
-    def _arguments(self, function: Any, names: Mapping[str, Any], depth: int = 4) -> dict[str, Any]:
+    def _arguments(
+        self, function: Callable[..., object], names: Mapping[str, object], depth: int = 4
+    ) -> dict[str, object]:
         """Return the arguments of a main function or a test, by its parameters."""
-        given: dict[str, Any] = dict(_parametrized(function))
+        given: dict[str, object] = dict(_parametrized(function))
         try:
             # Those that a wrapper gives the function are not its own.
             parameters = [*inspect.signature(function, follow_wrapped=False).parameters.values()]
@@ -299,7 +301,7 @@ class _Run:
         return given
 
     def _execute(
-        self, text: str, file: str, names: dict[str, Any], *, own: bool, above: int = 0
+        self, text: str, file: str, names: dict[str, object], *, own: bool, above: int = 0
     ) -> None:
         """Run rewritten statements one after another."""
         try:
@@ -379,11 +381,11 @@ class _Run:
             self._runtime.note(entry.function, entry.parameters, values, frame)
 
 
-def _fresh(name: str, file: str) -> dict[str, Any]:
+def _fresh(name: str, file: str) -> dict[str, object]:
     return {"__name__": name, "__file__": file, "__builtins__": __builtins__}
 
 
-def _instance(kind: type, method: str) -> Any:
+def _instance(kind: type, method: str) -> object:
     """Return an instance of a class of tests."""
     import unittest
 
@@ -393,7 +395,7 @@ def _instance(kind: type, method: str) -> Any:
         return object.__new__(kind)
 
 
-def _parametrized(function: Any) -> Iterator[tuple[str, Any]]:
+def _parametrized(function: object) -> Iterator[tuple[str, object]]:
     """Yield the first values of `pytest.mark.parametrize`."""
     for mark in getattr(function, "pytestmark", ()):
         if getattr(mark, "name", "") == "parametrize" and len(getattr(mark, "args", ())) > 1:
@@ -405,17 +407,18 @@ def _parametrized(function: Any) -> Iterator[tuple[str, Any]]:
                 yield from zip(listed, first if len(listed) > 1 else [first], strict=False)
 
 
-def _fixture(value: Any) -> Callable[..., Any] | None:
+def _fixture(value: object) -> Callable[..., object] | None:
     """Return the function of a pytest fixture, if a value is one."""
     named = "fixture" in type(value).__name__.lower()
     if not named and not hasattr(value, "_pytestfixturefunction"):
         return None
     inner = getattr(value, "__wrapped__", None) or getattr(value, "_fixture_function", None)
     pytest_wrapped = getattr(value, "__pytest_wrapped__", None)
-    return getattr(pytest_wrapped, "obj", inner)
+    function: Callable[..., object] | None = getattr(pytest_wrapped, "obj", inner)
+    return function
 
 
-def _functions_in(values: Any, depth: int = 2) -> Iterator[FunctionType]:
+def _functions_in(values: Iterable[object], depth: int = 2) -> Iterator[FunctionType]:
     """Yield the plain functions among a module's values, those under decorators, and methods."""
     for value in values:
         inner = value
@@ -432,7 +435,7 @@ def _functions_in(values: Any, depth: int = 2) -> Iterator[FunctionType]:
             yield from _functions_in(tuple(vars(value).values()), depth - 1)
 
 
-def _wrapped(value: Any) -> Any:
+def _wrapped(value: object) -> object:
     try:
         return inspect.getattr_static(value, "__wrapped__", None) or getattr(
             value, "__wrapped__", None

@@ -42,7 +42,7 @@ class ObjectSnapshot:
     def __init__(self, namespaces: Iterable[Mapping[str, object]], own: AbstractSet[str]) -> None:
         """Record the contents; `own` are the modules whose classes and functions are followed."""
         self._own = own
-        self._states: list[tuple[Any, State]] = []
+        self._states: list[tuple[object, State]] = []
         self._complete = True
         visited = {id(vars(builtins))}
         todo: deque[object] = deque(namespaces)

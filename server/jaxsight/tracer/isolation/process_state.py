@@ -86,11 +86,11 @@ def _entries(names: MutableMapping[Any, Any]) -> Part:
     return Part(lambda: dict(names), write, counts)
 
 
-def attribute(of: Any, name: str) -> Variable:
+def attribute(of: object, name: str) -> Variable:
     return lambda: getattr(of, name), lambda value: setattr(of, name, value)
 
 
-def _list(of: Any, name: str, changed: Callable[[], object] = lambda: None) -> Variable:
+def _list(of: object, name: str, changed: Callable[[], object] = lambda: None) -> Variable:
     """Return a list's elements; it stays the same object, and `changed` is called afterwards."""
     original = getattr(of, name)
 

@@ -8,7 +8,6 @@ This must never run an operation on an array, nor keep a reference to a value.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import jax
 import numpy as np
@@ -160,7 +159,7 @@ def _label(key: object) -> str:
     return f"{key}=" if isinstance(key, parts.AttributeName) else f"{_plain(key)}: "
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     try:
         shown = repr(value)
     except Exception as error:  # noqa: BLE001 - user code: a subclass's __repr__

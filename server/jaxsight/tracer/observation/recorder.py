@@ -14,7 +14,6 @@ import dataclasses
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from jaxsight.meshes.compat import shardings
 from jaxsight.tracer.compat import jaxprs, traces
@@ -52,7 +51,7 @@ logger = logging.getLogger(__name__)
 class _Context:
     """A trace that user code ran in, with its observations."""
 
-    trace: Any
+    trace: Callable[[], object]
     """A weak reference."""
     situation: traces.Situation
     values: Sites = dataclasses.field(default_factory=dict)

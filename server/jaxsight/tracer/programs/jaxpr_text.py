@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from jax.sharding import NamedSharding
 
@@ -190,7 +189,7 @@ def _order(equation: Equation) -> list[str]:
     return sorted(keys, key=lambda key: key != "name")
 
 
-def _brief(value: Any) -> str:
+def _brief(value: object) -> str:
     """Return a parameter's text for a hover, where a sharding has only its spec and its axes."""
     if isinstance(value, NamedSharding):
         spec = str(value.spec).removeprefix("PartitionSpec").removeprefix("P")
@@ -200,7 +199,7 @@ def _brief(value: Any) -> str:
     return parameter_text(value)
 
 
-def parameter_text(value: Any) -> str:
+def parameter_text(value: object) -> str:
     """Return a parameter's text on one line, without addresses."""
     if callable(value) and isinstance(name := getattr(value, "__name__", None), str):
         return name

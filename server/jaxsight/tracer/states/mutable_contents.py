@@ -68,7 +68,7 @@ class _Dict(_Names):
                 self.write(target, key, value)
 
 
-class _List(ContentsKind[Any]):
+class _List(ContentsKind[list[object] | collections.deque[object]]):
     """A list or a deque, by position."""
 
     def read(self, target: list[object] | collections.deque[object]) -> Contents:
