@@ -85,7 +85,10 @@ class Updates:
         self.lifts += [lift for lift in unchanged if lift is not None]
 
     def add_graph(self, owner: str, change: nnx.NodeChange) -> None:
-        self.names |= dict.fromkeys(_graph_name(owner, path) for path, _ in change.changed)
+        for path, _ in change.changed:  # an attribute of `self`, such as `self.count`, or `model`
+            first = path.partition(".")[0]
+            is_attribute = owner in _SELF and first.isidentifier()
+            self.names[f"{owner}.{first}" if is_attribute else owner] = None
         if change.structural and not change.changed:
             self.names[owner] = self.left_out[owner] = None
         self.arrays += change.arrays
@@ -175,9 +178,3 @@ def _arrays(value: object) -> list[object]:
                     for value in kind.read(target)[1]
                 ]
     return arrays
-
-
-def _graph_name(owner: str, path: str) -> str:
-    """Return the name of updated state: `model`, or an attribute of `self` such as `self.count`."""
-    first = path.partition(".")[0]
-    return f"{owner}.{first}" if owner in _SELF and first.isidentifier() else owner

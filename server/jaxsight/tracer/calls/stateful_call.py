@@ -54,7 +54,12 @@ class StatefulCall:
         self.user_function = user_function
         self._inputs = inputs
         self._lifted = tuple(lifts)
-        self._holders = {_numbered(at, holders): holder for at, holder in enumerate(holders)}
+        # A unique name for each place: `self.model`, then `self.model 2`.
+        labels = [holder.label for holder in holders]
+        self._holders = {
+            label if (number := labels[: at + 1].count(label)) == 1 else f"{label} {number}": holder
+            for at, (label, holder) in enumerate(zip(labels, holders, strict=True))
+        }
         self._held_state = nnx.split([holder.old for holder in holders])
         self._split = nnx.split((inputs.args, inputs.kwargs))
         self._leaves, self._structure = jax.tree_util.tree_flatten(self._split.pure)
@@ -202,10 +207,3 @@ def _results(returned: object, outcome: Outcome) -> list[object]:
             outcome.texts[index] = display.text(leaf)
     outcome.count = len(arrays)
     return arrays
-
-
-def _numbered(at: int, holders: Sequence[Change]) -> str:
-    """Return a unique name for each place: `self.model`, then `self.model 2`."""
-    label = holders[at].label
-    number = sum(holder.label == label for holder in holders[: at + 1])
-    return label if number == 1 else f"{label} {number}"

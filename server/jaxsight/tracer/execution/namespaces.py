@@ -8,7 +8,7 @@ import os
 import sys
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from jaxsight.files.texts import Version
@@ -95,11 +95,11 @@ class Namespaces:
         """
         wanted = self._wanted(request, namespace)
         namespace.guesses_devices = wanted is not None and wanted.is_guess
-        if wanted is None or wanted.given == self._given:
+        if wanted is None or wanted == self._given:
             return
-        self._given = given = wanted.given
-        count = given.count if given.count != devices.count_at_start() else None
-        if devices.reset(given.count if given.is_targets else count, target=given.is_targets):
+        self._given = wanted
+        is_usual = wanted.count == devices.count_at_start() and not wanted.is_targets
+        if devices.reset(None if is_usual else wanted.count, target=wanted.is_targets):
             self._forget_all()
 
     def _forget_all(self) -> None:
@@ -109,7 +109,7 @@ class Namespaces:
             namespace.forget_all()
             namespace.outdate()
 
-    def _wanted(self, request: Trace, namespace: FileNamespace) -> _Wanted | None:
+    def _wanted(self, request: Trace, namespace: FileNamespace) -> _Given | None:
         """Return the devices for a request; `None` if any number is as good."""
         setters = tuple(chunk.key for chunk in request.chunks if devices.mentioned(chunk.text))
         size = request.mesh.size if request.mesh is not None else 1
@@ -122,7 +122,7 @@ class Namespaces:
                 raise refusal("inputs", words, type="TooFewDevices")
             if least == 1 and not self._may_depend(request, namespace):
                 return None
-            return _Wanted(_Given(setters, request.devices, is_targets=True))
+            return _Given(setters, request.devices, is_targets=True)
         usual = devices.count_at_start()
         demand = None if setters else self._demands.of(request)
         if not setters and demand is None and least == 1:
@@ -131,7 +131,7 @@ class Namespaces:
             demand = Demand(1)
         count = max(demand.count if demand is not None else usual, least, usual)
         is_guess = demand is not None and (demand.is_guess or count == 1) and usual == least == 1
-        return _Wanted(_Given(setters, count, is_targets=False), is_guess)
+        return _Given(setters, count, is_targets=False, is_guess=is_guess)
 
     def _may_depend(self, request: Trace, namespace: FileNamespace) -> bool:
         """Return whether a slice may depend on the number of devices, also by its imports."""
@@ -151,14 +151,6 @@ class Namespaces:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    """The devices for a request, and whether neither the program nor the target names them."""
-
-    given: _Given
-    is_guess: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class _Given:
     """The devices that code has."""
 
@@ -168,3 +160,5 @@ class _Given:
     """Their number, if no statement sets it."""
     is_targets: bool
     """Whether it is the number of the target, which no statement changes."""
+    is_guess: bool = field(default=False, compare=False)
+    """Whether neither the program nor the target names them."""

@@ -349,13 +349,9 @@ class ProjectModules:
         if known is None or known[0] != version:
             with contextlib.suppress(OSError):
                 text, version = self.texts.source(path)
-                known = version, import_order.touches_others(text, module, _is_users)
+                known = version, import_order.touches_others(text, module)
                 self._touching[path] = known
         return known is None or known[1]
-
-
-def _is_users(top: str) -> bool:
-    return code_origins.of_module(top) == code_origins.USER
 
 
 def prefixes(name: str) -> list[str]:

@@ -295,10 +295,7 @@ class Recorder:
                 if context is not None:
                     # Another trace had this address before: keep its observations.
                     self._contexts[-len(self._contexts)] = context
-                context = _Context(
-                    traces.reference(trace),
-                    traces.situation(trace),
-                )
+                context = _Context(traces.reference(trace), traces.situation(trace))
                 if self._arguments:
                     context.placed = traces.placed(trace, self._arguments)
                 self._contexts[id(trace)] = context

@@ -24,6 +24,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from jax.stages import Traced
 
+from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.inner import inner_jaxprs
 from jaxsight.interpreters.compat.jaxpr_types import Equation, Jaxpr, Var
 from jaxsight.interpreters.compat.staging import open_jaxpr
@@ -242,15 +243,10 @@ def _fold(equation: Equation, path: str, name: str) -> Fold:
         work = max(outputs, default=0) * math.prod(shape[axis] for axis in contracted)
         nanoseconds = 5.0
     seconds = work * nanoseconds * 1e-9
-    size = sum(count * _width(var) for count, var in zip(outputs, equation.outvars, strict=True))
+    size = sum(avals.size(var.aval) for var in equation.outvars)
     return Fold(path, name, max(outputs, default=0), size, seconds, seconds >= TRAP)
 
 
 def _elements(var: Var) -> int:
     shape = getattr(getattr(var, "aval", None), "shape", ())
     return math.prod(size for size in shape if isinstance(size, int))
-
-
-def _width(var: Var) -> int:
-    dtype = getattr(getattr(var, "aval", None), "dtype", None)
-    return int(getattr(dtype, "itemsize", 4) or 4)
