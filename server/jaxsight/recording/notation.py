@@ -23,9 +23,9 @@ from jaxsight.meshes.compat import shardings
 from jaxsight.wire.meshes import EXPLICIT, MANUAL, Mesh, Spec, over
 
 LONGEST = 20_000
-"""Maximum number of characters of an example."""
+"""Characters of an example: a person reads fewer, and the file of a project stays small."""
 DEEPEST = 30
-"""Maximum depth of an example."""
+"""Depth of an example; Python's parser and ours recurse, and pytrees are shallower."""
 
 _MOST_DIGITS = 6
 """Significant digits of a float that somebody wrote."""

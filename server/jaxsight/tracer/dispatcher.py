@@ -74,7 +74,7 @@ a jitted helper); clearing them takes about 20 ms, and slows the next trace by a
 """
 
 FIRST_LINE = 80
-"""Characters of a statement that a person sees while it is executed."""
+"""Characters of a statement that a person sees while it is executed, in a status bar."""
 
 TRACES = 64
 """Maximum number of traces whose namespace is remembered, which is more than are kept."""

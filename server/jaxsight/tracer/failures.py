@@ -24,17 +24,19 @@ from jaxsight.wire.observations import Failure, Frame
 from jaxsight.wire.spans import Span
 
 _MESSAGE = 20_000
-"""Maximum number of characters of a message."""
+"""Characters of a message that are sent: a person reads fewer, a frame takes more."""
 
 _CHAIN = 8
-"""Maximum number of causes."""
+"""Causes that are sent; without a limit, a cyclic chain never ends."""
 
 _REPEATS = 2
 """How often a place may occur in the frames; an endless recursion repeats itself."""
 
 _FRAMES = 100
+"""Frames that are sent, half of them outermost: deep recursion has thousands."""
 
 _SPANS_KEPT = 4096
+"""Places that are kept: the equations of a program share those of its lines."""
 
 _FILTER_NOTE = "JAX has removed its internal frames"
 _UNFILTERED = "UnfilteredStackTrace"

@@ -92,7 +92,7 @@ def _refusals() -> Iterator[None]:
 
 
 MOST_PATTERNS = 4
-"""The largest number of tangents of which all patterns of symbolic zeros are evaluated."""
+"""Tangents of which all patterns of symbolic zeros are evaluated: 2**4 traces of a rule."""
 
 
 def absences(params: Params) -> list[tuple[bool, ...]] | None:

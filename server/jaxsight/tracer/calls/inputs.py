@@ -53,7 +53,7 @@ from jaxsight.wire.observations import Warned
 _EXPRESSION = "<example inputs>"
 
 _REMEMBERED = 64
-"""Maximum number of evaluated expressions in the cache."""
+"""Evaluated expressions that are kept, of a few files; one that is dropped runs again."""
 
 _USUAL = {"jax": jax, "jnp": jnp, "np": np}
 """Names that doctests use, whether they import them or not."""

@@ -20,7 +20,7 @@ Answer = TypeVar("Answer")
 _UNBOUND = re.compile(r"\bunbound axis name: (\w+)")
 """`NameError` of JAX: `core.AxisEnv.axis_size` (jax/_src/core.py), 0.4.35 to 0.12."""
 _MOST = 8
-"""Maximum number of axes; meshes of programs have up to five."""
+"""Maximum number of axes, each of which costs a trace; meshes of programs have up to five."""
 
 
 def bound(trace: Callable[[], Answer]) -> tuple[Answer, tuple[str, ...]]:

@@ -17,7 +17,7 @@ from jaxsight.tracer.states.watch import Change, Watch
 _SELF = ("self", "cls")
 
 _LARGEST = 4_096
-"""Maximum number of objects that are searched for arrays in a value."""
+"""Objects in a value that are searched for arrays: those beyond count as unchanged."""
 
 Output = TypeVar("Output")
 

@@ -47,7 +47,7 @@ _LEFT_ALONE = frozenset({"pallas_call", "core_map", "mpmd_map", "tpu_custom_call
 """Primitives whose inner jaxprs become kernels of their own, not operations of the program."""
 
 _ELIDED = 16
-"""Constants with at least this many elements are elided in `LoweredText`."""
+"""Constants with at least this many elements, a long line, are elided in `LoweredText`."""
 
 _LOCATION = re.compile(r'^(#loc\d*) = loc\("((?:[^"\\]|\\.)*)"')
 _MESH = re.compile(r"sdy\.mesh @[\w.\"-]+ = <\[(.*?)\](?:, device_ids=\[([\d, ]+)\])?>")

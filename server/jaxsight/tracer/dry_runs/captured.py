@@ -22,7 +22,7 @@ from jaxsight.tracer.isolation.object_snapshot import contents_of
 from jaxsight.tracer.states import linen, nnx
 
 _LARGEST = 20_000
-"""Maximum number of objects that are searched for tracers; an object of more may hold some."""
+"""Objects that are searched for tracers; what leads to more counts as unknown."""
 _TAKES_INPUTS = frozenset({"init", "apply", "init_with_output"})
 """Methods of Linen's modules that take keys or variables, and then inputs."""
 _CAPTURED = "captured"

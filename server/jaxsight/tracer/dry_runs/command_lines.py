@@ -21,7 +21,7 @@ from jaxsight.files import reading
 from jaxsight.tracer.dry_runs.unknown import UNKNOWN
 
 _CONFIGURATIONS = 8
-"""Maximum number of configuration files that are tried."""
+"""Configuration files that are tried, each of which runs; the default ones come first."""
 
 
 class _WrongUsageError(Exception):

@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 _clear_caches: Callable[[], None] = jax.clear_caches
 
 _KEPT = 32
-"""Maximum number of dry runs whose calls are kept."""
+"""Dry runs whose calls are kept, with the objects in them; other programs run again."""
 _ARGUMENTS = frozenset({"argv", "_argv", "unused_argv", "_", "args", "_args", "unused_args"})
 """Parameters of main functions that take the command line."""
 _MAIN = "__main__"

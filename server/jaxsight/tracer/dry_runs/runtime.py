@@ -42,7 +42,7 @@ _TURNS = 64
 _LOOP_SECONDS = 1.0
 """Seconds after which a loop is left, so that one loop does not use up a program's time."""
 _CALLS = 3
-"""Maximum number of different calls that are kept of a function."""
+"""Different calls that are kept of a function, as of recorded runs (`recorded_file.SETS`)."""
 _END = object()
 _OURS = (
     jax.errors.ConcretizationTypeError,
@@ -55,9 +55,9 @@ _OURS = (
 _ABOUT_US = re.compile(r"Tracer|'?Unknown'? object|<unknown>")
 """Messages about a tracer, or about something unknown."""
 _FED = 8
-"""Maximum number of types of arrays that models are called with."""
+"""Types of arrays that models are called with: the first ones tell what the data is."""
 _WRAPPERS = 16
-"""Maximum number of transformations around a function."""
+"""Transformations around a function that are opened; without a limit, a cycle never ends."""
 _MAPS = re.compile(r"pmap|vmap|Pmap|shard_map|scan", re.IGNORECASE)
 """Names of transformations that pass parts of the arguments on."""
 

@@ -23,7 +23,7 @@ MOST = 512
 _MOST_ROWS = 64
 """The same where an error does not say how many: it may be another mistake."""
 _KEPT = 256
-"""Maximum number of statements whose demand is remembered."""
+"""Statements whose demand is remembered; one that is forgotten fails once more first."""
 
 _LIST = r"(?:local_)?devices\([^()]*\)"
 _END = r"\s*(?:#.*)?$"

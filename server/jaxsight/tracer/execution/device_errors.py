@@ -16,8 +16,12 @@ from types import TracebackType
 import jax
 
 _CAUSES = 8
+"""Causes of an error that are read; without a limit, a cyclic chain never ends."""
 _MORE = 2
-"""How many times as many devices to try if an error does not say how many it asks for."""
+"""How many times as many devices to try if an error does not say how many it asks for.
+
+Programs ask for powers of two; a larger step would skip the number that they run with.
+"""
 
 _MESH = re.compile(r"Number of devices (\d+) must .* the product of mesh_shape \(([\d, ]+)\)")
 """`jax.make_mesh` and `mesh_utils.create_device_mesh`."""
@@ -128,7 +132,7 @@ def _checked(error: BaseException, texts: Sequence[str]) -> Need | None:
 
 
 _CONDITION_LINES = 4
-"""Number of lines that are searched for the condition of a `raise`."""
+"""Lines above a `raise` that are searched for its condition; farther ones are of others."""
 _ABOVE, _NOT_ABOVE = (">", "!="), ("<=", "==")
 """Signs of an assertion, and of the condition of a `raise`, that ask for more than the number."""
 _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}

@@ -23,7 +23,7 @@ VARIANTS = 2
 """Unused executions kept per chunk, so that undoing an edit runs nothing."""
 
 SPARE = 256
-"""Maximum number of executions kept that no current slice uses."""
+"""Executions kept that no current slice uses; each keeps the objects that it made alive."""
 
 Identity = tuple[str, int, tuple[int, ...]]
 """A chunk's key, its index among those with this key, and the serials of effects before it."""

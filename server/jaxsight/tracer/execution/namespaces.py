@@ -23,7 +23,7 @@ from jaxsight.wire.device_mentions import may_depend_on_devices, mentions_device
 from jaxsight.wire.messages.requests import Trace
 
 FILES = 16
-"""Maximum number of files whose results are kept."""
+"""Files whose results are kept, with their objects; another file is executed from the start."""
 
 
 @contextlib.contextmanager

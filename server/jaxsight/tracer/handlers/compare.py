@@ -45,7 +45,7 @@ Their gradients cancel, and a wrong one is far off.
 """
 
 _TIMES = 4
-"""How often each kind of random inputs is tried to reach every branch."""
+"""How often each kind of random inputs is tried; rarer branches may never be compared."""
 
 _SOLVES = frozenset({"lu", "cholesky", "triangular_solve", "qr", "eigh", "svd"})
 """Primitives whose rounding errors grow with the condition of a matrix."""

@@ -42,7 +42,7 @@ LARGEST = 40 * 1024 * 1024
 """Limit of a program's captured constants in bytes, as it is sent in one frame in base64."""
 
 _MOST_EQUATIONS = 50_000
-"""Maximum number of equations in the answer."""
+"""Equations in the answer; kernels of those beyond it have no place in the source."""
 
 
 _Lowered = TypeVar("_Lowered")

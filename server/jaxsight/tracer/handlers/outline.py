@@ -28,11 +28,11 @@ from jaxsight.wire.program import CONSTANT, INPUT, LITERAL, RESULT, Body, Progra
 from jaxsight.wire.spans import Span
 
 _MOST_EQUATIONS = 50_000
-"""Maximum number of equations in the answer."""
+"""Equations in the answer, for rules; those of a larger program beyond it are not looked at."""
 _LONGEST_PARAMETER = 400
-"""Maximum length of a parameter in the answer."""
+"""Longest parameter in the answer; rules read numbers, axes and names, no longer ones."""
 _LISTED_ELEMENTS = 64
-"""Maximum number of elements of a captured array that are listed one by one."""
+"""Elements of a captured array that are listed one by one: those of indices and axes."""
 _LARGEST_MEASURED = 4 << 20
 """Maximum size in bytes of captured arrays whose least and greatest elements are computed."""
 _SEARCHED_SIZES = range(1 << 10, 64 << 20)

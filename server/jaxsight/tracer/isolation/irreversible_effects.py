@@ -30,7 +30,10 @@ In a fresh process there may be no such error.
 """
 
 GRACE = 0.2
-"""Seconds for child processes to exit before a request for another file."""
+"""Seconds for child processes to exit before a request for another file.
+
+A fresh process, which is the alternative, takes longer to import JAX.
+"""
 
 _POOL = "concurrent/futures/thread.py"
 

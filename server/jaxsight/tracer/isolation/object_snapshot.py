@@ -20,7 +20,7 @@ from typing import Any
 from jaxsight.tracer.compat import registrations
 
 _MOST_OBJECTS = 4000
-"""Maximum number of objects."""
+"""Objects that are compared, before each request; modules with more start over each time."""
 
 _PLAIN = (
     *(bool, int, float, complex, str, bytes, type(None), range, slice, types.ModuleType),

@@ -18,7 +18,7 @@ GONE = object()
 """Represents a missing value."""
 
 _LARGEST = 1 << 20
-"""Maximum size in bytes of a NumPy array whose contents are watched."""
+"""Bytes of a NumPy array whose contents are copied for each call; larger ones are not undone."""
 
 Contents = tuple[list[object], list[object]]
 """Keys and values."""

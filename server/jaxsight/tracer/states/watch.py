@@ -34,7 +34,7 @@ from jaxsight.tracer.states.mutable_contents import (
 )
 
 _MOST_OBJECTS = 20_000
-"""Maximum number of objects."""
+"""Objects that are watched; what a call changes in others is lost and not undone."""
 
 _MOST_ELEMENTS = 2_000
 """Maximum number of elements of a container that are followed; all are restored."""

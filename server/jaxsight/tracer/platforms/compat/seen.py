@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jaxlib
@@ -159,7 +159,7 @@ def _replace(holder: Any, name: str, value: object) -> None:
 
 
 @functools.cache
-def _role(path: str) -> str:
+def _role(path: str) -> Literal["asks", "runs", "passes"]:
     """Return what code of a file is: a program's (`asks`), JAX's own (`runs`), or neither."""
     if "§" in path:
         return "asks"
