@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -21,7 +21,7 @@ from jaxsight.tracer.calls.stateful_call import StatefulCall, static_leaves
 from jaxsight.tracer.calls.user_function import UserFunction
 from jaxsight.tracer.compat import contexts, refs
 from jaxsight.tracer.states import nnx
-from jaxsight.tracer.states.watch import Watch
+from jaxsight.tracer.states.watch import Change, Watch
 
 Returned = TypeVar("Returned")
 
@@ -32,12 +32,7 @@ def traced(user_function: UserFunction, inputs: Inputs) -> tuple[Traced, Outcome
         return _traced_by_nnx(user_function, inputs)
     if user_function.jitted:
         return _traced_by_jit(user_function, inputs)
-    call, stage = _begun(user_function, inputs, _staged)
-    if call.lifts:
-        # Constants of the first trace may be state that the call replaces.
-        again = call.again()
-        with contextlib.suppress(Exception):  # e.g. if `float(self.count)` needs a constant
-            return _with_refs(_staged(again), again.outcome, user_function, inputs)
+    call, stage = _with_state(user_function, inputs, _staged)
     return _with_refs(stage, call.outcome, user_function, inputs)
 
 
@@ -48,15 +43,8 @@ def updating(user_function: UserFunction, inputs: Inputs) -> StatefulCall | None
     """
     if user_function.jitted:
         return None
-    call, _ = _begun(user_function, inputs, _try)
-    if set(call.outcome.updates) == set(call.outcome.left_out):
-        return None
-    if call.lifts:
-        again = call.again()
-        with contextlib.suppress(Exception):  # e.g. if `float(self.count)` needs a constant
-            _try(again)
-            return again
-    return call
+    call, _ = _with_state(user_function, inputs, _try)
+    return call if set(call.outcome.updates) != set(call.outcome.left_out) else None
 
 
 def with_values(user_function: UserFunction, inputs: Inputs) -> StatefulCall:
@@ -77,22 +65,32 @@ def _like_its_call(user_function: UserFunction) -> contextlib.AbstractContextMan
     return contexts.eager() if user_function.wrapper is None else contextlib.nullcontext()
 
 
-def _begun(
+def _with_state(
     user_function: UserFunction, inputs: Inputs, run: Callable[[StatefulCall], Returned]
 ) -> tuple[StatefulCall, Returned]:
-    """Run the call for the first time, and return it with the result.
+    """Run the call, and return it with the result.
 
-    NNX objects that it changes and that are not arguments become inputs.
+    NNX objects that it changes and that are not arguments become inputs, and so does state that it
+    replaces.
     """
     call = StatefulCall(user_function, inputs)
+    holders: Sequence[Change] = ()
     try:
-        return call, run(call)
+        result = run(call)
     except Exception as error:
-        is_captured = type(error).__name__ == "TraceContextError"
-        if not is_captured or not (holders := _watch(user_function, inputs).holders):
+        if type(error).__name__ == "TraceContextError":
+            holders = _watch(user_function, inputs).holders
+        if not holders:
             raise
-    call = StatefulCall(user_function, inputs, holders=holders)
-    return call, run(call)
+    if holders:  # not above: the first error is no cause of another one
+        call = StatefulCall(user_function, inputs, holders=holders)
+        result = run(call)
+    if call.lifts:
+        # Constants of the first trace may be state that the call replaces.
+        again = call.again()
+        with contextlib.suppress(Exception):  # e.g. if `float(self.count)` needs a constant
+            return again, run(again)
+    return call, result
 
 
 def _staged(call: StatefulCall) -> Traced:
