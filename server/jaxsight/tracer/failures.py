@@ -62,13 +62,15 @@ def refusal(stage: str, message: str, argument: str = "", type: str = "TypeError
     return UserError(Failure(stage, f"jaxsight.{type}", message, bases=(type,), argument=argument))
 
 
-def failure(error: BaseException, stage: str, argument: str = "") -> Failure:
-    """Return `error` as data, with its causes; frames are ordered from outermost to innermost."""
-    return _failure(error, stage, argument, set())
+def failure(
+    error: BaseException, stage: str, argument: str = "", visited: frozenset[int] = frozenset()
+) -> Failure:
+    """Return `error` as data, with its causes; frames are ordered from outermost to innermost.
 
-
-def _failure(error: BaseException, stage: str, argument: str, visited: set[int]) -> Failure:
-    visited.add(id(error))
+    Args:
+        visited: the ids of errors that this one is a cause of.
+    """
+    visited |= {id(error)}
     notes = [
         clean(str(note))
         for note in getattr(error, "__notes__", ())
@@ -88,7 +90,7 @@ def _failure(error: BaseException, stage: str, argument: str, visited: set[int])
         message=message(error),
         bases=tuple(_class(base) for base in type(error).__mro__[1:-1]),
         frames=frames(error),
-        cause=_failure(cause, stage, "", visited) if cause is not None and follow else None,
+        cause=failure(cause, stage, "", visited) if cause is not None and follow else None,
         notes=tuple(notes),
         argument=argument,
     )

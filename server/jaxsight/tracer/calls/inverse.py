@@ -89,7 +89,12 @@ def _call(
         run.__name__ = function.rpartition(".")[2]
         return run
 
-    results = _results(of_asked, like, known_args)
+    known_arrays = ArraysIn.of(known_args)
+    results: Any = jax.eval_shape(
+        lambda values, arrays: of_asked(known_arrays.filled(arrays))(*values),
+        like,
+        known_arrays.arrays,
+    )
     several = type(results) is tuple and len(results) > 1
     parts = results if several else (results,)
 
@@ -114,24 +119,6 @@ def _call(
         wanted_names = ", ".join(arguments.names[key] for key in wanted)
         about += f" with respect to {wanted_names}"
     return TraceableCall(undone, (*parts, *known_args), {}, name, about)
-
-
-def _results(
-    of_asked: Callable[[Sequence[object]], Callable[..., object]],
-    like: Sequence[object],
-    known_args: Sequence[Any],
-) -> Any:
-    """Return the function's results as structs; raise the function's errors."""
-    arrays_of_known = [ArraysIn.of(known_arg).arrays for known_arg in known_args]
-
-    def run(values: Sequence[Any], known_arrays: Sequence[Any]) -> object:
-        filled = [
-            ArraysIn.of(known_arg).filled(arrays)
-            for known_arg, arrays in zip(known_args, known_arrays, strict=True)
-        ]
-        return of_asked(filled)(*values)
-
-    return jax.eval_shape(run, list(like), arrays_of_known)
 
 
 def _labels(count: int, names: Sequence[str]) -> list[str]:

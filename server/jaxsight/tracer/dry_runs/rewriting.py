@@ -73,9 +73,8 @@ class _Calls(ast.NodeTransformer):
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and node.func.id in _NOT_CALLED | _OURS:
             return node
-        call = _call("call", node.func, *node.args, at=node)
-        call.keywords = node.keywords
-        return call
+        call = ast.Call(_runtime("call", node), [node.func, *node.args], node.keywords)
+        return ast.copy_location(call, node)
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         return node
