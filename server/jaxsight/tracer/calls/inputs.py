@@ -256,19 +256,18 @@ class Evaluator:
         return structure.unflatten(leaves)
 
 
-class _HoldsTracers(Exception):
-    """The result of an abstract evaluation has an object that may hold tracers."""
+class _NotAbstract(Exception):
+    """A result is known only once it is computed.
 
-
-class _OnSeveralDevices(Exception):
-    """An abstract evaluation places arrays on several devices, which its result does not show."""
+    It may hold tracers, or its arrays may be on several devices, which shapes do not show.
+    """
 
 
 def _abstractly(run: Callable[[], object]) -> tuple[list[object], nnx.NodeTree]:
     """Return leaves and structure of the result of `run`, without computing an array.
 
     Raises:
-        _HoldsTracers, _OnSeveralDevices: the result is known only once it is computed.
+        _NotAbstract: the result is known only once it is computed.
     """
     static: dict[int, object] = {}
     present: list[object] = []
@@ -287,11 +286,11 @@ def _abstractly(run: Callable[[], object]) -> tuple[list[object], nnx.NodeTree]:
             elif holds_no_tracer(leaf):
                 static[index] = leaf
             else:
-                raise _HoldsTracers
+                raise _NotAbstract
         return out
 
     if devices.are_several() and places_on_several(jax.make_jaxpr(arrays)()):
-        raise _OnSeveralDevices
+        raise _NotAbstract
     shapes = map(spread_like, jax.eval_shape(arrays), present)
     leaves = [
         static[index] if index in static else next(shapes) for index in range(structure.num_leaves)
