@@ -193,7 +193,7 @@ def _none_given(values: Iterable[object]) -> bool:
     return all(value is None or type(value).__name__ == "UnspecifiedValue" for value in values)
 
 
-_DEFAULTS: dict[str, Callable[[Any], bool]] = {
+_DEFAULTS: dict[str, Callable[..., bool]] = {
     "compiler_options_kvs": lambda value: not value,
     "ctx_mesh": lambda value: bool(value.empty),
     "donated_invars": lambda value: not any(value),

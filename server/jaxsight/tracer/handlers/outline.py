@@ -239,11 +239,11 @@ def _may_be_regular(constant: Any) -> bool:
     return bool(len(np.unique(np.diff(flat))) == 1)
 
 
-def _python(value: Any) -> Any:
+def _python(value: object) -> object:
     """Return a parameter with Python integers in place of NumPy's, which `vmap` leaves in it."""
     if isinstance(value, np.integer):
         return int(value)
-    if type(value) in (tuple, list):
+    if isinstance(value, tuple | list) and type(value) in (tuple, list):
         return type(value)(map(_python, value))
     return value
 

@@ -134,7 +134,7 @@ class MissingObject:
         def refuse(cls: type, *args: object, **kwargs: object) -> NoReturn:
             raise absence.error()
 
-        def accept(cls: Any, **kwargs: object) -> None:
+        def accept(cls: type, **kwargs: object) -> None:
             pass
 
         members = {"__new__": refuse, "__init_subclass__": classmethod(cast("Any", accept))}

@@ -186,7 +186,7 @@ def _same(before: State, now: State) -> bool:
     )
 
 
-_CONTAINERS: tuple[tuple[type, Callable[[Any], Iterable[Any]]], ...] = (
+_CONTAINERS: tuple[tuple[type, Callable[..., Iterable[object]]], ...] = (
     (dict, lambda names: _flat(_without_submodules(names))),
     (list, list.__iter__),
     (tuple, tuple.__iter__),
@@ -196,7 +196,7 @@ _CONTAINERS: tuple[tuple[type, Callable[[Any], Iterable[Any]]], ...] = (
 )
 """Containers, including subclasses, each with a function that returns its elements."""
 
-_STATES: tuple[tuple[type, Callable[[Any], State]], ...] = (
+_STATES: tuple[tuple[type, Callable[..., State]], ...] = (
     (types.FunctionType, _function_state),
     (types.CellType, lambda cell: (cell.cell_contents,)),
     (types.MethodType, lambda method: (method.__func__, method.__self__)),

@@ -43,7 +43,7 @@ _LEAVES: frozenset[type] = frozenset(
     (str, bytes, int, float, complex, bool, type(None), type(Ellipsis), range, slice, CodeType)
 )
 
-_PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {
+_PARTS: dict[type, Callable[..., Iterable[object]]] = {
     MethodType: lambda method: (method.__self__, method.__func__),
     functools.partial: lambda partial: (partial.func, partial.args, partial.keywords),
     functools.cached_property: lambda descriptor: (descriptor.func,),

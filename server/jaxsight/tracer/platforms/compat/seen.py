@@ -149,7 +149,7 @@ def _install() -> list[Callable[[], None]]:
     return _sight.undo
 
 
-def _replace(holder: Any, name: str, value: object) -> None:
+def _replace(holder: object, name: str, value: object) -> None:
     """Set an attribute of a class or module, and remember how to undo that."""
     if name in vars(holder):
         _sight.undo.append(functools.partial(setattr, holder, name, vars(holder)[name]))
@@ -214,7 +214,7 @@ def _told(frame: FrameType | None, answer: Callable[[SeenDevice], object]) -> ob
     return value
 
 
-def _answer(kind: Any, name: str, value: Callable[[SeenDevice, Any], object]) -> None:
+def _answer(kind: type, name: str, value: Callable[..., object]) -> None:
     """Replace an attribute of devices or clients.
 
     Args:
@@ -224,7 +224,7 @@ def _answer(kind: Any, name: str, value: Callable[[SeenDevice, Any], object]) ->
     """
     original = vars(kind).get(name)
 
-    def get(self: Any) -> object:
+    def get(self: object) -> object:
         known = _told(_asker(), lambda device: value(device, self))
         if known is not _TRUE:
             return known
@@ -264,11 +264,11 @@ def _written(name: str, device: SeenDevice, written: Any) -> str:
     return f"TPU_{written.id}" if device.platform == "tpu" else f"{device.platform}:{written.id}"
 
 
-def _answer_call(kind: Any, name: str, value: Callable[[SeenDevice, Any], object]) -> None:
+def _answer_call(kind: type, name: str, value: Callable[..., object]) -> None:
     """Replace a method without arguments of devices or arrays, as `_answer` does an attribute."""
     original = getattr(kind, name)
 
-    def call(self: Any) -> object:
+    def call(self: object) -> object:
         known = _told(_asker(), lambda device: value(device, self))
         return original(self) if known is _TRUE else known
 
