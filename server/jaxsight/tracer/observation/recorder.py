@@ -14,6 +14,7 @@ import dataclasses
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from jaxsight.meshes.compat import shardings
 from jaxsight.tracer.compat import jaxprs, traces
@@ -174,7 +175,7 @@ class Recorder:
             for number in numbers
         )
 
-    def record(self, site: int, value: object) -> object:
+    def record(self, site: int, value: Any) -> object:
         """Record a value at a site, and return it.
 
         Raises:
