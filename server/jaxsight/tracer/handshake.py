@@ -32,12 +32,11 @@ def greet() -> Hello:
         import jax
         import jaxlib
     except BaseException as error:  # noqa: BLE001 - incompatible versions may raise even SystemExit
-        is_missing = isinstance(error, ModuleNotFoundError)
-        if is_missing and error.name in ("jax", "jaxlib"):
-            problem = f"{where} has no {error.name}"
-        else:
-            described = str(error) if is_missing else f"{type(error).__name__}: {error}"
-            problem = f"importing jax failed in {where}: {described}"
+        problem = f"importing jax failed in {where}: {type(error).__name__}: {error}"
+        if isinstance(error, ModuleNotFoundError):
+            has_none = error.name in ("jax", "jaxlib")
+            failed = f"importing jax failed in {where}: {error}"
+            problem = f"{where} has no {error.name}" if has_none else failed
         return replace(hello, problem=f"{problem}. {_REMEDY}")
     jax_version: str = getattr(jax, "__version__", "")
     hello = replace(

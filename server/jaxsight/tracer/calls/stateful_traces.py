@@ -135,7 +135,7 @@ def _traced_by_jit(user_function: UserFunction, inputs: Inputs) -> tuple[Traced,
     with _watch(user_function, inputs) as watch:
         stage = call.trace(*inputs.args, **inputs.kwargs)
         updates.add_all(watch)
-    structure = jax.tree_util.tree_structure(stage.out_info)
+    structure: jax.tree_util.PyTreeDef = jax.tree_util.tree_structure(stage.out_info)
     outcome = Outcome(structure, count=structure.num_leaves)
     updates.note(outcome)
     return _with_refs(stage, outcome, user_function, inputs)

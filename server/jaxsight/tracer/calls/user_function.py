@@ -90,9 +90,8 @@ def opened(value: object, owner: type | None = None) -> UserFunction:
     call: Any = value
     while _kind(call) in _OPENED and (inside := getattr(call, "__wrapped__", None)) is not None:
         call = inside
-    if call is value:
-        return UserFunction(call, _is_jitted(call), owner)
-    return UserFunction(call, _is_jitted(call), owner, value, _kind(value) in _PURE)
+    wrapper = value if call is not value else None
+    return UserFunction(call, _is_jitted(call), owner, wrapper, _kind(wrapper) in _PURE)
 
 
 def as_called(function: UserFunction) -> UserFunction:

@@ -36,7 +36,8 @@ def matched(
     for name, aval in after.named_inputs:
         value = inputs.get(name)
         if value is None:
-            of_shape = (array for array in unused.values() if np.shape(array) == aval.shape)
+            arrays = unused.values()
+            of_shape = (array for array in arrays if getattr(array, "shape", None) == aval.shape)
             fitting = (array for array in of_shape if jnp.asarray(array).dtype == aval.dtype)
             constant = next(fitting, None)
             if constant is None:

@@ -111,7 +111,6 @@ class ProjectModules:
         serial = -1 - abs(hash((id(module), self.texts.version(file))))
         running = RunningFile(module, serial, None, installed=not self._lies_in_roots(file))
         self.running = running
-        own = self.running.name if self.running is not None else ""
         elsewhere = {
             name.partition(".")[0]
             for name, loaded in self.loaded.items()
@@ -129,7 +128,7 @@ class ProjectModules:
             importlib.invalidate_caches()
         for name in stale:
             self._unload(name)
-        self._unload_importers(own)
+        self._unload_importers(running.name)
         return running
 
     def end(self) -> None:

@@ -75,8 +75,8 @@ class System:
             loops._event_loop_policy = None  # type: ignore[attr-defined]
             loops._set_running_loop(None)
         monitoring = getattr(sys, "monitoring", None)  # Python 3.12
-        for tool in _TOOLS if monitoring is not None else ():
-            if monitoring.get_tool(tool) is not None:
+        for tool in _TOOLS:
+            if monitoring is not None and monitoring.get_tool(tool) is not None:
                 monitoring.set_events(tool, 0)
                 monitoring.free_tool_id(tool)
         return lost
