@@ -305,11 +305,11 @@ def _kernels(
 ) -> Kernels:
     from jaxsight.tracer.compat import lowering
     from jaxsight.tracer.handlers import lower as lowered
-    from jaxsight.tracer.programs import compiler_options as options
+    from jaxsight.tracer.programs import folding_costs
 
     traced, asked = on_target.trace(fn, target, args, kwargs)
     name = getattr(fn, "__name__", "function")
-    traps = [fold for fold in options.folds(traced) if fold.trap]
+    traps = [fold for fold in folding_costs.predicted(traced) if fold.trap]
     try:
         artifact = lowering.artifact(traced, target.platform, target.capability)
     except Exception as error:
@@ -321,7 +321,7 @@ def _kernels(
         )
     names = lowering.names(traced)
     program = base64.b64encode(artifact.bytes).decode("ascii")
-    chosen, facts = options.compiler_options(traced), lowered.facts(traced.jaxpr)
+    chosen, facts = folding_costs.compiler_options(traced), lowered.facts(traced.jaxpr)
     # In this process other threads may compile, and then no compile may end early.
     request = Compile(1, target.name, program, options=chosen, complete=target.is_here, **facts)
     if distribution is not None:

@@ -20,6 +20,13 @@ array.
 """
 
 
+def over(axes: tuple[str, ...]) -> str:
+    """Return what a size is followed by that is divided over axes: `@data`, `@(x,y)`."""
+    if not axes:
+        return ""
+    return f"@{axes[0]}" if len(axes) == 1 else f"@({','.join(axes)})"
+
+
 @dataclass(frozen=True, slots=True)
 class Mesh:
     """A mesh of devices."""
