@@ -188,6 +188,11 @@ Value = (
 UNKNOWN = Unknown()
 
 
+def facts_of(value: Value) -> Evidence:
+    """Return what is known of a parameter; of another value, facts that nobody reads."""
+    return value.evidence if isinstance(value, Param) else Evidence("")
+
+
 class Machine(Protocol):
     """What operations need of the interpreter."""
 

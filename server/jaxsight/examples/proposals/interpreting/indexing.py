@@ -81,16 +81,15 @@ def _taken(shape: Shape, parts: Sequence[Part]) -> Value:
     if has_new and used and not any(map(_is_ellipsis, parts)):
         shape.find().likely = used
     arrays = [part for part in parts if isinstance(part, Param | Arr | Unknown | Result)]
-    index: list[Dim] | None = []
     for part in parts:
         if not isinstance(part, slice | Const | Size):
             uses.as_index(part)
-    if arrays:
-        index = _index_dims(arrays)
-        if index is None:
-            return Arr(Shape(), loose=True)
-    front, back, more = _kept(shape, parts, index or [])
-    return Arr(shape.tied(more, front, back))
+    index = _index_dims(arrays)
+    if index is None:
+        return Arr(Shape(), loose=True)
+    taken = sum(not _is_new(p) and not _is_ellipsis(p) and not isinstance(p, slice) for p in parts)
+    more = sum(map(_is_new, parts)) - taken + len(index)
+    return Arr(shape.tied(more, *_kept(shape, parts, index, has_arrays=bool(arrays))))
 
 
 def _is_new(part: Part) -> bool:
@@ -110,20 +109,19 @@ def _index_dims(arrays: Sequence[Value]) -> list[Dim] | None:
             shape = part.shape
         known = shape.dims if shape is not None else None
         if known is None:
-            if isinstance(part, Param) and shape is not None and shape.find().likely is None:
-                shape.find().likely = 1
+            if isinstance(part, Param) and shape is not None:
+                shape.suggest(1)
             return None
         dims = uses.broadcast(dims, known)
     return dims
 
 
 def _kept(
-    shape: Shape, parts: Sequence[Part], index: list[Dim]
-) -> tuple[dict[int, Dim], dict[int, Dim], int]:
-    """Return the sizes after an index, from the front and from the back, and the ranks more."""
+    shape: Shape, parts: Sequence[Part], index: list[Dim], *, has_arrays: bool
+) -> tuple[dict[int, Dim], dict[int, Dim]]:
+    """Return the sizes after an index, from the front and from the back."""
     split = next((i for i, part in enumerate(parts) if _is_ellipsis(part)), len(parts))
     left, right = parts[:split], parts[split + 1 :]
-    has_arrays = any(isinstance(p, Param | Arr | Unknown | Result) for p in parts)
     front: list[Dim] = []
     at, is_inserted = 0, not has_arrays
     for part in left:
@@ -136,15 +134,7 @@ def _kept(
     if root.rank is not None:
         last = root.rank - sum(not _is_new(part) for part in right)
         front += [root.dim(i) for i in range(at, last)]
-    behind_first = {len(back) - 1 - i: dim for i, dim in enumerate(back)}
-    return dict(enumerate(front)), behind_first, _more(parts, index, has_arrays=has_arrays)
-
-
-def _more(parts: Sequence[Part], index: list[Dim], *, has_arrays: bool) -> int:
-    """Return by how much an index makes the rank greater."""
-    new = sum(map(_is_new, parts))
-    taken = sum(not _is_new(p) and not _is_ellipsis(p) and not isinstance(p, slice) for p in parts)
-    return new - taken + (len(index) if has_arrays else 0)
+    return dict(enumerate(front)), dict(enumerate(reversed(back)))
 
 
 def _keep(

@@ -260,8 +260,7 @@ def transposed(shape: Shape) -> Arr:
     dims = shape.dims
     if dims is None:
         shape.at_least(2)
-        root = shape.find()
-        root.likely = 2 if root.likely is None else root.likely
+        shape.suggest(2)
         return Arr(Shape(back={0: shape.dim(-2), 1: shape.dim(-1)}, likely=2, least=2))
     return Arr(Shape.of(dims[::-1]))
 
@@ -282,12 +281,6 @@ def joined(left: Value, right: Value) -> Value:
                 evidence.shape_like = True
                 return UNKNOWN
     return Items(tuple(parts))
-
-
-def _rank_or_likely(shape: Shape) -> float:
-    """Return a rank to compare shapes by; an unknown one is likely above 1."""
-    rank = shape.find().rank
-    return 1.5 if rank is None else rank
 
 
 def arithmetic(machine: Machine, left: Value, right: Value, *, is_sum: bool = True) -> Value:
@@ -324,18 +317,13 @@ def arithmetic(machine: Machine, left: Value, right: Value, *, is_sum: bool = Tr
         machine.links.append((shapes[0], shapes[1]))
     if not shapes:
         return Arr(Shape(), loose=True) if loose else UNKNOWN
-    best = max(shapes, key=_rank_or_likely)
-    if len(shapes) == 2 and (dims := _broadcast(*shapes)) is not None:
-        return Arr(Shape.of(dims))
-    return Arr(best, loose=loose and best.find().rank == 0)
-
-
-def _broadcast(one: Shape, two: Shape) -> list[Dim] | None:
-    """Return the sizes of the result, if an operand has sizes of 1 that are broadcast."""
-    first, second = one.dims, two.dims
-    if first is None or second is None or not any(d.find().is_one for d in (*first, *second)):
-        return None
-    return broadcast(first, second)
+    match [shape.dims for shape in shapes]:
+        case [[*first], [*second]] if any(d.find().is_one for d in (*first, *second)):
+            return Arr(Shape.of(broadcast(first, second)))
+    # An unknown rank is likely above 1.
+    ranks = [1.5 if (rank := shape.find().rank) is None else rank for shape in shapes]
+    best = ranks.index(max(ranks))
+    return Arr(shapes[best], loose=loose and ranks[best] == 0)
 
 
 def broadcast(one: list[Dim], two: list[Dim]) -> list[Dim]:
