@@ -15,6 +15,7 @@ from jaxsight.examples.notation.shapes import read_size
 from jaxsight.examples.notation.tokens import TokenReader
 from jaxsight.examples.notation.values import Array, Key, Node, Number, Size
 from jaxsight.examples.problems import Malformed
+from jaxsight.source.analysis.quiet_compiler import expression_in
 from jaxsight.text.names import words
 
 _KINDS = {
@@ -50,11 +51,8 @@ def example_of(annotation: str | None) -> Node | None:
     """Return the example that an annotation describes, its sizes by name; `None` without one."""
     if annotation is None:
         return None
-    try:
-        tree = ast.parse(annotation.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    return _example(tree)
+    tree = expression_in(annotation.strip())
+    return _example(tree) if tree is not None else None
 
 
 def _example(tree: ast.expr) -> Node | None:

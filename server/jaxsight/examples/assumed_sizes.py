@@ -15,6 +15,7 @@ from itertools import count
 from jaxsight.examples.notation.values import Array, Key, Literal, NamedSize, Node, Number, TreeNode
 from jaxsight.examples.resizing import SizedInputs
 from jaxsight.examples.signature import Signature
+from jaxsight.source.analysis.quiet_compiler import expression_in
 from jaxsight.source.functions import Function
 from jaxsight.wire.messages.inputs import Argument, ValueSpec
 
@@ -126,11 +127,8 @@ def _parts(argument: Argument, names: _Names) -> tuple[str, ...] | None:
     source = argument.spec.source.strip()
     if not any(character.isdigit() for character in source):
         return (source,)
-    try:
-        tree = ast.parse(source, mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    if "\n" in source or not source.isascii():
+    tree = expression_in(source)
+    if tree is None or "\n" in source or not source.isascii():
         return None
     numbers = sorted(
         (node.col_offset, node.end_col_offset or 0, node.value)
