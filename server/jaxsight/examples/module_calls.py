@@ -33,7 +33,7 @@ from jaxsight.source.functions import Function
 from jaxsight.source.module import Module
 from jaxsight.source.statements import tree_of
 from jaxsight.text.inert import clause
-from jaxsight.text.names import bound_in, bound_in_scope, free_in
+from jaxsight.text.names import bound_in, bound_in_scope, free_in, parameters_of, with_defaults
 
 _FUNCTIONS = 40
 """Maximum number of functions of a file that have example inputs from such calls."""
@@ -148,7 +148,8 @@ def _written(text: str) -> tuple[_Written, ...]:
     body = tree_of(text).body
     match body:
         case [ast.FunctionDef(args=parameters, body=inner)]:
-            _Statement(calls, _defaults(parameters)).block(inner)
+            values = {p.arg: default for p, default in with_defaults(parameters)}
+            _Statement(calls, dict.fromkeys(parameters_of(parameters)) | values).block(inner)
         case _:
             _Statement(calls, {}).block(body)
     return tuple(calls)
@@ -165,17 +166,6 @@ def _value_in(text: str, name: str) -> ast.expr | None:
     reader = _Statement([], {})
     reader.block(body)
     return reader.values.get(name)
-
-
-def _defaults(parameters: ast.arguments) -> dict[str, ast.expr | None]:
-    """Return the default values of parameters; `None` for those without one."""
-    positional = [*parameters.posonlyargs, *parameters.args]
-    others = [p for p in (parameters.vararg, parameters.kwarg) if p is not None]
-    values: dict[str, ast.expr | None] = {p.arg: None for p in (*positional, *others)}
-    first = len(positional) - len(parameters.defaults)
-    values |= {p.arg: v for p, v in zip(positional[first:], parameters.defaults, strict=True)}
-    values |= {p.arg: v for p, v in zip(parameters.kwonlyargs, parameters.kw_defaults, strict=True)}
-    return values
 
 
 class _Statement:

@@ -73,6 +73,14 @@ def parameters_of(arguments: ast.arguments) -> Iterator[str]:
     return (node.arg for node in ast.iter_child_nodes(arguments) if isinstance(node, ast.arg))
 
 
+def with_defaults(arguments: ast.arguments) -> list[tuple[ast.arg, ast.expr | None]]:
+    """Return the parameters of a function, but `*args` and `**kwargs`, with their defaults."""
+    positional = [*arguments.posonlyargs, *arguments.args]
+    missing = [None] * (len(positional) - len(arguments.defaults))
+    named = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    return [*zip(positional, [*missing, *arguments.defaults], strict=True), *named]
+
+
 def read_in(*nodes: ast.AST) -> Iterator[str]:
     """Yield the names that nodes read anywhere, also those that they bind."""
     for node in nodes:

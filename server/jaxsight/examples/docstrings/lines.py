@@ -204,13 +204,10 @@ def _read_set(source: ChunkText, section: Section) -> DeclaredSet:
 
 def _read_line(lines: _Lines, reader: TokenReader, line: LogicalLine) -> None:
     first, after = reader.token, reader.peek()
-    if first.kind == "name" and first.text == "Expect" and after.is_(":"):
-        return _read_bare_expect(lines, reader, line)
-    if first.kind == "name" and not after.is_(":", "=", ","):
-        if first.text == "where" and (after.kind in ("name", "end")):
-            return _read_sizes(lines, reader)
-        if first.text == "Expect":
-            return _read_expect(lines, reader, line)
+    if first.kind == "name" and first.text == "Expect" and not after.is_("=", ","):
+        return _read_expect(lines, reader, line)
+    if first.kind == "name" and first.text == "where" and after.kind in ("name", "end"):
+        return _read_sizes(lines, reader)
     return _read_example(lines, reader, line)
 
 
@@ -287,28 +284,20 @@ def _read_sizes(lines: _Lines, reader: TokenReader) -> None:
         reader.take(",", "`,` or the end of the line")
 
 
-def _read_bare_expect(lines: _Lines, reader: TokenReader, line: LogicalLine) -> None:
-    """Read a contract for the configured target: `Expect: kernels <= 3`."""
-    start = reader.advance().start
-    range = reader.range_from(start)
-    colon = reader.take(":")
-    expect, problems = _expect(reader.source, "", range, colon.end, line.end)
-    lines.expects.append(expect)
-    lines.problems += problems
-
-
 def _read_expect(lines: _Lines, reader: TokenReader, line: LogicalLine) -> None:
+    """Read `Expect (h100): kernels <= 3`; without a target it is for the configured one."""
     start = reader.advance().start
+    target = ""
     try:
-        opening = reader.take("(", "`(` after `Expect`", help=TARGET_HELP)
-        while not reader.token.is_(")"):
-            if reader.token.kind == "end":
-                raise reader.unclosed(opening, ")")
-            reader.advance()
-        closing = reader.advance()
-        target = reader.source.text[opening.end : closing.start].strip()
-        if not target:
-            raise reader.fail("missing target in parentheses", closing, help=TARGET_HELP)
+        if not reader.token.is_(":"):
+            opening = reader.take("(", "`(` after `Expect`", help=TARGET_HELP)
+            while not reader.token.is_(")"):
+                reader.check_closed(opening, ")")
+                reader.advance()
+            closing = reader.advance()
+            target = reader.source.text[opening.end : closing.start].strip()
+            if not target:
+                raise reader.fail("missing target in parentheses", closing, help=TARGET_HELP)
         range = reader.range_from(start)
         colon = reader.take(":")
     except Malformed as malformed:

@@ -18,7 +18,7 @@ from jaxsight.source.analysis.syntax_trees import (
 )
 from jaxsight.source.limits import file_problem, statement_problem
 from jaxsight.source.statements import tree_of
-from jaxsight.text.names import read_in
+from jaxsight.text.names import read_in, with_defaults
 
 _CONFIGURES = ("jax.config", "config", "logging", "warnings", "sys.path", "print", "os.environ")
 _MAINS = frozenset({"main", "run", "cli", "run_main", "_main"})
@@ -113,11 +113,7 @@ def _functions(
 
 
 def _required(function: ast.FunctionDef) -> list[str]:
-    parameters = function.args
-    positional = [*parameters.posonlyargs, *parameters.args]
-    needed = positional[: len(positional) - len(parameters.defaults)]
-    keywords = zip(parameters.kwonlyargs, parameters.kw_defaults, strict=True)
-    return [p.arg for p in (*needed, *(p for p, value in keywords if value is None))]
+    return [p.arg for p, default in with_defaults(function.args) if default is None]
 
 
 def _uses(function: ast.FunctionDef, wanted: frozenset[str]) -> set[str]:

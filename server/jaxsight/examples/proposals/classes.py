@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from jaxsight.examples.proposals.annotated import kind_of
 from jaxsight.examples.proposals.kinds import Kind
 from jaxsight.examples.proposals.sources import DefinedName, ModuleScope
-from jaxsight.text.names import words
+from jaxsight.text.names import with_defaults, words
 
 _NOT_A_FIELD = re.compile(r"\b(?:ClassVar|InitVar)\b")
 _HIGHEST = 3
@@ -248,18 +248,11 @@ def arguments_of(
 
 def required(arguments: ast.arguments, skipped: int) -> Iterator[RequiredArgument]:
     """Yield the parameters without a default."""
-    every = [*arguments.posonlyargs, *arguments.args]
-    needed: Sequence[ast.arg] = every[: len(every) - len(arguments.defaults)][skipped:]
-    keyword_only = [
-        argument
-        for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-        if default is None
-    ]
-    for argument in (*needed, *keyword_only):
+    for argument, default in with_defaults(arguments)[skipped:]:
         annotation = argument.annotation
-        yield RequiredArgument(
-            argument.arg, ast.unparse(annotation) if annotation is not None else ""
-        )
+        if default is None:
+            written = ast.unparse(annotation) if annotation is not None else ""
+            yield RequiredArgument(argument.arg, written)
 
 
 def _gives(node: ast.ClassDef, name: str) -> bool:
