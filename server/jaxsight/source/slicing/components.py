@@ -46,15 +46,8 @@ def components(roots: Iterable[T], edges: Callable[[T], Iterable[T]]) -> Iterato
                 above = walk[-1][0]
                 low[above] = min(low[above], low[node])
             if low[node] == order[node]:
-                at = _last_index(open_nodes, node)
-                component = open_nodes[at:]
-                del open_nodes[at:]
+                component = [open_nodes.pop()]
+                while component[-1] != node:
+                    component.append(open_nodes.pop())
                 is_open.difference_update(component)
                 yield component
-
-
-def _last_index(nodes: Sequence[T], node: T) -> int:
-    index = len(nodes) - 1
-    while nodes[index] != node:
-        index -= 1
-    return index

@@ -49,18 +49,12 @@ def arity(wrong: Wrong) -> Iterator[Proposal]:
             parameters = [*old, *(f"x{i}" for i in range(len(old), passed))][:passed]
             body = _HEAD.match(guess.text)
             is_pair = body is not None and body[2].startswith("(") and "," in body[2]
+            numpy = wrong.inferred.around.numpy
+            made = f"{numpy}.ones({wrong.proposal.shape(wrong.usual)})" if numpy else "0.0"
             changed = written(parameters, count=2 if is_pair else 0, is_scalar="** 2" in guess.text)
-            yield wrong.having(
-                name, ExpressionGuess(changed if parameters else f"lambda: {_value(wrong)}")
-            )
+            yield wrong.having(name, ExpressionGuess(changed if parameters else f"lambda: {made}"))
     if lambdas:
         yield wrong.proposal.having(dict.fromkeys(lambdas, _ANY_CALL))
-
-
-def _value(wrong: Wrong) -> str:
-    """Return an expression of an array, or of a number."""
-    numpy = wrong.inferred.around.numpy
-    return f"{numpy}.ones({wrong.proposal.shape(wrong.usual)})" if numpy else "0.0"
 
 
 def _taken(guess: Guess) -> list[str]:

@@ -76,7 +76,7 @@ class Wrong:
 
     def having(self, name: str, guess: Guess) -> Proposal:
         """Return the proposal with another example."""
-        return self.proposal.with_example(name, guess)
+        return self.proposal.having({name: guess})
 
     @property
     def usual(self) -> ArrayGuess:
@@ -148,21 +148,18 @@ def of_kinds(wrong: Wrong) -> Iterator[Proposal]:
             is_meant = name in wrong.suspects or (row.name and row.name.fullmatch(name))
             is_such = isinstance(guess, row.of) and re.fullmatch(row.text or ".*", guess.text)
             if is_meant and is_such:
-                changed[name] = _of_kind(wrong, name, row.kind)
+                match row.kind:
+                    case Kind.ARRAY:
+                        changed[name] = wrong.usual
+                    case Kind.LIST:
+                        changed[name] = ListGuess((wrong.usual,) * 2)
+                    case Kind.FUNCTION:
+                        changed[name] = ExpressionGuess(ANY)
+                    case kind:
+                        changed[name] = wrong.inferred.example(wrong.known(name), What(kind))
                 yield wrong.having(name, changed[name])
         if len(changed) > 1:
             yield wrong.proposal.having(changed)
-
-
-def _of_kind(wrong: Wrong, name: str, kind: Kind) -> Guess:
-    match kind:
-        case Kind.ARRAY:
-            return wrong.usual
-        case Kind.LIST:
-            return ListGuess((wrong.usual,) * 2)
-        case Kind.FUNCTION:
-            return ExpressionGuess(ANY)
-    return wrong.inferred.example(wrong.known(name), What(kind))
 
 
 def construction(wrong: Wrong) -> Iterator[Proposal]:
@@ -280,9 +277,6 @@ _TRACED = (
 def static(wrong: Wrong) -> Iterator[Proposal]:
     """Pass a value that must be known while tracing as a literal."""
     message = wrong.message
-    needs_integer = wrong.is_a("TracerIntegerConversionError") or re.search(
-        r"interpreted as an integer|1D sequences", message
-    )
     if not wrong.is_a(*_TRACED) and not re.search(
         r"interpreted as an integer|1D sequences of concrete|unhashable|truth value of an array|"
         r"Only scalar arrays",
@@ -308,9 +302,9 @@ def static(wrong: Wrong) -> Iterator[Proposal]:
             yield wrong.having(name, LiteralGuess(f"({numbers}{comma})"))
         if not isinstance(guess, ArrayGuess | DictGuess):
             continue
-        changed = _static(wrong, name, guess, needs_integer=bool(needs_integer))
+        changed = _static(wrong, name, guess)
         yield wrong.having(name, changed)
-        whole = whole.with_example(name, changed)
+        whole = whole.having({name: changed})
     if len(blamed) > 1:
         yield whole
     for name in blamed:
@@ -319,14 +313,16 @@ def static(wrong: Wrong) -> Iterator[Proposal]:
             yield wrong.having(name, LiteralGuess("(4, 8)"))
 
 
-def _static(wrong: Wrong, name: str, guess: Guess, *, needs_integer: bool) -> Guess:
+def _static(wrong: Wrong, name: str, guess: Guess) -> Guess:
     """Return the example of a parameter that is known to be static."""
     dtype = guess.dtype if isinstance(guess, ArrayGuess) else ""
     clues = wrong.known(name)
     uses = replace(clues.uses, array=0, number=0, boolean=dtype == "bool")
     what = wrong.inferred.example(replace(clues, static=True, uses=uses, annotation=""))
-    is_number = isinstance(what, LiteralGuess) and what.text in ("2", "4")
+    if not isinstance(what, LiteralGuess) or what.text not in ("2", "4"):
+        return what
+    needs_integer = wrong.is_a("TracerIntegerConversionError") or re.search(
+        r"interpreted as an integer|1D sequences", wrong.message
+    )
     integer = needs_integer or dtype.startswith("int") or clues.named(names.COUNT)
-    if is_number:
-        return LiteralGuess("2" if integer else "0.5")
-    return what
+    return LiteralGuess("2" if integer else "0.5")

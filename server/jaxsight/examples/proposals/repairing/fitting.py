@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -16,6 +16,7 @@ from jaxsight.examples.proposals.proposal import (
     LiteralGuess,
     Proposal,
     changed,
+    resized,
 )
 from jaxsight.examples.proposals.repairing.errors import Wrong
 
@@ -55,7 +56,14 @@ def rank(wrong: Wrong) -> Iterator[Proposal]:
         number = int(found[1])
         wanted = number + 1 if "axis" in found[0] and number >= 0 else abs(number)
     elif terms and len(terms) == len(wrong.arrays):
-        yield wrong.proposal.having(_by_terms(wrong.arrays, terms))
+        letters = {letter: i for i, letter in enumerate(dict.fromkeys("".join(terms)))}
+        pairs = zip(wrong.arrays.items(), terms, strict=True)
+        yield wrong.proposal.having(
+            {
+                name: replace(guess, shape=tuple(FRESH[letters[x] % len(FRESH)] for x in term))
+                for (name, guess), term in pairs
+            }
+        )
         return
     elif term := re.search(r"subscript '(\w+)' does not contain the correct", message):
         wanted = len(term[1])
@@ -84,14 +92,6 @@ def _with_rank(wrong: Wrong, guess: ArrayGuess, rank: int) -> ArrayGuess:
     used = set(wrong.proposal.shape(guess))
     fresh = [size for size in (2, *FRESH, 12, 48, 40) if size not in used]
     return replace(guess, shape=(*fresh[: rank - len(shape)], *shape))
-
-
-def _by_terms(arrays: Mapping[str, ArrayGuess], terms: list[str]) -> dict[str, ArrayGuess]:
-    letters = {letter: i for i, letter in enumerate(dict.fromkeys("".join(terms)))}
-    return {
-        name: replace(guess, shape=tuple(FRESH[letters[x] % len(FRESH)] for x in term))
-        for (name, guess), term in zip(arrays.items(), terms, strict=True)
-    }
 
 
 def ranks_of_message(wrong: Wrong) -> Iterator[Proposal]:
@@ -133,14 +133,10 @@ def reshaped(wrong: Wrong) -> Iterator[Proposal]:
 
 def _with_size(proposal: Proposal, size: int, other: int) -> Proposal:
     """Return a proposal in which all sizes of one number have another one."""
-
-    def change(array: ArrayGuess) -> ArrayGuess:
-        return replace(array, shape=tuple(other if n == size else n for n in array.shape))
-
     examples = {
         name: LiteralGuess(str(other))
         if guess == LiteralGuess(str(size))
-        else changed(guess, change)
+        else resized(guess, lambda n: other if n == size else n)
         for name, guess in proposal.examples.items()
     }
     sizes = {name: other if number == size else number for name, number in proposal.sizes.items()}
@@ -153,8 +149,7 @@ def divisor(wrong: Wrong) -> Iterator[Proposal]:
         r"divisible|multiple of|divide|\(size 0\)|core dimension|square", wrong.message
     ):
         return
-    for size in (8, 64):
-        yield square(wrong.proposal, size)
+    yield from (square(wrong.proposal, size) for size in (8, 64))
     for name, guess in (wrong.arrays or wrong.everything).items():
         if guess.shape:
             yield wrong.having(name, replace(guess, shape=(*guess.shape[:-1], 64)))

@@ -84,7 +84,7 @@ def enriched(inferred: Inferred, proposal: Proposal) -> Iterator[Proposal]:
     if extras:
         yield proposal.having(extras)
     if len(extras) > 1:
-        yield from (proposal.with_example(name, guess) for name, guess in extras.items())
+        yield from (proposal.having({name: guess}) for name, guess in extras.items())
     flags: dict[str, Guess] = {}
     for name, guess in examples.items():
         match guess:
@@ -93,23 +93,23 @@ def enriched(inferred: Inferred, proposal: Proposal) -> Iterator[Proposal]:
             case LiteralGuess(text) if text.startswith("'") and name in inferred.clues:
                 choices = dict.fromkeys(inferred.clues[name].uses.choices)
                 others = [choice for choice in choices if choice != text][:2]
-                yield from (proposal.with_example(name, LiteralGuess(c)) for c in others)
+                yield from (proposal.having({name: LiteralGuess(c)}) for c in others)
             case ExpressionGuess(source) if re.fullmatch(r"lambda [\w, ]+: \w+", source):
-                yield proposal.with_example(name, ExpressionGuess(f"{source} ** 2"))
+                yield proposal.having({name: ExpressionGuess(f"{source} ** 2")})
             case ExpressionGuess(source) if source.endswith(".float32"):
-                yield proposal.with_example(name, ExpressionGuess(source.replace("32", "16")))
+                yield proposal.having({name: ExpressionGuess(source.replace("32", "16"))})
     if flags:
         yield proposal.having(flags)
     integers = [n for n, g in examples.items() if isinstance(g, LiteralGuess) and g.text in "24"]
     for name in integers[:1]:
-        yield proposal.with_example(name, LiteralGuess("0"))
-        yield proposal.with_example(name, ArrayGuess((), "int32"))
+        yield proposal.having({name: LiteralGuess("0")})
+        yield proposal.having({name: ArrayGuess((), "int32")})
     if inferred.converts_keys:
         trees = {n: g for n, g in examples.items() if isinstance(g, ArrayGuess | DictGuess)}
         yield proposal.having(dict.fromkeys(trees, KeyGuess()))
     arrays = _arrays(proposal)
     for name, array in list(arrays.items())[: len(arrays) > 1]:
-        yield proposal.with_example(name, replace(array, dtype="int32"))
+        yield proposal.having({name: replace(array, dtype="int32")})
     for dtype in ("int32", "complex64"):
         of_dtype = partial(replace, dtype=dtype)
         yield proposal.having({n: changed(g, of_dtype) for n, g in examples.items()})
