@@ -61,6 +61,11 @@ def problem(code: str, range: Range, message: str, help: str = "") -> Problem:
     return Problem(code, severity, range, message, help)
 
 
+def malformed(range: Range, message: str, help: str = "", code: str = MALFORMED) -> Malformed:
+    """Return the error that stops reading at a problem."""
+    return Malformed(problem(code, range, message, help))
+
+
 def quoted(text: str) -> str:
     """Return text of the user in backticks, on one line and shortened."""
     return f"`{clause(text, _LONGEST)}`"

@@ -61,7 +61,9 @@ def _in_block(
 ) -> Iterator[Function]:
     for statement in body:
         match statement:
-            case ast.FunctionDef(decorator_list=decorators) if any(map(_is_overload, decorators)):
+            case ast.FunctionDef(decorator_list=decorators) if any(
+                last_name(decorator) == "overload" for decorator in decorators
+            ):
                 pass
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 yield _function(statement, source, context)
@@ -88,6 +90,7 @@ def _function(node: FunctionNode, source: SourceText, context: _Context) -> Func
         start = _at_sign(source, first)
     parameters = tuple(_parameters(node.args, source))
     body = source.range(node.body[0])
+    static = next(filter(None, map(static_of_jit, node.decorator_list)), Static())
     return Function(
         qualname=context.prefix + node.name,
         kind=_kind(node, context),
@@ -98,19 +101,11 @@ def _function(node: FunctionNode, source: SourceText, context: _Context) -> Func
         decorators=tuple(source.text_of(decorator) for decorator in node.decorator_list),
         docstring=_docstring(node.body, source),
         class_docstring=context.class_docstring,
-        static_names=_decorated_static(node, parameters),
+        static_names=static.among(parameters),
         refused=_refused(node, source, context),
         body_indent=_body_indent(source, statement_range.start, body.start),
         body_start=body.start,
     )
-
-
-def _is_overload(decorator: ast.expr) -> bool:
-    match decorator:
-        case ast.Name(id="overload") | ast.Attribute(attr="overload"):
-            return True
-        case _:
-            return False
 
 
 def _at_sign(source: SourceText, expression: Position) -> Position:
@@ -276,14 +271,6 @@ def static_of_jit(call: ast.expr) -> Static | None:
                     numbers = tuple(v for v in values if isinstance(v, int))
             return Static(names, numbers)
     return None
-
-
-def _decorated_static(node: FunctionNode, parameters: Sequence[Parameter]) -> tuple[str, ...]:
-    for decorator in node.decorator_list:
-        static = static_of_jit(decorator)
-        if static is not None:
-            return static.among(parameters)
-    return ()
 
 
 def _literals(node: ast.expr) -> tuple[object, ...]:

@@ -102,18 +102,13 @@ def read_docstring(docstring: Docstring | None) -> Declared:
     """Return the sections of a docstring, cached because most edits are below it."""
     if docstring is None:
         return Declared()
-    if reason := docstring_problem(docstring.text):
-        return _too_long(docstring, reason)
-    return read_source(ChunkText(docstring.text, docstring.start))
-
-
-def _too_long(docstring: Docstring, reason: str) -> Declared:
-    """Report a docstring that is too long to be searched, if it seems to have a section."""
-    if _SECTION.search(docstring.text) is None:
-        return Declared()
     start = docstring.start
-    first = Range(start, Position(start.line, start.column + 1))
-    return Declared(problems=(problem(MALFORMED, first, reason, "shorten the docstring"),))
+    if reason := docstring_problem(docstring.text):
+        if _SECTION.search(docstring.text) is None:
+            return Declared()
+        first = Range(start, Position(start.line, start.column + 1))
+        return Declared(problems=(problem(MALFORMED, first, reason, "shorten the docstring"),))
+    return read_source(ChunkText(docstring.text, start))
 
 
 def read_project(text: str) -> Declared:

@@ -100,7 +100,7 @@ def find_sections(source: ChunkText) -> Sections:
                 )
             line += 1
             continue
-        if not section.name and "(" in _text(source, section.heading):
+        if not section.name and "(" in source.text_of(section.heading):
             missing, help = (
                 ("set name", SET_HELP) if section.topic == "inputs" else ("target", TARGET_HELP)
             )
@@ -109,11 +109,6 @@ def find_sections(source: ChunkText) -> Sections:
         sections.append(section)
         line = max(section.lines[1], line + 1)
     return Sections(tuple(sections), tuple(problems))
-
-
-def _text(source: ChunkText, range: Range) -> str:
-    start, end = source.offset(range.start), source.offset(range.end)
-    return source.text[start:end]
 
 
 def _section_at(source: ChunkText, line: int) -> Section | None:
@@ -191,18 +186,13 @@ def _numpydoc_until(source: ChunkText, first: int, indent: int) -> int:
         text = source.line(line)
         if not text.strip():
             continue
-        if source.indent(line) < indent or _is_heading(source, line) or _OTHER.match(text):
+        heading = _HEADING.fullmatch(text)
+        is_heading = heading and heading["title"] != "Expect" and heading["colon"] is not None
+        is_other = is_heading or _underlined(source, line) or _OTHER.match(text)
+        if source.indent(line) < indent or is_other:
             break
         end = line + 1
     return end
-
-
-def _is_heading(source: ChunkText, line: int) -> bool:
-    return _underlined(source, line) or (
-        (match := _HEADING.fullmatch(source.line(line))) is not None
-        and match["title"] != "Expect"
-        and match["colon"] is not None
-    )
 
 
 def whole_text(source: ChunkText) -> Section:

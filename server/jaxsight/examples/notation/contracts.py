@@ -65,7 +65,7 @@ UNITS = {
     "GB": 10**9,
     "TB": 10**12,
 }
-_BEGUN = {name.partition("-")[0] for name in METRICS if "-" in name}
+_BEGINNINGS = {name.partition("-")[0] for name in METRICS}
 _PLAIN = re.compile(r"[0-9][0-9_]*(\.[0-9_]+)?")
 
 
@@ -124,7 +124,9 @@ def _condition(reader: TokenReader) -> MetricDemand:
         raise reader.expected("a number")
     reader.advance()
     amount = Decimal(number.text.replace("_", ""))
-    unit = reader.token if _is_unit(reader.token) else None
+    # The name after an amount is its unit, unless it is the metric of the next line.
+    is_unit = reader.token.kind == "name" and reader.token.text not in _BEGINNINGS
+    unit = reader.token if is_unit else None
     if METRICS[name.text] == "bytes":
         if unit is None and amount:
             raise reader.expected(
@@ -172,8 +174,3 @@ def _metric(reader: TokenReader) -> Token:
             help=did_you_mean(text.replace("_", "-"), METRICS, _METRICS_HELP),
         )
     return name
-
-
-def _is_unit(token: Token) -> bool:
-    """Return whether a token after an amount is its unit, and not the metric of the next line."""
-    return token.kind == "name" and token.text not in METRICS and token.text not in _BEGUN

@@ -36,12 +36,11 @@ class Sizing:
         """Take the shape of a parameter, and those of its items."""
         self._is_laid_out = False
         self._shapes[name] = evidence.items if kind is Kind.LIST else evidence.shape
-        for key, shape in evidence.keys.items():
-            facts = evidence.labelled.get(key)
-            if facts is not None and facts.keys:
+        for key, facts in evidence.keys.items():
+            if facts.keys:
                 self.add(f"{name}[{key}]", facts, Kind.DICT)
             else:
-                self._shapes[f"{name}[{key}]"] = shape
+                self._shapes[f"{name}[{key}]"] = facts.shape
         if kind is Kind.LIST:
             listed = evidence.item.parts if evidence.item is not None else ()
             for part in (*listed, *evidence.parts):

@@ -82,21 +82,15 @@ def _collect(body: Iterable[ast.stmt], source: Definitions, package: str) -> Non
                         alias.name if alias.asname else alias.name.partition(".")[0]
                     )
             case ast.ImportFrom(module=origin, names=imported, level=level):
-                base = _relative(package, level, origin or "") if package else origin or ""
+                parents = package.split(".") if package and level else []
+                above = parents[: len(parents) - level + 1]
+                base = ".".join([*above, *filter(None, [origin])])
                 for alias in imported:
                     source.aliases[alias.asname or alias.name] = f"{base}.{alias.name}"
             case ast.If(body=inner) if "TYPE_CHECKING" in ast.unparse(node.test):
                 _collect(inner, source, package)
             case _ if type(node).__name__ == "TypeAlias":
                 source.types[node.name.id] = node.value  # type: ignore[attr-defined]
-
-
-def _relative(package: str, level: int, origin: str) -> str:
-    if not level:
-        return origin
-    parents = package.split(".")
-    kept = parents[: len(parents) - (level - 1)]
-    return ".".join([*kept, *([origin] if origin else [])])
 
 
 @functools.lru_cache(maxsize=_FILES_KEPT)

@@ -249,8 +249,7 @@ def source(guess: Guess, clues: Clues) -> str:
 def _keyed(evidence: Evidence, sizing: Sizing, place: str) -> DictGuess:
     """Return a dict of arrays, and of dicts if its items have keys."""
     items: list[tuple[str, ArrayGuess | DictGuess]] = []
-    for key in evidence.keys:
-        facts = evidence.labelled.get(key) or Evidence(key)
+    for key, facts in evidence.keys.items():
         inside = f"{place}[{key}]"
         if facts.keys:
             items.append((key, _keyed(facts, sizing, inside)))

@@ -144,8 +144,8 @@ def _scanned(machine: Machine, function: Closure, init: Value, items: Value) -> 
         case Items((carry, *_)):
             same_types(machine, init, carry)
     for evidence, inner in scanned:
-        for key, shape in inner.keys.items():
-            pairs.append((evidence.keys.setdefault(key, Shape()), shape))
+        for key, facts in inner.keys.items():
+            pairs.append((evidence.key(key).shape, facts.shape))
         if not inner.keys and not inner.tree:
             evidence.array += 1
             evidence.integer = evidence.integer or inner.integer

@@ -35,9 +35,7 @@ def indexed(value: Value, parts: Sequence[Part]) -> Value:
         case Items(values), [slice() as part] if part.step is None:
             return Items(values[part])
         case Param(evidence), [Const(str() as key)]:
-            item = evidence.keys.setdefault(repr(key), Shape())
-            facts = evidence.labelled.setdefault(repr(key), Evidence(key, shape=item))
-            return Param(facts)
+            return Param(evidence.key(repr(key)))
         case Dotted("at", bound), _ if bound is not None:
             if (shape := uses.as_array(bound)) is not None:
                 _taken(shape, parts)

@@ -119,7 +119,7 @@ def _random(tail: str, call: LibraryCall) -> Value:
     if tail in ("key", "PRNGKey"):
         as_integer(key)
         return UNKNOWN
-    facts_of(key).key = True
+    facts_of(key).random = True
     shape = call.keywords.get("shape")
     if shape is None and tail in ("normal", "uniform", "truncated_normal", "gumbel", "exponential"):
         shape = call.get(1) if len(call.arguments) > 1 else None

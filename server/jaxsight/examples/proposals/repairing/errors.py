@@ -18,7 +18,6 @@ from jaxsight.examples.proposals import names
 from jaxsight.examples.proposals.clues import Clues
 from jaxsight.examples.proposals.functions import ANY
 from jaxsight.examples.proposals.inference import Inferred
-from jaxsight.examples.proposals.interpreting.shapes import Shape
 from jaxsight.examples.proposals.kinds import Kind, What
 from jaxsight.examples.proposals.proposal import (
     ArrayGuess,
@@ -199,7 +198,7 @@ def key(wrong: Wrong) -> Iterator[Proposal]:
     for name in wrong.suspects if missing is not None else ():
         guess = wrong.proposal.examples[name]
         if missing is not None and isinstance(guess, ArrayGuess | DictGuess):
-            wrong.known(name).uses.keys.setdefault(repr(missing[1]), Shape())
+            wrong.known(name).uses.key(repr(missing[1]))
             items = guess.items if isinstance(guess, DictGuess) else ()
             yield wrong.having(name, DictGuess((*items, (repr(missing[1]), wrong.usual))))
 
