@@ -107,9 +107,8 @@ class Module:
         self._starts = starts
         self._steps = steps
         if bindings is not None:
-            self.bindings = (
-                bindings  # replaces the cached property: an edit in a body changes no binding
-            )
+            # It replaces the cached property: an edit in a body changes no binding.
+            self.bindings = bindings
 
     @classmethod
     def parse(cls, text: str) -> Module:
@@ -376,17 +375,9 @@ class _Reparse:
         bindings: Bindings | None = old.__dict__.get("bindings")
         if bindings is None or len(old.chunks) != len(self.chunks):
             return None
-        return (
-            bindings
-            if _same_name_effects(old.chunks, self.chunks, read_from, read_to + 1)
-            else None
+        parsed = slice(read_from, read_to + 1)
+        are_same = all(
+            before.mark == now.mark and before.name_effects == now.name_effects
+            for before, now in zip(old.chunks[parsed], self.chunks[parsed], strict=True)
         )
-
-
-def _same_name_effects(
-    before: tuple[ModuleChunk, ...], now: list[ModuleChunk], first: int, last: int
-) -> bool:
-    return all(
-        old.mark == new.mark and old.name_effects == new.name_effects
-        for old, new in zip(before[first:last], now[first:last], strict=True)
-    )
+        return bindings if are_same else None

@@ -106,8 +106,7 @@ def expressions_at(chunk: ModuleChunk, position: Position) -> tuple[Range, ...]:
             return ()
         inside = Position(inside.line, inside.column - 1)
     elif not _is_word(line[inside.column]) and _is_word(line[max(inside.column - 1, 0)]):
-        preceding = Position(inside.line, inside.column - 1)
-        return tuple(r.shifted(chunk.first_line) for r in _holding(chunk.text, preceding))
+        inside = Position(inside.line, inside.column - 1)
     return tuple(r.shifted(chunk.first_line) for r in _holding(chunk.text, inside))
 
 
@@ -122,12 +121,12 @@ def _holding(text: str, position: Position) -> list[Range]:
     stack: list[ast.AST] = [tree_of(text)]
     while stack:
         node = stack.pop()
-        if isinstance(node, ast.stmt | ast.expr | ast.arg | ast.keyword) and not _spans(
-            node, position
-        ):
-            # Decorators come before the range of their statement.
-            stack.extend(getattr(node, "decorator_list", ()))
-            continue
+        if isinstance(node, ast.stmt | ast.expr | ast.arg | ast.keyword):
+            lines = range(node.lineno - 1, node.end_lineno or node.lineno)
+            if position.line not in lines:
+                # Decorators come before the range of their statement.
+                stack.extend(getattr(node, "decorator_list", ()))
+                continue
         if isinstance(node, ast.expr):
             ranges.append(source.range(node))
         elif isinstance(node, ast.arg):
@@ -135,8 +134,3 @@ def _holding(text: str, position: Position) -> list[Range]:
         stack.extend(ast.iter_child_nodes(node))
     holding = {r for r in ranges if r.start <= position < r.end}
     return sorted(holding, key=lambda r: (-r.start.line, -r.start.column, r.end))
-
-
-def _spans(node: ast.stmt | ast.expr | ast.arg | ast.keyword, position: Position) -> bool:
-    """Return whether the node's lines include the position's line."""
-    return node.lineno - 1 <= position.line <= (node.end_lineno or node.lineno) - 1

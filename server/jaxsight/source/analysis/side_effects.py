@@ -11,14 +11,6 @@ import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from jaxsight.source.analysis.expressions import (
-    calls_a_class,
-    is_at,
-    is_iterator,
-    is_short,
-    opens_to_write,
-    root_name,
-)
 from jaxsight.source.analysis.local_names import (
     RESULT,
     FunctionLike,
@@ -29,9 +21,15 @@ from jaxsight.source.analysis.syntax_trees import (
     DEFINITIONS,
     annotations_of,
     blocks_of,
+    calls_a_class,
     dotted_name,
     first_name,
+    is_at,
+    is_iterator,
     is_main_guard,
+    is_short,
+    opens_to_write,
+    root_name,
     statements_in,
     targets_of,
 )

@@ -6,8 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from jaxsight.source.analysis.expressions import root_name
-from jaxsight.source.analysis.syntax_trees import DEFINITIONS, annotations_of, blocks_of
+from jaxsight.source.analysis.syntax_trees import DEFINITIONS, annotations_of, blocks_of, root_name
 from jaxsight.text.names import (
     bound_in,
     bound_in_scope,

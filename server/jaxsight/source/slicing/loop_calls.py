@@ -9,9 +9,8 @@ import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from jaxsight.source.analysis.expressions import is_short
 from jaxsight.source.analysis.local_names import FunctionLike
-from jaxsight.source.analysis.syntax_trees import is_main_guard
+from jaxsight.source.analysis.syntax_trees import is_main_guard, is_short
 
 _Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 

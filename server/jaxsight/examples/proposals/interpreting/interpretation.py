@@ -37,7 +37,6 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     Value,
     facts_of,
 )
-from jaxsight.examples.proposals.interpreting.indexing import indexed
 from jaxsight.examples.proposals.interpreting.shapes import Shape
 
 _DEEPEST = 3
@@ -245,7 +244,7 @@ class BodyInterpreter:
             case ast.Subscript(value=inner, slice=index):
                 parts = index.elts if isinstance(index, ast.Tuple) else [index]
                 whole = self.value(inner, scope)
-                return indexed(whole, [self._part(part, scope) for part in parts])
+                return uses.indexed(whole, [self._part(part, scope) for part in parts])
             case ast.Call():
                 return self._call(node, scope)
             case ast.BinOp(left=left, op=op, right=right):

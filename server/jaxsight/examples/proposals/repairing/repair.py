@@ -20,7 +20,7 @@ from jaxsight.examples.proposals.proposal import (
     arrays_in,
     changed,
 )
-from jaxsight.examples.proposals.repairing import calls, errors, fitting
+from jaxsight.examples.proposals.repairing import errors, fitting
 from jaxsight.examples.proposals.repairing.errors import Wrong
 
 _FIRST = 3
@@ -28,14 +28,14 @@ _FIRST = 3
 _REPAIRS: tuple[Callable[[Wrong], Iterator[Proposal]], ...] = (
     errors.construction,
     errors.attribute,
-    calls.arity,
+    errors.arity,
     errors.static,
     errors.count,
     errors.optional,
     fitting.rank,
     fitting.ranks_of_message,
     fitting.reshaped,
-    calls.results,
+    errors.results,
     fitting.divisor,
     fitting.equal_sizes,
     fitting.misfit,
