@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
@@ -12,7 +12,7 @@ from jaxsight.examples.proposals import classes
 from jaxsight.examples.proposals.classes import RequiredArgument
 from jaxsight.examples.proposals.clues import Clues, Surroundings
 from jaxsight.examples.proposals.interpreting.evidence import Evidence
-from jaxsight.examples.proposals.sources import DefinedName, ModuleScope
+from jaxsight.examples.proposals.sources import DefinedName, Definitions, ModuleScope
 
 _DEEPEST = 2
 """Objects that are made for the arguments of others."""
@@ -96,37 +96,31 @@ class Builder:
 
     def _constructed(self, written: str, definition: DefinedName, depth: int) -> Made:
         assert isinstance(definition.node, ast.ClassDef)
-        needed = list(classes.arguments_of(definition, self._names))
-        values = self._values(needed, written, definition, depth, self.members)
+        needed = classes.arguments_of(definition, self._names)
+        values, call = self._call(written, needed, definition.source, depth)
         cost = len(values) + 9 * values.count("None") - sum(".ones(" in v for v in values)
-        cost += 5 * classes.takes_any(definition.node)
-        return cost, f"{written}({_inside(needed, values)})"
+        return cost + 5 * classes.takes_any(definition.node), call
 
-    def _values(
-        self,
-        arguments: list[RequiredArgument],
-        written: str,
-        definition: DefinedName,
-        depth: int,
-        members: Mapping[str, Evidence],
-    ) -> list[str]:
-        prefix = written.rpartition(".")[0]
-        scope = ModuleScope(definition.source, self._names.library)
-        return [
-            self.value(
-                Clues(
-                    argument.name,
-                    self.around,
-                    argument.annotation,
-                    scope,
-                    (members if not depth else {}).get(argument.name, Evidence(argument.name)),
-                    is_argument=True,
-                    prefix=prefix,
-                ),
-                depth,
+    def _call(
+        self, written: str, needed: Iterable[RequiredArgument], source: Definitions, depth: int
+    ) -> tuple[list[str], str]:
+        """Return the arguments of a call of a class or function, and the call."""
+        scope = ModuleScope(source, self._names.library)
+        members = self.members if not depth else {}
+        values: dict[str, str] = {}
+        for argument in needed:
+            clues = Clues(
+                argument.name,
+                self.around,
+                argument.annotation,
+                scope,
+                members.get(argument.name, Evidence(argument.name)),
+                is_argument=True,
+                prefix=written.rpartition(".")[0],
             )
-            for argument in arguments
-        ]
+            values[argument.name] = self.value(clues, depth)
+        inside = ", ".join(f"{name}={value}" for name, value in values.items())
+        return list(values.values()), f"{written}({inside})"
 
     def _by_functions(self, written: str, name: str) -> Iterator[Made]:
         """Yield calls of functions that return such an object."""
@@ -135,12 +129,11 @@ class Builder:
             is_maker = returned.strip("'\"").rpartition(".")[2] == name
             if not is_maker or maker.rpartition(".")[2].startswith("_"):
                 continue
-            needed = list(classes.required(node.args, 0))
-            definition = DefinedName(node, self._names.source)
-            values = self._values(needed, written, definition, 1, {})
+            needed = classes.required(node.args, 0)
+            values, call = self._call(maker, needed, self._names.source, 1)
             is_generator = any(isinstance(n, ast.Yield) for n in ast.walk(node))
             if "None" not in values and not is_generator:
-                yield 1 + len(values), f"{maker}({_inside(needed, values)})"
+                yield 1 + len(values), call
 
     def _by_subclasses(self, written: str, name: str, depth: int) -> Iterator[Made]:
         library = self._names.library
@@ -157,7 +150,3 @@ class Builder:
                 cost, made = self._constructed(other, definition, depth + 1)
                 is_usual = re.match(r"Auto|Default", definition.node.name)
                 yield (0 if is_usual else cost + 1), made
-
-
-def _inside(arguments: list[RequiredArgument], values: list[str]) -> str:
-    return ", ".join(f"{a.name}={v}" for a, v in zip(arguments, values, strict=True))

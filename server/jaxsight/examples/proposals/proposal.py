@@ -170,6 +170,11 @@ class Proposal:
         }
         return {name: size for name, size in self.sizes.items() if name in names}
 
+    @property
+    def arrays(self) -> dict[str, ArrayGuess]:
+        """The examples that are arrays."""
+        return {n: g for n, g in self.examples.items() if isinstance(g, ArrayGuess)}
+
     def shape(self, array: ArrayGuess) -> tuple[int, ...]:
         """Return a shape in numbers."""
         return tuple(self.sizes[s] if isinstance(s, str) else s for s in array.shape)

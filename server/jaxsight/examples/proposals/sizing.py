@@ -54,10 +54,10 @@ class Sizing:
         dims = self._shapes[name].dims or []
         return tuple(self._written[id(dim.find())] for dim in dims)
 
-    def usual(self, rank: int = USUAL_RANK) -> tuple[Length, ...]:
+    def usual(self) -> tuple[Length, ...]:
         """Return the shape of arrays about which nothing is known."""
         self._lay_out()
-        return tuple(self._written[id(dim.find())] for dim in reversed(self._usual[:rank]))
+        return tuple(self._written[id(dim.find())] for dim in reversed(self._usual[:USUAL_RANK]))
 
     def numbers(self, shape: tuple[Length, ...]) -> tuple[int, ...]:
         return tuple(self.sizes[size] if isinstance(size, str) else size for size in shape)

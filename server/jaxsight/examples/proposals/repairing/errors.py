@@ -54,14 +54,10 @@ class Wrong:
         return self.failure.message
 
     @property
-    def everything(self) -> Mapping[str, ArrayGuess]:
-        """The parameters that are arrays."""
-        return {n: g for n, g in self.proposal.examples.items() if isinstance(g, ArrayGuess)}
-
-    @property
     def arrays(self) -> Mapping[str, ArrayGuess]:
         """The blamed parameters that are arrays."""
-        return {n: self.everything[n] for n in self.blamed if n in self.everything}
+        arrays = self.proposal.arrays
+        return {n: arrays[n] for n in self.blamed if n in arrays}
 
     @property
     def suspects(self) -> tuple[str, ...]:
@@ -81,7 +77,7 @@ class Wrong:
     @property
     def usual(self) -> ArrayGuess:
         """An array of the proposal, or the usual one."""
-        return next(iter(self.everything.values()), ArrayGuess((4, 8)))
+        return next(iter(self.proposal.arrays.values()), ArrayGuess((4, 8)))
 
     def known(self, name: str) -> Clues:
         """Return what is known of a parameter."""
@@ -231,7 +227,9 @@ def optional(wrong: Wrong) -> Iterator[Proposal]:
     named = [n for n in guesses if re.search(rf"\b{re.escape(n)}\b", wrong.message)]
     if "NoneType" in wrong.message:
         named += [n for n in wrong.blamed if n in guesses]
-    like = max(wrong.everything.values(), key=lambda g: len(g.shape), default=ArrayGuess((4, 8)))
+    like = max(
+        wrong.proposal.arrays.values(), key=lambda g: len(g.shape), default=ArrayGuess((4, 8))
+    )
     for name in dict.fromkeys(named):
         if name not in wrong.proposal.examples:
             yield wrong.having(name, guesses[name])

@@ -76,7 +76,7 @@ def rank(wrong: Wrong) -> Iterator[Proposal]:
         return
     others = {
         name: _with_rank(wrong, guess, wanted)
-        for name, guess in (wrong.arrays or wrong.everything).items()
+        for name, guess in (wrong.arrays or wrong.proposal.arrays).items()
         if len(guess.shape) != wanted <= _HIGHEST_RANK
     }
     if len(others) > 1:
@@ -126,7 +126,7 @@ def reshaped(wrong: Wrong) -> Iterator[Proposal]:
             if elements and target and size * target % elements == 0:
                 yield _with_size(wrong.proposal, size, size * target // elements)
     if re.search(r"scatter|triang|tril|diagonal", wrong.message):
-        for name, guess in (wrong.arrays or wrong.everything).items():
+        for name, guess in (wrong.arrays or wrong.proposal.arrays).items():
             if guess.shape:
                 yield wrong.having(name, replace(guess, shape=(*guess.shape[:-1], _TRIANGLE)))
 
@@ -150,7 +150,7 @@ def divisor(wrong: Wrong) -> Iterator[Proposal]:
     ):
         return
     yield from (square(wrong.proposal, size) for size in (8, 64))
-    for name, guess in (wrong.arrays or wrong.everything).items():
+    for name, guess in (wrong.arrays or wrong.proposal.arrays).items():
         if guess.shape:
             yield wrong.having(name, replace(guess, shape=(*guess.shape[:-1], 64)))
 
@@ -160,8 +160,7 @@ def square(proposal: Proposal, size: int = 8) -> Proposal:
     return proposal.having(
         {
             name: replace(guess, shape=(size,) * len(guess.shape))
-            for name, guess in proposal.examples.items()
-            if isinstance(guess, ArrayGuess)
+            for name, guess in proposal.arrays.items()
         }
     )
 
@@ -206,7 +205,7 @@ def misfit(wrong: Wrong) -> Iterator[Proposal]:
     """Give the arrays of the failing expression shapes that fit together."""
     if not _MISFIT.search(wrong.message) and not wrong.is_a("AssertionError"):
         return
-    arrays, everything = wrong.arrays, wrong.everything
+    arrays, everything = wrong.arrays, wrong.proposal.arrays
     if re.search(r"carry|boolean scalar", wrong.message):
         for shape in _CARRIES:
             yield wrong.proposal.having(
@@ -241,7 +240,7 @@ def misfit(wrong: Wrong) -> Iterator[Proposal]:
 
 def _all(wrong: Wrong, group: Iterable[str], shape: tuple[Length, ...]) -> Proposal:
     return wrong.proposal.having(
-        {name: replace(wrong.everything[name], shape=shape) for name in group}
+        {name: replace(wrong.proposal.arrays[name], shape=shape) for name in group}
     )
 
 
@@ -274,7 +273,7 @@ def dtype(wrong: Wrong) -> Iterator[Proposal]:
         if isinstance(guess, ExpressionGuess) and guess.source.endswith(".float32"):
             source = guess.source.removesuffix("float32")
             yield wrong.having(name, ExpressionGuess(f"{source}{wanted}"))
-    for name, array in (wrong.arrays or wrong.everything).items():
+    for name, array in (wrong.arrays or wrong.proposal.arrays).items():
         if array.dtype != wanted:
             yield wrong.having(name, replace(array, dtype=wanted))
             if "calar" in message:

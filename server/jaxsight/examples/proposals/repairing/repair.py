@@ -58,7 +58,7 @@ def repaired(wrong: Wrong) -> Iterator[Proposal]:
 def variants(inferred: Inferred, proposal: Proposal) -> Iterator[Proposal]:
     """Yield proposals with other ranks of the arrays about whose ranks little is known."""
     certain = {n for n, clues in inferred.clues.items() if clues.uses.shape.find().least > 2}
-    free = {n: g for n, g in _arrays(proposal).items() if n not in certain}
+    free = {n: g for n, g in proposal.arrays.items() if n not in certain}
     for rank in (1, 3, 2, 4, 0):
         yield proposal.having({n: replace(g, shape=fitting.FRESH[:rank]) for n, g in free.items()})
 
@@ -69,7 +69,7 @@ def alternatives(inferred: Inferred, proposal: Proposal) -> Iterator[Proposal]:
     yield fitting.square(proposal)
     dicts = {n: g for n, g in proposal.examples.items() if isinstance(g, DictGuess)}
     yield proposal.having({n: leaf for n, g in dicts.items() for leaf in arrays_in(g)[:1]})
-    scalars = list(_arrays(proposal).items())[1:]
+    scalars = list(proposal.arrays.items())[1:]
     yield proposal.having({n: replace(g, shape=()) for n, g in scalars})
 
 
@@ -107,13 +107,9 @@ def enriched(inferred: Inferred, proposal: Proposal) -> Iterator[Proposal]:
     if inferred.converts_keys:
         trees = {n: g for n, g in examples.items() if isinstance(g, ArrayGuess | DictGuess)}
         yield proposal.having(dict.fromkeys(trees, KeyGuess()))
-    arrays = _arrays(proposal)
+    arrays = proposal.arrays
     for name, array in list(arrays.items())[: len(arrays) > 1]:
         yield proposal.having({name: replace(array, dtype="int32")})
     for dtype in ("int32", "complex64"):
         of_dtype = partial(replace, dtype=dtype)
         yield proposal.having({n: changed(g, of_dtype) for n, g in examples.items()})
-
-
-def _arrays(proposal: Proposal) -> dict[str, ArrayGuess]:
-    return {n: g for n, g in proposal.examples.items() if isinstance(g, ArrayGuess)}
