@@ -16,6 +16,7 @@ from jaxsight.examples.notation.tokens import TokenReader
 from jaxsight.examples.notation.values import Array, Key, Node, Number, Size
 from jaxsight.examples.problems import Malformed
 from jaxsight.source.analysis.quiet_compiler import expression_in
+from jaxsight.source.analysis.syntax_trees import last_name
 from jaxsight.text.names import words
 
 _KINDS = {
@@ -67,8 +68,8 @@ def _example(tree: ast.expr) -> Node | None:
             value=value, slice=ast.Tuple(elts=[array, ast.Constant(value=str(axes))])
         ):
             shape = shape_of(axes)
-            name = _last_name(value)
-            if shape is None or name is None:
+            name = last_name(value)
+            if shape is None or not name:
                 return None
             inner = _example(array)
             if isinstance(inner, Array):
@@ -76,21 +77,13 @@ def _example(tree: ast.expr) -> Node | None:
             if name == "Key":
                 return Key("fry", shape)
             return Array(_KINDS[name], shape) if name in _KINDS else None
-        case ast.Subscript(value=value, slice=inside) if _last_name(value) in (
+        case ast.Subscript(value=value, slice=inside) if last_name(value) in (
             "Optional",
             "Union",
             "Annotated",
         ):
             options = inside.elts if isinstance(inside, ast.Tuple) else [inside]
             return next((node for option in options if (node := _example(option))), None)
-        case _:
-            return None
-
-
-def _last_name(tree: ast.expr) -> str | None:
-    match tree:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
         case _:
             return None
 

@@ -33,6 +33,7 @@ from jaxsight.examples.problems import (
     quoted,
 )
 
+_CONSTANTS = ("True", "False", "None")
 _KEY_HELP = "use `fry`, `rbg` or `urbg`"
 
 
@@ -65,9 +66,7 @@ class _Parser:
                 self.reader.advance()
                 if self.reader.token.kind != "name" or self.reader.token.text in (
                     "key",
-                    "True",
-                    "False",
-                    "None",
+                    *_CONSTANTS,
                 ):
                     raise self.reader.expected(
                         "a dtype after `~`", help="write `~f32[]` for a weakly typed scalar"
@@ -79,7 +78,7 @@ class _Parser:
                 raise self.reader.fail("string is never closed")
             case "string" | "number":
                 return self._literal()
-            case "name" if token.text in ("True", "False", "None"):
+            case "name" if token.text in _CONSTANTS:
                 return self._literal()
             case "name" if token.text == "key" and self.reader.peek().is_("<", "["):
                 return self._key()
