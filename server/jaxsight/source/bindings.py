@@ -11,7 +11,7 @@ import bisect
 from collections.abc import Container, Sequence
 from typing import Protocol
 
-from jaxsight.source.analysis.name_effects import NameEffects
+from jaxsight.source.analysis.name_effects import Mark, NameEffects
 
 
 class HasNameEffects(Protocol):
@@ -20,7 +20,7 @@ class HasNameEffects(Protocol):
     @property
     def name_effects(self) -> NameEffects: ...
     @property
-    def mark(self) -> str: ...
+    def mark(self) -> Mark: ...
 
 
 class Bindings:

@@ -18,6 +18,7 @@ from jaxsight.source.functions import (
     FunctionKind,
     Parameter,
     ParameterKind,
+    Refused,
 )
 from jaxsight.source.source_text import SourceText
 from jaxsight.source.text import Position, Range
@@ -124,19 +125,15 @@ def _at_sign(source: SourceText, expression: Position) -> Position:
 def _name_range(node: FunctionNode, source: SourceText, statement_range: Range) -> Range:
     start = statement_range.start
     head = source.lines[start.line][start.column :]
-    name = _NAME_AFTER_DEF.match(head)
-    if name is not None:
-        first, last = name.span(1)
-        return Range(
-            Position(start.line, start.column + first), Position(start.line, start.column + last)
-        )
-    text = source.between(statement_range)
+    # A name on a line of its own comes after backslashes.
+    text = head if _NAME_AFTER_DEF.match(head) else source.between(statement_range)
     name = _NAME_AFTER_DEF.match(text)
     if name is None:
         return Range(start, start)
-    line = start.line + text.count("\n", 0, name.start(1))
-    column = name.start(1) - (text.rfind("\n", 0, name.start(1)) + 1)
-    return Range(Position(line, column), Position(line, column + len(name.group(1))))
+    down = text.count("\n", 0, name.start(1))
+    left = text.rfind("\n", 0, name.start(1)) + 1 if down else -start.column
+    line = start.line + down
+    return Range(Position(line, name.start(1) - left), Position(line, name.end(1) - left))
 
 
 def _parameters(arguments: ast.arguments, source: SourceText) -> Iterator[Parameter]:
@@ -215,7 +212,7 @@ def _kind(node: FunctionNode, context: _Context) -> FunctionKind:
     return "staticmethod" if node.name == "__new__" else "method"
 
 
-def _refused(node: FunctionNode, source: SourceText, context: _Context) -> str:
+def _refused(node: FunctionNode, source: SourceText, context: _Context) -> Refused:
     if context.nested:
         return "nested"
     if isinstance(node, ast.AsyncFunctionDef):

@@ -14,13 +14,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from jaxsight.source import limits
-from jaxsight.source.analysis.name_effects import NameEffects, mark_in
+from jaxsight.source.analysis.name_effects import Mark, NameEffects, mark_in
 from jaxsight.source.bindings import Bindings
 from jaxsight.source.definitions import Static
 from jaxsight.source.functions import Function
 from jaxsight.source.statement_splitter import first_start, split_at
 from jaxsight.source.statements import SyntaxProblem, TopLevelStatement, first_line
-from jaxsight.source.text import Position, Range, normalized
+from jaxsight.source.text import Position, Range, normalized, text_in
 from jaxsight.source.text_shift import common_prefix, common_suffix
 
 SHORT = 16_000
@@ -42,7 +42,7 @@ class ModuleChunk:
 
     first_line: int
     statement: TopLevelStatement
-    mark: str
+    mark: Mark
     """`always` or `never`: the comment `# jaxsight: …` on it or above it."""
 
     @property
@@ -167,13 +167,7 @@ class Module:
 
     def slice_text(self, range: Range) -> str:
         """Return the text of a range."""
-        first, last = range.start, range.end
-        if first.line == last.line:
-            return self.line(first.line)[first.column : last.column]
-        between = self.lines[first.line + 1 : last.line]
-        return "\n".join(
-            (self.line(first.line)[first.column :], *between, self.line(last.line)[: last.column])
-        )
+        return text_in(self.lines, range)
 
     @functools.cached_property
     def functions(self) -> tuple[tuple[ModuleChunk, Function], ...]:
@@ -363,7 +357,7 @@ class _Reparse:
 
     def _chunk(self, line: int, position: int, statement: TopLevelStatement) -> ModuleChunk:
         above = self.text[self.text.rfind("\n", 0, max(position - 1, 0)) + 1 : position]
-        mark = mark_in(above) if above.lstrip().startswith("#") else ""
+        mark: Mark = mark_in(above) if above.lstrip().startswith("#") else ""
         return ModuleChunk(line, statement, statement.name_effects.mark or mark)
 
     def _bindings(self, read_from: int, read_to: int) -> Bindings | None:

@@ -41,44 +41,39 @@ def _within(span: Span, old: str, new: str) -> Range | None:
     if old == new:
         return _range(source, (span.line, span.column), (span.end_line, span.end_column))
     if statement_of(old).meaning == statement_of(new).meaning and statement_of(new).broken is None:
-        carried = _carried(old, new)
-        start = carried.starts.get((span.line, span.column))
-        end = carried.ends.get((span.end_line, span.end_column))
+        starts, ends = _carried(old, new)
+        start = starts.get((span.line, span.column))
+        end = ends.get((span.end_line, span.end_column))
         if start is not None and end is not None:
             return _range(_source(new), start, end)
     old_range = _range(source, (span.line, span.column), (span.end_line, span.end_column))
     return _shift(old, new).range(old_range) if old_range is not None else None
 
 
-class _Carried:
-    """The positions of one text's nodes in another text with the same meaning."""
-
-    def __init__(self, old: str, new: str) -> None:
-        self.starts: dict[Pair, Pair] = {}
-        self.ends: dict[Pair, Pair] = {}
-        for before, after in syntax_digest.paired(tree_of(old), tree_of(new)):
-            if isinstance(before, _PLACED) and isinstance(after, _PLACED):
-                self.starts[before.lineno, before.col_offset] = (
-                    after.lineno,
-                    after.col_offset,
-                )
-                if before.end_lineno is not None and after.end_lineno is not None:
-                    self.ends[before.end_lineno, before.end_col_offset or 0] = (
-                        after.end_lineno,
-                        after.end_col_offset or 0,
-                    )
-                if isinstance(before, ast.arg) and before.annotation is not None:
-                    length = len(before.arg.encode())
-                    self.ends[before.lineno, before.col_offset + length] = (
-                        after.lineno,
-                        after.col_offset + length,
-                    )
-
-
 _PLACED = (ast.expr, ast.stmt, ast.arg, ast.keyword, ast.alias, ast.excepthandler, ast.pattern)
 
 
-_carried = functools.lru_cache(maxsize=_MAPS_KEPT)(_Carried)
+@functools.lru_cache(maxsize=_MAPS_KEPT)
+def _carried(old: str, new: str) -> tuple[dict[Pair, Pair], dict[Pair, Pair]]:
+    """Return where nodes begin and where they end in another text with the same meaning."""
+    starts: dict[Pair, Pair] = {}
+    ends: dict[Pair, Pair] = {}
+    for before, after in syntax_digest.paired(tree_of(old), tree_of(new)):
+        if not isinstance(before, _PLACED) or not isinstance(after, _PLACED):
+            continue
+        starts[before.lineno, before.col_offset] = after.lineno, after.col_offset
+        if before.end_lineno is not None and after.end_lineno is not None:
+            end = after.end_lineno, after.end_col_offset or 0
+            ends[before.end_lineno, before.end_col_offset or 0] = end
+        if isinstance(before, ast.arg) and before.annotation is not None:
+            length = len(before.arg.encode())
+            ends[before.lineno, before.col_offset + length] = (
+                after.lineno,
+                after.col_offset + length,
+            )
+    return starts, ends
+
+
 _shift = functools.lru_cache(maxsize=_MAPS_KEPT)(TextShift)
 _source = functools.lru_cache(maxsize=_MAPS_KEPT)(SourceText)
 

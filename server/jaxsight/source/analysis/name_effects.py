@@ -11,6 +11,7 @@ import ast
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from jaxsight.source.analysis.library_functions import RULES
 from jaxsight.source.analysis.quiet_compiler import expression_in
@@ -50,6 +51,9 @@ _GUESSED = re.compile(
 )
 _AS = re.compile(r"(\w+)[\w.]*(?:[ \t]+as[ \t]+(\w+))?")
 
+Mark = Literal["", "always", "never"]
+"""What the comment `# jaxsight: …` of a statement says: whether it runs."""
+
 _NO_EFFECTS = SideEffects()
 _OTHER = StatementForm("other")
 
@@ -79,7 +83,7 @@ class NameEffects:
     form: StatementForm = _OTHER
     future_flags: int = 0
     star: bool = False
-    mark: str = ""
+    mark: Mark = ""
     """`always` or `never`: the comment `# jaxsight: …` on its first or last line."""
     executes: bool = False
     """Whether it runs code of the module, besides definitions and imports."""
@@ -94,12 +98,12 @@ class NameEffects:
     broken: bool = False
 
 
-def mark_in(line: str) -> str:
-    """Return the mark of a line's comment: `always`, `never` or nothing."""
-    if "jaxsight:" not in line:
+def mark_in(line: str) -> Mark:
+    """Return the mark of a line's comment."""
+    found = _MARK.search(line) if "jaxsight:" in line else None
+    if found is None:
         return ""
-    match = _MARK.search(line)
-    return match.group(1) if match is not None else ""
+    return "always" if found[1] == "always" else "never"
 
 
 def name_effects_of(tree: ast.Module, text: str) -> NameEffects:
@@ -136,7 +140,7 @@ class _Visitor:
         self.future_flags = 0
         self.star = self.inert = False
 
-    def effects(self, body: Sequence[ast.stmt], text: str, mark: str) -> NameEffects:
+    def effects(self, body: Sequence[ast.stmt], text: str, mark: Mark) -> NameEffects:
         return NameEffects(
             binds=tuple(name for name, sure in self.binds.items() if sure),
             may_bind=tuple(name for name, sure in self.binds.items() if not sure),
