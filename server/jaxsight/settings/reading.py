@@ -38,7 +38,7 @@ class ProjectSettings:
     """The settings of one `pyproject.toml`: values by dotted key, and its problems."""
 
     path: str
-    values: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, object] = field(default_factory=dict)
     problems: tuple[Finding, ...] = ()
 
 
@@ -121,11 +121,11 @@ def merge(project: ProjectSettings, editor: Mapping[str, object]) -> Settings:
         )
     )
     for key, setting in SCHEMA.items():
-        layers = [layer[key] for layer in (project.values, values) if key in layer]
-        if not layers:
-            continue
-        value = {**layers[0], **layers[-1]} if setting.kind.table else layers[-1]
-        settings = _with(settings, setting.attributes, value)
+        match [layer[key] for layer in (project.values, values) if key in layer]:
+            case [Mapping() as below, Mapping() as above] if setting.kind.table:
+                settings = _with(settings, setting.attributes, {**below, **above})
+            case [*_, value]:
+                settings = _with(settings, setting.attributes, value)
     return settings
 
 
@@ -136,8 +136,10 @@ def _with(settings: Any, attributes: tuple[str, ...], value: object) -> Any:
     return replace(settings, **{name: value})
 
 
-def _read(table: Mapping[str, object], *, project: bool) -> tuple[dict[str, Any], list[_Problem]]:
-    values: dict[str, Any] = {}
+def _read(
+    table: Mapping[str, object], *, project: bool
+) -> tuple[dict[str, object], list[_Problem]]:
+    values: dict[str, object] = {}
     problems: list[_Problem] = []
     for written, key, raw in _entries(table):
         setting = SCHEMA.get(key)
@@ -165,7 +167,7 @@ def _complaints(problems: list[_Problem], written: Keys) -> Complain:
     return complain
 
 
-def _entries(table: Mapping[str, Any]) -> Iterator[tuple[Keys, str, object]]:
+def _entries(table: Mapping[str, object]) -> Iterator[tuple[Keys, str, object]]:
     """Yield each setting of a table: keys as written, dotted key, raw value; `null` is unset."""
     for name, raw in table.items():
         key = camel(str(name))

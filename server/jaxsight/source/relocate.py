@@ -20,6 +20,7 @@ from jaxsight.source.text_shift import TextShift
 from jaxsight.wire.spans import Span
 
 _MAPS_KEPT = 64
+"""Pairs of texts whose positions are kept: those of the chunks of the open functions."""
 
 Pair = tuple[int, int]
 """A line (from 1) and a column in bytes, as in syntax trees."""

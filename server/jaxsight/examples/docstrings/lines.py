@@ -42,6 +42,7 @@ from jaxsight.source.text import Position, Range
 _DUPLICATE_HELP = "remove one, or give each a set of its own: `Example inputs (NAME):`"
 
 _DOCSTRINGS_KEPT = 256
+"""Docstrings whose sections are kept: those of the functions of a few open files."""
 
 _SECTION = re.compile(r"^[ \t]*:?(?:example inputs|Expect)\b", re.MULTILINE | re.IGNORECASE)
 

@@ -25,6 +25,7 @@ from jaxsight.examples.problems import (
 from jaxsight.text.inert import clause
 
 LARGEST = 2**63 - 1
+"""The largest size that XLA can represent: a dimension is an `int64` (`xla/shape.h`)."""
 _OPERATIONS: Mapping[Operator, Callable[[int, int], int]] = {
     "+": operator.add,
     "-": operator.sub,

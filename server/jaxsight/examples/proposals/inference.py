@@ -311,6 +311,7 @@ def _definition(chunk: ModuleChunk, function: Function) -> ast.FunctionDef | Non
 
 
 _LONGEST_TEXT = 20_000
+"""Characters of documentation that patterns search: a choice. Longer texts take noticeable time."""
 _COMMENT = re.compile(r"^(?P<code>[^#\n]*?)#(?P<text>.*)$", re.MULTILINE)
 
 

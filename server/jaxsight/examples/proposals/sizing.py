@@ -15,7 +15,9 @@ from jaxsight.examples.proposals.proposal import Demanded, Guess, Length, number
 _POOL = (4, 8, 16, 32, 64, 24, 48, 12, 40)
 """Each divides most of those after it, so that what a body divides is likely divisible."""
 USUAL_RANK = 2
+"""The rank of arrays about which nothing is known: rows of features, as most functions take."""
 _HIGHEST_RANK = 8
+"""Axes of an array: a choice. Code that seems to ask for more was misread."""
 
 
 class Sizing:

@@ -15,11 +15,13 @@ from jaxsight.source.statements import tree_of
 
 _MODULES_KEPT = 4
 _FILES_KEPT = 48
+"""Files of libraries whose definitions are kept: a choice. With fewer, files are parsed again."""
 _LARGEST = 400_000
 _DEEPEST = 5
 """Imports that are followed from a name to its definition."""
 _ALIAS = re.compile(r"(?:type )?[A-Za-z_]\w*(?:\s*:[^=\n]+)?\s*=[^=]")
 _LONGEST_ALIAS = 800
+"""Characters of an assignment that may be a type: longer ones are data."""
 _HIGHEST = 8
 """Folders above a file that are searched for modules."""
 

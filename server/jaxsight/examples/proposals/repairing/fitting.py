@@ -21,8 +21,11 @@ from jaxsight.examples.proposals.proposal import (
 from jaxsight.examples.proposals.repairing.errors import Wrong
 
 FRESH = (4, 8, 16, 32, 64, 24)
+"""Sizes of new axes, all different, so that sizes which must be equal are found by the next error."""
 _HIGHEST_RANK = 6
+"""Axes of an array: a choice. Each further one is a trace for shapes that hardly any function has."""
 _LARGEST = 64
+"""The largest size of `FRESH`: larger numbers in a message are of other things."""
 _TRIANGLE = 6
 """The number of elements in a triangle of a matrix of 3 or 4 rows."""
 
