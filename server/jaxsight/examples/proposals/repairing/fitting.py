@@ -21,9 +21,9 @@ from jaxsight.examples.proposals.proposal import (
 from jaxsight.examples.proposals.repairing.errors import Wrong
 
 FRESH = (4, 8, 16, 32, 64, 24)
-"""Sizes of new axes, all different, so that sizes which must be equal are found by the next error."""
+"""Sizes of new axes, all different: the next error names those that must be equal."""
 _HIGHEST_RANK = 6
-"""Axes of an array: a choice. Each further one is a trace for shapes that hardly any function has."""
+"""Axes of an array: a choice. Each further one is a trace for shapes that few functions take."""
 _LARGEST = 64
 """The largest size of `FRESH`: larger numbers in a message are of other things."""
 _TRIANGLE = 6
