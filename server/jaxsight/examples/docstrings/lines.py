@@ -18,7 +18,7 @@ from jaxsight.examples.docstrings.sections import (
     whole_text,
 )
 from jaxsight.examples.notation.chunk_text import ChunkText
-from jaxsight.examples.notation.contracts import Expect, read_conditions
+from jaxsight.examples.notation.contracts import Expect, read_contract
 from jaxsight.examples.notation.expressions import Expression, read_expression
 from jaxsight.examples.notation.meshes import NAME as MESH
 from jaxsight.examples.notation.meshes import MeshAxes, begins_mesh, read_mesh
@@ -147,22 +147,14 @@ def read_source(source: ChunkText) -> Declared:
                 else None
             )
         end = source.line_bounds(max(section.line, section.lines[1] - 1))[1]
-        expect, wrong = _expect(
-            source, section.name, section.heading, end if start is None else start, end
-        )
+        reader = TokenReader(source, end if start is None else start, end)
+        expect, wrong = read_contract(reader, section.name, section.heading)
         problems += wrong
         if sets:
             sets[-1] = replace(sets[-1], expects=(*sets[-1].expects, expect))
         else:
             loose.append(expect)
     return Declared(tuple(sets), tuple(loose), tuple(problems))
-
-
-def _expect(
-    source: ChunkText, target: str, range: Range, start: int, end: int
-) -> tuple[Expect, list[Problem]]:
-    conditions, problems = read_conditions(source, start, end)
-    return Expect(target, tuple(conditions), range), problems
 
 
 @dataclass(slots=True)
@@ -183,8 +175,14 @@ def _read_set(source: ChunkText, section: Section) -> DeclaredSet:
     lines = _Lines(source)
     for line in logical_lines(source, section):
         reader = TokenReader(source, line.start, line.end)
+        first, after = reader.token, reader.peek()
         try:
-            _read_line(lines, reader, line)
+            if first.kind == "name" and first.text == "Expect" and not after.is_("=", ","):
+                _read_expect(lines, reader, line)
+            elif first.kind == "name" and first.text == "where" and after.kind in ("name", "end"):
+                _read_sizes(lines, reader)
+            else:
+                _read_example(lines, reader, line)
         except Malformed as malformed:
             lines.problems.append(malformed.problem)
     return DeclaredSet(
@@ -196,15 +194,6 @@ def _read_set(source: ChunkText, section: Section) -> DeclaredSet:
         frozenset(lines.spoiled),
         tuple(lines.problems),
     )
-
-
-def _read_line(lines: _Lines, reader: TokenReader, line: LogicalLine) -> None:
-    first, after = reader.token, reader.peek()
-    if first.kind == "name" and first.text == "Expect" and not after.is_("=", ","):
-        return _read_expect(lines, reader, line)
-    if first.kind == "name" and first.text == "where" and after.kind in ("name", "end"):
-        return _read_sizes(lines, reader)
-    return _read_example(lines, reader, line)
 
 
 def _read_example(lines: _Lines, reader: TokenReader, line: LogicalLine) -> None:
@@ -301,6 +290,7 @@ def _read_expect(lines: _Lines, reader: TokenReader, line: LogicalLine) -> None:
         raise Malformed(
             problem(MALFORMED_EXPECT, wrong.range, wrong.message, wrong.help)
         ) from malformed
-    expect, problems = _expect(reader.source, target, range, colon.end, line.end)
+    conditions = TokenReader(reader.source, colon.end, line.end)
+    expect, problems = read_contract(conditions, target, range)
     lines.expects.append(expect)
     lines.problems += problems

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal as OneOf
 
-from jaxsight.examples.notation.chunk_text import ChunkText
 from jaxsight.examples.notation.tokens import Token, TokenReader
 from jaxsight.examples.problems import (
     MALFORMED_EXPECT,
@@ -88,15 +87,15 @@ class Expect:
     range: Range
 
 
-def read_conditions(
-    source: ChunkText, start: int, end: int
-) -> tuple[list[MetricDemand], list[Problem]]:
-    """Return the conditions between two offsets, separated by commas or lines.
+def read_contract(
+    reader: TokenReader, target: str, range: Range
+) -> tuple[Expect, tuple[Problem, ...]]:
+    """Return the contract for a target: the conditions, separated by commas or lines.
 
     Reading stops at the first malformed condition, which is the problem returned.
     """
-    reader = TokenReader(source, start, end)
     conditions: list[MetricDemand] = []
+    problems: tuple[Problem, ...] = ()
     try:
         if reader.token.is_a("end"):
             raise reader.expected("a condition", help="write a condition such as `kernels <= 3`")
@@ -108,8 +107,8 @@ def read_conditions(
                 raise reader.expected("`,` or the end of the line")
     except Malformed as malformed:
         wrong = malformed.problem
-        return conditions, [problem(MALFORMED_EXPECT, wrong.range, wrong.message, wrong.help)]
-    return conditions, []
+        problems = (problem(MALFORMED_EXPECT, wrong.range, wrong.message, wrong.help),)
+    return Expect(target, tuple(conditions), range), problems
 
 
 def _condition(reader: TokenReader) -> MetricDemand:
