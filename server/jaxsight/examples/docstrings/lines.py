@@ -139,15 +139,12 @@ def read_source(source: ChunkText) -> Declared:
                 problems.append(problem(CONFLICT, section.heading, message, help))
             sets.append(_read_set(source, section))
             continue
+        first, past = section.lines
+        end = source.line_bounds(max(section.line, past - 1))[1]
         start = section.inline
         if start is None:
-            start = (
-                source.line_bounds(section.lines[0])[0]
-                if section.lines[0] < section.lines[1]
-                else None
-            )
-        end = source.line_bounds(max(section.line, section.lines[1] - 1))[1]
-        reader = TokenReader(source, end if start is None else start, end)
+            start = source.line_bounds(first)[0] if first < past else end
+        reader = TokenReader(source, start, end)
         expect, wrong = read_contract(reader, section.name, section.heading)
         problems += wrong
         if sets:

@@ -90,14 +90,8 @@ def find_sections(source: ChunkText) -> Sections:
         if section is None:
             if unclosed := _UNCLOSED.fullmatch(source.line(line)):
                 start = source.line_bounds(line)[0] + unclosed.start("open")
-                problems.append(
-                    problem(
-                        MALFORMED,
-                        source.range(start, start + 1),
-                        "`(` is never closed",
-                        SET_HELP,
-                    )
-                )
+                bracket = source.range(start, start + 1)
+                problems.append(problem(MALFORMED, bracket, "`(` is never closed", SET_HELP))
             line += 1
             continue
         if not section.name and "(" in source.text_of(section.heading):
@@ -197,15 +191,8 @@ def _numpydoc_until(source: ChunkText, first: int, indent: int) -> int:
 
 def whole_text(source: ChunkText) -> Section:
     """Return a section without heading whose body is the whole text."""
-    return Section(
-        "inputs",
-        "google",
-        "",
-        source.range(0, source.line_bounds(0)[1]),
-        0,
-        -1,
-        (0, source.line_count),
-    )
+    first_line = source.range(0, source.line_bounds(0)[1])
+    return Section("inputs", "google", "", first_line, 0, -1, (0, source.line_count))
 
 
 @dataclass(frozen=True, slots=True)
