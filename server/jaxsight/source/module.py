@@ -190,26 +190,23 @@ class Module:
         return self.bindings.future_flags
 
     @property
-    def too_large_parts(self) -> Iterator[SyntaxProblem]:
-        """The parts that are too large to be analyzed: the whole file, or some of its statements.
-
-        Ranges are absolute.
-        """
+    def syntax_problems(self) -> Iterator[SyntaxProblem]:
+        """The syntax errors and the parts that are too large, at absolute ranges."""
         if self.too_large:
             yield SyntaxProblem(first_line(self.text), self.too_large, too_large=True)
         for chunk in self.chunks:
-            if chunk.broken is not None and chunk.broken.too_large:
+            if chunk.broken is not None:
                 yield replace(chunk.broken, range=chunk.broken.range.shifted(chunk.first_line))
 
     @property
+    def too_large_parts(self) -> Iterator[SyntaxProblem]:
+        """The parts that are too large to be analyzed."""
+        return (problem for problem in self.syntax_problems if problem.too_large)
+
+    @property
     def syntax_problem(self) -> SyntaxProblem | None:
-        """The first syntax error or too large part, its range absolute; `None` without any."""
-        if self.too_large:
-            return next(self.too_large_parts)
-        for chunk in self.chunks:
-            if chunk.broken is not None:
-                return replace(chunk.broken, range=chunk.broken.range.shifted(chunk.first_line))
-        return None
+        """The first syntax error or too large part; `None` without any."""
+        return next(self.syntax_problems, None)
 
     def number_of(self, chunk: ModuleChunk) -> int:
         """Return the number of one of this module's chunks in file order."""
