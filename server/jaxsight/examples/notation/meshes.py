@@ -16,7 +16,7 @@ from jaxsight.examples.notation.dtypes import BY_NAME
 from jaxsight.examples.notation.shapes import read_size
 from jaxsight.examples.notation.sizes import Sizes
 from jaxsight.examples.notation.tokens import TokenReader
-from jaxsight.examples.notation.values import Axis, Node, Number, Size, arrays_of, show_size
+from jaxsight.examples.notation.values import Node, Number, Size, arrays_of, show_size
 from jaxsight.examples.problems import (
     CONFLICT,
     UNKNOWN_SIZE,
@@ -152,15 +152,12 @@ def division_problem(node: Node, mesh: Mesh, value_of: Callable[[Size], int]) ->
                     return problem(UNKNOWN_SIZE, axis.range, message, help)
             count = math.prod(sizes[axis.name] for axis in axes)
             if value_of(size) % count:
-                return _uneven(size, value_of(size), axes, count)
+                value = value_of(size)
+                over = f"mesh ax{'es' if len(axes) > 1 else 'is'} {listed(a.name for a in axes)}"
+                is_number = isinstance(size, Number)
+                shown = str(value) if is_number else f"{quoted(show_size(size))} ({value})"
+                message = f"size {shown} is not divisible by {over} of size {count}"
+                if len(message) > 100:
+                    message = f"size {shown} is not divisible by {count}"
+                return problem(CONFLICT, size.range, message, f"use a multiple of {count}")
     return None
-
-
-def _uneven(size: Size, value: int, axes: tuple[Axis, ...], count: int) -> Problem:
-    names = listed(axis.name for axis in axes)
-    over = f"mesh ax{'es' if len(axes) > 1 else 'is'} {names} of size {count}"
-    shown = str(value) if isinstance(size, Number) else f"{quoted(show_size(size))} ({value})"
-    message = f"size {shown} is not divisible by {over}"
-    if len(message) > 100:
-        message = f"size {shown} is not divisible by {count}"
-    return problem(CONFLICT, size.range, message, f"use a multiple of {count}")

@@ -111,7 +111,12 @@ def infer(
         )
         itself = What(Kind.OBJECT, signature.class_name)
         around.kinds[p.name] = itself if is_self else kind_of(clues[p.name])
-        _fix_scalars(clues[p.name], around.kinds[p.name])
+        if around.kinds[p.name].kind is Kind.SCALAR:
+            clues[p.name].uses.shape.set_rank(0)
+        for part in clues[p.name].uses.parts:
+            item = replace(clues[p.name], name=part.name, annotation="", uses=part)
+            if kind_of(item).kind is Kind.SCALAR:
+                part.shape.set_rank(0)
     _flatten_biases(facts.evidence)
     _link(interpreter.links)
     _batch(facts.evidence)
@@ -285,15 +290,6 @@ def _constant(text: str) -> Const | None:
         return Const(ast.literal_eval(text))
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return None
-
-
-def _fix_scalars(clues: Clues, what: What) -> None:
-    """Give scalars rank 0, also those in a list."""
-    if what.kind is Kind.SCALAR:
-        clues.uses.shape.set_rank(0)
-    for part in clues.uses.parts:
-        if kind_of(replace(clues, name=part.name, annotation="", uses=part)).kind is Kind.SCALAR:
-            part.shape.set_rank(0)
 
 
 def _definition(chunk: ModuleChunk, function: Function) -> ast.FunctionDef | None:

@@ -421,10 +421,8 @@ class BodyInterpreter:
             case Layer():
                 return layers.applied(function, arguments)
             case Dotted():
-                made = layers.layer(function, arguments, keywords)
-                return made or operations.result_of(
-                    function, uses.LibraryCall(self, arguments, keywords)
-                )
+                call = uses.LibraryCall(self, arguments, keywords)
+                return layers.layer(function, call) or operations.result_of(function, call)
         return UNKNOWN
 
     def _inline(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from jaxsight.examples.proposals.interpreting import conditions
 from jaxsight.examples.proposals.interpreting.evidence import (
@@ -39,24 +39,20 @@ _LAYERS = {
 }
 
 
-def layer(
-    function: Dotted, arguments: Sequence[Value], keywords: Mapping[str, Value]
-) -> Layer | None:
+def layer(function: Dotted, call: LibraryCall) -> Layer | None:
     """Return the layer of a neural network that a call makes: `nn.Conv(32, kernel_size=(3, 3))`."""
     library, _, _ = function.dotted.partition(".")
     name = function.dotted.rpartition(".")[2]
     if library not in _LIBRARIES or name not in _LAYERS:
         return None
     size: Dim | None = None
-    match arguments:
+    match call.arguments:
         case [Const(int() as number), *_] if library == "equinox" or "nnx" in function.dotted:
             size = Dim(number=number)
     spatial = _SPATIAL.get(name)
     if name in ("Conv", "ConvTranspose"):
-        position = 2 if "nnx" in function.dotted else 1
-        kernel = keywords.get(
-            "kernel_size", arguments[position] if len(arguments) > position else UNKNOWN
-        )
+        by_name = call.keywords.get("kernel_size")
+        kernel = by_name or call.get(2 if "nnx" in function.dotted else 1)
         spatial = len(kernel.values) if isinstance(kernel, Items) else None
     batched = 1 if library == "equinox" else 2
     if spatial is not None:

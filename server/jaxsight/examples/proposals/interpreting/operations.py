@@ -94,7 +94,11 @@ def result_of(function: Dotted, call: LibraryCall) -> Value:
     ):
         return _reduced(call)
     if is_binary:
-        return _broadcast(call)
+        result: Value = UNKNOWN
+        for i, value in enumerate(call.arguments):
+            facts_of(value).array += 1
+            result = value if i == 0 else arithmetic(call.machine, result, value)
+        return Arr(result.evidence.shape) if isinstance(result, Param) else result
     return _elementwise(call) if tail in _UNARY else _other(path, call.arguments)
 
 
@@ -166,14 +170,6 @@ def _axis(axis: Value) -> None:
 def _integers(*values: Value) -> list[int]:
     """Return those of the values that are integers."""
     return [v.value for v in values if isinstance(v, Const) and isinstance(v.value, int)]
-
-
-def _broadcast(call: LibraryCall) -> Value:
-    result: Value = UNKNOWN
-    for i, value in enumerate(call.arguments):
-        facts_of(value).array += 1
-        result = value if i == 0 else arithmetic(call.machine, result, value)
-    return Arr(result.evidence.shape) if isinstance(result, Param) else result
 
 
 def _reduced(call: LibraryCall) -> Value:
