@@ -220,9 +220,9 @@ class _Visitor:
                         self.bind(name, sure=False)
                     self.block(case.body, sure=False)
             case _:
-                alias = getattr(statement, "name", None)  # `type X = …`, of Python 3.12
-                if isinstance(alias, ast.Name):
-                    self.bind(alias.id, sure=sure)
+                name_of_type = getattr(statement, "name", None)  # `type X = …`, of Python 3.12
+                if isinstance(name_of_type, ast.Name):
+                    self.bind(name_of_type.id, sure=sure)
 
     def imported_from(self, statement: ast.ImportFrom, *, sure: bool) -> None:
         module = statement.module or ""
