@@ -71,6 +71,14 @@ def lines_of(text: str) -> list[str]:
     return normalized(text).split("\n")
 
 
+def text_in(lines: list[str], range: Range) -> str:
+    """Return the text of a range of lines without their ends."""
+    part = lines[range.start.line : range.end.line + 1]
+    text = "\n".join(part)
+    end = len(text) - len(part[-1]) + range.end.column if part else 0
+    return text[range.start.column : end]
+
+
 def code_point_column(line: str, byte: int) -> int:
     """Return the code point column of a UTF-8 byte column.
 

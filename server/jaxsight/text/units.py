@@ -16,9 +16,11 @@ BYTES_PER_UNIT = {
     "KB": 10**3,
     "MB": 10**6,
     "GB": 10**9,
+    "TB": 10**12,
     "KIB": KIB,
     "MIB": MIB,
     "GIB": GIB,
+    "TIB": 2**40,
 }
 """The units that `parse_size` reads, in capitals."""
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
