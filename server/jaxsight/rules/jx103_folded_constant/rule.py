@@ -28,11 +28,8 @@ LARGE = MIB
 class FoldedConstant:
     """A constant that XLA computed at compile time."""
 
-    bytes: int
     type: str
     """As HLO prints it: `f32[512,512]`, `s32[4]`, `pred[8]`."""
-    compile_seconds: float
-    """How long compiling the whole function took."""
 
 
 _HELP = (
@@ -56,18 +53,17 @@ def find(view: ProgramView) -> Iterator[Violation]:
         if _kind(constant.value.text) in captured_kinds:
             continue
         at = next((path for path in constant.equations if path in view.flow.steps), "")
-        kind, bytes = constant.value.text, constant.value.bytes
-        seconds = view.compiled.compile_seconds
+        kind = constant.value.text
         origin = f"{view.quoted(at)} was folded into" if at else "XLA computed"
         yield Violation(
-            f"folded constant of {size(bytes)} is embedded in the executable",
+            f"folded constant of {size(constant.value.bytes)} is embedded in the executable",
             at,
             help=_HELP,
             notes=(
                 f"{origin} {kind}, which also takes device memory",
-                f"compiling the function took {time(seconds)}",
+                f"compiling the function took {time(view.compiled.compile_seconds)}",
             ),
-            data=FoldedConstant(bytes, kind, seconds),
+            data=FoldedConstant(kind),
         )
 
 

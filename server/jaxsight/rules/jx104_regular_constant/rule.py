@@ -52,7 +52,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             users[0].path,
             help="generate it inside the function, so that XLA fuses it with the code that uses it",
             notes=(f"{value.text} ({size(value.bytes)}) is embedded in the executable",),
-            data=CapturedArray(value.bytes, value.text, value.said),
+            data=CapturedArray(value.text, value.said),
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
@@ -21,15 +20,6 @@ RULE = Rule(
 LEAST = 64 * KIB
 """Bytes that the transposes write at least: a choice, not a measurement."""
 _MOVES = RESHAPES | {"transpose"}
-
-
-@dataclass(frozen=True, slots=True)
-class Transposes:
-    """The kernels that transpose before and after an FFT."""
-
-    kernels: int
-    bytes: int
-    """How much they write together."""
 
 
 @RULE.finds_in_kernels
@@ -57,7 +47,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
             f"FFT over non-trailing axes adds {count} ({size(moved)})",
             kernel.ends_at,
             help="move the batch axes first, so that the transformed axes are the last ones",
-            data=Transposes(len(moves), moved),
         )
 
 

@@ -6,7 +6,6 @@ Computed inside the loop body it would take no memory.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.loops import loop_of
@@ -29,15 +28,6 @@ LARGE = MIB // 2
 _LOOPS = ("scan", "fori_loop", "while_loop", "map")
 _WHOLE = ("dot_general", "conv_general_dilated", "cond", "scan", "while")
 """What reads its operands from memory."""
-
-
-@dataclass(frozen=True, slots=True)
-class LoopInvariant:
-    """An array that a loop keeps in memory."""
-
-    bytes: int
-    type: str
-    """As jaxprs print it: `f32[1024,512]`."""
 
 
 @RULE.finds_in_kernels
@@ -72,7 +62,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
                     f"{value.text} is computed from counters and small arrays alone",
                     f"the loop is {view.quoted(step.path)}",
                 ),
-                data=LoopInvariant(value.bytes, value.text),
                 related=((step.path, "the loop"),),
             )
 

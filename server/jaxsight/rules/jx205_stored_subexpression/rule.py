@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.steps import is_known
@@ -28,19 +27,6 @@ _SAME = SHAPED | {"convert_element_type"}
 """Primitives whose result is read in place of the intermediate; a copy of it is another one."""
 _IN_PLACE = ("scatter", "dynamic_update_slice")
 """Updates in place, for which the buffer has to exist."""
-
-
-@dataclass(frozen=True, slots=True)
-class Materialized:
-    """An intermediate that one kernel writes to memory for others."""
-
-    bytes: int
-    type: str
-    """As jaxprs print it: `f32[131072,2]`."""
-    kernel: int
-    """The kernel that writes it, counted from 1."""
-    readers: tuple[int, ...]
-    """The kernels that read it, counted from 1."""
 
 
 @RULE.finds_in_kernels
@@ -91,7 +77,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 f"kernel {temporary.producer + 1} writes {temporary.value.text} to memory",
                 "next to nothing has to be read to compute it",
             ),
-            data=Materialized(bytes, temporary.value.text, temporary.producer + 1, readers),
         )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
@@ -27,17 +26,6 @@ _HEAVY = {
     "sort": "sorts",
 }
 """Heavy primitives, and what several of them are called."""
-
-
-@dataclass(frozen=True, slots=True)
-class ParallelBranches:
-    """Independent executions of one expression."""
-
-    count: int
-    result_bytes: int
-    """The size of the result of each."""
-    temporary_bytes: int
-    """The temporary memory of the whole function."""
 
 
 @RULE.finds_in_kernels
@@ -79,7 +67,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 f"each has a result of {size(first_result.bytes)}",
                 f"the function allocates {size(temporaries)} of temporary memory on {target}",
             ),
-            data=ParallelBranches(len(paths), first_result.bytes, temporaries),
         )
         return  # the others are parts of the same branches
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
@@ -31,17 +30,6 @@ _HELP = {
 _OVERHEAD = "the launches include kernels of the loop itself, such as its counter"
 _DYNAMIC = f"give the loop bounds as Python integers, and pass `unroll=True` {_FUSE}"
 """For a `fori_loop` with traced bounds, a `while` of the program: `unroll` needs static ones."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShortLoop:
-    """A loop that launches a single working kernel in each iteration."""
-
-    iterations: int
-    launches: int
-    """Of the whole loop, its counter included; at most, where a conditional decides."""
-    iteration_bytes: int
-    """How much one iteration reads and writes."""
 
 
 @RULE.finds_in_kernels
@@ -81,7 +69,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 f"each iteration reads and writes {size(moved)}",
                 *((_OVERHEAD,) if launches > loop.trips else ()),
             ),
-            data=ShortLoop(loop.trips, launches, moved),
         )
 
 

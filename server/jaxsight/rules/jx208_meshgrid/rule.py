@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
@@ -16,15 +15,6 @@ RULE = Rule(
     severity="information",
     on=False,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """A kernel that only computes the coordinates of a grid."""
-
-    kernel: int
-    """Counted from 1."""
-    kernels: int
 
 
 @RULE.finds_in_kernels
@@ -55,5 +45,4 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 grid.path,
                 help="compute the coordinates from `jnp.indices(shape, sparse=True)`",
                 notes=(f"kernel {index + 1} of {graph.kernel_count} only computes coordinates",),
-                data=Grid(index + 1, graph.kernel_count),
             )

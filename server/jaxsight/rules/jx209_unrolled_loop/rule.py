@@ -65,14 +65,6 @@ class _Loop:
     """The places in the function; true for those in the loop."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnrolledLoop:
-    """A Python loop of which each iteration was traced."""
-
-    iterations: int
-    equations: int
-
-
 @RULE.finds_in_program
 def find(view: ProgramView) -> Iterator[Violation]:
     """Find Python loops of sixteen or more iterations that made the same equations."""
@@ -93,7 +85,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 steps[0].path,
                 help="use `jax.lax.fori_loop` or `jax.lax.scan` to compile the body once",
                 notes=("each copy is traced, lowered and compiled",),
-                data=UnrolledLoop(copies, len(steps)),
             )
             break
 

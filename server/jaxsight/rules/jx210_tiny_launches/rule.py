@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
@@ -24,19 +23,6 @@ _COUNTER = 64
 """Bytes that the kernels of the loop counter read and write at most."""
 _LAUNCH = 3e-6
 """Seconds that a launch takes on a GPU, roughly: NVIDIA's launch latency is 2 to 5 µs."""
-
-
-@dataclass(frozen=True, slots=True)
-class TinyLaunches:
-    """A loop that spends its time launching kernels."""
-
-    launches: int
-    """Of the whole loop, or of one iteration if their number is not known."""
-    small_launches: int
-    """Launches of kernels that read and write at most 64 KiB."""
-    iterations: int | None
-    launch_seconds: float
-    """An estimate of what the launches alone take."""
 
 
 @RULE.finds_in_kernels
@@ -75,5 +61,4 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 f"a launch takes about {time(_LAUNCH)}",
                 *((f"the loop runs {loop.trips:,} iterations",) if has_trips else ()),
             ),
-            data=TinyLaunches(launches, small, loop.trips, seconds),
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.view import ProgramView
@@ -22,17 +21,6 @@ RULE = Rule(
     severity="warning",
 )
 _COND = re.compile(r"(?:^|[\w.]*\.)(?P<name>cond|switch)\(")
-
-
-@dataclass(frozen=True, slots=True)
-class BatchedCond:
-    """A conditional that became a selection."""
-
-    function: str
-    """`cond` or `switch`."""
-    branches: int
-    work: str
-    """A heavy primitive, or a loop, in one of the branches."""
 
 
 @RULE.finds_in_program
@@ -71,7 +59,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 "the results of the branches are selected element by element",
                 f"a branch contains `{work.primitive}`",
             ),
-            data=BatchedCond(name, count, work.primitive),
             related=((work.path, "in a branch"),) if work.span != span else (),
         )
 

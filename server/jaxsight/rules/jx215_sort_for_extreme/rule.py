@@ -50,11 +50,6 @@ _COUNTED = re.compile(r"\[(?:[^\[\]]*,)? *(?:-\w+|\d+) *\]$")
 class Extreme:
     """What is read of a sorted array."""
 
-    indices: bool
-    """Whether it is read of the order, as `argsort` gives it."""
-    count: int
-    largest: bool
-    smallest: bool
     is_slower_on_gpus: bool
     """Whether a GPU takes longer to select the values than to sort them all."""
 
@@ -172,7 +167,7 @@ def _violation(
         help=f"use {form}",
         notes=tuple(notes),
         severity="information" if count > _SELECTED or is_slower else "",
-        data=Extreme(indices, count, True in sides, False in sides, is_slower),
+        data=Extreme(is_slower),
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.rules.program.matrices import (
     argument,
@@ -37,15 +36,6 @@ LARGE = MIB
 
 _KEEPS = frozenset({"convert_element_type", "copy", "stop_gradient", "transpose"})
 _SUMS = frozenset({"sum", "mean", "einsum", "nansum"})
-
-
-@dataclass(frozen=True, slots=True)
-class Lookup:
-    """Where an index would do."""
-
-    classes: int
-    rows: bool
-    """Whether it selects rows of a table, and not one value of each row."""
 
 
 @RULE.finds_in_program
@@ -162,5 +152,4 @@ def _violation(
         related=((maker.path, "the one-hot array"),)
         if maker is not None and maker.span != step.span
         else (),
-        data=Lookup(classes, bool(table)),
     )

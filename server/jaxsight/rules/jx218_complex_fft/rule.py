@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.matrices import readers
@@ -33,15 +32,6 @@ _MOVES = SHAPED | {"pad", "copy", "stop_gradient"}
 _TURNS = frozenset({"transpose", "copy"})
 
 
-@dataclass(frozen=True, slots=True)
-class ComplexFft:
-    """A transform of real numbers."""
-
-    inverse: bool
-    """Whether it is the inverse transform of a pair whose result is real."""
-    length: int
-
-
 @RULE.finds_in_program
 def find(view: ProgramView) -> Iterator[Violation]:
     """Yield transforms of real numbers of which half is read, and pairs whose result is real."""
@@ -58,7 +48,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
                     f"{length[0]:,} frequencies is read",
                     step.path,
                     help=f"use `jnp.fft.{_FORWARD[name]}`, which computes this half alone",
-                    data=ComplexFft(False, length[0]),
                 )
         elif (
             name in _INVERSE
@@ -73,7 +62,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 step.path,
                 help=f"use `jnp.fft.{forward}` and `jnp.fft.{_INVERSE[name]}`",
                 notes=("`jnp.fft.rfftfreq` gives the frequencies that these compute",),
-                data=ComplexFft(True, length[0]),
             )
 
 

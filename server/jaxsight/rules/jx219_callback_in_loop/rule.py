@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.rules.program.steps import numbers
 from jaxsight.rules.program.view import ProgramView
@@ -26,14 +25,6 @@ FEWEST = 8
 _CALLBACKS = frozenset({"pure_callback", "io_callback", "debug_callback", "debug_print"})
 _FUNCTIONS = frozenset({"pure_callback", "io_callback", "callback", "print", "log"})
 _DEBUGGING = frozenset({"callback", "print", "log"})
-
-
-@dataclass(frozen=True, slots=True)
-class Callback:
-    """A callback in a loop."""
-
-    iterations: int
-    """0 where their number is not known."""
 
 
 @RULE.finds_in_program
@@ -69,7 +60,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 else "each call copies its operands to the host and waits for Python",
             ),
             severity="information" if debugs else "",
-            data=Callback(iterations),
         )
 
 

@@ -33,10 +33,8 @@ _MOST = 300
 class BothBranches:
     """A selection between results of work."""
 
-    primitives: tuple[str, str]
-    """A heavy primitive, or a loop, of the case for a true predicate and of the other."""
     expressions: tuple[str, str]
-    """What the user wrote there, each on one line."""
+    """What the user wrote for a true predicate and for a false one, each on one line."""
 
 
 @RULE.finds_in_program
@@ -66,7 +64,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             select.path,
             help="run only one of them: `jax.lax.cond(pred, true_fun, false_fun, *operands)`",
             notes=("the predicate is a scalar, so all of one result is dropped",),
-            data=BothBranches((true.primitive, false.primitive), texts),
+            data=BothBranches(texts),
             related=tuple(
                 (step.path, "computed for one branch alone")
                 for step in (true, false)

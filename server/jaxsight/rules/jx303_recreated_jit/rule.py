@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from jaxsight.rules.recompilation import Miss, named
 from jaxsight.rules.rule import Rule
@@ -51,15 +50,6 @@ _LOOPS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Recreated:
-    """A function that is re-created and traced again."""
-
-    function: str
-    times: int
-    """How often it was traced."""
-
-
 @RULE.explains_misses
 def explain(function: str, misses: Sequence[Miss]) -> Iterator[Violation]:
     """Report that a function was re-created, where that was seen."""
@@ -69,7 +59,6 @@ def explain(function: str, misses: Sequence[Miss]) -> Iterator[Violation]:
             f"{named(function)} is re-created for this call and was traced {times} times",
             help="jit it once, outside the function or loop that calls it",
             notes=("JAX caches compiled programs by function object",),
-            data=Recreated(function, times),
         )
 
 

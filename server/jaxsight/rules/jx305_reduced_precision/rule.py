@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.rules.program.steps import parameter
 from jaxsight.rules.program.view import ProgramView
@@ -43,16 +42,6 @@ _PRECISION = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ReducedPrecision:
-    """How the target computes a product."""
-
-    format: str
-    """`TF32` or `bfloat16`."""
-    target: str
-    """`h100`."""
-
-
 @RULE.finds_in_kernels
 def find(view: ProgramView) -> Iterator[Violation]:
     """Yield the products of float32 arrays at default precision."""
@@ -76,5 +65,4 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 step.path,
                 help="pass `precision=jax.lax.Precision.HIGHEST` where you need float32 precision",
                 notes=(_PRECISION[format],),
-                data=ReducedPrecision(format, target),
             )

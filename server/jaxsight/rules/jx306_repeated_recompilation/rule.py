@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from jaxsight.rules.recompilation import FIRST_SHAPES, Miss, named
 from jaxsight.rules.rule import Rule
@@ -20,19 +19,6 @@ RULE = Rule(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Repeated:
-    """A function that is compiled for several types of an argument, or static values."""
-
-    function: str
-    times: int
-    """For how many types or values."""
-    argument: str = ""
-    """The path of the argument, `args[0]`; empty for static values."""
-    types: tuple[str, ...] = ()
-    """The types of the argument; empty for static values."""
-
-
 @RULE.explains_misses
 def explain(function: str, misses: Sequence[Miss]) -> Iterator[Violation]:
     """Yield what a call has compiled several times: static arguments, then types of arguments."""
@@ -41,7 +27,6 @@ def explain(function: str, misses: Sequence[Miss]) -> Iterator[Violation]:
         yield Violation(
             f"{named(function)} is compiled for {count} values of a static argument",
             help="make the argument dynamic, or pass fewer values",
-            data=Repeated(function, count),
         )
     types: dict[str, set[str]] = defaultdict(set)
     for miss in misses:
@@ -59,5 +44,4 @@ def _of_types(function: str, argument: str, types: tuple[str, ...]) -> Violation
         f"{named(function)} is compiled for {len(types)} types of an argument",
         help="pad the argument to a few sizes",
         notes=(f"{quoted(argument)} is {few}",),
-        data=Repeated(function, len(types), argument, types),
     )

@@ -75,18 +75,6 @@ class _Origin(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class SilentPromotion:
-    """A promotion."""
-
-    narrow: str
-    """The type of the array that is promoted: `bf16[8,16]`."""
-    wide: str
-    """The type of the operand that promotes it."""
-    dtype: str
-    """The dtype that results."""
-
-
-@dataclass(frozen=True, slots=True)
 class _Join:
     """An equation of two operands, of which the narrow one was converted for it."""
 
@@ -139,7 +127,6 @@ def _violation(flow: Flow, join: _Join, origin: _Origin, text: str) -> Violation
             f"{_A[origin]} of type {type_} does not adapt to {narrow.dtype}, as Python numbers do",
             f"the result takes {size(promoted.bytes)} instead of {size(before)}",
         ),
-        data=SilentPromotion(narrow.text, wide.text, promoted.dtype),
     )
 
 

@@ -72,7 +72,7 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
             "index is out of bounds", notes=(first_sentence(message),), url=jax_page(failure)
         )
     where = OutOfBounds(*map(int, match.groups()))
-    return Violation(_message(where), help=_help(where), data=where, url=jax_page(failure))
+    return Violation(_message(where), help=_help(where), url=jax_page(failure))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,6 @@ def _violation(step: Step, kind: str, outside: _Outside) -> Violation:
         step.path,
         help=advice,
         notes=tuple(filter(None, (_of_many(outside, kind), _done(step, kind, outside)))),
-        data=where,
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
@@ -23,17 +22,6 @@ LARGE = 16 * MIB
 """Bytes that one line saves at least: a choice, not a measurement."""
 _MOST = 3
 """Lines of a function that are reported."""
-
-
-@dataclass(frozen=True, slots=True)
-class Residuals:
-    """What a line keeps for the backward pass, in bytes."""
-
-    bytes: int
-    total: int
-    """What all lines keep."""
-    inputs: int
-    """What the inputs of the function take."""
 
 
 @RULE.finds_in_program
@@ -64,5 +52,4 @@ def find(view: ProgramView) -> Iterator[Violation]:
             paths[0],
             help="rematerialize with `jax.checkpoint` and a policy",
             notes=(f"the inputs take {size(inputs)}",),
-            data=Residuals(here, total, inputs),
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
@@ -24,16 +23,6 @@ _NAMED = 3
 """Temporaries that the notes name."""
 _SLACK = 2
 """Allowance for padding, and for temporaries inside library calls."""
-
-
-@dataclass(frozen=True, slots=True)
-class PeakMemory:
-    """The memory of a function on the target, in bytes."""
-
-    bytes: int
-    """Temporaries, inputs and outputs together."""
-    temporaries: int
-    """At most, where autotuning on the device decides; at least, where that is unknown."""
 
 
 @RULE.finds_in_kernels
@@ -76,7 +65,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
             *filter(None, [tuned]),
             *(f"{quoted(view.quote(at))} takes {size(count)}" for at, count in named),
         ),
-        data=PeakMemory(total, temporaries),
         related=tuple((at, f"{size(count)} here") for at, count in named[1:]),
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
@@ -20,17 +19,6 @@ RULE = Rule(
 TIMES = 8
 LARGE = 16 * MIB
 """Times the inputs and outputs, and bytes, at least: a choice, not a measurement."""
-
-
-@dataclass(frozen=True, slots=True)
-class LargeIntermediate:
-    """A stored intermediate, sizes in bytes."""
-
-    bytes: int
-    type: str
-    """Its dtype and shape, `f32[3]`."""
-    outside: int
-    """What the inputs and outputs take together."""
 
 
 @RULE.finds_in_kernels
@@ -57,5 +45,4 @@ def find(view: ProgramView) -> Iterator[Violation]:
             at,
             help="compute it in chunks, or as a matrix product",
             notes=(f"its type is {temporary.value.text}, and fusion does not remove it",),
-            data=LargeIntermediate(temporary.value.bytes, temporary.value.text, outside),
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.meshes.divided import divided_type, inserted_reshards, shape_of
 from jaxsight.rules.failure_text import first_paragraph, jax_page
@@ -33,16 +32,6 @@ _COLLECTIVES = frozenset(
 )  # fmt: skip
 
 _UNEVEN = "axis sizes that are not evenly divisible"
-
-
-@dataclass(frozen=True, slots=True)
-class ImplicitCollective:
-    """A collective that the compiler inserted."""
-
-    kind: str
-    """`all-gather`."""
-    bytes: int
-    """The size of its results."""
 
 
 @RULE.explains
@@ -101,7 +90,6 @@ def _violation(path: str, known: Chosen, operand: Divided, collective: Collectiv
             ),
             "the partitioner inserted it: the program has no collective here",
         ),
-        data=ImplicitCollective(collective.kind, collective.bytes),
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from jaxsight.rules.fixing.syntax import FunctionNode
 from jaxsight.rules.program.view import ProgramView
@@ -19,14 +18,6 @@ RULE = Rule(
     severity="hint",
     on=False,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class UnusedResult:
-    """A result that is never used."""
-
-    type: str
-    """Its dtype and shape, `f32[3]`."""
 
 
 @RULE.finds_in_program
@@ -60,7 +51,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 path,
                 help="remove the assignment",
                 notes=(f"XLA removes the {type_}, but it is traced each time",),
-                data=UnusedResult(type_),
             )
 
 

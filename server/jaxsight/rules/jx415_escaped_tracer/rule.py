@@ -273,5 +273,4 @@ def _worded(escape: Escape, event: Event, traced: TracedFunction) -> NodeViolati
         message if len(message) <= 100 else f"traced value escapes into {holder}",
         help=f"return the value from {function}, and keep it where the result is used",
         notes=tuple(notes),
-        data=escape,
     )

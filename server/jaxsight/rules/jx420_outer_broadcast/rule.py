@@ -76,9 +76,6 @@ class OuterBroadcast:
 
     column: tuple[int, ...]
     """The shape of the operand whose last axis has size 1."""
-    vector: tuple[int, ...]
-    """The shape of the other operand, before it is broadcast."""
-    primitive: str
 
 
 @RULE.finds_in_program
@@ -125,7 +122,7 @@ def _violation(view: ProgramView, join: Join, text: str) -> Violation:
             f"each of {count} elements is combined with all {count}, not with its own",
             f"only {quoted(name, 'one operand', most=30)} has a trailing axis of size 1",
         ),
-        data=OuterBroadcast(column.shape, vector.shape, join.step.primitive),
+        data=OuterBroadcast(column.shape),
     )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from jaxsight.rules.jx421_read_after_donation.donors import Donor, Donors
 from jaxsight.rules.jx421_read_after_donation.scope_flow import DeadRead, ScopeFlow
@@ -25,15 +24,6 @@ RULE = Rule(
     "Variable is read after its buffer was donated.",
     word="donate_arg",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ReadAfterDonation:
-    """A read of a deleted buffer."""
-
-    variable: str
-    function: str
-    """What it was donated to."""
 
 
 @RULE.finds_in_module
@@ -83,7 +73,6 @@ def _violation(read: DeadRead) -> NodeViolation:
         notes=(
             f"{call} deletes the buffer of {quoted(dead.path)}, and reading it raises an error",
         ),
-        data=ReadAfterDonation(name, function),
     )
 
 
