@@ -60,11 +60,6 @@ def _folders() -> list[str]:
     )
 
 
-def _declared() -> Mapping[str, Rule]:
-    """Import all rules, and return them by folder."""
-    return {name: import_module(f"{__name__}.{name}.rule").RULE for name in _folders()}
-
-
 def import_ahead() -> Iterator[None]:
     """Import all rules, one for each step."""
     for name in _folders():
@@ -79,7 +74,9 @@ def import_fixes_ahead() -> Iterator[None]:
         yield
 
 
-_BY_FOLDER: Mapping[str, Rule] = _Table(_declared)
+_BY_FOLDER: Mapping[str, Rule] = _Table(
+    lambda: {name: import_module(f"{__name__}.{name}.rule").RULE for name in _folders()}
+)
 
 RULES: Mapping[str, Rule] = _Table(lambda: {rule.code: rule for rule in _BY_FOLDER.values()})
 """All rules by code, in the order of their codes."""

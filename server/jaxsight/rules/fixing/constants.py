@@ -63,8 +63,7 @@ def jnp_for_numpy(context: FixContext, trees: Iterable[ast.AST]) -> tuple[Edit, 
 def _with_assignments(context: FixContext) -> list[ast.AST]:
     """Return the largest node in the range, and the assignments that it depends on."""
     nodes: list[ast.AST] = list(context.nodes[:1])
-    function = context.function(nodes[0]) if nodes else None
-    if function is None:
+    if (function := context.function(context.node)) is None:
         return nodes
     assignments = [node for node in ast.walk(function) if isinstance(node, ast.Assign)]
     for node in nodes:  # grows
@@ -93,28 +92,17 @@ def globals_in(context: FixContext) -> list[ast.Name]:
     """Return the names in the finding's range that the module binds by an assignment."""
     names = []
     for name in context.find(ast.Name):
-        assert isinstance(name, ast.Name)
-        if (
-            isinstance(name.ctx, ast.Load)
-            and not _is_local(context, name)
-            and _assigned(context, name)
-        ):
+        is_local = any(
+            isinstance(function, FunctionNode) and name.id in bound_in(function)
+            for function in context.around(name)
+        )
+        is_assigned = any(
+            re.match(rf"{name.id}\s*(:[^=]*)?=[^=]", chunk.text, re.MULTILINE)
+            for chunk in context.module.chunks
+        )
+        if isinstance(name.ctx, ast.Load) and is_assigned and not is_local:
             names.append(name)
     return names
-
-
-def _is_local(context: FixContext, name: ast.Name) -> bool:
-    return any(
-        isinstance(function, FunctionNode) and name.id in bound_in(function)
-        for function in context.around(name)
-    )
-
-
-def _assigned(context: FixContext, name: ast.Name) -> bool:
-    return any(
-        re.match(rf"{name.id}\s*(:[^=]*)?=[^=]", chunk.text, re.MULTILINE)
-        for chunk in context.module.chunks
-    )
 
 
 def to_argument(context: FixContext, type: str) -> Iterator[Candidate]:

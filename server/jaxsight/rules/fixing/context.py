@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from jaxsight.rules.finding import Finding
 from jaxsight.rules.fixing.module_names import NamesOfModule
@@ -21,6 +21,8 @@ from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.text.names import bound_in
 from jaxsight.wire.observations import Observation, Seen
+
+Node = TypeVar("Node", bound=ast.AST)
 
 _AVAL = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[\d,]*)\]")
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)
@@ -140,17 +142,21 @@ class FixContext(NamesOfModule):
                 around.append(node)
         return within or around[-1:]
 
-    def find(self, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
-        """Return the nodes of some kinds in the finding's range, largest first."""
-        return (node for node in self.nodes if isinstance(node, kinds))
+    @property
+    def node(self) -> ast.AST | None:
+        """The first of these nodes."""
+        return next(iter(self.nodes), None)
 
-    def around(self, node: ast.AST) -> Iterator[ast.AST]:
+    def find(self, kind: type[Node]) -> Iterator[Node]:
+        """Return the nodes of a kind in the finding's range, largest first."""
+        return (node for node in self.nodes if isinstance(node, kind))
+
+    def around(self, node: ast.AST | None) -> Iterator[ast.AST]:
         """Yield the ancestors of a node, innermost first."""
-        while (parent := self.parents.get(node)) is not None:
-            yield parent
-            node = parent
+        while node is not None and (node := self.parents.get(node)) is not None:
+            yield node
 
-    def function(self, node: ast.AST) -> FunctionNode | None:
+    def function(self, node: ast.AST | None) -> FunctionNode | None:
         """Return the `def` around a node."""
         functions = (node for node in self.around(node) if isinstance(node, FunctionNode))
         return next(functions, None)
@@ -249,7 +255,7 @@ class FixContext(NamesOfModule):
         """Return a node's text as an operand, in brackets if they are necessary."""
         return self.text(node) if isinstance(node, _BOUND) else f"({self.text(node)})"
 
-    def statement(self, node: ast.AST) -> ast.stmt | None:
+    def statement(self, node: ast.AST | None) -> ast.stmt | None:
         """Return the simple statement around a node, if parts of the node can precede it.
 
         Returns `None` inside lambdas and the like.

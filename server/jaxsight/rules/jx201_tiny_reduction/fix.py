@@ -20,7 +20,6 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     An operand that is an expression is assigned to a name first.
     """
     for call in context.find(ast.Call):
-        assert isinstance(call, ast.Call)
         read = _read(context, call)
         if read is None:
             continue

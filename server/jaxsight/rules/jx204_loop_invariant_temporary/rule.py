@@ -83,7 +83,10 @@ def _is_needed_whole(flow: Flow, step: Step, text: str) -> bool:
     """
 
     def goes_on(user: Step) -> bool:
-        return user.primitive in FUSED and _reads_one(flow, user)
+        """Whether a step fuses, and reads at most one array that is not known while compiling."""
+        operands = {flow.of(operand) for operand in user.operands}
+        unknown = [n for n in operands if flow.values[n].shape and not is_known(flow.values[n])]
+        return user.primitive in FUSED and len(unknown) <= 1
 
     loop = loop_of(flow, step)
     return loop is None or any(
@@ -92,10 +95,3 @@ def _is_needed_whole(flow: Flow, step: Step, text: str) -> bool:
         if flow.value(number).text == text
         for _, user in flow.forwards(number, goes_on)
     )
-
-
-def _reads_one(flow: Flow, step: Step) -> bool:
-    """Whether a step reads at most one array that is not known while compiling."""
-    operands = {flow.of(operand) for operand in step.operands}
-    unknown = [n for n in operands if flow.values[n].shape and not is_known(flow.values[n])]
-    return len(unknown) <= 1

@@ -17,7 +17,6 @@ _LOOPS = ("jax.lax.fori_loop", "jax.lax.scan")
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield `unroll=True` for the loop, instead of a number that is given."""
     for call in context.find(ast.Call):
-        assert isinstance(call, ast.Call)
         if context.called(call.func) not in _LOOPS or not call.args:
             continue
         argument = keyword(call, "unroll")

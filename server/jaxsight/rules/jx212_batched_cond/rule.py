@@ -49,9 +49,10 @@ def find(view: ProgramView) -> Iterator[Violation]:
         select = chosen[0]
         count = len(select.operands) - 1
         branches = "both branches" if count == 2 else f"all {count} branches"
-        name = _name(view, select)
+        match = _COND.match(view.quote(select.path))
+        assert match is not None
         yield Violation(
-            f"`{name}` under `vmap` runs {branches} for every element",
+            f"`{match['name']}` under `vmap` runs {branches} for every element",
             select.path,
             help="take a predicate that is the same for all elements out of the batch, or group "
             "the elements by branch",
@@ -61,11 +62,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
             ),
             related=((work.path, "in a branch"),) if work.span != span else (),
         )
-
-
-def _name(view: ProgramView, step: Step) -> str:
-    match = _COND.match(view.quote(step.path))
-    return match["name"] if match is not None else "cond"
 
 
 def _is_guard(flow: Flow, select: Step) -> bool:

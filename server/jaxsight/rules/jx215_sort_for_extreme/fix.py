@@ -28,7 +28,6 @@ class _Sorted:
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield `jnp.max`, `jnp.argmax` or `lax.top_k` for what is read of a sorted array."""
     for call in context.find(ast.Call):
-        assert isinstance(call, ast.Call)
         read = _sorted(context, call)
         if read is None:
             continue

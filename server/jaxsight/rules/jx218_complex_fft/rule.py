@@ -49,13 +49,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
                     step.path,
                     help=f"use `jnp.fft.{_FORWARD[name]}`, which computes this half alone",
                 )
-        elif (
-            name in _INVERSE
-            and _is_kind(step, "IFFT")
-            and length
-            and _gives_real(flow, step)
-            and _comes_from_real(view, step)
-        ):
+        elif name in _INVERSE and _is_kind(step, "IFFT") and length and _gives_real(view, step):
             forward = _FORWARD[name.removeprefix("i")]
             yield Violation(
                 "complex FFTs of real numbers with a real result compute each frequency twice",
@@ -91,17 +85,14 @@ def _is_half_read(flow: Flow, step: Step, length: int) -> bool:
     return bool(parts) and all(0 <= part.first <= part.last <= length // 2 for part in parts or ())
 
 
-def _gives_real(flow: Flow, step: Step) -> bool:
-    """Whether only the real part of a transform is read."""
-    used = readers(flow, step.results[0], _TURNS | SHAPED)
-    return bool(used) and all(reader.primitive == "real" for reader in used or ())
-
-
-def _comes_from_real(view: ProgramView, step: Step) -> bool:
-    """Return whether the result of an inverse transform is real.
+def _gives_real(view: ProgramView, step: Step) -> bool:
+    """Return whether the result of an inverse transform is real, and read as such.
 
     It is where the operand is a transform of real numbers, times factors that keep its symmetry.
     """
+    used = readers(view.flow, step.results[0], _TURNS | SHAPED)
+    if not used or any(reader.primitive != "real" for reader in used):
+        return False
     symmetries = _Symmetries(view)
     return symmetries.of(step.operands[0]) == 1 and symmetries.transforms > 0
 

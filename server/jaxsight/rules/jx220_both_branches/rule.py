@@ -48,8 +48,10 @@ def find(view: ProgramView) -> Iterator[Violation]:
     for step in flow.steps.values():
         if step.primitive != "select_n" or len(step.operands) != 3 or step.backward:
             continue
-        predicate = _scalar(flow, step)
-        if predicate is not None and view.wrote(step.path, "where", "select"):
+        predicate = flow.origin(step.operands[0], _MOVES)
+        value = flow.values[predicate]
+        is_one = elements(value) == 1 and not is_known(value)
+        if is_one and view.wrote(step.path, "where", "select"):
             groups[predicate].append(step)
     for selects in groups.values():
         work = [_work(flow, selects, case) for case in (2, 1)]
@@ -71,17 +73,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 if step.span != select.span
             ),
         )
-
-
-def _scalar(flow: Flow, select: Step) -> int | None:
-    """Return the one number that a selection is made by, else `None`."""
-    number = flow.of(select.operands[0])
-    maker = flow.made_by(number)
-    while maker is not None and maker.primitive in _MOVES and len(maker.operands) == 1:
-        number = flow.of(maker.operands[0])
-        maker = flow.made_by(number)
-    value = flow.values[number]
-    return number if elements(value) == 1 and not is_known(value) else None
 
 
 def _work(flow: Flow, selects: Sequence[Step], case: int) -> Step | None:

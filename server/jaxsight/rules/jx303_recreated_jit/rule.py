@@ -147,9 +147,10 @@ def _recreated(
         )
     if scope is None or not fresh or _runs_once(scope):
         return None
-    if called or _named_and_called(call, parent, scope):
-        return _every_call(call, kind, scope)
-    return None
+    match parent:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is call:
+            called = isinstance(scope, _FUNCTIONS) and _called_once(scope, name, parent)
+    return _every_call(call, kind, scope) if called else None
 
 
 def _kind(function: ast.expr) -> str:
@@ -218,15 +219,6 @@ def _every_call(node: ast.expr, kind: str, scope: ast.AST) -> NodeViolation:
             "the jitted function is called once and then dropped with its cache",
         ),
     )
-
-
-def _named_and_called(call: ast.Call, parent: ast.AST, scope: ast.AST) -> bool:
-    """Whether the jitted function is assigned to a name that is called once."""
-    match parent:
-        case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is call:
-            return isinstance(scope, _FUNCTIONS) and _called_once(scope, name, parent)
-        case _:
-            return False
 
 
 def _called_once(scope: FunctionNode, name: str, definition: ast.AST) -> bool:

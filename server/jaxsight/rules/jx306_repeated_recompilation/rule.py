@@ -33,15 +33,11 @@ def explain(function: str, misses: Sequence[Miss]) -> Iterator[Violation]:
         for argument, now, before in miss.differs:
             if "weak_type" not in now:
                 types[argument] |= {now, before}
-    for argument, types_seen in types.items():
-        if len(types_seen) >= FIRST_SHAPES:
-            yield _of_types(function, argument, tuple(sorted(types_seen)))
-
-
-def _of_types(function: str, argument: str, types: tuple[str, ...]) -> Violation:
-    few = ", ".join(types[:4]) + (", …" if len(types) > 4 else "")
-    return Violation(
-        f"{named(function)} is compiled for {len(types)} types of an argument",
-        help="pad the argument to a few sizes",
-        notes=(f"{quoted(argument)} is {few}",),
-    )
+    for argument, seen in types.items():
+        if len(seen) >= FIRST_SHAPES:
+            few = ", ".join(sorted(seen)[:4]) + (", …" if len(seen) > 4 else "")
+            yield Violation(
+                f"{named(function)} is compiled for {len(seen)} types of an argument",
+                help="pad the argument to a few sizes",
+                notes=(f"{quoted(argument)} is {few}",),
+            )

@@ -169,11 +169,6 @@ def _evaluated(node: ast.expr, sizes: Mapping[str, int | tuple[int, ...]]) -> in
                 case ast.FloorDiv():
                     return one // two
                 case _:
-                    raise ValueError(text_of(node))
+                    raise ValueError(ast.unparse(node))
         case _:
-            raise ValueError(text_of(node))
-
-
-def text_of(node: ast.expr) -> str:
-    """Return an expression as source."""
-    return ast.unparse(node)
+            raise ValueError(ast.unparse(node))

@@ -16,8 +16,7 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
 
     The drawn numbers change on purpose.
     """
-    node = next(iter(context.nodes), None)
-    function = context.function(node) if node is not None else None
+    function = context.function(context.node)
     if function is None:
         context = context.of_subject()
         function = context.subject

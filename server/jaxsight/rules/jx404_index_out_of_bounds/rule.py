@@ -161,19 +161,16 @@ def _violation(step: Step, kind: str, outside: _Outside) -> Violation:
     else:
         message = _message(where)
         advice = _help(where) if outside.one else _help(where).replace("an index", "indices")
+    run: tuple[str, ...] = ()
+    if outside.exact and not outside.one:
+        indices = "ids" if kind in _SEGMENTS else "starts" if outside.count > 1 else "indices"
+        run = (f"the {indices} run from {outside.least} to {outside.most}",)
     return Violation(
         message,
         step.path,
         help=advice,
-        notes=tuple(filter(None, (_of_many(outside, kind), _done(step, kind, outside)))),
+        notes=(*run, _done(step, kind, outside)),
     )
-
-
-def _of_many(outside: _Outside, kind: str) -> str:
-    if outside.one or not outside.exact:
-        return ""
-    indices = "ids" if kind in _SEGMENTS else "starts" if outside.count > 1 else "indices"
-    return f"the {indices} run from {outside.least} to {outside.most}"
 
 
 def _done(step: Step, kind: str, outside: _Outside) -> str:
@@ -280,7 +277,8 @@ def _is_masked(flow: Flow, step: Step) -> bool:
         return is_followed and flow.value(user.results[0]).dtype != "bool"
 
     return any(
-        _chooses(flow, user, number)
+        (user.primitive == "select_n" and flow.of(number) in map(flow.of, user.operands[1:]))
+        or _multiplies(flow, user)
         or (
             user.primitive == "slice"
             and len(flow.used_by(number)) == 1
@@ -290,23 +288,10 @@ def _is_masked(flow: Flow, step: Step) -> bool:
     )
 
 
-def _chooses(flow: Flow, step: Step, number: int) -> bool:
-    """Whether an equation selects some elements of a value, or masks it."""
-    if step.primitive == "select_n":
-        return flow.of(number) in map(flow.of, step.operands[1:])
-    return _multiplies(flow, step)
-
-
 def _multiplies(flow: Flow, step: Step) -> bool:
-    """Whether an equation multiplies by a mask."""
+    """Whether an equation multiplies by a mask, which is made from booleans."""
     return step.primitive in ("mul", "and") and any(
-        _is_mask(flow, operand) for operand in step.operands
-    )
-
-
-def _is_mask(flow: Flow, number: int) -> bool:
-    """Whether a factor is made from booleans."""
-    return any(
-        node.primitive == "convert_element_type" and flow.value(node.operands[0]).dtype == "bool"
-        for node in flow.backwards(number, MOVES, _NEAR)
+        maker.primitive == "convert_element_type" and flow.value(maker.operands[0]).dtype == "bool"
+        for operand in step.operands
+        for maker in flow.backwards(operand, MOVES, _NEAR)
     )

@@ -21,7 +21,6 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     The inner `where` gets a name if a statement fits before the expression.
     """
     for call in context.find(ast.Call):
-        assert isinstance(call, ast.Call)
         if context.called(call.func) not in ("jax.numpy.where", "jax.lax.select") or call.keywords:
             continue
         if len(call.args) != 3:

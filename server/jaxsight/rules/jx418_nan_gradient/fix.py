@@ -18,7 +18,6 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     if not isinstance(context.finding.data, Squares) or not context.jnp:
         return
     for call in context.find(ast.Call):
-        assert isinstance(call, ast.Call)
         squares = _squares(context, call)
         statement = context.statement(call)
         if squares is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
@@ -51,7 +50,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             step = view.flow.steps[path]
             if path not in known and len(step.operands) == 1:
                 known.add(path)
-                source = _source(view.flow, step.operands[0])
+                source = view.flow.origin(step.operands[0], _WHOLE)
                 gathered[source, collective.axes].append(path)
     for (_, axes), found in gathered.items():
         first, *others = sorted(found, key=list(view.flow.steps).index)
@@ -67,11 +66,3 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 ),
                 related=((first, "the first gather"),),
             )
-
-
-def _source(flow: Flow, number: int) -> int:
-    """Return the value that a value has all elements of, in another shape or dtype."""
-    number = flow.of(number)
-    while (step := flow.made_by(number)) is not None and step.primitive in _WHOLE:
-        number = flow.of(step.operands[0])
-    return number

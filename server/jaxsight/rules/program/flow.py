@@ -86,6 +86,14 @@ class Flow:
         """Return the step that computes a value; `None` for inputs, constants and literals."""
         return self.maker.get(self.of(number))
 
+    def origin(self, number: int, through: Through) -> int:
+        """Return the value that a value is made of by steps of their first operand alone."""
+        goes_on = _test(through)
+        number = self.of(number)
+        while (step := self.maker.get(number)) is not None and step.operands and goes_on(step):
+            number = self.of(step.operands[0])
+        return number
+
     def used_by(self, number: int) -> Sequence[Step]:
         """Return the steps that read a value."""
         return self.users.get(self.of(number), ())
