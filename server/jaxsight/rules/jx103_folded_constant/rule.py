@@ -44,10 +44,8 @@ def find(view: ProgramView) -> Iterator[Violation]:
 
     A captured array that XLA only stores in another layout or shape is reported by JX101.
     """
-    if view.compiled is None:
-        return
     captured_kinds = {_kind(value.text) for value, _ in captured(view)}
-    for constant in view.compiled.graph.constants:
+    for constant in view.on_target.graph.constants:
         if not constant.folded or constant.value.bytes < LARGE:
             continue
         if _kind(constant.value.text) in captured_kinds:
@@ -61,7 +59,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             help=_HELP,
             notes=(
                 f"{origin} {kind}, which also takes device memory",
-                f"compiling the function took {time(view.compiled.compile_seconds)}",
+                f"compiling the function took {time(view.on_target.compile_seconds)}",
             ),
             data=FoldedConstant(kind),
         )

@@ -43,9 +43,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
 
     A product or a sort could not.
     """
-    if view.compiled is None:
-        return
-    graph = view.compiled.graph
+    graph = view.on_target.graph
     awaited: dict[int, int] = {}
     for edge in graph.edges:
         ends = edge.source, edge.target

@@ -34,9 +34,7 @@ _WORDS = {"fft": "an FFT", "optimization_barrier": "an `optimization_barrier`"}
 @RULE.finds_in_kernels
 def find(view: ProgramView) -> Iterator[Violation]:
     """Find such operations, one for each place."""
-    if view.compiled is None:
-        return
-    graph = view.compiled.graph
+    graph = view.on_target.graph
     reported: set[object] = set()
     for index, kernel in enumerate(graph.kernels):
         step = view.flow.steps.get(kernel.ends_at)

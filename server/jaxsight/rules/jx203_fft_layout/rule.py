@@ -25,9 +25,7 @@ _MOVES = RESHAPES | {"transpose"}
 @RULE.finds_in_kernels
 def find(view: ProgramView) -> Iterator[Violation]:
     """Find FFTs that the program transposes for, in kernels that do nothing else."""
-    if view.compiled is None:
-        return
-    graph = view.compiled.graph
+    graph = view.on_target.graph
     reported: set[str] = set()
     for index, kernel in enumerate(graph.kernels):
         if kernel.ends_because != "fft" or not kernel.ends_at or kernel.ends_at in reported:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.loops import loop_of
-from jaxsight.rules.program.steps import captured, is_known
+from jaxsight.rules.program.loops import LoopParts, loop_of
+from jaxsight.rules.program.steps import is_known
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
@@ -39,9 +39,10 @@ def find(view: ProgramView) -> Iterator[Violation]:
     """
     flow = view.flow
     for step in flow.steps.values():
-        if not view.wrote(step.path, *_LOOPS):
+        loop = loop_of(flow, step) if view.wrote(step.path, *_LOOPS) else None
+        if loop is None:
             continue
-        for number in captured(step):
+        for number in loop.captured.values():
             value = flow.value(number)
             maker = flow.made_by(number)
             if value.bytes < LARGE or maker is None:
@@ -52,7 +53,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 for source in sources
             ):
                 continue
-            if not _kept(view, value.shape) or _is_needed_whole(flow, step, value.text):
+            if not _kept(view, value.shape) or _is_needed_whole(flow, loop, value.text):
                 continue
             yield Violation(
                 f"loop-invariant array ({size(value.bytes)}) is kept in memory for the whole loop",
@@ -68,15 +69,13 @@ def find(view: ProgramView) -> Iterator[Violation]:
 
 def _kept(view: ProgramView, shape: tuple[int, ...]) -> bool:
     """Whether a loop of the target's program carries an array of that shape."""
-    if view.compiled is None:
-        return False
     text = f"[{','.join(map(str, shape))}]"
-    graph = view.compiled.graph
+    graph = view.on_target.graph
     carried = [v for loop in graph.loops for v in loop.carried]
     return any(text in value.text for value in carried)
 
 
-def _is_needed_whole(flow: Flow, step: Step, text: str) -> bool:
+def _is_needed_whole(flow: Flow, loop: LoopParts, text: str) -> bool:
     """Whether the loop's bodies need an array of that type in memory.
 
     Nothing fuses into a product of matrices, nor into a loop or a conditional of the body's own.
@@ -88,8 +87,7 @@ def _is_needed_whole(flow: Flow, step: Step, text: str) -> bool:
         unknown = [n for n in operands if flow.values[n].shape and not is_known(flow.values[n])]
         return user.primitive in FUSED and len(unknown) <= 1
 
-    loop = loop_of(flow, step)
-    return loop is None or any(
+    return any(
         user.primitive in _WHOLE
         for number in loop.captured
         if flow.value(number).text == text

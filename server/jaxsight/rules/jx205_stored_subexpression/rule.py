@@ -32,9 +32,7 @@ _IN_PLACE = ("scatter", "dynamic_update_slice")
 @RULE.finds_in_kernels
 def find(view: ProgramView) -> Iterator[Violation]:
     """Find temporaries of cheap elementwise operations that a later kernel could compute itself."""
-    if view.compiled is None:
-        return
-    graph, flow = view.compiled.graph, view.flow
+    graph, flow = view.on_target.graph, view.flow
     reported: set[str] = set()
     for temporary in graph.temporaries:
         if temporary.value.bytes < LARGE or not 0 <= temporary.producer < len(graph.kernels):

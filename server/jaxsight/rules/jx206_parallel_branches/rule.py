@@ -34,8 +34,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
 
     Their results together fit in the temporary memory that the target allocates.
     """
-    if view.compiled is None:
-        return
     flow = view.flow
     groups: dict[tuple[object, ...], list[str]] = defaultdict(list)
     for path, step in flow.steps.items():
@@ -51,7 +49,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
         first_result = flow.value(flow.steps[paths[0]].results[0])
         if len(paths) < LEAST or first_result.bytes < LARGE:
             continue
-        temporaries = view.compiled.temporaries
+        temporaries = view.on_target.temporaries
         if temporaries < len(paths) * first_result.bytes:
             continue
         if not _independent(view, paths) or not _in_turn(view, paths):

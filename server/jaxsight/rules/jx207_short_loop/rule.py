@@ -35,9 +35,7 @@ _DYNAMIC = f"give the loop bounds as Python integers, and pass `unroll=True` {_F
 @RULE.finds_in_kernels
 def find(view: ProgramView) -> Iterator[Violation]:
     """Find innermost loops of two to eight iterations with one kernel of elementwise work."""
-    if view.compiled is None:
-        return
-    graph = view.compiled.graph
+    graph = view.on_target.graph
     for index, loop in enumerate(graph.loops):
         step = view.flow.steps.get(loop.equation)
         if loop.trips is None or not 1 < loop.trips <= SHORT or step is None:

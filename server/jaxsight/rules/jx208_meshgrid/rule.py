@@ -20,9 +20,7 @@ RULE = Rule(
 @RULE.finds_in_kernels
 def find(view: ProgramView) -> Iterator[Violation]:
     """Find kernels that compute one-dimensional arrays for a `meshgrid` of another kernel."""
-    if view.compiled is None:
-        return
-    graph, flow = view.compiled.graph, view.flow
+    graph, flow = view.on_target.graph, view.flow
     grids = [step for step in flow.steps.values() if "meshgrid(" in view.quote(step.path)]
     above = {
         step.path: grid

@@ -28,9 +28,9 @@ _LAUNCH = 3e-6
 @RULE.finds_in_kernels
 def find(view: ProgramView) -> Iterator[Violation]:
     """Find outermost loops with a thousand or more launches of kernels that touch little memory."""
-    if view.compiled is None or view.target is None or view.target.platform not in ("cuda", "rocm"):
+    if view.target is None or view.target.platform not in ("cuda", "rocm"):
         return
-    graph = view.compiled.graph
+    graph = view.on_target.graph
     for index, loop in enumerate(graph.loops):
         if loop.parent >= 0 or loop.equation not in view.flow.steps:
             continue

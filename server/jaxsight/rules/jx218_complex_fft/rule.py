@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.loops import loop_of
 from jaxsight.rules.program.matrices import readers
 from jaxsight.rules.program.slices import reads
-from jaxsight.rules.program.steps import captured, elements, numbers, parameter
+from jaxsight.rules.program.steps import elements, numbers, parameter
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import called
@@ -106,8 +107,8 @@ class _Symmetries:
         self._outer = {
             inner: outer
             for step in view.flow.steps.values()
-            if step.primitive == "scan" and step.bodies
-            for inner, outer in zip(step.bodies[0].inputs, captured(step), strict=False)
+            if step.primitive == "scan" and (loop := loop_of(view.flow, step)) is not None
+            for inner, outer in loop.captured.items()
         }
         self.transforms = 0
         """How many transforms of real numbers the values come from."""

@@ -31,12 +31,10 @@ def find(view: ProgramView) -> Iterator[Violation]:
 
     They do if they take 64 MiB or more, and as much as the inputs and outputs or more.
     """
-    if view.compiled is None:
-        return
-    graph = view.compiled.graph
+    graph = view.on_target.graph
     if graph.written_bytes * _SLACK + (graph.scratch_at_most or 0) < LARGE:
         return  # each temporary is the result of a kernel, or of a transfer from the host
-    least, most = view.compiled.temporaries, view.compiled.temporaries_at_most
+    least, most = view.on_target.temporaries, view.on_target.temporaries_at_most
     temporaries, more = max(least, most), most - least
     fixed = graph.fixed_bytes
     if temporaries < max(LARGE, fixed):

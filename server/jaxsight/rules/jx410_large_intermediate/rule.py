@@ -24,9 +24,7 @@ LARGE = 16 * MIB
 @RULE.finds_in_kernels
 def find(view: ProgramView) -> Iterator[Violation]:
     """Yield temporaries of 16 MiB or more, and 8 times the inputs and outputs or more."""
-    if view.compiled is None:
-        return
-    graph = view.compiled.graph
+    graph = view.on_target.graph
     outside = sum(value.bytes for value in (*graph.parameters, *graph.outputs))
     reported: set[object] = set()
     for temporary in graph.temporaries:

@@ -59,10 +59,8 @@ def find(view: ProgramView) -> Iterator[Violation]:
     Sums over divided dimensions are not reported, nor are gathers of parameters for products:
     both are what the shardings of the inputs ask for.
     """
-    if view.compiled is None:
-        return
     reported: set[str] = set()
-    for kernel, collective in inserted_reshards(view.compiled):
+    for kernel, collective in inserted_reshards(view.on_target):
         paths = [path for path in (kernel.equations or kernel.feeds) if path in view.flow.steps]
         if any(view.flow.steps[path].primitive in _COLLECTIVES for path in paths):
             continue

@@ -125,22 +125,18 @@ def look(scope: NameScope, node: ast.AST) -> Iterator[Event]:
         if traced:
             sources = frozenset(source for argument in traced for source in scope.sources(argument))
             instead = (debug_print(node, written, "jax.debug.print") or "") if prints else ""
-            impure = Impure("print" if prints else "log", text, _name(scope, traced), instead)
-            yield Event(node, sources, impure)
+            parts = (part for argument in traced for part in ast.walk(argument))
+            names = (p.id for p in parts if isinstance(p, ast.Name) and scope.sources(p))
+            kind: Kind = "print" if prints else "log"
+            yield Event(node, sources, Impure(kind, text, next(names, "x"), instead))
         elif prints and all(isinstance(argument, ast.Constant) for argument in arguments):
             yield Event(node, NOTHING, Impure("text", text))
     elif _is_draw(scope, node.func) or (_GENERATORS.fullmatch(full) and not arguments):
         yield Event(node, NOTHING, Impure("random", text))
-    elif (kind := next((k for k, names in _CALLS.items() if names.fullmatch(full)), None)) and (
-        kind != "write" or _writes(node)
-    ):
-        yield Event(node, NOTHING, Impure(kind, text))
-
-
-def _name(scope: NameScope, nodes: Sequence[ast.expr]) -> str:
-    """Return the first name with a value that may be traced in what is printed."""
-    names = (part for node in nodes for part in ast.walk(node) if isinstance(part, ast.Name))
-    return next((name.id for name in names if scope.sources(name)), "x")
+    else:
+        for kind, functions in _CALLS.items():
+            if functions.fullmatch(full) and (kind != "write" or _writes(node)):
+                yield Event(node, NOTHING, Impure(kind, text))
 
 
 def _is_about_tracing(arguments: Sequence[ast.expr]) -> bool:
@@ -171,7 +167,7 @@ def _is_draw(scope: NameScope, function: ast.expr) -> bool:
     generator: ast.expr | None = None
     if isinstance(function.value, ast.Name):
         holder = scope.holder(function.value.id)
-        if holder is None or holder is scope:
+        if holder is scope:
             return False
         generator = holder.aliases.get(function.value.id)
         if generator is None and holder.node is None:

@@ -107,11 +107,7 @@ def look(scope: NameScope, node: ast.AST) -> Iterator[Event]:
             escape = _escape(scope, target, "attribute", written(value))
             if escape is not None and (sources := scope.sources(value)):
                 attribute = f"{escape.target}.{attr}"
-                yield Event(
-                    node,
-                    sources,
-                    Escape(attribute, escape.kind, escape.root, escape.holder, escape.value),
-                )
+                yield Event(node, sources, replace(escape, target=attribute))
         case _:
             pass
 
@@ -131,9 +127,8 @@ def _assigned(scope: NameScope, target: ast.expr, value: ast.expr) -> Iterator[E
     match target:
         case ast.Name(id=name) if name in scope.declared:
             kind: Kept = "global" if scope.declared[name] == "global" else "variable"
-            holder = scope.holder(name)
-            if holder is not None:
-                yield Event(target, sources, Escape(name, kind, name, holder.name, text))
+            holder = scope.holder(name).name
+            yield Event(target, sources, Escape(name, kind, name, holder, text))
         case ast.Attribute(value=base, attr=attr) if attr not in _STATE or not _has_state(scope):
             escape = _escape(scope, base, "attribute", text)
             if escape is not None:
@@ -168,8 +163,6 @@ def _escape(scope: NameScope, base: ast.expr, kind: Kept, value: str) -> Escape 
     if not isinstance(root, ast.Name) or _REFERENCE.search(last or root.id):
         return None
     holder = scope.holder(root.id)
-    if holder is None:
-        return None
     if holder is scope and root.id != scope.itself:
         # A default value is made once, with the function.
         default = _default(scope, root.id)
@@ -203,7 +196,7 @@ def _local(scope: NameScope, base: ast.expr) -> bool | None:
     if not isinstance(base, ast.Name):
         return None
     holder = scope.holder(base.id)
-    if holder is None or holder.node is None:
+    if holder.node is None:
         return None
     creation = holder.aliases.get(base.id) or _default(holder, base.id)
     return creation is not None and is_container(scope, creation)
@@ -217,7 +210,7 @@ def _shared(scope: NameScope, base: ast.expr) -> str:
             return name
         case ast.Attribute(value=ast.Name(id=name), attr=attr):
             holder = scope.holder(name)
-            owner = holder.owner if holder is not None and holder.itself == name else ""
+            owner = holder.owner if holder.itself == name else ""
             return f"{owner}.{attr}"
         case _:
             return "?"

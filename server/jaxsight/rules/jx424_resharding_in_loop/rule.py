@@ -30,10 +30,8 @@ def find(view: ProgramView) -> Iterator[Violation]:
     Slices of an array, such as the weights of one of the layers that `scan` runs over, differ in
     each iteration.
     """
-    if view.compiled is None:
-        return
     reported: set[str] = set()
-    for kernel, collective in inserted_reshards(view.compiled):
+    for kernel, collective in inserted_reshards(view.on_target):
         if not collective.axes or kernel.runs < 2:
             continue
         for path in kernel.equations or kernel.feeds:

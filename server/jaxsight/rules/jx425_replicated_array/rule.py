@@ -56,16 +56,16 @@ class _Array:
 @RULE.finds_in_kernels
 def find(view: ProgramView) -> Iterator[Violation]:
     """Yield at most one finding for parameters, and one for the largest temporary or output."""
-    if view.compiled is None or view.compiled.devices < 2:
+    if view.on_target.devices < 2:
         return
     if len({mesh.axes for mesh in view.meshes}) != 1:
         return
     mesh = view.meshes[0]
-    if not any(any(chosen.spec) for chosen in view.compiled.shardings):
+    if not any(any(chosen.spec) for chosen in view.on_target.shardings):
         return
-    parameters = _parameters(view, view.compiled)
-    yield from _of_parameters(view, view.compiled, mesh, parameters)
-    yield from _of_results(view, view.compiled, mesh, parameters)
+    parameters = _parameters(view, view.on_target)
+    yield from _of_parameters(view, view.on_target, mesh, parameters)
+    yield from _of_results(view, view.on_target, mesh, parameters)
 
 
 def _of_parameters(

@@ -29,11 +29,11 @@ def find(view: ProgramView) -> Iterator[Violation]:
     Only the program's own gathers count, which XLA has not merged. Bodies of `jax.checkpoint` have
     values of their own: to gather again in the backward pass is what they are for.
     """
-    if view.compiled is None or view.compiled.devices < 2:
+    if view.on_target.devices < 2:
         return
     gathered: dict[tuple[int, tuple[str, ...]], list[str]] = defaultdict(list)
     known: set[str] = set()
-    for kernel in view.compiled.graph.kernels:
+    for kernel in view.on_target.graph.kernels:
         collective = kernel.collective
         if collective is None or collective.inserted or collective.kind != "all-gather":
             continue

@@ -94,6 +94,12 @@ class Flow:
             number = self.of(step.operands[0])
         return number
 
+    def around(self, step: Step) -> Iterator[Step]:
+        """Yield the loops and branches that a step is in, the innermost first."""
+        while (parent := self.parent.get(step.path)) is not None:
+            yield parent
+            step = parent
+
     def used_by(self, number: int) -> Sequence[Step]:
         """Return the steps that read a value."""
         return self.users.get(self.of(number), ())

@@ -118,8 +118,7 @@ _MAPPING = re.compile(
 
 def _is_mapping(scope: NameScope, name: str, target: ast.expr) -> bool:
     """Whether a name may be a dict, so that a loop over it counts keys."""
-    holder = scope.holder(name)
-    creation = holder.aliases.get(name) if holder is not None else None
+    creation = scope.holder(name).aliases.get(name)
     if isinstance(creation, ast.List | ast.Tuple | ast.ListComp):
         return False
     if _MAPPING.search(name) or isinstance(creation, ast.Dict | ast.DictComp):
@@ -142,6 +141,5 @@ def _is_mapping(scope: NameScope, name: str, target: ast.expr) -> bool:
 
 
 def _add(scope: NameScope, name: str, sources: Sources) -> None:
-    holder = scope.holder(name)
-    if holder is not None:
-        holder.env[name] = holder.env.get(name, NOTHING) | sources
+    env = scope.holder(name).env
+    env[name] = env.get(name, NOTHING) | sources

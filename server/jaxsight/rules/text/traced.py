@@ -19,7 +19,7 @@ from jaxsight.rules.text.functions import (
     NamedFunction,
     facts_of,
 )
-from jaxsight.rules.text.scopes import Source, Sources
+from jaxsight.rules.text.scopes import Sources
 from jaxsight.rules.text.statements import Statement, imports_of
 from jaxsight.rules.text.transformations import STAGED
 
@@ -65,13 +65,11 @@ class TracedModule:
 
     def is_live(self, sources: Sources) -> bool:
         """Whether one of these is traced."""
-        return any(self._lives(source) for source in sources)
-
-    def _lives(self, source: Source) -> bool:
-        function = self.functions.get(source[0])
-        if function is None:
-            return False
-        return source[1] in function.traced or (not source[1] and STAGED in function.kinds)
+        return any(
+            parameter in function.traced or (not parameter and STAGED in function.kinds)
+            for name, parameter in sources
+            if (function := self.functions.get(name)) is not None
+        )
 
 
 def traced_events(

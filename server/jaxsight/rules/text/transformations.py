@@ -203,10 +203,11 @@ def _with_static_arguments(how: Tracing, call: ast.Call) -> Tracing:
                 return replace(how, unknown=True)
             how = replace(how, static=numbers)
     if (value := _keyword(call, "static_argnames")) is not None:
-        words = _strings(value)
-        if words is None:
+        names = _literal(value)
+        words = names if isinstance(names, tuple | list | set) else (names,)
+        if not all(isinstance(word, str) for word in words):
             return replace(how, unknown=True)
-        how = replace(how, static_names=words)
+        how = replace(how, static_names=tuple(words))
     return how
 
 
@@ -218,12 +219,6 @@ def _integers(node: ast.expr) -> tuple[int, ...] | None:
     value = _literal(node)
     values = value if isinstance(value, tuple | list) else (value,)
     return tuple(values) if all(type(value) is int for value in values) else None
-
-
-def _strings(node: ast.expr) -> tuple[str, ...] | None:
-    value = _literal(node)
-    values = value if isinstance(value, tuple | list | set) else (value,)
-    return tuple(values) if all(isinstance(value, str) for value in values) else None
 
 
 def _literal(node: ast.expr) -> object:
