@@ -87,8 +87,6 @@ def _values(context: FixContext, index: ast.expr) -> Iterator[ast.expr]:
             match node:
                 case ast.Assign(targets=[ast.Name(id=index.id)], value=value):
                     yield value
-                case _:
-                    pass
 
 
 def _title(chosen: Sequence[tuple[ast.stmt, str, str]]) -> str:

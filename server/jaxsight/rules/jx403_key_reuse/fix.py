@@ -30,25 +30,20 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     keys = [call.args[0].id for call in calls if call.args and isinstance(call.args[0], ast.Name)]
     for key in dict.fromkeys(keys):
         if keys.count(key) > 1:
-            random = context.text(calls[0].func).rpartition(".")[0]
-            yield from _split(context, function, key, f"{random or 'jax.random'}.split")
-
-
-def _split(context: FixContext, function: ast.AST, key: str, split: str) -> Iterator[Candidate]:
-    uses = reads_of(key, function)
-    statement = context.statement(uses[0])
-    if statement is None:
-        return
-    names = [context.fresh(f"{key}_{number}") for number in range(1, len(uses) + 1)]
-    count = "" if len(names) == 2 else f", {len(names)}"
-    yield Candidate(
-        f"Split `{key}` into {len(uses)} keys",
-        (
-            context.before(statement, f"{', '.join(names)} = {split}({key}{count})"),
-            *(context.replace(use, name) for use, name in zip(uses, names, strict=True)),
-        ),
-        same=False,
-    )
+            random = context.text(calls[0].func).rpartition(".")[0] or "jax.random"
+            uses = reads_of(key, function)
+            statement = context.statement(uses[0])
+            if statement is None:
+                continue
+            names = [context.fresh(f"{key}_{number}") for number in range(1, len(uses) + 1)]
+            count = "" if len(names) == 2 else f", {len(names)}"
+            split = f"{', '.join(names)} = {random}.split({key}{count})"
+            edits = (context.replace(use, name) for use, name in zip(uses, names, strict=True))
+            yield Candidate(
+                f"Split `{key}` into {len(uses)} keys",
+                (context.before(statement, split), *edits),
+                same=False,
+            )
 
 
 # Numbers that are right, for what it takes to compute them.

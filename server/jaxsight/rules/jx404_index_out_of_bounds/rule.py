@@ -48,16 +48,6 @@ _NEAR = 12
 """Equations between a read and the `where` that chooses from it."""
 
 
-@dataclass(frozen=True, slots=True)
-class OutOfBounds:
-    """An index outside its axis."""
-
-    index: int
-    axis: int
-    size: int
-    """The length of the axis."""
-
-
 @RULE.explains
 def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     """Recognize `IndexError`s about bounds, not those about too many indices."""
@@ -71,21 +61,24 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
         return Violation(
             "index is out of bounds", notes=(first_sentence(message),), url=jax_page(failure)
         )
-    where = OutOfBounds(*map(int, match.groups()))
-    return Violation(_message(where), help=_help(where), url=jax_page(failure))
+    index, axis, size = map(int, match.groups())
+    return Violation(_message(index, axis, size), help=_help(size), url=jax_page(failure))
 
 
 @dataclass(frozen=True, slots=True)
 class _Outside:
     """Indices of which at least one is certainly out of bounds."""
 
-    where: OutOfBounds
+    index: int
+    axis: int
+    size: int
+    """The length of the axis."""
     count: int
     """How many elements are read or written from the index on."""
     least: int
     most: int
     exact: bool
-    """Whether `where.index` is one of the indices, not only a bound of one."""
+    """Whether `index` is one of the indices, not only a bound of one."""
 
     @property
     def one(self) -> bool:
@@ -141,26 +134,21 @@ def _kind(text: str) -> str:
 
 
 def _violation(step: Step, kind: str, outside: _Outside) -> Violation:
-    where = outside.where
+    index, axis, size = outside.index, outside.axis, outside.size
     if kind in _SEGMENTS:
-        index, count = where.index, where.size
-        message = f"segment id {index} is out of bounds for {count} segments"
-        if not outside.exact:
-            message = f"segment ids are out of bounds for {count} segments"
-        advice = f"use ids from 0 to {count - 1}"
-        if index >= count and outside.exact:
+        subject = f"segment id {index} is" if outside.exact else "segment ids are"
+        message = f"{subject} out of bounds for {size} segments"
+        advice = f"use ids from 0 to {size - 1}"
+        if index >= size and outside.exact:
             advice = f"pass `num_segments={index + 1}`, or {advice}"
     elif outside.count > 1:
-        start = where.index
-        message = (
-            f"slice {start}:{start + outside.count} is out of bounds for axis {where.axis} "
-            f"of size {where.size}"
-        )
-        last = where.size - outside.count
+        slice_ = f"{index}:{index + outside.count}"
+        message = f"slice {slice_} is out of bounds for axis {axis} of size {size}"
+        last = size - outside.count
         advice = f"use starts from 0 to {last}" if last else "start at 0"
     else:
-        message = _message(where)
-        advice = _help(where) if outside.one else _help(where).replace("an index", "indices")
+        message = _message(index, axis, size)
+        advice = _help(size) if outside.one else _help(size).replace("an index", "indices")
     run: tuple[str, ...] = ()
     if outside.exact and not outside.one:
         indices = "ids" if kind in _SEGMENTS else "starts" if outside.count > 1 else "indices"
@@ -179,11 +167,10 @@ def _done(step: Step, kind: str, outside: _Outside) -> str:
     Sources: https://docs.jax.dev/en/latest/_autosummary/jax.numpy.ndarray.at.html for subscripts,
     the pages of the functions for the others.
     """
-    where = outside.where
     if kind in _SEGMENTS:
         return f"`{kind}` drops values with out-of-bounds ids silently"
     if outside.count > 1:
-        start = 0 if where.index < 0 else where.size - outside.count
+        start = 0 if outside.index < 0 else outside.size - outside.count
         does = "writes" if step.primitive == "dynamic_update_slice" else "reads"
         return f"JAX clamps the start silently: it {does} {start}:{start + outside.count}"
     if step.primitive == "dynamic_update_slice":
@@ -198,12 +185,12 @@ def _done(step: Step, kind: str, outside: _Outside) -> str:
     return "JAX clamps out-of-bounds reads silently: it reads the nearest element"
 
 
-def _message(where: OutOfBounds) -> str:
-    return f"index {where.index} is out of bounds for axis {where.axis} of size {where.size}"
+def _message(index: int, axis: int, size: int) -> str:
+    return f"index {index} is out of bounds for axis {axis} of size {size}"
 
 
-def _help(where: OutOfBounds) -> str:
-    return f"use an index from {-where.size} to {where.size - 1}" if where.size else ""
+def _help(size: int) -> str:
+    return f"use an index from {-size} to {size - 1}" if size else ""
 
 
 _PRIMITIVES = SCATTERS | {"gather", "dynamic_slice", "dynamic_update_slice"}
@@ -231,7 +218,7 @@ def _outside(intervals: Intervals, flow: Flow, step: Step, kind: str) -> Iterato
                 continue
         else:
             continue
-        yield _Outside(OutOfBounds(at, axis, size), count, interval.least, interval.most, exact)
+        yield _Outside(at, axis, size, count, interval.least, interval.most, exact)
 
 
 def _starts(flow: Flow, step: Step) -> Iterator[tuple[int, int, int]]:

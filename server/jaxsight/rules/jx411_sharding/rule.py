@@ -43,7 +43,7 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     message = failure.message
     sharded = "shard_map" in message and "spec" in message and _UNEVEN not in message
     typed = (
-        failure.type.rpartition(".")[2] in ("ShardingTypeError",)
+        failure.type.rpartition(".")[2] == "ShardingTypeError"
         or "sharding mismatch" in message.lower()
     )
     if not (sharded or typed):
@@ -70,25 +70,19 @@ def find(view: ProgramView) -> Iterator[Violation]:
             if known is None or operand is None or path in reported:
                 continue
             reported.add(path)
-            yield _violation(path, known, operand, collective)
+            before = divided_type(operand.type, operand.spec)
+            after = divided_type(known.type, known.spec)
+            yield Violation(
+                f"implicit {collective.kind} ({size(collective.bytes)} per device) over "
+                f"{', '.join(collective.axes)} changes a sharding",
+                path,
+                help="constrain the operand or the result with `jax.lax.with_sharding_constraint`",
+                notes=(
+                    f"an operand is `{before}`, the result `{after}`",
+                    "the partitioner inserted it: the program has no collective here",
+                ),
+            )
             break
-
-
-def _violation(path: str, known: Chosen, operand: Divided, collective: Collective) -> Violation:
-    axes = ", ".join(collective.axes)
-    return Violation(
-        f"implicit {collective.kind} ({size(collective.bytes)} per device) over {axes}"
-        " changes a sharding",
-        path,
-        help="constrain the operand or the result with `jax.lax.with_sharding_constraint`",
-        notes=(
-            (
-                f"an operand is `{divided_type(operand.type, operand.spec)}`, the result "
-                f"`{divided_type(known.type, known.spec)}`"
-            ),
-            "the partitioner inserted it: the program has no collective here",
-        ),
-    )
 
 
 def _resharded(

@@ -108,8 +108,6 @@ def look(scope: NameScope, node: ast.AST) -> Iterator[Event]:
             if escape is not None and (sources := scope.sources(value)):
                 attribute = f"{escape.target}.{attr}"
                 yield Event(node, sources, replace(escape, target=attribute))
-        case _:
-            pass
 
 
 def _assigned(scope: NameScope, target: ast.expr, value: ast.expr) -> Iterator[Event]:
@@ -138,8 +136,6 @@ def _assigned(scope: NameScope, target: ast.expr, value: ast.expr) -> Iterator[E
             escape = _escape(scope, base, "container", text)
             if escape is not None and not is_ellipsis:
                 yield Event(target, sources, replace(escape, target=written(target)))
-        case _:
-            pass
 
 
 def _has_state(scope: NameScope) -> bool:

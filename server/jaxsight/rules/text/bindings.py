@@ -63,8 +63,6 @@ def bind(scope: NameScope, nodes: Iterable[ast.AST]) -> None:
                 | ast.comprehension(target=target, iter=iterable)
             ):
                 _iterate(scope, target, iterable)
-            case _:
-                pass
 
 
 def _assign(scope: NameScope, target: ast.expr, value: ast.expr) -> None:
@@ -135,8 +133,6 @@ def _is_mapping(scope: NameScope, name: str, target: ast.expr) -> bool:
             case ast.Attribute(value=ast.Name(id=variable), attr="items" | "keys" | "values"):
                 if variable == name:
                     return True
-            case _:
-                pass
     return False
 
 

@@ -163,8 +163,6 @@ def _made(scopes: Sequence[NameScope], kinds: re.Pattern[str]) -> Iterator[str]:
                     )
                 ) if name == scope.itself and kinds.fullmatch(_maker(scope, value)):
                     yield f"{scope.owner}.{attr}"
-                case _:
-                    pass
 
 
 def _maker(scope: NameScope, value: ast.expr) -> str:
