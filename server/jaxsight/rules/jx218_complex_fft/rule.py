@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.loops import loop_of
@@ -60,7 +61,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             )
 
 
-def _is_kind(step: Step, kind: str) -> bool:
+def _is_kind(step: Step, kind: Literal["FFT", "IFFT"]) -> bool:
     """Whether a transform is of a kind, which JAX prints as a number or by name."""
     text = dict(step.parameters).get("fft_type", "")
     return text == str(_KINDS[kind]) or text.rpartition(".")[2].strip("'") == kind

@@ -161,8 +161,8 @@ def _kind(function: ast.expr) -> str:
     return "a partial" if is_partial else "a local function"
 
 
-def _new_object(kind: str, when: str) -> str:
-    return f"{kind} is a new object {when}, and JAX caches programs by function object"
+def _new_object(subject: str, when: str) -> str:
+    return f"{subject} is a new object {when}, and JAX caches programs by function object"
 
 
 def _defines(loops: Sequence[ast.AST], name: str) -> bool:
@@ -206,16 +206,16 @@ def _runs_once(scope: ast.AST) -> bool:
     return name in _ONCE or name.startswith("test")
 
 
-def _every_call(node: ast.expr, kind: str, scope: ast.AST) -> NodeViolation:
+def _every_call(node: ast.expr, subject: str, scope: ast.AST) -> NodeViolation:
     """Return the finding of a function that jits another one each time it is called."""
     name = getattr(scope, "name", "")
     outer = quoted(name, "a lambda")
     return NodeViolation(
         node,
-        f"jitting {kind} inside {outer} recompiles on every call",
+        f"jitting {subject} inside {outer} recompiles on every call",
         help=f"create the jitted function once, outside {quoted(name, 'the lambda')}",
         notes=(
-            _new_object(kind, "on every call"),
+            _new_object(subject, "on every call"),
             "the jitted function is called once and then dropped with its cache",
         ),
     )

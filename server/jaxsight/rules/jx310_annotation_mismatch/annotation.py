@@ -50,7 +50,8 @@ class Annotation:
     """`Float[Array, "B D"]`."""
 
     node: ast.expr
-    kind: str
+    dtypes: str
+    """`Float`."""
     axes: tuple[AnnotatedAxis, ...]
 
 
@@ -62,7 +63,7 @@ def annotation_of(node: ast.expr | None) -> Annotation | None:
                 inner = annotation_of(ast.parse(quoted.strip(), mode="eval").body)
             except (SyntaxError, ValueError, RecursionError, MemoryError):
                 return None
-            return Annotation(node, inner.kind, inner.axes) if inner is not None else None
+            return Annotation(node, inner.dtypes, inner.axes) if inner is not None else None
         case ast.Subscript(
             value=ast.Name(id=kind) | ast.Attribute(attr=kind),
             slice=ast.Tuple(
@@ -114,7 +115,7 @@ def mismatch(
         traced: the array.
         sizes: the sizes of names that are known; names that the annotation adds are added.
     """
-    if re.fullmatch(_KINDS[annotation.kind], traced.dtype) is None:
+    if re.fullmatch(_KINDS[annotation.dtypes], traced.dtype) is None:
         return "dtype"
     axes, shape = list(annotation.axes), list(traced.shape)
     at = next((i for i, axis in enumerate(axes) if axis.is_variadic), None)

@@ -17,7 +17,7 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     conditional = _conditional(context)
     if conditional is not None and context.jnp:
         where, cond = f"{context.jnp}.where", f"{context.lax}.cond"
-        for title, form, imports in (
+        for title, choice, imports in (
             (f"Select with `{where}`", f"{where}({{}}, {{}}, {{}})", ()),
             (
                 f"Branch with `{cond}`",
@@ -25,7 +25,7 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
                 context.jax_import(),
             ),
         ):
-            edit = _rewritten(context, conditional, form)
+            edit = _rewritten(context, conditional, choice)
             if edit is not None:
                 # The edit drops comments, which only the user may decide.
                 safe = "#" not in context.module.slice_text(edit.range)
@@ -49,16 +49,18 @@ def _conditional(context: FixContext) -> ast.If | ast.IfExp | None:
     return inside[0] if len(inside) == 1 else None
 
 
-def _rewritten(context: FixContext, conditional: ast.If | ast.IfExp, form: str) -> Edit | None:
-    """Return the edit that writes both results in a form: `jnp.where({}, {}, {})`."""
+def _rewritten(context: FixContext, conditional: ast.If | ast.IfExp, choice: str) -> Edit | None:
+    """Return the edit that writes both results by a choice: `jnp.where({}, {}, {})`."""
     if isinstance(conditional, ast.IfExp):
         values = map(context.text, (conditional.body, conditional.orelse))
-        return context.replace(conditional, form.format(_test(context, conditional.test), *values))
+        return context.replace(
+            conditional, choice.format(_test(context, conditional.test), *values)
+        )
     if not context.begins_line(conditional):  # an `elif`
         parent = context.parents.get(conditional)
-        return _rewritten(context, parent, form) if isinstance(parent, ast.If) else None
+        return _rewritten(context, parent, choice) if isinstance(parent, ast.If) else None
     after = _after(context, conditional)
-    value = _returned(context, [conditional, *after], form)
+    value = _returned(context, [conditional, *after], choice)
     if value is not None:
         last: ast.stmt = conditional
         if not _ends([conditional]):
@@ -66,7 +68,7 @@ def _rewritten(context: FixContext, conditional: ast.If | ast.IfExp, form: str) 
         return Edit(
             Range(context.range(conditional).start, context.range(last).end), f"return {value}"
         )
-    assigned = _assigned(context, conditional, form)
+    assigned = _assigned(context, conditional, choice)
     return context.replace(conditional, assigned) if assigned is not None else None
 
 
@@ -90,20 +92,20 @@ def _ends(block: Sequence[ast.stmt]) -> bool:
             return False
 
 
-def _returned(context: FixContext, block: Sequence[ast.stmt], form: str) -> str | None:
+def _returned(context: FixContext, block: Sequence[ast.stmt], choice: str) -> str | None:
     """Return the value that a block returns, as one expression."""
     match block:
         case [ast.Return(value=ast.expr() as value), *_]:
             return context.text(value)
         case [ast.If(test=test, body=body, orelse=orelse), *after]:
-            yes = _returned(context, [*body, *after], form)
-            no = _returned(context, [*orelse, *after], form)
-            return form.format(_test(context, test), yes, no) if yes and no else None
+            yes = _returned(context, [*body, *after], choice)
+            no = _returned(context, [*orelse, *after], choice)
+            return choice.format(_test(context, test), yes, no) if yes and no else None
         case _:
             return None
 
 
-def _assigned(context: FixContext, conditional: ast.If, form: str) -> str | None:
+def _assigned(context: FixContext, conditional: ast.If, choice: str) -> str | None:
     """Return one assignment for `y = …` in each branch, or in one of them."""
     match conditional.body, conditional.orelse:
         case (
@@ -115,7 +117,7 @@ def _assigned(context: FixContext, conditional: ast.If, form: str) -> str | None
             no_text = name
         case _:
             return None
-    return f"{name} = {form.format(_test(context, conditional.test), context.text(yes), no_text)}"
+    return f"{name} = {choice.format(_test(context, conditional.test), context.text(yes), no_text)}"
 
 
 def _test(context: FixContext, test: ast.expr) -> str:

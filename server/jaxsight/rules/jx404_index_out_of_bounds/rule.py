@@ -98,16 +98,16 @@ def find(view: ProgramView) -> Iterator[Violation]:
     for step in flow.steps.values():
         if step.primitive not in _PRIMITIVES or step.backward or step.span in reported:
             continue
-        kind = _kind(view.quote(step.path))
-        if not kind:
+        function = _kind(view.quote(step.path))
+        if not function:
             continue
         intervals = intervals or Intervals(flow, view.exact)
-        for outside in _outside(intervals, flow, step, kind):
+        for outside in _outside(intervals, flow, step, function):
             if not outside.one and _is_masked(flow, step):
                 continue
             if step.span is not None:
                 reported.add(step.span)
-            yield _violation(step, kind, outside)
+            yield _violation(step, function, outside)
             break
 
 
@@ -133,9 +133,9 @@ def _kind(text: str) -> str:
     return "" if has_mode or (name == "take" and len(node.args) > 3) else name
 
 
-def _violation(step: Step, kind: str, outside: _Outside) -> Violation:
+def _violation(step: Step, function: str, outside: _Outside) -> Violation:
     index, axis, size = outside.index, outside.axis, outside.size
-    if kind in _SEGMENTS:
+    if function in _SEGMENTS:
         subject = f"segment id {index} is" if outside.exact else "segment ids are"
         message = f"{subject} out of bounds for {size} segments"
         advice = f"use ids from 0 to {size - 1}"
@@ -151,24 +151,24 @@ def _violation(step: Step, kind: str, outside: _Outside) -> Violation:
         advice = _help(size) if outside.one else _help(size).replace("an index", "indices")
     run: tuple[str, ...] = ()
     if outside.exact and not outside.one:
-        indices = "ids" if kind in _SEGMENTS else "starts" if outside.count > 1 else "indices"
+        indices = "ids" if function in _SEGMENTS else "starts" if outside.count > 1 else "indices"
         run = (f"the {indices} run from {outside.least} to {outside.most}",)
     return Violation(
         message,
         step.path,
         help=advice,
-        notes=(*run, _done(step, kind, outside)),
+        notes=(*run, _done(step, function, outside)),
     )
 
 
-def _done(step: Step, kind: str, outside: _Outside) -> str:
+def _done(step: Step, function: str, outside: _Outside) -> str:
     """Return what JAX does with an index out of bounds.
 
     Sources: https://docs.jax.dev/en/latest/_autosummary/jax.numpy.ndarray.at.html for subscripts,
     the pages of the functions for the others.
     """
-    if kind in _SEGMENTS:
-        return f"`{kind}` drops values with out-of-bounds ids silently"
+    if function in _SEGMENTS:
+        return f"`{function}` drops values with out-of-bounds ids silently"
     if outside.count > 1:
         start = 0 if outside.index < 0 else outside.size - outside.count
         does = "writes" if step.primitive == "dynamic_update_slice" else "reads"
@@ -179,7 +179,7 @@ def _done(step: Step, kind: str, outside: _Outside) -> str:
         return "JAX drops out-of-bounds updates silently"
     if "FILL" in dict(step.parameters).get("mode", ""):
         fill = dict(step.parameters).get("fill_value", "")
-        name = f"`{kind}`" if kind in _TAKES else "JAX"
+        name = f"`{function}`" if function in _TAKES else "JAX"
         value = {"nan": "NaN", "": "a fill value"}.get(fill, fill)
         return f"{name} fills out-of-bounds reads with {value} silently"
     return "JAX clamps out-of-bounds reads silently: it reads the nearest element"
@@ -196,7 +196,7 @@ def _help(size: int) -> str:
 _PRIMITIVES = SCATTERS | {"gather", "dynamic_slice", "dynamic_update_slice"}
 
 
-def _outside(intervals: Intervals, flow: Flow, step: Step, kind: str) -> Iterator[_Outside]:
+def _outside(intervals: Intervals, flow: Flow, step: Step, function: str) -> Iterator[_Outside]:
     """Yield indices of an equation that are certainly out of bounds."""
     shape = flow.value(step.operands[0]).shape
     for axis, number, count in _starts(flow, step):
@@ -205,7 +205,12 @@ def _outside(intervals: Intervals, flow: Flow, step: Step, kind: str) -> Iterato
         interval = intervals.of(index)
         if interval is None or count > size:
             continue
-        if kind not in _SEGMENTS and not from_end and interval.one is not None and interval.one < 0:
+        if (
+            function not in _SEGMENTS
+            and not from_end
+            and interval.one is not None
+            and interval.one < 0
+        ):
             # JAX adds the size to a negative literal while tracing.
             interval, from_end = summed(interval, Interval.listed([-size])), True
         first = -size if from_end else 0
@@ -214,7 +219,7 @@ def _outside(intervals: Intervals, flow: Flow, step: Step, kind: str) -> Iterato
         elif interval.low < first:
             at, exact = interval.low, interval.low == interval.least
             captured = flow.value(index).origin == CONSTANT
-            if kind in _SEGMENTS and captured and interval.least == _DROPS_ON_PURPOSE:
+            if function in _SEGMENTS and captured and interval.least == _DROPS_ON_PURPOSE:
                 continue
         else:
             continue

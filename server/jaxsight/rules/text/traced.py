@@ -21,7 +21,7 @@ from jaxsight.rules.text.functions import (
 )
 from jaxsight.rules.text.scopes import Sources
 from jaxsight.rules.text.statements import Statement, imports_of
-from jaxsight.rules.text.transformations import STAGED
+from jaxsight.rules.text.transformations import STAGED, How
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class TracedFunction:
 
     function: NamedFunction
     statement: int
-    kinds: set[str] = field(default_factory=set)
+    kinds: set[How] = field(default_factory=set)
     traced: set[str] = field(default_factory=set)
     """Parameters whose values are traced."""
     by: str = ""
@@ -154,7 +154,7 @@ class _Propagation:
     def _trace(
         self,
         callee: TracedFunction,
-        kinds: set[str],
+        kinds: set[How],
         traced: frozenset[str],
         by: str,
         caller: str,

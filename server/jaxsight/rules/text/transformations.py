@@ -5,12 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from jaxsight.rules.text.expressions import dotted
 from jaxsight.rules.text.statements import full_name
 
-STAGED, BATCHED, LIFTED = "staged", "batched", "lifted"
+How = Literal["staged", "batched", "lifted"]
 """Traced to a program that runs later; run once for a whole batch; run with tracers each time."""
+STAGED: How = "staged"
+BATCHED: How = "batched"
+LIFTED: How = "lifted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +23,7 @@ class Tracing:
 
     by: str
     """The transformation as it is written: `jax.jit`."""
-    kind: str
+    kind: How
     only: tuple[int, ...] | None = None
     """The positions of the arguments that are traced; `None` for all."""
     static: tuple[int, ...] = ()
@@ -96,7 +100,7 @@ CALLBACKS = frozenset(
 )  # fmt: skip
 """Functions that call what they are given with values."""
 
-_KINDS = {
+_KINDS: Mapping[str, How] = {
     **dict.fromkeys(_JIT | _WHOLE, STAGED),
     **dict.fromkeys(_BATCHED, BATCHED),
     **dict.fromkeys(_GRADIENTS | _LIFTED, LIFTED),
