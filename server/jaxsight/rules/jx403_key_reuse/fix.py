@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.fixing.syntax import reads_of
@@ -46,10 +45,4 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
             )
 
 
-# Numbers that are right, for what it takes to compute them.
-REMEDY = Remedy(
-    "`jax.random.split` before the first use (unsafe)",
-    candidates,
-    trades=figures.ALL,
-    costs_any=True,
-)
+REMEDY = Remedy.correcting("`jax.random.split` before the first use (unsafe)", candidates)

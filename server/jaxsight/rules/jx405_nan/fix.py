@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.fixing.syntax import same
@@ -70,7 +69,4 @@ def _guarded(
         yield Candidate(title, tuple(edits))
 
 
-# Numbers that are right, for what it takes to compute them.
-REMEDY = Remedy(
-    "a second `where` that makes the operand safe", candidates, trades=figures.ALL, costs_any=True
-)
+REMEDY = Remedy.correcting("a second `where` that makes the operand safe", candidates)

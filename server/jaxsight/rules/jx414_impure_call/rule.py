@@ -202,10 +202,16 @@ def _worded(impure: Impure, event: Event, function: TracedFunction) -> NodeViola
         each = "each later call of the compiled function" if staged else "once jitted, each call"
         notes = (f"{each} uses the same numbers", by)
     message, help = words
+    name, instead = impure.name, impure.instead
+    if impure.kind == "log":
+        instead = f"jax.debug.callback(lambda {name}: {impure.call}, {name})"
+        instead = instead if len(instead) <= _HELP else f"jax.debug.callback(log, {name})"
+    elif not instead or len(instead) > _HELP:
+        instead = f'jax.debug.print("{{{name}}}", {name}={name})'
     return NodeViolation(
         event.at,
         f"{quoted(impure.call)} {message}",
-        help=help.format(_instead(impure)),
+        help=help.format(instead),
         notes=notes,
         data=impure,
         severity="information" if impure.kind == "text" else "",
@@ -252,14 +258,3 @@ _WORDS: dict[tuple[Kind, str], tuple[str, str]] = {
 """By kind and by how the function is transformed (in any way, if that is empty): what the call
 does, and the help.
 """
-
-
-def _instead(impure: Impure) -> str:
-    """Return the call that prints or logs when the function runs."""
-    name = impure.name
-    if impure.kind == "log":
-        callback = f"jax.debug.callback(lambda {name}: {impure.call}, {name})"
-        return callback if len(callback) <= _HELP else f"jax.debug.callback(log, {name})"
-    if impure.instead and len(impure.instead) <= _HELP:
-        return impure.instead
-    return f'jax.debug.print("{{{name}}}", {name}={name})'
