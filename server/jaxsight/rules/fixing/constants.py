@@ -8,8 +8,9 @@ import textwrap
 from collections.abc import Iterable, Iterator
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.syntax import FunctionNode, reads_of
+from jaxsight.rules.fixing.syntax import reads_of
 from jaxsight.rules.program.constants import CapturedArray
+from jaxsight.rules.text.expressions import FunctionNode
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.text.names import bound_in, read_in
 
@@ -33,7 +34,13 @@ def generated_or_passed(context: FixContext) -> Iterator[Candidate]:
     if not isinstance(array, CapturedArray):
         return
     yield from by_jnp(context)
-    yield from _generated(context, array.equal_to)
+    if array.equal_to.startswith("jnp.") and context.jnp:
+        source = re.sub(r"\bjnp\.", f"{context.jnp}.", array.equal_to)
+        for name in globals_in(context):
+            title = f"Generate `{name.id}` with `"
+            shown = textwrap.shorten(source, max(_TITLE - len(title) - 1, 20), placeholder="…")
+            edit = context.replace(name, context.bracketed(name, source))
+            yield Candidate(f"{title}{shown}`", (edit,))
     yield from to_argument(context, array.type)
 
 
@@ -74,18 +81,6 @@ def _with_assignments(context: FixContext) -> list[ast.AST]:
             if assignment not in nodes and not names.isdisjoint(bound_in(*assignment.targets))
         )
     return nodes
-
-
-def _generated(context: FixContext, equal_to: str) -> Iterator[Candidate]:
-    """Replace the array's name by an expression of `jnp` with the same values."""
-    if not equal_to.startswith("jnp.") or not context.jnp:
-        return
-    source = re.sub(r"\bjnp\.", f"{context.jnp}.", equal_to)
-    for name in globals_in(context):
-        title = f"Generate `{name.id}` with `"
-        shown = textwrap.shorten(source, max(_TITLE - len(title) - 1, 20), placeholder="…")
-        edit = context.replace(name, context.bracketed(name, source))
-        yield Candidate(f"{title}{shown}`", (edit,))
 
 
 def globals_in(context: FixContext) -> list[ast.Name]:

@@ -14,7 +14,8 @@ from typing import Protocol, TypeVar
 
 from jaxsight.rules.finding import Finding
 from jaxsight.rules.fixing.module_names import NamesOfModule
-from jaxsight.rules.fixing.syntax import FunctionNode, free_names
+from jaxsight.rules.fixing.syntax import free_names
+from jaxsight.rules.text.expressions import FunctionNode
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import tree_of

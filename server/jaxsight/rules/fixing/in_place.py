@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from jaxsight.rules.fixing.constants import jnp_for_numpy
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.syntax import FunctionNode
+from jaxsight.rules.text.expressions import FunctionNode
 from jaxsight.rules.text.item_updates import is_mask, masked, place_of, target_of, updated
 from jaxsight.rules.text.statements import own_statements
 from jaxsight.rules.wording import cut

@@ -7,8 +7,6 @@ import builtins
 
 from jaxsight.text.names import free_in
 
-FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
-
 
 def keyword(call: ast.Call, name: str) -> ast.keyword | None:
     """Return a keyword argument."""

@@ -17,16 +17,10 @@ RULE = Rule(
 )
 BARRIERS = frozenset(
     {
-        "fft",
-        "sort",
-        "matmul",
-        "convolution",
-        "custom call",
-        "host callback",
-        "optimization_barrier",
-        "collective",
+        "fft", "sort", "matmul", "convolution", "custom call", "host callback",
+        "optimization_barrier", "collective",
     }
-)
+)  # fmt: skip
 
 _WORDS = {"fft": "an FFT", "optimization_barrier": "an `optimization_barrier`"}
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Proof, Remedy
-from jaxsight.rules.fixing.syntax import FunctionNode, integer, keyword
+from jaxsight.rules.fixing.syntax import integer, keyword
+from jaxsight.rules.text.expressions import FunctionNode
 from jaxsight.source.text import Edit, Range
 
 _FFT = re.compile(r"jax\.numpy\.fft\.(?P<inverse>i?)(?P<real>r?)fft(?P<many>[2n]?)")

@@ -20,21 +20,10 @@ RULE = Rule(
 _PRODUCTS = ("dot_general", "conv_general_dilated")
 _TF32 = frozenset(
     {
-        "a100",
-        "h100",
-        "h200",
-        "b200",
-        "b300",
-        "gb200",
-        "l4",
-        "l40s",
-        "rtx4090",
-        "rtx3090",
-        "a10",
-        "rtx5090",
-        "a6000",
+        "a10", "a100", "a6000", "b200", "b300", "gb200", "h100", "h200", "l4", "l40s", "rtx3090",
+        "rtx4090", "rtx5090",
     }
-)
+)  # fmt: skip
 """Chips of compute capability 8.0 and later, where cuBLAS may use TF32."""
 _PRECISION = {
     "TF32": "TF32 keeps 10 bits of the mantissa, about 3 decimal digits",

@@ -51,11 +51,8 @@ _FUNCTIONS = frozenset(
 """Functions of `jax.numpy` that join the types of their operands, and compute in no other."""
 _OF_TWO = _FUNCTIONS - {"where", "select", "concatenate", "stack", "hstack", "vstack", "einsum"}
 _FOLLOWED = (ELEMENTWISE | MOVES | PICKS | REDUCTIONS | CUMULATIVE) | {
-    "dynamic_update_slice",
-    "concatenate",
-    "pad",
-    "sort",
-}
+    "dynamic_update_slice", "concatenate", "pad", "sort",
+}  # fmt: skip
 _TRIED = 4
 """Equations of one expression that are looked at: an unrolled loop has many."""
 _LONGEST = 40
@@ -66,9 +63,9 @@ _UNPACKED = ("broadcast_in_dim", "reshape", "expand_dims", "convert_element_type
 class _Origin(Enum):
     """Where the wider operand comes from."""
 
-    NUMBER = "a number with a type"
+    NUMBER = "a number"
     CAPTURED = "a captured array"
-    CREATED = "an array that is created in the program"
+    CREATED = "an array"
     GIVEN = "an argument"
     UPCAST = "an array that was cast to the wider type"
     PROMOTED = "an array that was promoted before"
@@ -117,14 +114,16 @@ def _violation(flow: Flow, join: _Join, origin: _Origin, text: str) -> Violation
     before = elements(promoted) * (4 if narrow.dtype == "float32" else 2)
     first, second = _written(text, join)
     type_ = cut(wide.text, 24)
-    name = quoted(second, most=36) if second else f"{_A[origin]} of type {type_}"
+    is_created = origin in (_Origin.NUMBER, _Origin.CAPTURED, _Origin.CREATED)
+    subject = f"{origin.value if is_created else 'an operand'} of type {type_}"
+    name = quoted(second, most=36) if second else subject
     array = first if first.isidentifier() else "x"
     return Violation(
         f"{name} promotes {cut(narrow.text, 24)} to {promoted.dtype}",
         join.step.path,
         help=_help(second if len(second) <= _LONGEST else "", array, origin),
         notes=(
-            f"{_A[origin]} of type {type_} does not adapt to {narrow.dtype}, as Python numbers do",
+            f"{subject} does not adapt to {narrow.dtype}, as Python numbers do",
             f"the result takes {size(promoted.bytes)} instead of {size(before)}",
         ),
     )
@@ -154,16 +153,6 @@ def _help(wide: str, array: str, origin: _Origin) -> str:
     if origin is _Origin.CREATED and ".astype(" not in wide:
         return f"create it with `dtype={dtype}`, or cast it: `{cast}`"
     return f"cast it first: `{cast}`"
-
-
-_A = {
-    _Origin.NUMBER: "a number",
-    _Origin.CAPTURED: "a captured array",
-    _Origin.CREATED: "an array",
-    _Origin.GIVEN: "an operand",
-    _Origin.UPCAST: "an operand",
-    _Origin.PROMOTED: "an operand",
-}
 
 
 def _join(flow: Flow, step: Step) -> _Join | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from jaxsight.rules.fixing.syntax import FunctionNode
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import FunctionNode
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted
 

@@ -8,12 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from jaxsight.rules.jx421_read_after_donation.statement_facts import (
-    FUNCTIONS,
-    FunctionNode,
     facts_of,
     parameters_of,
 )
-from jaxsight.rules.text.expressions import dotted
+from jaxsight.rules.text.expressions import FunctionNode, dotted
 from jaxsight.rules.text.statements import Statement, own_statements
 from jaxsight.text.names import bound_in_scope
 
@@ -80,7 +78,7 @@ class Donors:
         for node in own_statements(body):
             if isinstance(node, ast.ClassDef):
                 yield from self._inside(node.body, visible | self._of_class(node))
-            elif isinstance(node, FUNCTIONS):
+            elif isinstance(node, FunctionNode):
                 names = {node.arg for node in ast.walk(node.args) if isinstance(node, ast.arg)}
                 outer = {key: donor for key, donor in visible.items() if key not in names}
                 inner = self._bound(node.body, outer)
@@ -114,7 +112,7 @@ class Donors:
         donors: dict[str, Donor] = {}
         count: Counter[str] = Counter()
         for method in own_statements(node.body):
-            if not isinstance(method, FUNCTIONS):
+            if not isinstance(method, FunctionNode):
                 continue
             count[f"self.{method.name}"] += 1
             donor = self._decorated(method)

@@ -8,12 +8,9 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from jaxsight.rules.text.expressions import dotted
+from jaxsight.rules.text.expressions import FunctionNode, dotted
 from jaxsight.rules.text.statements import own_statements
 from jaxsight.text.names import bound_in_scope
-
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 TRANSFORMS = frozenset(
     {
@@ -49,14 +46,14 @@ def facts_of(tree: ast.Module) -> DonationFacts:
         tuple(
             (node.name, parameters_of(node))
             for node in ast.walk(tree)
-            if isinstance(node, FUNCTIONS)
+            if isinstance(node, FunctionNode)
         ),
         tuple(bound_in_scope(*tree.body)),
         frozenset(dotted(call.func) for call in calls),
         frozenset(
             dotted(node.func)
             for statement in own_statements(tree.body)
-            if not isinstance(statement, (*FUNCTIONS, ast.ClassDef))
+            if not isinstance(statement, FunctionNode | ast.ClassDef)
             for part in ast.iter_child_nodes(statement)
             if not isinstance(part, ast.stmt)
             for node in ast.walk(part)

@@ -19,16 +19,9 @@ _WITH_STRUCTURE = frozenset(
 _FILLS = frozenset({"append", "extend", "insert", "appendleft", "add"})
 """Methods that fill a container."""
 BINDING = (
-    ast.Assign,
-    ast.AnnAssign,
-    ast.AugAssign,
-    ast.NamedExpr,
-    ast.withitem,
-    ast.Call,
-    ast.For,
-    ast.AsyncFor,
-    ast.comprehension,
-)
+    ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr, ast.withitem, ast.Call, ast.For,
+    ast.AsyncFor, ast.comprehension,
+)  # fmt: skip
 
 
 def bind(scope: NameScope, nodes: Iterable[ast.AST]) -> None:

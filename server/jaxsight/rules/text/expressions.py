@@ -6,6 +6,7 @@ import ast
 import functools
 
 Expression = ast.expr | ast.AugAssign
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @functools.lru_cache(maxsize=1024)
