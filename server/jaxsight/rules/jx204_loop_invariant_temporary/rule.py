@@ -24,7 +24,10 @@ RULE = Rule(
     severity="warning",
 )
 LARGE = MIB // 2
-"""Bytes from which an array is reported: a choice, not a measurement."""
+"""Bytes from which an array is reported: reading 512 KiB takes 0.2 µs at 3 TB/s in each iteration.
+
+A choice: lower reports what no device runs short of, higher misses masks of a few hundred rows.
+"""
 _LOOPS = ("scan", "fori_loop", "while_loop", "map")
 _WHOLE = ("dot_general", "conv_general_dilated", "cond", "scan", "while")
 """What reads its operands from memory."""

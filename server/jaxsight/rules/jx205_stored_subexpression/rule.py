@@ -21,7 +21,10 @@ RULE = Rule(
     severity="hint",
 )
 LARGE = MIB // 2
-"""Bytes from which an intermediate is reported: a choice, not a measurement."""
+"""Bytes from which an intermediate is reported: writing and reading it takes 0.3 µs at 3 TB/s.
+
+A choice: lower reports what a tenth of a launch costs, higher misses what each layer stores.
+"""
 _CHEAP = FUSED - {"div", "rem"}
 _SAME = SHAPED | {"convert_element_type"}
 """Primitives whose result is read in place of the intermediate; a copy of it is another one."""

@@ -18,7 +18,10 @@ RULE = Rule(
 )
 LEAST = 3
 LARGE = MIB // 2
-"""Copies, and bytes of the result of each, at least: a choice, not a measurement."""
+"""Copies, and bytes of the result of each, at least.
+
+A choice: two products are independent in most layers; higher misses loops over few channels.
+"""
 _HEAVY = {
     "fft": "FFTs",
     "dot_general": "matrix products",

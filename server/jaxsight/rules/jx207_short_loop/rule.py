@@ -18,7 +18,10 @@ RULE = Rule(
     severity="information",
 )
 SHORT = 8
-"""Iterations up to which unrolling is advised: a choice, not a measurement."""
+"""Iterations up to which unrolling is advised, which multiplies the program by their number.
+
+A choice: more compile for longer than the saved launches, 3 µs each, take in thousands of runs.
+"""
 _LENGTHS = ("shape", "size")
 _LOOP = re.compile(r"\b(?P<name>fori_loop|scan|while_loop|map)\(")
 _FUSE = "to fuse the iterations into one kernel"

@@ -97,12 +97,8 @@ def _summed(view: ProgramView, step: Step) -> Violation | None:
 
 def _maker(view: ProgramView, number: int) -> Step | None:
     """Return the comparison or the selection of rows that makes a one-hot array."""
-    step = view.flow.made_by(number)
-    for _ in range(8):
-        if step is None or step.primitive in ("eq", "gather"):
-            break
-        step = view.flow.made_by(step.operands[0])
-    return step
+    flow = view.flow
+    return flow.made_by(flow.origin(number, lambda step: step.primitive not in ("eq", "gather")))
 
 
 def _is_made(view: ProgramView, number: int) -> bool:

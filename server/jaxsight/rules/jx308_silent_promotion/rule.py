@@ -105,28 +105,23 @@ def find(view: ProgramView) -> Iterator[Violation]:
         if tried[step.span] > _TRIED or not _joins(text) or not _is_accident(flow, join, origin):
             continue
         tried[step.span] = _TRIED
-        yield _violation(flow, join, origin, text)
-
-
-def _violation(flow: Flow, join: _Join, origin: _Origin, text: str) -> Violation:
-    narrow, wide = flow.value(join.narrow), flow.value(join.wide)
-    promoted = flow.value(join.step.results[0])
-    before = elements(promoted) * (4 if narrow.dtype == "float32" else 2)
-    first, second = _written(text, join)
-    type_ = cut(wide.text, 24)
-    is_created = origin in (_Origin.NUMBER, _Origin.CAPTURED, _Origin.CREATED)
-    subject = f"{origin.value if is_created else 'an operand'} of type {type_}"
-    name = quoted(second, most=36) if second else subject
-    array = first if first.isidentifier() else "x"
-    return Violation(
-        f"{name} promotes {cut(narrow.text, 24)} to {promoted.dtype}",
-        join.step.path,
-        help=_help(second if len(second) <= _LONGEST else "", array, origin),
-        notes=(
-            f"{subject} does not adapt to {narrow.dtype}, as Python numbers do",
-            f"the result takes {size(promoted.bytes)} instead of {size(before)}",
-        ),
-    )
+        narrow, result = flow.value(join.narrow), flow.value(step.results[0])
+        before = elements(result) * (4 if narrow.dtype == "float32" else 2)
+        first, second = _written(text, join)
+        is_created = origin in (_Origin.NUMBER, _Origin.CAPTURED, _Origin.CREATED)
+        subject = origin.value if is_created else "an operand"
+        subject += f" of type {cut(flow.value(join.wide).text, 24)}"
+        name = quoted(second, most=36) if second else subject
+        array = first if first.isidentifier() else "x"
+        yield Violation(
+            f"{name} promotes {cut(narrow.text, 24)} to {result.dtype}",
+            step.path,
+            help=_help(second if len(second) <= _LONGEST else "", array, origin),
+            notes=(
+                f"{subject} does not adapt to {narrow.dtype}, as Python numbers do",
+                f"the result takes {size(result.bytes)} instead of {size(before)}",
+            ),
+        )
 
 
 def _help(wide: str, array: str, origin: _Origin) -> str:

@@ -7,6 +7,7 @@ tree. A carry, and the slots of a scatter, are rounded after each addition.
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Iterator
 
@@ -134,12 +135,8 @@ def _per_slot(flow: Flow, step: Step) -> int:
     if match is None or len(step.operands) != 3:
         return 0
     shape = flow.value(step.operands[0]).shape
-    slots = 1
-    for axis in re.findall(r"\d+", match[1]):
-        slots *= shape[int(axis)]
-    updates = 1
-    for length in flow.value(step.operands[1]).shape[:-1]:
-        updates *= length
+    slots = math.prod(shape[int(axis)] for axis in re.findall(r"\d+", match[1]))
+    updates = math.prod(flow.value(step.operands[1]).shape[:-1])
     return updates // slots if slots else 0
 
 

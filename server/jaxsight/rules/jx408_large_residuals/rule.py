@@ -19,7 +19,10 @@ RULE = Rule(
     once_a_line=True,
 )
 LARGE = 16 * MIB
-"""Bytes that one line saves at least: a choice, not a measurement."""
+"""Bytes that one line saves at least, a thousandth of a device's 16 GiB.
+
+A choice: lower reports each layer of a small model, higher misses those of a deep one.
+"""
 _MOST = 3
 """Lines of a function that are reported."""
 

@@ -18,7 +18,10 @@ RULE = Rule(
     severity="information",
 )
 LARGE = 64 * MIB
-"""Bytes of temporaries from which they are reported: a choice, not a measurement."""
+"""Bytes of temporaries from which they are reported, 0.4 % of a device's 16 GiB.
+
+A choice: lower reports what fits anywhere, higher misses functions that a batch multiplies.
+"""
 _NAMED = 3
 """Temporaries that the notes name."""
 _SLACK = 2

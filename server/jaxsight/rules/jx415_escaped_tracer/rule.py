@@ -18,7 +18,7 @@ from jaxsight.rules.text.statements import Statement, written
 from jaxsight.rules.text.traced import TracedFunction, TracedModule, is_plain, traced_events
 from jaxsight.rules.text.transformations import STAGED
 from jaxsight.rules.violation import ModuleViolation, NodeViolation
-from jaxsight.rules.wording import quoted
+from jaxsight.rules.wording import MOST, quoted
 
 RULE = Rule(
     "JX415",
@@ -69,14 +69,30 @@ def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
     What a traced function makes and drops itself is not reported, nor the objects of libraries
     that carry state through a trace.
     """
-    for function, event, module in traced_events(statements):
+    for traced, event, module in traced_events(statements):
         escape = event.data
-        if (
-            isinstance(escape, Escape)
-            and module.is_live(event.sources)
-            and _leaves(escape, function, module)
-        ):
-            yield ModuleViolation(function.statement, _worded(escape, event, function))
+        if not isinstance(escape, Escape) or not module.is_live(event.sources):
+            continue
+        if not _leaves(escape, traced, module):
+            continue
+        holder = quoted(escape.target)
+        if escape.kind in ("global", "variable"):
+            holder = f"the {escape.kind} {holder}"
+        message = f"traced value {quoted(escape.value)} escapes into {holder}"
+        notes = [
+            "once the trace is over, using the value raises `UnexpectedTracerError`",
+            traced.note("the lambda"),
+        ]
+        if STAGED in traced.kinds:
+            notes.insert(1, "it is kept while tracing only: compiled calls keep nothing")
+        function = traced.named("the lambda")
+        violation = NodeViolation(
+            event.at,
+            message if len(message) <= MOST else f"traced value escapes into {holder}",
+            help=f"return the value from {function}, and keep it where the result is used",
+            notes=tuple(notes),
+        )
+        yield ModuleViolation(traced.statement, violation)
 
 
 @looked_for
@@ -243,23 +259,3 @@ def _begins_between(function: TracedFunction, holder: str, module: TracedModule)
             return True
         at = module.functions.get(at.function.parent)
     return False
-
-
-def _worded(escape: Escape, event: Event, traced: TracedFunction) -> NodeViolation:
-    value, function = quoted(escape.value), traced.named("the lambda")
-    holder = quoted(escape.target)
-    if escape.kind in ("global", "variable"):
-        holder = f"the {escape.kind} {holder}"
-    message = f"traced value {value} escapes into {holder}"
-    notes = [
-        "once the trace is over, using the value raises `UnexpectedTracerError`",
-        traced.note("the lambda"),
-    ]
-    if STAGED in traced.kinds:
-        notes.insert(1, "it is kept while tracing only: compiled calls keep nothing")
-    return NodeViolation(
-        event.at,
-        message if len(message) <= 100 else f"traced value escapes into {holder}",
-        help=f"return the value from {function}, and keep it where the result is used",
-        notes=tuple(notes),
-    )

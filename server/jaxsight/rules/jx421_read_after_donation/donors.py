@@ -114,26 +114,22 @@ class Donors:
         for method in own_statements(node.body):
             if not isinstance(method, FunctionNode):
                 continue
-            count[f"self.{method.name}"] += 1
-            donor = self._decorated(method)
-            static = any(dotted(decorator) == "staticmethod" for decorator in method.decorator_list)
-            if donor is not None:
+            name = f"self.{method.name}"
+            count[name] += 1
+            if (donor := self._decorated(method)) is not None:
+                static = any(dotted(each) == "staticmethod" for each in method.decorator_list)
                 moved = donor.positions if static else {at - 1 for at in donor.positions}
-                name = f"self.{method.name}"
                 donors[name] = replace(donor, name=name, positions=frozenset(moved))
             for statement in own_statements(method.body):
-                if not isinstance(statement, ast.Assign):
-                    continue
-                for target in statement.targets:
-                    if dotted(target).startswith("self."):
-                        count[dotted(target)] += 1
-                        assigned = (
-                            self.of_call(statement.value, dotted(target))
-                            if isinstance(statement.value, ast.Call)
-                            else None
-                        )
-                        if assigned is not None:
-                            donors[assigned.name] = assigned
+                for target in statement.targets if isinstance(statement, ast.Assign) else ():
+                    name = dotted(target)
+                    if not name.startswith("self."):
+                        continue
+                    count[name] += 1
+                    if isinstance(statement.value, ast.Call):
+                        donor = self.of_call(statement.value, name)
+                        if donor is not None:
+                            donors[name] = donor
         return {name: donor for name, donor in donors.items() if count[name] == 1}
 
     def _decorated(self, function: FunctionNode) -> Donor | None:
@@ -188,13 +184,10 @@ def _donor(name: str, keywords: Sequence[ast.keyword], parameters: Sequence[str]
     arguments_by_name = {keyword.arg: keyword.value for keyword in keywords}
     if not {"donate_argnums", "donate_argnames"} & arguments_by_name.keys():
         return None
-    positions, names = set[int](), set[str]()
-    for value in _literals(arguments_by_name.get("donate_argnums")):
-        if isinstance(value, int):
-            positions.add(value if value >= 0 else value + len(parameters))
-    for value in _literals(arguments_by_name.get("donate_argnames")):
-        if isinstance(value, str):
-            names.add(value)
+    numbers = _literals(arguments_by_name.get("donate_argnums"))
+    positions = {n if n >= 0 else n + len(parameters) for n in numbers if isinstance(n, int)}
+    words = _literals(arguments_by_name.get("donate_argnames"))
+    names = {word for word in words if isinstance(word, str)}
     names |= {parameters[at] for at in positions if 0 <= at < len(parameters)}
     positions |= {parameters.index(name) for name in names if name in parameters}
     return Donor(name, frozenset(positions), frozenset(names)) if positions or names else None

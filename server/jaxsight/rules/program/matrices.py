@@ -152,12 +152,7 @@ def _is_one_number(flow: Flow, number: int) -> bool:
 
 def unmoved(flow: Flow, number: int, through: frozenset[str] = MOVES) -> Step | None:
     """Return the equation that makes a value, before it is moved."""
-    step = flow.made_by(number)
-    for _ in range(_DEEPEST):
-        if step is None or step.primitive not in through:
-            break
-        step = flow.made_by(step.operands[0])
-    return step
+    return flow.made_by(flow.origin(number, through))
 
 
 def only_of_constants(flow: Flow, number: int) -> bool:
