@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, TypeVar
 
+from jaxsight.meshes.divided import ArrayType, array_type
 from jaxsight.rules.finding import Finding
 from jaxsight.rules.fixing.module_names import NamesOfModule
 from jaxsight.rules.fixing.syntax import free_names
@@ -25,7 +26,6 @@ from jaxsight.wire.observations import Observation, Seen
 
 Node = TypeVar("Node", bound=ast.AST)
 
-_AVAL = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[\d,]*)\]")
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)
 _APART = (
     ast.Lambda, ast.IfExp, ast.BoolOp, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
@@ -53,14 +53,6 @@ class Candidate:
     It has an adapter from the old form around it. It is compared in place of the change, and never
     offered.
     """
-
-
-@dataclass(frozen=True)
-class ObservedAval:
-    """The type of an array in a trace."""
-
-    dtype: str
-    shape: tuple[int, ...]
 
 
 class TracedText(Protocol):
@@ -222,18 +214,17 @@ class FixContext(NamesOfModule):
         """Return the text of a node."""
         return self.source.between(self.source.range(node))
 
-    def aval_of(self, node: ast.expr) -> ObservedAval | None:
-        """Return the type of an expression in the trace, if it always had the same."""
+    def aval_of(self, node: ast.expr) -> ArrayType | None:
+        """Return the type of an expression in the trace, if it always had the same.
+
+        Types that say how an array is divided are not read.
+        """
         observation = self.view.observed.get(self.range(node))
         if observation is None or observation.more or not observation.values:
             return None
         texts = {value.text for value in self.view.seen(observation)}
-        match = _AVAL.fullmatch(texts.pop()) if len(texts) == 1 else None
-        if match is None:
-            return None
-        return ObservedAval(
-            match["dtype"], tuple(map(int, filter(None, match["shape"].split(","))))
-        )
+        text = texts.pop() if len(texts) == 1 else ""
+        return array_type(text) if "@" not in text else None
 
     def replace(self, node: ast.expr | ast.stmt | ast.keyword, text: str) -> Edit:
         """Return the edit that replaces a node."""
