@@ -121,8 +121,9 @@ class Donors:
                 moved = donor.positions if static else {at - 1 for at in donor.positions}
                 donors[name] = replace(donor, name=name, positions=frozenset(moved))
             for statement in own_statements(method.body):
-                for target in statement.targets if isinstance(statement, ast.Assign) else ():
-                    name = dotted(target)
+                if not isinstance(statement, ast.Assign):
+                    continue
+                for name in map(dotted, statement.targets):
                     if not name.startswith("self."):
                         continue
                     count[name] += 1
