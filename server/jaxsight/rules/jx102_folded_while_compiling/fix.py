@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from jaxsight.rules.fixing import constants, figures
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
-from jaxsight.rules.fixing.syntax import keyword
 from jaxsight.rules.jx102_folded_while_compiling.rule import SlowFolding
+from jaxsight.rules.text.expressions import keyword
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.text.units import MIB
 
@@ -67,12 +67,12 @@ def _with_option(context: FixContext, decorator: ast.expr) -> tuple[Edit, ...] |
         last = places[-1].end if places else Position(end.line, end.column - 1)
         comma = ", " if places else ""
         return (Edit(Range(last, last), f"{comma}compiler_options={_OPTION}"),)
-    match options.value:
+    match options:
         case ast.Dict(keys=[*keys], values=[*values]) if all(
             isinstance(key, ast.Constant) and key.value != _PASSES for key in keys
         ):
             if not values:
-                return (context.replace(options.value, _OPTION),)
+                return (context.replace(options, _OPTION),)
             last = context.range(values[-1]).end
             return (Edit(Range(last, last), f", {_OPTION[1:-1]}"),)
     return None

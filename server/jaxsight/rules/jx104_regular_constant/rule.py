@@ -10,6 +10,7 @@ from jaxsight.rules.program.constants import LARGE, CapturedArray
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import parsed
 from jaxsight.rules.violation import Violation
 from jaxsight.text.units import KIB, size
 from jaxsight.wire.primitives import FUSED
@@ -68,9 +69,8 @@ def _selects(flow: Flow, number: int) -> bool:
 def _is_written(view: ProgramView, path: str) -> bool:
     """Whether the user's expression names the array, with a name that is not an argument."""
     function = next((n for n in view.around(path) if isinstance(n, _FUNCTIONS)), None)
-    try:
-        expression = ast.parse(view.quote(path), mode="eval")
-    except SyntaxError:
+    expression = parsed(view.quote(path))
+    if not isinstance(expression, ast.expr):
         return True  # a statement, such as `x *= TABLE`
     arguments = ast.walk(function.args) if function is not None else ()
     own = {node.arg for node in arguments if isinstance(node, ast.arg)}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Proof, Remedy
-from jaxsight.rules.fixing.syntax import keyword
+from jaxsight.rules.text.expressions import keyword
 from jaxsight.source.text import Edit, Range
 
 

@@ -37,13 +37,12 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
 
 def _conditional(context: FixContext) -> ast.If | ast.IfExp | None:
     """Return the conditional whose test the finding is about."""
-    for node in context.nodes[:1]:
-        for ancestor in (node, *context.around(node)):
-            if isinstance(ancestor, ast.If | ast.IfExp):
-                test = context.range(ancestor.test)
-                extent = context.finding.range
-                if test.start <= extent.start and extent.end <= test.end:
-                    return ancestor
+    extent = context.finding.range
+    for node in (context.node, *context.around(context.node)):
+        if isinstance(node, ast.If | ast.IfExp):
+            test = context.range(node.test)
+            if test.start <= extent.start and extent.end <= test.end:
+                return node
     # Python has no positions for the parts of a comprehension.
     inside = list(context.find(ast.IfExp))
     return inside[0] if len(inside) == 1 else None

@@ -15,6 +15,7 @@ from jaxsight.rules.program.integers.intervals import Interval, summed
 from jaxsight.rules.program.steps import numbers
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import parsed
 from jaxsight.rules.violation import Violation
 from jaxsight.wire.observations import Failure
 from jaxsight.wire.primitives import ELEMENTWISE, MOVES, SCATTERS, SHAPED
@@ -116,11 +117,7 @@ def _kind(text: str) -> str:
 
     It is empty for other expressions, and where the code says what to do out of bounds.
     """
-    try:
-        node = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError):
-        return ""
-    match node:
+    match node := parsed(text):
         case ast.Subscript():
             return "[]"
         case ast.Call(func=ast.Attribute(value=ast.Subscript(value=ast.Attribute(attr="at"))) as f):

@@ -170,13 +170,9 @@ def _is_kept(view: ProgramView, step: Step) -> bool:
         return view.flow.value(step.results[0]).dtype in ("bfloat16", "float32")
     if step.primitive == "round":
         return parameter(step, "rounding_method") == _TO_EVEN
-    return step.primitive in _KEPT or _is_settled(view, step)
-
-
-def _is_settled(view: ProgramView, step: Step) -> bool:
-    """Whether XLA evaluates a selection of arrays while compiling, as in `jnp.copysign(x, 2.0)`."""
     if step.primitive != "select_n":
-        return False
+        return step.primitive in _KEPT
+    # XLA evaluates a selection of arrays while compiling, as in `jnp.copysign(x, 2.0)`.
     predicate, *cases = map(view.flow.of, step.operands)
     if not _is_scalar(view, predicate) or any(_is_scalar(view, case) for case in cases):
         return False

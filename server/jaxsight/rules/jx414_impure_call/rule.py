@@ -13,6 +13,7 @@ from typing import Literal
 
 from jaxsight.rules.jx414_impure_call.printing import debug_print
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import keyword
 from jaxsight.rules.text.functions import Event, looked_for
 from jaxsight.rules.text.scopes import NOTHING, NameScope
 from jaxsight.rules.text.statements import Statement, written
@@ -180,8 +181,7 @@ def _is_draw(scope: NameScope, function: ast.expr) -> bool:
 
 
 def _writes(call: ast.Call) -> bool:
-    mode = call.args[1] if len(call.args) > 1 else None
-    mode = next((keyword.value for keyword in call.keywords if keyword.arg == "mode"), mode)
+    mode = call.args[1] if len(call.args) > 1 else keyword(call, "mode")
     return (
         isinstance(mode, ast.Constant)
         and isinstance(mode.value, str)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from jaxsight.rules.failure_text import assigns_item, is_a
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.expressions import dotted
+from jaxsight.rules.text.expressions import dotted, parsed_statement
 from jaxsight.rules.text.item_updates import (
     discarded,
     is_mask,
@@ -55,7 +55,8 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
         line: the line that it begins on.
     """
     message, line = failure.message, line.strip()
-    statement, subject, item = _statement(line), quoted(expression), quoted(expression, "an item")
+    statement = parsed_statement(line)
+    subject, item = quoted(expression), quoted(expression, "an item")
     in_place = f"{subject} cannot change a JAX array in place"
     is_type_error = is_a(failure, "TypeError")
     if is_type_error and "do not support in-place item assignment" in message:
@@ -100,16 +101,7 @@ def _violation(message: str, help: str, why: str = _IN_PLACE) -> Violation:
     return Violation(message, help=help, notes=(why,), url=_PAGE)
 
 
-def _statement(line: str) -> ast.stmt | None:
-    """Return a line's statement, if it is one."""
-    try:
-        body = ast.parse(line).body
-    except (SyntaxError, ValueError):
-        return None
-    return body[0] if len(body) == 1 else None
-
-
-def _changes(statement: ast.stmt | None) -> bool:
+def _changes(statement: ast.AST | None) -> bool:
     """Whether a statement assigns to an item; a statement on several lines may."""
     match statement:
         case ast.Assign(targets=targets):
@@ -120,7 +112,7 @@ def _changes(statement: ast.stmt | None) -> bool:
             return statement is None
 
 
-def _set(statement: ast.stmt | None, expression: str) -> str:
+def _set(statement: ast.AST | None, expression: str) -> str:
     text = None
     if statement is not None:
         target = place_of(target_of(statement), merged=False)
@@ -129,14 +121,14 @@ def _set(statement: ast.stmt | None, expression: str) -> str:
         else:
             text = updated(statement, written)
     if text is None or len(text) > _HELP:  # without its value
-        statement = _statement(f"{expression} = _")
+        statement = parsed_statement(f"{expression} = _")
         text = updated(statement, written) if statement is not None else None
         text = text.replace("(_)", "(…)") if text is not None else ""
     text = text if text and len(text) <= _HELP else "x = x.at[idx].set(y)"
     return f"assign the updated copy: `{text}`"
 
 
-def _deleted(statement: ast.stmt | None) -> str:
+def _deleted(statement: ast.AST | None) -> str:
     match statement:
         case ast.Delete(targets=[ast.Subscript(value=array, slice=ast.Constant() as index)]):
             name = ast.unparse(array)

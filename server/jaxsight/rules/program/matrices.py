@@ -140,14 +140,8 @@ def scales(flow: Flow, step: Step) -> bool:
     if step.primitive not in ("mul", "div"):
         return False
     numbers = step.operands if step.primitive == "mul" else step.operands[1:]
-    return any(_is_one_number(flow, number) for number in numbers)
-
-
-def _is_one_number(flow: Flow, number: int) -> bool:
-    step = flow.made_by(number)
-    if step is not None and step.primitive == "broadcast_in_dim":
-        number = step.operands[0]
-    return elements(flow.value(number)) == 1
+    before = (flow.origin(number, {"broadcast_in_dim"}) for number in numbers)
+    return any(elements(flow.values[number]) == 1 for number in before)
 
 
 def unmoved(flow: Flow, number: int, through: frozenset[str] = MOVES) -> Step | None:

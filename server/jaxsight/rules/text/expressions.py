@@ -55,6 +55,11 @@ def called(text: str) -> str:
     return name_of(node) if isinstance(node, ast.Call) else ""
 
 
+def keyword(call: ast.Call, *names: str) -> ast.expr | None:
+    """Return the argument that is given by one of these names."""
+    return next((given.value for given in call.keywords if given.arg in names), None)
+
+
 def arguments(call: ast.Call) -> str:
     """Return the text between the brackets of a call."""
     named = [f"{key.arg}={ast.unparse(key.value)}" for key in call.keywords if key.arg]
