@@ -41,6 +41,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
     64th of the size.
     """
     flow = view.flow
+    kept = [carried for loop in view.on_target.graph.loops for carried in loop.carried]
     for step in flow.steps.values():
         loop = loop_of(flow, step) if view.wrote(step.path, *_LOOPS) else None
         if loop is None:
@@ -56,7 +57,10 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 for source in sources
             ):
                 continue
-            if not _kept(view, value.shape) or _is_needed_whole(flow, loop, value.text):
+            shape = f"[{','.join(map(str, value.shape))}]"
+            if not any(shape in carried.text for carried in kept):
+                continue
+            if _is_needed_whole(flow, loop, value.text):
                 continue
             yield Violation(
                 f"loop-invariant array ({size(value.bytes)}) is kept in memory for the whole loop",
@@ -68,14 +72,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 ),
                 related=((step.path, "the loop"),),
             )
-
-
-def _kept(view: ProgramView, shape: tuple[int, ...]) -> bool:
-    """Whether a loop of the target's program carries an array of that shape."""
-    text = f"[{','.join(map(str, shape))}]"
-    graph = view.on_target.graph
-    carried = [v for loop in graph.loops for v in loop.carried]
-    return any(text in value.text for value in carried)
 
 
 def _is_needed_whole(flow: Flow, loop: LoopParts, text: str) -> bool:

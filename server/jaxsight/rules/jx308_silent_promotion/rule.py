@@ -98,7 +98,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
         join = _join(flow, step)
         if join is None:
             continue
-        origin = _origin(flow, join.wide, flow.value(join.narrow).dtype, promoted)
+        origin = _origin(flow, join.wide, promoted)
         promoted.add(flow.of(step.results[0]))
         text = view.quote(step.path)
         tried[step.span] += 1
@@ -197,7 +197,7 @@ def _before(flow: Flow, step: Step, number: int) -> tuple[int, bool]:
     return flow.of(number), wider
 
 
-def _origin(flow: Flow, number: int, narrow: str, promoted: set[int]) -> _Origin:
+def _origin(flow: Flow, number: int, promoted: set[int]) -> _Origin:
     """Return where the wider operand comes from; what comes from an array is that array's."""
     dtype = flow.value(number).dtype
 
@@ -320,7 +320,7 @@ def _is_wide_anyway(flow: Flow, number: int, dtype: str, count: int) -> bool:
         return False
     if value.origin != LITERAL and flow.made_by(number) is None:
         return True
-    return _origin(flow, number, "", set()) is _Origin.GIVEN
+    return _origin(flow, number, set()) is _Origin.GIVEN
 
 
 def _joins(text: str) -> bool:

@@ -163,16 +163,10 @@ class ScopeFlow:
 
     def _try(self, node: ast.Try | ast.TryStar) -> None:
         before = self._state.copy()
-        caught = {
-            name.rpartition(".")[2]
-            for handler in node.handlers
-            for part in (ast.walk(handler.type) if handler.type is not None else ())
-            for name in [dotted(part)]
-        }
-        is_caught = bool(caught & _CATCHES) or any(
-            handler.type is None for handler in node.handlers
-        )
-        self._silently(node.body, silent=is_caught)
+        types = [handler.type for handler in node.handlers]
+        parts = (part for type_ in types if type_ is not None for part in ast.walk(type_))
+        caught = {dotted(part).rpartition(".")[2] for part in parts}
+        self._silently(node.body, silent=None in types or bool(caught & _CATCHES))
         self.run(node.orelse)
         after = self._state
         for handler in node.handlers:
