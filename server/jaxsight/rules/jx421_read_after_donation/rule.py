@@ -9,9 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from jaxsight.rules.jx421_read_after_donation.donors import Donor, Donors
+from jaxsight.rules.jx421_read_after_donation.donors import TRANSFORMS, Donor, Donors
 from jaxsight.rules.jx421_read_after_donation.scope_flow import ScopeFlow
-from jaxsight.rules.jx421_read_after_donation.statement_facts import TRANSFORMS
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import dotted
 from jaxsight.rules.text.statements import Statement
