@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.expressions import name_of
+from jaxsight.rules.text.expressions import FunctionNode, name_of
 from jaxsight.rules.violation import Violation
 from jaxsight.text.names import bound_in, read_in
 from jaxsight.wire import primitives
@@ -36,7 +36,6 @@ _ALIKE = 0.8
 The others belong to the first or the last iteration.
 """
 _LOOPS = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _CONDITIONS = (ast.If, ast.IfExp, ast.While)
 _MOVES = primitives.SHAPED | primitives.PICKS | {"concatenate"}
 """Primitives that read or arrange elements: a loop of nothing else computes nothing."""
@@ -106,7 +105,7 @@ def _loops(view: ProgramView) -> Iterator[_Loop]:
     for span, nodes in around.items():
         inner = next((node for node in nodes if isinstance(node, _LOOPS)), None)
         if inner is not None and often[span] >= MANY:
-            loops[inner] = nodes[-1] if isinstance(nodes[-1], _FUNCTIONS) else None
+            loops[inner] = nodes[-1] if isinstance(nodes[-1], FunctionNode | ast.Lambda) else None
     for loop, function in loops.items():
         spans = {
             span: loop in nodes
@@ -210,7 +209,7 @@ def _is_chosen(loop: _Loop) -> bool:
     """
     function = loop.function
     asked: list[ast.AST] = [values for _, values in _iterated(loop.node)]
-    if isinstance(function, _FUNCTIONS):
+    if isinstance(function, FunctionNode | ast.Lambda):
         asked.append(function.args)
         asked += [node.test for node in ast.walk(function) if isinstance(node, _CONDITIONS)]
     return any(
