@@ -192,8 +192,7 @@ class FixContext(NamesOfModule):
                     for node in ast.walk(function)
                     if isinstance(node, ast.Name) and node.id == name and node is not target
                 ]
-                is_alone = self.begins_line(assigned) and self.ends_line(assigned)
-                return uses[0] if len(uses) == 1 and is_alone else None
+                return uses[0] if len(uses) == 1 and self.is_alone(assigned) else None
             case _:
                 return None
 
@@ -270,10 +269,10 @@ class FixContext(NamesOfModule):
         extent = self.range(node)
         return not self.module.line(extent.start.line)[: extent.start.column].strip()
 
-    def ends_line(self, node: ast.stmt) -> bool:
-        """Return whether a statement is the last on its line, without a comment."""
-        extent = self.range(node)
-        return not self.module.line(extent.end.line)[extent.end.column :].strip()
+    def is_alone(self, node: ast.stmt) -> bool:
+        """Return whether a statement shares its lines with no other code and no comment."""
+        end = self.range(node).end
+        return self.begins_line(node) and not self.module.line(end.line)[end.column :].strip()
 
     def indent(self, node: ast.stmt) -> str:
         """Return the white space before a statement."""

@@ -124,8 +124,7 @@ def _only(context: FixContext, function: FunctionNode, name: ast.Name) -> ast.As
         if name not in ast.walk(statement) or _counted([statement], name.id, ast.Load) != 1:
             continue
         if again or not _counted(following, name.id, ast.Load):
-            alone = context.begins_line(before) and context.ends_line(before)
-            return before if alone else None
+            return before if context.is_alone(before) else None
     return None
 
 

@@ -22,7 +22,7 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     if loop is None or function is None or loop.orelse:
         return
     last = loop.body[-1]
-    if not context.begins_line(last) or not context.ends_line(last):
+    if not context.is_alone(last):
         return
     totals = dict.fromkeys(
         target.id

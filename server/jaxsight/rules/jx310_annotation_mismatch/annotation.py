@@ -49,7 +49,6 @@ class AnnotatedAxis:
 class Annotation:
     """`Float[Array, "B D"]`."""
 
-    node: ast.expr
     dtypes: str
     """`Float`."""
     axes: tuple[AnnotatedAxis, ...]
@@ -60,10 +59,9 @@ def annotation_of(node: ast.expr | None) -> Annotation | None:
     match node:
         case ast.Constant(value=str(quoted)):
             try:
-                inner = annotation_of(ast.parse(quoted.strip(), mode="eval").body)
+                return annotation_of(ast.parse(quoted.strip(), mode="eval").body)
             except (SyntaxError, ValueError, RecursionError, MemoryError):
                 return None
-            return Annotation(node, inner.dtypes, inner.axes) if inner is not None else None
         case ast.Subscript(
             value=ast.Name(id=kind) | ast.Attribute(attr=kind),
             slice=ast.Tuple(
@@ -71,7 +69,7 @@ def annotation_of(node: ast.expr | None) -> Annotation | None:
             ),
         ) if kind in _KINDS and array in _ARRAYS:
             read = _axes(axes)
-            return Annotation(node, kind, read) if read is not None else None
+            return Annotation(kind, read) if read is not None else None
         case _:
             return None
 

@@ -57,14 +57,15 @@ def find(function: AnnotatedFunction) -> Iterator[NodeViolation]:
         checked += zip(items, outputs, strict=True)
     for node, text in checked:
         annotation, traced = annotation_of(node), array_type(text)
-        if annotation is None or traced is None:
+        if node is None or annotation is None or traced is None:
             continue
         if kind := mismatch(annotation, traced, known):
-            at, named = annotation.node, function.named(text)
-            shown = at.value if isinstance(at, ast.Constant) else ast.unparse(at).replace("'", '"')
+            named, shown = function.named(text), ast.unparse(node).replace("'", '"')
+            if isinstance(node, ast.Constant):
+                shown = str(node.value)
             yield NodeViolation(
-                at,
-                f"annotated `{clause(str(shown), _LONGEST)}`, traced `{clause(named, _LONGEST)}`",
+                node,
+                f"annotated `{clause(shown, _LONGEST)}`, traced `{clause(named, _LONGEST)}`",
                 help="correct the annotation, or the code",
                 notes=(
                     f"the {kind} differs",

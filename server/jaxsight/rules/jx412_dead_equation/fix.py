@@ -29,7 +29,7 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     safe = context.is_pure(statement)
     if alone:
         yield Candidate(title, (context.replace(statement, "pass"),), safe)
-    elif context.begins_line(statement) and context.ends_line(statement):
+    elif context.is_alone(statement):
         yield Candidate(title, (Edit(context.lines(statement), ""),), safe)
 
 
