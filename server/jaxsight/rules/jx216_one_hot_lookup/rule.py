@@ -98,7 +98,7 @@ def _summed(view: ProgramView, step: Step) -> Violation | None:
 def _maker(view: ProgramView, number: int) -> Step | None:
     """Return the comparison or the selection of rows that makes a one-hot array."""
     flow = view.flow
-    return flow.made_by(flow.origin(number, lambda step: step.primitive not in ("eq", "gather")))
+    return flow.made_by(flow.before(number, lambda step: step.primitive not in ("eq", "gather")))
 
 
 def _is_made(view: ProgramView, number: int) -> bool:

@@ -48,7 +48,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
     for step in flow.steps.values():
         if step.primitive != "select_n" or len(step.operands) != 3 or step.backward:
             continue
-        predicate = flow.origin(step.operands[0], _MOVES)
+        predicate = flow.before(step.operands[0], _MOVES)
         value = flow.values[predicate]
         is_one = elements(value) == 1 and not is_known(value)
         if is_one and view.wrote(step.path, "where", "select"):

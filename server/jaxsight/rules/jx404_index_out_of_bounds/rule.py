@@ -202,12 +202,7 @@ def _outside(intervals: Intervals, flow: Flow, step: Step, function: str) -> Ite
         interval = intervals.of(index)
         if interval is None or count > size:
             continue
-        if (
-            function not in _SEGMENTS
-            and not from_end
-            and interval.one is not None
-            and interval.one < 0
-        ):
+        if function not in _SEGMENTS and not from_end and (interval.one or 0) < 0:
             # JAX adds the size to a negative literal while tracing.
             interval, from_end = summed(interval, Interval.listed([-size])), True
         first = -size if from_end else 0

@@ -160,7 +160,7 @@ def _written(view: ProgramView, number: int, depth: int = 6) -> object:
 
 def _is_scalar(view: ProgramView, value: int) -> bool:
     """Whether a value is one number, the same for all elements."""
-    value = view.flow.origin(value, _RESHAPES | {"convert_element_type"})
+    value = view.flow.before(value, _RESHAPES | {"convert_element_type"})
     return math.prod(view.flow.values[value].shape) == 1
 
 

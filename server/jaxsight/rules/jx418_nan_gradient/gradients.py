@@ -151,7 +151,7 @@ class Differentiated:
         sides = [self.found.values[hole] for hole in "ab"]
         flow = self.view.flow
         makers = [flow.made_by(side) for side in sides]
-        if None in makers or not alike(flow, *(flow.origin(side, _SPREADS) for side in sides)):
+        if None in makers or not alike(flow, *(flow.before(side, _SPREADS) for side in sides)):
             return False
         shapes = [flow.value(side).shape for side in sides]
         axes = [parameter(maker, "broadcast_dimensions") for maker in makers if maker is not None]

@@ -70,7 +70,7 @@ def join_of(flow: Flow, step: Step, shape: tuple[int, ...]) -> Join | None:
         return is_shaped and maker.span == step.span
 
     operands = [
-        (index, flow.origin(number, broadcasts)) for index, number in enumerate(step.operands)
+        (index, flow.before(number, broadcasts)) for index, number in enumerate(step.operands)
     ]
     columns = [
         (index, number)

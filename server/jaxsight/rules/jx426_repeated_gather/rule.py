@@ -50,7 +50,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             step = view.flow.steps[path]
             if path not in known and len(step.operands) == 1:
                 known.add(path)
-                source = view.flow.origin(step.operands[0], _WHOLE)
+                source = view.flow.before(step.operands[0], _WHOLE)
                 gathered[source, collective.axes].append(path)
     for (_, axes), found in gathered.items():
         first, *others = sorted(found, key=list(view.flow.steps).index)

@@ -86,8 +86,8 @@ class Flow:
         """Return the step that computes a value; `None` for inputs, constants and literals."""
         return self.maker.get(self.of(number))
 
-    def origin(self, number: int, through: Through) -> int:
-        """Return the value that a value is made of by steps of their first operand alone."""
+    def before(self, number: int, through: Through) -> int:
+        """Return the value that a value was before steps that keep their first operand."""
         goes_on = _test(through)
         number = self.of(number)
         while (step := self.maker.get(number)) is not None and step.operands and goes_on(step):

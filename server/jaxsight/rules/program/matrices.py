@@ -140,13 +140,13 @@ def scales(flow: Flow, step: Step) -> bool:
     if step.primitive not in ("mul", "div"):
         return False
     numbers = step.operands if step.primitive == "mul" else step.operands[1:]
-    before = (flow.origin(number, {"broadcast_in_dim"}) for number in numbers)
+    before = (flow.before(number, {"broadcast_in_dim"}) for number in numbers)
     return any(elements(flow.values[number]) == 1 for number in before)
 
 
 def unmoved(flow: Flow, number: int, through: frozenset[str] = MOVES) -> Step | None:
     """Return the equation that makes a value, before it is moved."""
-    return flow.made_by(flow.origin(number, through))
+    return flow.made_by(flow.before(number, through))
 
 
 def only_of_constants(flow: Flow, number: int) -> bool:

@@ -24,7 +24,7 @@ def literal(flow: Flow, number: int) -> float | None:
 
 def stripped(flow: Flow, number: int, also: frozenset[str] = frozenset()) -> int:
     """Return the value that a value is a moved or reshaped copy of."""
-    return flow.origin(number, MOVES | also)
+    return flow.before(number, MOVES | also)
 
 
 def maker_of(flow: Flow, number: int, also: frozenset[str] = frozenset()) -> Step | None:

@@ -33,11 +33,11 @@ def index_before_wrapping(flow: Flow, of: Known, number: int, size: int) -> tupl
         if step is None:
             break
         if step.primitive == "select_n" and len(step.operands) == 3:
-            added = flow.made_by(flow.origin(step.operands[2], keeps))
-            before = flow.origin(step.operands[1], keeps)
+            added = flow.made_by(flow.before(step.operands[2], keeps))
+            before = flow.before(step.operands[1], keeps)
             if added is None or added.primitive != "add" or len(added.operands) != 2:
                 break
-            by, counted = of(added.operands[1]), flow.origin(added.operands[0], keeps)
+            by, counted = of(added.operands[1]), flow.before(added.operands[0], keeps)
             is_wrapped = by is not None and by.one == size and counted == before
             return (before, True) if is_wrapped else (number, False)
         is_narrowed = step.primitive == "convert_element_type" and not keeps(step)
