@@ -57,7 +57,7 @@ def find(function: AnnotatedFunction) -> Iterator[NodeViolation]:
         checked += zip(items, outputs, strict=True)
     for node, text in checked:
         annotation, traced = annotation_of(node), array_type(text)
-        if node is None or annotation is None or traced is None:
+        if annotation is None or traced is None:
             continue
         if kind := mismatch(annotation, traced, known):
             named, shown = function.named(text), ast.unparse(node).replace("'", '"')
