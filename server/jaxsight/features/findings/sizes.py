@@ -10,7 +10,8 @@ from dataclasses import replace
 from jaxsight.queries.sizes.exploring import FixedSize
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules.finding import Finding, finding_of
-from jaxsight.rules.rule import AnnotatedFunction, FunctionNode, Rule
+from jaxsight.rules.rule import AnnotatedFunction, Rule
+from jaxsight.rules.text.expressions import FunctionNode
 from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Range
