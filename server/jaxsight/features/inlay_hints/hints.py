@@ -29,14 +29,10 @@ _TRACED_AGAIN = 3
 """Number of times that hints wait for functions that were traced again while they were compiled."""
 
 
-def _declared() -> tuple[HintKind, ...]:
-    """Return the kinds that the modules of this folder declare."""
-    names = sorted(module.name for module in pkgutil.iter_modules(inlay_hints.__path__))
-    modules = [import_module(f"{inlay_hints.__name__}.{name}") for name in names if name != "hints"]
-    return tuple(module.KIND for module in modules if hasattr(module, "KIND"))
-
-
-KINDS = _declared()
+_NAMES = sorted(module.name for module in pkgutil.iter_modules(inlay_hints.__path__))
+_MODULES = [import_module(f"{inlay_hints.__name__}.{name}") for name in _NAMES if name != "hints"]
+KINDS: tuple[HintKind, ...] = tuple(module.KIND for module in _MODULES if hasattr(module, "KIND"))
+"""The kinds that the modules of this folder declare."""
 
 
 def needs_kernels(settings: InlayHints) -> bool:

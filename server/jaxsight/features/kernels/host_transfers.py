@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.source.text import Range
 from jaxsight.targets import host_links
 from jaxsight.text import units
 from jaxsight.text.units import count
@@ -126,6 +127,11 @@ def where(kernels: Kernels, transfer: HostTransfer) -> str:
 def paths(kernels: Kernels, transfer: HostTransfer) -> tuple[str, ...]:
     """Return the equations of a transfer, or else those of the nearest kernels."""
     return _own(kernels, transfer) or transfer.feeds
+
+
+def place(kernels: Kernels, transfer: HostTransfer) -> Range | None:
+    """Return where a transfer is shown: at the first of its equations that has a place."""
+    return next(filter(None, map(kernels.place, paths(kernels, transfer))), None)
 
 
 def _lines(kernels: Kernels, transfer: HostTransfer) -> list[int]:

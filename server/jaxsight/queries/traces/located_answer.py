@@ -233,6 +233,11 @@ class View:
         return tuple(sorted(dict.fromkeys(caveats), key=lambda caveat: caveat.range))
 
     @property
+    def is_traced(self) -> bool:
+        """Whether the function was traced, not an error."""
+        return isinstance(self.answer.reply, Traced)
+
+    @property
     def name_range(self) -> Range:
         """The current range of the traced function's name."""
         return self.subject.name_range
