@@ -37,8 +37,7 @@ def _stale(view: View) -> str:
     failed = view.failed
     if failed is None or failed.assumed:
         return f"*{_WORDS}*"
-    error = explanation(failed.answer.reply, failed)
-    return f"*{_WORDS}; the newest trace fails:*\n\n{error}"
+    return f"*{_WORDS}; the newest trace fails:*\n\n{explanation(failed)}"
 
 
 def marked(shown: VirtualText, comment: str, assumed: str = "") -> VirtualText:

@@ -26,7 +26,7 @@ from jaxsight.rules.selection import ignored
 from jaxsight.source.module import Module
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Folding, SlowCompile
-from jaxsight.wire.messages.replies import Outlined, Traced
+from jaxsight.wire.messages.replies import Outlined
 
 CONTRACT_PATIENCE = 0.3
 """Seconds that an editor's findings wait for contracts, once all other findings are known.
@@ -167,7 +167,7 @@ async def _in_function(engine: Engine, view: View, check: _Check) -> list[Findin
 
     A refresh follows for those that take longer.
     """
-    if not isinstance(view.answer.reply, Traced):
+    if not view.is_traced:
         return []
     path = view.answer.question.path
     outlined = await engine.waiting.within(engine.programs.outline(view), check.patience, view)
@@ -200,7 +200,11 @@ async def _in_function(engine: Engine, view: View, check: _Check) -> list[Findin
         return in_program
     if view.subject.is_from_caller:
         return in_program  # its own kernels are not those of the program
-    result = await _result(engine, view, targets, check)
+    if targets[0].host:
+        compiling, patience = engine.programs.held_result(view, targets[0]), check.far
+    else:
+        compiling, patience = engine.programs.result(view), check.patience
+    result = await engine.waiting.within(compiling, patience, view)
     if result is None:
         return in_program
     return [*in_program, *await _in_kernels(engine, view, outlined, result, check)]
@@ -224,16 +228,6 @@ async def _about_sizes(engine: Engine, view: View, check: _Check) -> list[Findin
     if explored.fixed is not None:
         mismatches += sizes.of_fixed_size(view, explored.fixed, rules)
     return mismatches
-
-
-async def _result(
-    engine: Engine, view: View, targets: Sequence[Target], check: _Check
-) -> CompileResult | None:
-    """Return the function compiled for the first target, within the check's patience."""
-    if targets[0].host:
-        compiling = engine.programs.held_result(view, targets[0])
-        return await engine.waiting.within(compiling, check.far, view)
-    return await engine.waiting.within(engine.programs.result(view), check.patience, view)
 
 
 async def _in_kernels(

@@ -250,7 +250,7 @@ class FixVerifier:
             return _Verdict("its adapted form could not be traced", untold=True)
         if not isinstance(after.reply, Traced):
             view_after = View(after, question.module, after.question, question.subject)
-            why = failures.summary(after.reply, view_after)
+            why = failures.summary(view_after)
             return _Verdict(f"it can no longer be traced: {why}")
         if not isinstance(before.reply, Traced):
             return await self._repaired(sandbox, before, after, same=candidate.same)

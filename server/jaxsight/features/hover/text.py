@@ -78,7 +78,7 @@ def function_hover(subject: Subject, view: View, targets: str = "", notes: str =
             f"**{escaped(subject.name)}** {'is shown' if view.is_run else 'cannot be traced'} "
             f"{called.words(view) or f'with {_set_words(subject, view)}'}"
         )
-        parts.append(explanation(answer.reply, view))
+        parts.append(explanation(view))
         parts.append(notes)
     hover = _hover(subject.name_range, parts, view)
     return replace(hover, function=subject.name if isinstance(answer.reply, Traced) else "")
