@@ -21,7 +21,7 @@ from jaxsight.features.virtual_documents.sourcerized import label
 from jaxsight.queries.documents import Subject, module_name, subject_at
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.query import Question
-from jaxsight.source.module import Module, ModuleChunk
+from jaxsight.source.module import Module
 from jaxsight.source.run_marks import ALWAYS, NEVER, mark_edit, mark_of
 from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.source.text import Edit, Position, Range
@@ -91,7 +91,8 @@ def run_marks(module: Module, caveats: Sequence[SliceCaveat], range: Range) -> I
 
     Only statements at the range that a caveat names have these actions.
     """
-    named = {module.number_of(chunk): chunk for caveat in caveats if (chunk := _at(module, caveat))}
+    at = (module.chunk_at(caveat.range.start) for caveat in caveats)
+    named = {module.number_of(chunk): chunk for chunk in at if chunk is not None}
     for chunk in named.values():
         last = chunk.first_line + max(chunk.statement.lines_used, 1) - 1
         lines = Range(Position(chunk.first_line, 0), Position(last, len(module.line(last))))
@@ -101,10 +102,6 @@ def run_marks(module: Module, caveats: Sequence[SliceCaveat], range: Range) -> I
         for mark, title in _RUN_TITLES.items():
             if current_mark is None or current_mark[0] != mark:
                 yield Action(title, RUN, (mark_edit(module, chunk, mark),))
-
-
-def _at(module: Module, caveat: SliceCaveat) -> ModuleChunk | None:
-    return module.chunk_at(caveat.range.start)
 
 
 def quick_fixes(fixes: Sequence[Fix]) -> Iterator[Action]:
@@ -123,7 +120,11 @@ def sourcerize(
     scalar, and the inverse. A function whose trace failed has none of these actions.
 
     Args:
-        known: the result of the last trace, if there was one.
+        path: the file.
+        module: its text.
+        subject: the function.
+        range: where actions are wanted.
+        reply: the result of the last trace, if there was one.
     """
     name = subject.name
     if subject.broken or subject.function.refused or isinstance(reply, Failed | Died):
@@ -145,18 +146,10 @@ def sourcerize(
     for transform in transforms:
         yield shown(f"Sourcerize {label(name, transform)}", "lax", transform)
         yield shown(f"Sourcerize {label(name, transform)} (readable source)", "pretty", transform)
-    if reply is None or _may_be_inverted(reply):
+    # A scalar result can determine scalar arguments only.
+    scalars = map(_SCALAR.fullmatch, [text for _, text in reply.parameters] if reply else ())
+    if reply is None or not _SCALAR.fullmatch(reply.outputs) or any(scalars):
         yield shown(f"Derive inverse of {name} as source", "pretty", "inverse")
-
-
-def _may_be_inverted(traced: Traced) -> bool:
-    """Return whether the results could determine the arguments.
-
-    A scalar result can determine scalar arguments only.
-    """
-    return not _SCALAR.fullmatch(traced.outputs) or any(
-        _SCALAR.fullmatch(text) for _, text in traced.parameters
-    )
 
 
 def jaxpr_views(

@@ -25,7 +25,7 @@ from jaxsight.examples.notation.meshes import TYPES, MeshAxes
 from jaxsight.examples.notation.tokens import Token, TokenReader
 from jaxsight.examples.notation.values import axes_of, names_in, show_size, sizes_of
 from jaxsight.examples.signature import Signature
-from jaxsight.features.model import Completion
+from jaxsight.features.model import Completion, CompletionKind
 from jaxsight.queries.engine import Engine
 from jaxsight.source.functions import Function
 from jaxsight.source.text import Edit, Position
@@ -50,7 +50,7 @@ class _Cursor:
     end: int
     line: LogicalLine
 
-    def propose(self, label: str, kind: str, text: str, detail: str = "") -> Completion:
+    def propose(self, label: str, kind: CompletionKind, text: str, detail: str = "") -> Completion:
         return Completion(label, kind, Edit(self.source.range(self.start, self.end), text), detail)
 
     @property
@@ -96,9 +96,14 @@ def complete(
     if (contract := _CONTRACT.match(source.text, line.start, offset)) is not None:
         start, end = _word_around(source, offset, _METRIC if contract["close"] else _TARGET)
     cursor = _Cursor(source, section, start, end, line)
-    if _in_comment(source, line.start, start):
-        return []
-    return list(_inside(cursor, function, sizes, mesh))
+    line_start = max(line.start, source.line_bounds(source.line_of(start))[0])
+    # A comment hides the character that is appended at the cursor from the reader.
+    probe = TokenReader(ChunkText(source.text[line_start:start] + "\x00"))
+    while not probe.token.is_a("end"):
+        if probe.token.text == "\x00":
+            return list(_inside(cursor, function, sizes, mesh))
+        probe.advance()
+    return []
 
 
 def _word_around(source: ChunkText, offset: int, pattern: str) -> tuple[int, int]:
@@ -150,17 +155,6 @@ def _line_around(source: ChunkText, section: Section, offset: int) -> LogicalLin
     return LogicalLine(offset, offset)
 
 
-def _in_comment(source: ChunkText, start: int, offset: int) -> bool:
-    line_start = max(start, source.line_bounds(source.line_of(offset))[0])
-    # A comment hides the character that is appended at the offset from the reader.
-    probe = TokenReader(ChunkText(source.text[line_start:offset] + "\x00"))
-    while not probe.token.is_a("end"):
-        if probe.token.text == "\x00":
-            return False
-        probe.advance()
-    return True
-
-
 def _inside(
     cursor: _Cursor, function: Function, sizes: Mapping[str, int], mesh: Mesh | None
 ) -> Iterator[Completion]:
@@ -169,10 +163,15 @@ def _inside(
     declared = _declared_around(cursor)
     is_free = MESH not in Signature(function).plain
     if words[:1] == ["where"] and words[1:2] not in ([":"], ["="], [","]):
-        yield from _sizes_to_define(cursor, declared, words)
+        if words[-1] in ("where", ","):  # sizes that shapes use and that are not defined yet
+            defined = {size.name for size in declared.sizes} | set(words)
+            used = (name for example in declared.examples for name in _size_names(example.value))
+            for name in dict.fromkeys(name for name in used if name not in defined):
+                yield cursor.propose(name, "size", f"{name}=" if cursor.ends_line else name)
     elif words[:2] == ["Expect", "("]:
         if ")" not in words:
-            yield from _targets(cursor)
+            for target in map(parse, target_names()):
+                yield cursor.propose(target.short, "keyword", target.short, target.title)
         elif ":" in words[words.index(")") :] and words[-1] in (":", ","):
             for metric in METRICS:
                 text = f"{metric} <= " if cursor.ends_line else metric
@@ -185,8 +184,11 @@ def _inside(
         if not words or words[-1] == ",":
             yield from _arguments(cursor, function, declared)
         if not words:
-            has_mesh = any(line.name == MESH for line in declared.examples)
-            yield from _keywords(cursor, mesh=is_free and not has_mesh)
+            if is_free and all(line.name != MESH for line in declared.examples):
+                yield cursor.propose(MESH, "keyword", f"{MESH}: ", "mesh: data=2, model=4")
+            yield cursor.propose("where", "keyword", "where ", "sizes: where B=32, D=512")
+            contract = "Expect (h100): kernels <= 3, temp <= 4 MiB"
+            yield cursor.propose("Expect", "keyword", "Expect (", contract)
     elif _in_shape(tokens):
         if _after_at(words):
             yield from _known_axes(cursor, function, declared, mesh)
@@ -195,7 +197,9 @@ def _inside(
     elif words[-1] in (":", ",", "(", "[", "~") and not _at_dict_key(tokens):
         if words == [MESH, ":"]:
             yield from _mesh_axes(cursor, declared, tokens)
-        yield from _dtypes(cursor)
+        for dtype in DTYPES:
+            yield cursor.propose(short(dtype), "dtype", short(dtype), dtype)
+        yield cursor.propose("key<fry>", "dtype", "key<fry>", "typed PRNG keys")
 
 
 def _tokens(cursor: _Cursor) -> Iterator[Token]:
@@ -214,13 +218,6 @@ def _declared_around(cursor: _Cursor) -> DeclaredSet:
         if declared.heading == cursor.section.heading:
             return declared
     return DeclaredSet(cursor.section.name, cursor.section.heading)
-
-
-def _targets(cursor: _Cursor) -> Iterator[Completion]:
-    """Yield the short names of targets, for a contract."""
-    for name in target_names():
-        target = parse(name)
-        yield cursor.propose(target.short, "keyword", target.short, target.title)
 
 
 def _arguments(cursor: _Cursor, function: Function, declared: DeclaredSet) -> Iterator[Completion]:
@@ -243,34 +240,6 @@ def _arguments(cursor: _Cursor, function: Function, declared: DeclaredSet) -> It
 
 def _class_sets(function: Function) -> tuple[DeclaredSet, ...]:
     return read_docstring(function.class_docstring).sets
-
-
-def _keywords(cursor: _Cursor, *, mesh: bool) -> Iterator[Completion]:
-    if mesh:
-        yield cursor.propose(MESH, "keyword", f"{MESH}: ", "mesh: data=2, model=4")
-    yield cursor.propose("where", "keyword", "where ", "sizes: where B=32, D=512")
-    yield cursor.propose(
-        "Expect", "keyword", "Expect (", "Expect (h100): kernels <= 3, temp <= 4 MiB"
-    )
-
-
-def _dtypes(cursor: _Cursor) -> Iterator[Completion]:
-    for dtype in DTYPES:
-        yield cursor.propose(short(dtype), "dtype", short(dtype), dtype)
-    yield cursor.propose("key<fry>", "dtype", "key<fry>", "typed PRNG keys")
-
-
-def _sizes_to_define(
-    cursor: _Cursor, declared: DeclaredSet, words: list[str]
-) -> Iterator[Completion]:
-    """Yield completions after `where`: sizes that shapes use and that are not defined yet."""
-    if words[-1] not in ("where", ","):
-        return
-    defined = {d.name for d in declared.sizes} | set(words)
-    used = [n for g in declared.examples for n in _size_names(g.value)]
-    for name in dict.fromkeys(used):
-        if name not in defined:
-            yield cursor.propose(name, "size", f"{name}=" if cursor.ends_line else name)
 
 
 def _known_sizes(

@@ -32,7 +32,7 @@ from jaxsight.source.text import Range
 from jaxsight.targets.target import Target, UnknownTarget, parse_short
 from jaxsight.text import units
 from jaxsight.text.inert import clause
-from jaxsight.wire.kernel_graph import Kernel
+from jaxsight.wire.kernel_graph import Collective, Kernel
 from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.workers.compilation.compilers import Trouble
@@ -226,13 +226,13 @@ def _figure(kernels: Kernels, metric: str) -> _Figure:
     return _Figure(most, least)
 
 
-def _collectives(kernels: Kernels, metric: str) -> list[Kernel]:
-    """Return the collectives that a metric is about."""
+def _collectives(kernels: Kernels, metric: str) -> list[tuple[Kernel, Collective]]:
+    """Return the collectives that a metric is about, each with its kernel."""
     kind = COLLECTIVES.get(metric)
     return [
-        kernel
+        (kernel, collective)
         for kernel in kernels.graph.collectives
-        if kernel.collective and kind in (None, kernel.collective.kind)
+        if (collective := kernel.collective) and kind in (None, collective.kind)
     ]
 
 
@@ -272,23 +272,15 @@ def _worded(metric: str, value: int) -> str:
 def _notes(metric: str, kernels: Kernels) -> Iterator[str]:
     """Yield what explains a figure: the largest collectives or transfers that it counts."""
     if metric == "moved" or metric == "collectives" or metric in COLLECTIVES:
-        largest = sorted(_collectives(kernels, metric), key=_moved, reverse=True)
-        for kernel in largest[:_MOST_NOTES]:
-            yield _described(kernels, kernel)
+        counted = _collectives(kernels, metric)
+        largest = sorted(counted, key=lambda pair: pair[0].runs * pair[1].bytes, reverse=True)
+        for kernel, collective in largest[:_MOST_NOTES]:
+            # `all-reduce 32 MiB over data, inserted by the partitioner at line 12`
+            (text,) = collectives.summed([kernel], kernels.graph)
+            line = collectives.line(kernels, kernel)
+            who = ", inserted by the partitioner" if collective.inserted else ""
+            yield f"{text}{who}{f' at line {line}' if line is not None else ''}"
         if len(largest) > _MOST_NOTES:
             yield f"and {len(largest) - _MOST_NOTES} more"
     if metric in (HOST_TRANSFERS, HOST_MOVED):
         yield from host_transfers.largest(kernels, _MOST_NOTES)
-
-
-def _described(kernels: Kernels, kernel: Kernel) -> str:
-    """Return `all-reduce 32 MiB over data, inserted by the partitioner at line 12`."""
-    (text,) = collectives.summed([kernel], kernels.graph)
-    line = collectives.line(kernels, kernel)
-    is_inserted = kernel.collective is not None and kernel.collective.inserted
-    who = ", inserted by the partitioner" if is_inserted else ""
-    return f"{text}{who}{f' at line {line}' if line is not None else ''}"
-
-
-def _moved(kernel: Kernel) -> int:
-    return kernel.runs * kernel.collective.bytes if kernel.collective else 0

@@ -6,6 +6,7 @@ They are plain data that `lsp/` and `cli/` convert.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from jaxsight.rules.finding import Finding
 from jaxsight.source.slicing.caveat import SliceCaveat
@@ -77,15 +78,15 @@ class Action:
     """The file that `edits` are for, if it is another one than that of the request."""
 
 
+CompletionKind = Literal["argument", "dtype", "size", "keyword"]
+
+
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A completion item.
-
-    `edit` replaces the text typed so far; `kind` is `argument`, `dtype`, `size` or `keyword`.
-    """
+    """A completion item; `edit` replaces the text typed so far."""
 
     label: str
-    kind: str
+    kind: CompletionKind
     edit: Edit
     detail: str = ""
     documentation: str = ""

@@ -20,7 +20,9 @@ from jaxsight.queries.programs.programs import Programs
 from jaxsight.queries.proposals.proposals import Proposals
 from jaxsight.queries.rules_ahead import RulesAhead
 from jaxsight.queries.sizes.explorer import SizeExplorer
+from jaxsight.queries.sizes.naming import SizeNames
 from jaxsight.queries.traces.located_answer import View
+from jaxsight.queries.traces.query import Question
 from jaxsight.queries.traces.traces import DocumentTraces
 from jaxsight.queries.waiting import Waiting
 
@@ -85,6 +87,12 @@ class Engine:
     def events(self) -> asyncio.Queue[Event]:
         """The events for the session's owner."""
         return self.projects.events
+
+    def size_names(self, question: Question) -> SizeNames | None:
+        """Return the names of the sizes in the answer to a question, if they are known."""
+        answer = self.traces.cache.known(question)
+        explored = self.sizes.known(answer) if answer is not None else None
+        return explored.names if explored is not None else None
 
     async def look(self, view: View, look: Callable[[], T]) -> T:
         """Return the result of `look`, which runs in a thread for a large program."""

@@ -60,6 +60,11 @@ def time(seconds: float) -> str:
     return f"{_digits(seconds * 1e3, 2)} ms" if seconds < 1 else f"{_digits(seconds, 2)} s"
 
 
+def about(seconds: float) -> str:
+    """Return an estimated time: `≈ 3.6 µs`; `< 0.1 µs` for one that is too short for a figure."""
+    return f"{'≈ ' if seconds >= SHORTEST else ''}{time(seconds)}"
+
+
 def seconds(amount: float) -> str:
     """Return a time that was measured on a machine with other work: `< 0.1 s`, `6.1 s`, `64 s`."""
     if amount < 0.05:

@@ -55,7 +55,4 @@ def _calls(view: View, subject: Subject) -> bool:
         parameter.range.shifted(subject.chunk.first_line)
         for parameter in subject.function.parameters
     }
-    return any(
-        place in parameters or (body.start <= place.start and place.end <= body.end)
-        for place in view.observed
-    )
+    return any(place in parameters or body.holds(place) for place in view.observed)

@@ -136,8 +136,16 @@ class FixScheduler:
 
     async def _run(self, pause: float) -> None:
         await asyncio.sleep(pause)
-        while (next_work := self._next()) is not None:
-            path, work = next_work
+        while True:
+            waiting = (
+                (path, work)
+                for path, works in self._work.items()
+                for work in works
+                if not work.done.done()
+            )
+            if (first := next(waiting, None)) is None:
+                return
+            path, work = first
             sandbox = self._sandbox(path)
             trying = asyncio.create_task(
                 self.verifying.fix(sandbox, work.view, work.finding, work.target)
@@ -158,13 +166,6 @@ class FixScheduler:
                 sandbox.rest()
                 if not work.done.done():
                     work.done.set_result(fix)
-
-    def _next(self) -> tuple[str, _Work] | None:
-        for path, works in self._work.items():
-            for work in works:
-                if not work.done.done():
-                    return path, work
-        return None
 
     def _sandbox(self, path: str) -> Sandbox:
         project = self.project_of(path)
