@@ -20,6 +20,7 @@ from jaxsight.queries.choices import UserChoices
 from jaxsight.queries.documents import Document
 from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.open_documents import OpenDocuments
+from jaxsight.text.listing import some
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.wire.observations import Called
 
@@ -196,12 +197,17 @@ class Callers:
     def _reject_failed(self, path: str) -> None:
         """Reject calls with which a function alone is not traced, until a caller is traced again.
 
-        The function may need what its caller does around the call.
+        The function may need what its caller does around the call. It was never traced with the
+        inputs of the newest, failed trace.
         """
         for function, sets in self._documents.observed(path).items():
             for called in sets:
-                now = self._situation(function, called.text)
-                if now[0] and self._has_failed(function, called.label):
+                now, unit = self._situation(function, called.text), (*function, called.label)
+                latest, traced = self._memory.latest.get(unit), self._memory.traced.get(unit)
+                if not now[0] or latest is None or isinstance(latest.reply, Traced):
+                    continue
+                arguments = latest.question.set.arguments
+                if traced is None or traced.question.set.arguments != arguments:
                     self._rejected[function, called.text] = called.label, now
 
     def _situation(self, function: _Function, text: str) -> _Situation:
@@ -214,15 +220,6 @@ class Callers:
             if caller.fails
         }
         return callers, frozenset(failing.intersection(callers.values()))
-
-    def _has_failed(self, function: _Function, label: str) -> bool:
-        """Return whether a function was never traced with the inputs of the newest, failed one."""
-        unit = (*function, label)
-        latest, traced = self._memory.latest.get(unit), self._memory.traced.get(unit)
-        if latest is None or isinstance(latest.reply, Traced):
-            return False
-        arguments = latest.question.set.arguments
-        return traced is None or traced.question.set.arguments != arguments
 
     def _sets(self, document: Document) -> Mapping[_Function, tuple[OutsideSet, ...]]:
         """Return the example sets of a document's functions, those of each with different names."""
@@ -242,7 +239,7 @@ class Callers:
             labels = Counter[str]()
             numbered: list[OutsideSet] = []
             for text in kept:
-                label = _label(list(inputs[text]))
+                label = f"as called by {some(list(inputs[text]), _NAMED, ' and ')}"
                 labels[label] += 1
                 number = f" {labels[label]}" if labels[label] > 1 else ""
                 numbered.append(OutsideSet("caller", f"{label}{number}", text))
@@ -250,13 +247,3 @@ class Callers:
             if numbered:
                 sets[key] = tuple(numbered)
         return sets
-
-
-def _label(callers: list[str]) -> str:
-    """Return the name of an example set, such as ``as called by `loss` and 2 more``."""
-    more = len(callers) - _NAMED
-    if more > 0:
-        callers = [*callers[:_NAMED], f"{more} more"]
-    *first, last = callers
-    listed = f"{', '.join(first)} and {last}" if first else last
-    return f"as called by {listed}"

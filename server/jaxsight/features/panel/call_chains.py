@@ -13,6 +13,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from jaxsight.queries.traces.equation_ranges import FUNCTIONS, nodes_around
 from jaxsight.source.statements import tree_of
 from jaxsight.wire.chunks import equation_order
 from jaxsight.wire.messages.replies import Call, Equation
@@ -33,7 +34,6 @@ _LOOPS = (
     ast.DictComp,
     ast.GeneratorExp,
 )
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 @dataclass(slots=True)
@@ -169,37 +169,22 @@ class _Loops:
         Empty outside of functions. Lines count from the start of the chunk.
         """
         _, text = self.texts.get(span.chunk, ("", "")) if span is not None else ("", "")
-        around: list[ast.AST] = []
+        if span is None or not text:
+            return []
         try:
-            node: ast.AST | None = tree_of(text) if text else None
-            while node is not None and span is not None:
-                at = (span.line, span.column)
-                node = next((each for each in ast.iter_child_nodes(node) if _holds(each, at)), None)
-                if isinstance(node, _FUNCTIONS):
-                    around = [node]
-                elif node is not None and around:
-                    around.append(node)
+            around = nodes_around(tree_of(text), (span.line, span.column))
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return []
-        return around
+        return around if isinstance(next(iter(around), None), FUNCTIONS) else []
 
 
 def _is_loop(node: ast.AST) -> bool:
     return isinstance(node, _LOOPS)
 
 
-def _holds(node: ast.AST, at: tuple[int, int]) -> bool:
-    line = getattr(node, "lineno", None)
-    if line is None:
-        # Some nodes have no position: `comprehension`, `arguments`, `match_case`.
-        return any(_holds(child, at) for child in ast.iter_child_nodes(node))
-    end = (getattr(node, "end_lineno", None) or line, getattr(node, "end_col_offset", None) or 0)
-    return (line, getattr(node, "col_offset", 0)) <= at < end
-
-
 def _body(function: ast.AST) -> Iterator[ast.AST]:
     """Yield the nodes of a function, without those of functions inside it."""
     for node in ast.iter_child_nodes(function):
-        if not isinstance(node, _FUNCTIONS):
+        if not isinstance(node, FUNCTIONS):
             yield node
             yield from _body(node)

@@ -163,7 +163,7 @@ class TraceCache:
             running = None
         if running is None:
             haste = Haste(priority)
-            task = asyncio.create_task(self._run(question, trace, haste))
+            task = asyncio.create_task(self._asked(question, trace, haste, is_shown=True))
             running = self._running[unit] = _Running(question, task, haste, time.time())
             task.add_done_callback(lambda done: self._ended(unit, done))
         running.haste.rise(priority)
@@ -199,13 +199,10 @@ class TraceCache:
         for running in self._running.values():
             running.task.cancel()
 
-    async def _run(self, question: Question, trace: TracesQuestion, haste: Haste) -> Answer:
-        answer = await self._asked(question, trace, haste)
-        self._keep(answer)
-        return answer
-
-    async def _asked(self, question: Question, trace: TracesQuestion, haste: Haste) -> Answer:
-        """Return the answer of a new trace, and cache it."""
+    async def _asked(
+        self, question: Question, trace: TracesQuestion, haste: Haste, *, is_shown: bool = False
+    ) -> Answer:
+        """Return the answer of a new trace, and cache it; one that is shown is the latest."""
         began = time.monotonic()
         opened = self._texts.open
         reply = await trace(question, haste)
@@ -222,6 +219,8 @@ class TraceCache:
             self._memory.answers.put(answer.stored_as, answer)
         elif reply.death.reason is Reason.CRASHED:
             self._memory.killed.put(question.key, answer)
+        if is_shown:
+            self._keep(answer)
         return answer
 
     def _keep(self, answer: Answer) -> None:

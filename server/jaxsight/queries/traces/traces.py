@@ -156,7 +156,13 @@ class DocumentTraces:
         """
         module = document.module
         question = await self.question(document, subject)
-        outdated = subject.is_called and subject.name in await self._outdated(document)
+        outdated = False
+        if subject.is_called:
+            questions = [
+                (each, await self.question(document, each))
+                for each in self._documents.subjects(document)
+            ]
+            outdated = subject.name in self._outdated_calls(document, questions)
         latest = self.latest(document, subject)
         if isinstance(question, Unasked):
             if latest is None or self._projects.of(document.path).held_back:
@@ -240,7 +246,16 @@ class DocumentTraces:
             and self.cache.known(question) is None
         ]
         if unknown:
-            await self._answered(unknown, patience, priority)
+            tasks = [asyncio.ensure_future(self.answer(asked, priority)) for asked in unknown]
+            try:
+                await asyncio.wait(tasks, timeout=patience)
+            finally:  # questions without an answer are given up
+                for task in tasks:
+                    task.cancel()
+                ended = await asyncio.gather(*tasks, return_exceptions=True)
+            for error in ended:
+                if isinstance(error, Exception) and not isinstance(error, Superseded):
+                    raise error
             if document.looked_into and not all(q.trace.whole for q in unknown):
                 return await self.views(document, patience, priority)
         if patience is None:
@@ -260,14 +275,6 @@ class DocumentTraces:
             if answer is not None:
                 views.append(await self.placed(self.located(answer, module, current, subject)))
         return views
-
-    async def _outdated(self, document: Document) -> frozenset[str]:
-        """Return the functions whose example inputs from calls may be outdated."""
-        questions = [
-            (subject, await self.question(document, subject))
-            for subject in self._documents.subjects(document)
-        ]
-        return self._outdated_calls(document, questions)
 
     def _outdated_calls(
         self, document: Document, questions: Sequence[tuple[Subject, Question | Unasked]]
@@ -300,21 +307,6 @@ class DocumentTraces:
                 outdated.add(subject.name)
         return frozenset(outdated)
 
-    async def _answered(
-        self, questions: Sequence[Question], patience: float | None, priority: Priority
-    ) -> None:
-        """Wait for answers, at most `patience` seconds; questions without one are given up."""
-        tasks = [asyncio.ensure_future(self.answer(q, priority)) for q in questions]
-        try:
-            await asyncio.wait(tasks, timeout=patience)
-        finally:
-            for task in tasks:
-                task.cancel()
-            ended = await asyncio.gather(*tasks, return_exceptions=True)
-        for error in ended:
-            if isinstance(error, Exception) and not isinstance(error, Superseded):
-                raise error
-
     async def known_views(self, document: Document) -> list[View]:
         """Return the views of current answers that are cached, without tracing anything."""
         views: list[View] = []
@@ -333,7 +325,7 @@ class DocumentTraces:
 
     def last_traced(self, view: View) -> View | None:
         """Return the last trace of a function whose newest trace failed, in the current text."""
-        if isinstance(view.answer.reply, Traced):
+        if view.is_traced:
             return None
         question = view.answer.question
         last = self.cache.traced(question.path, view.subject.name, question.set.name)
