@@ -28,16 +28,10 @@ def notice(view: View) -> str:
 
     The error of the newest trace follows, if it failed with inputs that are not assumed.
     """
-    return "\n\n".join(filter(None, (_stale(view), assumptions.notice(view))))
-
-
-def _stale(view: View) -> str:
-    if not view.stale:
-        return ""
-    failed = view.failed
-    if failed is None or failed.assumed:
-        return f"*{_WORDS}*"
-    return f"*{_WORDS}; the newest trace fails:*\n\n{explanation(failed)}"
+    stale, failed = f"*{_WORDS}*" if view.stale else "", view.failed
+    if view.stale and failed is not None and not failed.assumed:
+        stale = f"*{_WORDS}; the newest trace fails:*\n\n{explanation(failed)}"
+    return "\n\n".join(filter(None, (stale, assumptions.notice(view))))
 
 
 def marked(shown: VirtualText, comment: str, assumed: str = "") -> VirtualText:

@@ -49,7 +49,11 @@ async def add_examples(
     if innermost is None:
         return []
     chunk, function = innermost
-    if function.refused or _has_section(subjects, chunk, function):
+    has_section = any(
+        s.chunk is chunk and s.name == function.qualname and s.examples.source == "docstring"
+        for s in subjects
+    )
+    if function.refused or has_section:
         return []
     head = Range(function.range.start, function.body_start).shifted(chunk.first_line)
     if not range.touches(head):  # nothing is tried inside of a function's body
@@ -63,13 +67,6 @@ async def add_examples(
     if trying.done():
         return await _of_outcome(engine, document, chunk, function, trying.result())
     return await _pending(engine, document, chunk, function)
-
-
-def _has_section(subjects: tuple[Subject, ...], chunk: ModuleChunk, function: Function) -> bool:
-    return any(
-        s.chunk is chunk and s.name == function.qualname and s.examples.source == "docstring"
-        for s in subjects
-    )
 
 
 async def _pending(

@@ -49,7 +49,7 @@ def program_of(path: Path, root: Path) -> ChosenProgram | None:
         return _chosen(path, root)
     if (test := _test_of(path, root)) is not None:
         return _chosen(test, root)
-    imports = _imports(path, root)
+    imports = {file: set(imported(file, root)) for file in islice(_near(path, root), _MOST)}
     reached, level = {path}, [path]
     tests: list[Path] = []
     while level:
@@ -71,11 +71,6 @@ def _test_of(path: Path, root: Path) -> Path | None:
     names = (f"{path.stem}_test.py", f"test_{path.stem}.py")
     folders = [top / name for top in (path.parent, root) for name in _TESTS]
     return next(filter(reading.is_file, (top / name for top in folders for name in names)), None)
-
-
-def _imports(path: Path, root: Path) -> dict[Path, set[Path]]:
-    """Return the files that each file of a project imports, the nearest ones first."""
-    return {file: set(imported(file, root)) for file in islice(_near(path, root), _MOST)}
 
 
 def runs(path: Path, *, guarded: bool = False) -> bool:

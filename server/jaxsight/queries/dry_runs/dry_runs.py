@@ -183,7 +183,8 @@ class ProgramCalls:
             reader
             for reader, found in self._found.items()
             if reader != path
-            and any(path == file or real == file for file in (*found.files, *_files_of(found)))
+            # The programs' files count, also of those that were not run.
+            and {path, real} & {*found.files, *(entry.file for entry in found.key[1])}
         ]
 
     def close(self, path: str) -> None:
@@ -261,7 +262,9 @@ class ProgramCalls:
         while batches and not (found.replies and self._has_all(found, sets, lacking)):
             batch = batches.pop(0)
             version = found.key[0], project.texts.version(batch[0].file)
-            if batch in found.replies or self._kills(path, batch, version):
+            deaths, last = self._killers.get((path, batch[0]), (0, ("", "")))
+            is_killer = deaths > 0 and (deaths >= _DEATHS or last == version)
+            if batch in found.replies or (len(batch) == 1 and is_killer):
                 continue
             if time.monotonic() - began > _LONGEST:
                 break
@@ -284,17 +287,11 @@ class ProgramCalls:
                     batches[:0] = [(entry,) for entry in batch]
                     found.replies[batch] = None
                 case Died():
-                    deaths, _ = self._killers.get((path, batch[0]), (0, ("", "")))
                     self._killers[path, batch[0]] = deaths + 1, version
                 case _:
                     found.replies[batch] = None
         found.settled = True
         return self._publish(path, sets) or changed
-
-    def _kills(self, path: str, batch: _Batch, version: tuple[str, Version]) -> bool:
-        """Return whether a program is known to end its tracer."""
-        deaths, last = self._killers.get((path, batch[0]), (0, ("", "")))
-        return len(batch) == 1 and deaths > 0 and (deaths >= _DEATHS or last == version)
 
     def _lacking(self, document: Document) -> dict[str, bool]:
         """Return the functions without inputs that take precedence, and whether they use JAX.
@@ -443,8 +440,3 @@ def _batches(programs: tuple[EntryPoint, ...]) -> Iterator[_Batch]:
         entries = tuple(group)
         for first in range(0, len(entries), _BATCH):
             yield entries[first : first + _BATCH]
-
-
-def _files_of(found: _Found) -> Iterator[str]:
-    """Yield the files of the programs, also of those that were not run."""
-    return (entry.file for entry in found.key[1])

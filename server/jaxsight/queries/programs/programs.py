@@ -7,7 +7,7 @@ import contextlib
 import functools
 import math
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.attention import Attention
@@ -24,7 +24,7 @@ from jaxsight.queries.traces.traces import DocumentTraces
 from jaxsight.rules.program.folding import is_worth_measuring
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Compiled, Folding, SlowCompile
-from jaxsight.wire.messages.replies import Failed, Outlined, Traced
+from jaxsight.wire.messages.replies import Failed, Outlined
 from jaxsight.workers.compilation import environments
 from jaxsight.workers.compilation.compilers import Compilers, Trouble
 from jaxsight.workers.compilation.queue import Urgency
@@ -32,8 +32,8 @@ from jaxsight.workers.results import Died
 
 T = TypeVar("T")
 
-_FOLDING, _SLOW = "folding", "slow"
-"""What is measured."""
+_Measured = Literal["folding", "slow"]
+"""What is measured: constant folding, or what makes a compile slow."""
 
 _QUIET = 1.0
 """Seconds without an edit of a file, after which it is measured what saves time of a compile."""
@@ -63,8 +63,8 @@ class Programs:
         self._memory = memory
         self._compiling: CompileCache | None = None
         self._unsaved: set[str] = set()
-        self._measuring: dict[tuple[str, str, str], tuple[Answer, asyncio.Future[Any]]] = {}
-        """By file, function and `_FOLDING` or `_SLOW`: the answer that is being measured."""
+        self._measuring: dict[tuple[str, str, _Measured], tuple[Answer, asyncio.Future[Any]]] = {}
+        """By file, function and what is measured: the answer that is."""
         self._since: dict[ByFunction, list[float]] = {}
         """When the compiles that run now for the first target began, by file and function."""
 
@@ -98,7 +98,7 @@ class Programs:
     def edited(self, path: str) -> None:
         """Take note that the text of a file differs from the file."""
         self._unsaved.add(path)
-        self._stop_measuring(path, _SLOW)
+        self._stop_measuring(path, "slow")
 
     def saved(self, path: str) -> None:
         """Show changes relative to a file's programs as of now."""
@@ -154,7 +154,7 @@ class Programs:
         """
         question = view.answer.question
         project = self._projects.of(question.path)
-        if not isinstance(view.answer.reply, Traced) or project.interpreter is None:
+        if not view.is_traced or project.interpreter is None:
             return None
         targets = self._choices.targets(question.path)
         target = target if target is not None else next(iter(targets), None)
@@ -162,8 +162,11 @@ class Programs:
             return None
         view = await self._traces.for_target(view, target)
         answer = view.answer
-        if not isinstance(answer.reply, Traced):
-            return CompileResult(target, None, Trouble("lower", _untraced(answer.reply, target)))
+        if isinstance(answer.reply, Died):
+            return CompileResult(target, None, Trouble("lower", answer.reply.message))
+        if isinstance(answer.reply, Failed):  # there is a trace for the target that is shown
+            why = f"tracing for {target.short} fails: {answer.reply.failure.message}"
+            return CompileResult(target, None, Trouble("lower", why))
         if urgency is None:
             urgency = self._attention.urgency(question.path, view.subject_range)
         compiled = functools.partial(
@@ -310,7 +313,7 @@ class Programs:
         seconds = self._memory.until_kernels.get(key)
         if view.stale or seconds is None or seconds > patience:
             return False
-        if not isinstance(view.answer.reply, Traced):
+        if not view.is_traced:
             return False
         targets = self._choices.targets(view.answer.question.path)
         return bool(targets) and not self.is_compiled(view, targets[0])
@@ -350,7 +353,7 @@ class Programs:
             lower = functools.partial(tracer_requests.lower, project)
             return await self.compiling().folding(view.answer, result.target, python, lower)
 
-        return await self._latest(_FOLDING, view, measure if is_worth else None)
+        return await self._latest("folding", view, measure if is_worth else None)
 
     async def slow_compile(self, view: View, result: CompileResult) -> SlowCompile | None:
         """Return what saves time of a compile that takes long.
@@ -366,10 +369,10 @@ class Programs:
             lower = functools.partial(tracer_requests.lower_changed, project)
             return await self.compiling().slow(answer, result, python, lower)
 
-        return await self._latest(_SLOW, view, measure if result.slow is not None else None)
+        return await self._latest("slow", view, measure if result.slow is not None else None)
 
     async def _latest(
-        self, kind: str, view: View, measure: Callable[[str], Coroutine[None, None, T]] | None
+        self, kind: _Measured, view: View, measure: Callable[[str], Coroutine[None, None, T]] | None
     ) -> T | None:
         """Return the result of measuring a function, which callers with the same answer share.
 
@@ -393,7 +396,7 @@ class Programs:
         ended = task.cancelled() or isinstance(task.exception(), TraceGone)
         return None if ended else task.result()
 
-    def _stop_measuring(self, path: str | None = None, kind: str | None = None) -> None:
+    def _stop_measuring(self, path: str | None = None, kind: _Measured | None = None) -> None:
         """Cancel the measurements of a file, or of all files, of one kind or of all."""
         for key, (_, task) in list(self._measuring.items()):
             if path in (None, key[0]) and kind in (None, key[2]):
@@ -405,10 +408,3 @@ class Programs:
         self._stop_measuring()
         if self._compiling is not None:
             await self._compiling.aclose()
-
-
-def _untraced(reply: Failed | Died, target: Target) -> str:
-    """Return why there is no trace for another target than the one that is shown."""
-    if isinstance(reply, Died):
-        return reply.message
-    return f"tracing for {target.short} fails: {reply.failure.message}"
