@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Sequence
 
 from jaxsight.features.fixes.scheduler import FixScheduler
-from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.insertion import INSERTED_STYLE, inserted_name, insertion
 from jaxsight.features.lenses import SHOW
 from jaxsight.features.model import Action
@@ -52,7 +51,10 @@ async def actions(
         return []
     module = document.module
     fixes = await fixing.fixes(path, module, range, FIX_PATIENCE)
-    actions = list(quick_fixes(fixes)) if document.module is module else []
+    actions = [
+        Action(fix.title, QUICK_FIX, fix.edits, finding=fix.finding, preferred=fix.safe)
+        for fix in (fixes if document.module is module else ())
+    ]
     subjects = engine.documents.subjects(document)
     actions += await adding.add_examples(engine, document, subjects, range)
     views = await engine.traces.known_views(document)
@@ -64,7 +66,11 @@ async def actions(
         answer = engine.traces.cache.known(question) if isinstance(question, Question) else None
         reply = answer.reply if answer is not None else None
         actions += sourcerize(path, document.module, subject, range, reply)
-        actions += jaxpr_views(path, subject, reply)
+        # Packages register jaxpr interpreters in the user's environment.
+        for name in reply.views if isinstance(reply, Traced) else ():
+            title = f"Show {subject.name} with interpreter {name}"
+            arguments = (path, subject.name, "view", name)
+            actions.append(Action(title, VIEW, command=SHOW, arguments=arguments))
         view = next((view for view in views if view.subject.name == subject.name), None)
         actions += extractions(engine, path, document.module, subject, range, view, repros)
     return actions
@@ -102,12 +108,6 @@ def run_marks(module: Module, caveats: Sequence[SliceCaveat], range: Range) -> I
         for mark, title in _RUN_TITLES.items():
             if current_mark is None or current_mark[0] != mark:
                 yield Action(title, RUN, (mark_edit(module, chunk, mark),))
-
-
-def quick_fixes(fixes: Sequence[Fix]) -> Iterator[Action]:
-    """Yield the fixes that were verified."""
-    for fix in fixes:
-        yield Action(fix.title, QUICK_FIX, fix.edits, finding=fix.finding, preferred=fix.safe)
 
 
 def sourcerize(
@@ -150,17 +150,3 @@ def sourcerize(
     scalars = map(_SCALAR.fullmatch, [text for _, text in reply.parameters] if reply else ())
     if reply is None or not _SCALAR.fullmatch(reply.outputs) or any(scalars):
         yield shown(f"Derive inverse of {name} as source", "pretty", "inverse")
-
-
-def jaxpr_views(
-    path: str, subject: Subject, reply: Traced | Failed | Died | None
-) -> Iterator[Action]:
-    """Yield *Show function with interpreter* for each registered jaxpr interpreter.
-
-    Packages register them in the user's environment.
-    """
-    if isinstance(reply, Traced):
-        for view in reply.views:
-            arguments = (path, subject.name, "view", view)
-            title = f"Show {subject.name} with interpreter {view}"
-            yield Action(title, VIEW, command=SHOW, arguments=arguments)

@@ -79,12 +79,15 @@ async def _check(
     try:
         target = target_of(expect, engine.choices.targets(question.path)[0])
     except UnknownTarget as error:
-        return [wrong_target(view, expect, error)]
+        return [_finding(view, expect, "JX908", error.message, help=error.help)]
     if not isinstance(answer.reply, Traced):
         # The active set's error is reported by itself; an external error may be temporary.
         external = isinstance(answer.reply, Died) and answer.reply.external
-        silent = external or engine.traces.is_chosen(view)
-        return [] if silent else [untraced(view, expect)]
+        if external or engine.traces.is_chosen(view):
+            return []
+        message = "contract cannot be checked: tracing fails with these example inputs"
+        notes = (f"the error is reported in `{view.subject.name}`",)
+        return [_finding(view, expect, RULE.code, message, Severity.WARNING, notes=notes)]
     is_about_memory = any(condition.metric == "temp" for condition in expect.conditions)
     result = await engine.programs.held_result(view, target, with_memory=is_about_memory)
     return list(findings(view, expect, result)) if result is not None else []
@@ -101,23 +104,6 @@ def target_of(expect: Expect, default: Target) -> Target:
     """
     name = expect.target.strip()
     return parse_short(name) if name else default
-
-
-def wrong_target(view: View, expect: Expect, error: UnknownTarget) -> Finding:
-    """Report a contract for a target that does not exist."""
-    return _finding(view, expect, "JX908", error.message, help=error.help)
-
-
-def untraced(view: View, expect: Expect) -> Finding:
-    """Report a contract of an example set that the function cannot be traced with."""
-    return _finding(
-        view,
-        expect,
-        RULE.code,
-        "contract cannot be checked: tracing fails with these example inputs",
-        Severity.WARNING,
-        notes=(f"the error is reported in `{view.subject.name}`",),
-    )
 
 
 def findings(view: View, expect: Expect, result: CompileResult) -> Iterator[Finding]:

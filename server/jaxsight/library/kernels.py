@@ -23,7 +23,7 @@ from jaxsight.library.drawing import NoGraphviz, dot, drawn_by_graphviz
 from jaxsight.meshes import named_shardings
 from jaxsight.targets.roofline import total
 from jaxsight.targets.target import Target, parse, recognized
-from jaxsight.text.units import interval
+from jaxsight.text.units import count, interval
 from jaxsight.wire.donation import Donation, donations
 from jaxsight.wire.host_transfers import HostTransfer
 from jaxsight.wire.kernel_graph import Graph, Kernel
@@ -185,15 +185,12 @@ class Kernels:
         for row in rows:
             cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
             lines.append("  ".join(cells).rstrip())
-        lines += self._transfers()
-        return "\n".join([*lines, *map(str, self.donations), *self.notes])
-
-    def _transfers(self) -> Iterator[str]:
-        """Yield `to host f32[512,512], 1,048,576 B, 8 times  model.py:12` for each transfer."""
         for transfer in self.host_transfers:
+            # `to host f32[512,512], 1,048,576 B, 8 times  model.py:12`
             times = f", {transfer.runs} times" if transfer.runs > 1 else ""
             what = f"{transfer.direction} {transfer.type}, {transfer.bytes:,} B{times}"
-            yield f"{what}  {', '.join(self.lines(transfer)[:4])}".rstrip()
+            lines.append(f"{what}  {', '.join(self.lines(transfer)[:4])}".rstrip())
+        return "\n".join([*lines, *map(str, self.donations), *self.notes])
 
     def _repr_html_(self) -> str:
         head = "".join(
@@ -239,17 +236,15 @@ class Kernels:
         launches = "launch" if launched == "1" else "launches"
         parts = [kernels, f"{launched} {launches}", f"temp {temp}"]
         if communicating := len(self.graph.collectives):
-            plural = "collective" if communicating == 1 else "collectives"
             moved = f"{self.moved_bytes:,} B"
             if not self.graph.moved_known:
                 moved = f"≥ {self.graph.moved_at_least:,} B"
-            parts.append(f"{communicating} {plural} of {moved}")
+            parts.append(f"{count(communicating, 'collective')} of {moved}")
         if offloads := len(self.graph.offloads):
-            plural = "transfer" if offloads == 1 else "transfers"
             moved = f"{self.host_bytes:,} B"
             if not self.graph.host_bytes_known:
                 moved = f"≥ {self.graph.host_bytes_at_least(self.graph.offloads):,} B"
-            parts.append(f"{offloads} host {plural} of {moved}")
+            parts.append(f"{count(offloads, 'host transfer')} of {moved}")
         return f"{self.function} on {on} ({self.how}): {', '.join(parts)}"
 
     def _rows(self) -> Iterator[tuple[object, ...]]:

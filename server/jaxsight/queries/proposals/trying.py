@@ -20,7 +20,6 @@ from jaxsight.examples.proposals.repairing.errors import Wrong
 from jaxsight.examples.proposals.repairing.fed import like_fed
 from jaxsight.examples.proposals.repairing.repair import alternatives, enriched, repaired, variants
 from jaxsight.examples.proposals.sources import Library
-from jaxsight.projects.project import Project
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.dry_runs.partial_calls import PartialCall
 from jaxsight.queries.proposals.bench import Bench
@@ -73,23 +72,6 @@ class _Try:
     has_content: bool = False
     failure: Failure | None = None
     reason: str = ""
-
-
-def subject_with(
-    chunk: ModuleChunk,
-    function: Function,
-    proposal: Proposal,
-    project: Project,
-    partial: PartialCall | None = None,
-) -> Subject:
-    """Return a function with proposed example inputs, of a call only the unknown ones."""
-    outside = project.outside
-    calls = (outside_set(proposal, partial),) if partial is not None else ()
-    text = proposal.text if partial is None else None
-    proposed = examples.of(
-        function, sizes=outside.sizes, project=text, mesh=outside.mesh, outside=calls
-    )
-    return Subject(chunk, function, proposed)
 
 
 def outside_set(proposal: Proposal, partial: PartialCall | None = None) -> OutsideSet:
@@ -200,22 +182,17 @@ class _Search:
             elif tried.failure is not None and tried.failure.was_refused:
                 break
             elif tried.failure is not None and not self._good:
-                repairs = _Repairs(
-                    repaired(self._wrong(proposal, tried.failure)),
-                    self._place(tried.failure),
-                    tried.failure.message,
-                )
+                failure, own = tried.failure, self.chunk.id
+                # The line of the function that failed, 0 for its inputs.
+                lines = [f.span.line for f in failure.frames if f.span and f.span.chunk == own]
+                line = lines[0] if lines and failure.stage == "trace" else 0
+                repairs = _Repairs(repaired(self._wrong(proposal, failure)), line, failure.message)
                 stack.insert(repairs.position(stack), repairs)
         return self._outcome()
 
     @property
     def _good(self) -> bool:
         return any(tried.has_content for tried in self.tries)
-
-    def _place(self, failure: Failure) -> int:
-        """Return the line of the function that failed, 0 for its inputs."""
-        lines = [f.span.line for f in failure.frames if f.span and f.span.chunk == self.chunk.id]
-        return lines[0] if lines and failure.stage == "trace" else 0
 
     def _next(self, stack: list[_Repairs], later: Iterator[Proposal]) -> Proposal | None:
         """Return the next proposal that was not tried yet; repairs of the last one come first."""
@@ -281,14 +258,21 @@ class _Search:
 
     async def sandbox_question(self, proposal: Proposal) -> Question | str:
         """Return the question about a proposal, or why there is none."""
-        project = self.bench.project
-        subject = subject_with(self.chunk, self.function, proposal, project, self.partial)
+        project, partial = self.bench.project, self.partial
+        outside = project.outside
+        proposed = examples.of(
+            self.function,
+            sizes=outside.sizes,
+            project=proposal.text if partial is None else None,
+            mesh=outside.mesh,
+            outside=(outside_set(proposal, partial),) if partial is not None else (),
+        )
+        subject = Subject(self.chunk, self.function, proposed)
         sets = subject.examples.sets
         if not sets:
             problems = subject.examples.problems
             return problems[0].message if problems else "no example inputs"
-        asking = functools.partial(
-            ask,
+        question = ask(
             self.document,
             subject,
             sets[0],
@@ -298,7 +282,6 @@ class _Search:
             device=self.device,
             module=self.document.module,
         )
-        question = asking()
         if not isinstance(question, Question):
             return question.reason
         return replace(question, trace=replace(question.trace, unasked=True))

@@ -34,7 +34,6 @@ class TracesQuestion(Protocol):
 
     async def __call__(self, question: Question, haste: Haste) -> Reply:
         """Return the reply; the priority may rise while the request waits."""
-        ...
 
 
 class Superseded(Exception):
