@@ -162,6 +162,16 @@ def _inside(
     words = [token.text for token in tokens]
     declared = _declared_around(cursor)
     is_free = MESH not in Signature(function).plain
+    open_ = _brackets(tokens)
+    # An open bracket is an array's if it follows a dtype, or a key's `>`.
+    in_shape = any(
+        index > 0
+        and tokens[index].is_("[")
+        and (tokens[index - 1].is_a("name") or tokens[index - 1].is_(">"))
+        for index in open_
+    )
+    # The innermost one is a dict's, and its next item has no `:` yet.
+    at_dict_key = bool(open_) and tokens[open_[-1]].is_("{") and not tokens[-1].is_(":")
     if words[:1] == ["where"] and words[1:2] not in ([":"], ["="], [","]):
         if words[-1] in ("where", ","):  # sizes that shapes use and that are not defined yet
             defined = {size.name for size in declared.sizes} | set(words)
@@ -189,12 +199,12 @@ def _inside(
             yield cursor.propose("where", "keyword", "where ", "sizes: where B=32, D=512")
             contract = "Expect (h100): kernels <= 3, temp <= 4 MiB"
             yield cursor.propose("Expect", "keyword", "Expect (", contract)
-    elif _in_shape(tokens):
+    elif in_shape:
         if _after_at(words):
             yield from _known_axes(cursor, function, declared, mesh)
         elif words[-1] in ("[", ",", "+", "-", "*", "//", "%", "("):
             yield from _known_sizes(cursor, function, declared, sizes)
-    elif words[-1] in (":", ",", "(", "[", "~") and not _at_dict_key(tokens):
+    elif words[-1] in (":", ",", "(", "[", "~") and not at_dict_key:
         if words == [MESH, ":"]:
             yield from _mesh_axes(cursor, declared, tokens)
         for dtype in DTYPES:
@@ -315,22 +325,6 @@ def _brackets(tokens: list[Token]) -> list[int]:
         elif token.is_(")", "]", "}") and open_:
             open_.pop()
     return open_
-
-
-def _in_shape(tokens: list[Token]) -> bool:
-    """Return whether an open bracket is an array's: it follows a dtype or a key's `>`."""
-    return any(
-        index > 0
-        and tokens[index].is_("[")
-        and (tokens[index - 1].is_a("name") or tokens[index - 1].is_(">"))
-        for index in _brackets(tokens)
-    )
-
-
-def _at_dict_key(tokens: list[Token]) -> bool:
-    """Return whether the innermost open bracket is a dict's and its next item has no `:` yet."""
-    open_ = _brackets(tokens)
-    return bool(open_) and tokens[open_[-1]].is_("{") and not tokens[-1].is_(":")
 
 
 def _headings(

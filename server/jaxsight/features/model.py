@@ -128,11 +128,14 @@ class VirtualText:
     """Runs of sourcerized code next to the original, with equal results."""
 
 
+ReproKind = Literal["repro", "reduced"]
+
+
 @dataclass(frozen=True, slots=True)
 class ShownRepro:
     """A repro of a function: a file, which is also shown as the virtual document `kind`."""
 
-    kind: str
+    kind: ReproKind
     function: str
     file: str
     summary: str

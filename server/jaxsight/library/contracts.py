@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from jaxsight.library.compiling import CannotCompile
 from jaxsight.library.kernels import Kernels
@@ -17,7 +16,7 @@ class ContractBroken(AssertionError):
 
 
 def expect(
-    fn: Callable[..., Any],
+    fn: Callable[..., object],
     *,
     target: str | None = None,
     kernels: int | None = None,
@@ -63,7 +62,7 @@ def expect(
     make = kernels_of(fn, target=target)
 
     @functools.wraps(fn, updated=())
-    def checked(*args: object, **kwargs: Any) -> Kernels:
+    def checked(*args: object, **kwargs: object) -> Kernels:
         kernels = make(*args, **kwargs)
         _check(kernels, {name: limit for name, limit in limits.items() if limit is not None})
         return kernels

@@ -12,7 +12,7 @@ import html
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jaxsight.compiler import folding
 from jaxsight.interpreters.compat.staging import open_jaxpr
@@ -289,14 +289,14 @@ def kernels(fn: Callable[..., object], *, target: str | None = None) -> Callable
     chosen = parse(target) if target else compiling.default()
 
     @functools.wraps(fn, updated=())
-    def of(*args: Any, **kwargs: Any) -> Kernels:
+    def of(*args: object, **kwargs: object) -> Kernels:
         return _kernels(fn, chosen, args, kwargs)
 
     return of
 
 
 def _kernels(
-    fn: Callable[..., object], target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]
+    fn: Callable[..., object], target: Target, args: tuple[object, ...], kwargs: dict[str, object]
 ) -> Kernels:
     from jaxsight.tracer.compat import lowering
     from jaxsight.tracer.handlers import lower as lowered
@@ -362,7 +362,7 @@ def _memory(name: str, target: Target, request: Compile, answer: Compiled) -> Me
     return compiling.compiled(name, target, replace(request, complete=True)).memory
 
 
-def _sources(jaxpr: Any) -> Iterator[tuple[str, str]]:
+def _sources(jaxpr: object) -> Iterator[tuple[str, str]]:
     from jaxsight.interpreters.compat.inner import walk
     from jaxsight.interpreters.compat.locations import locations
 

@@ -246,7 +246,11 @@ class FixVerifier:
             why = failures.summary(view_after)
             return _Verdict(f"it can no longer be traced: {why}")
         if not isinstance(before.reply, Traced):
-            return await self._repaired(sandbox, before, after, same=candidate.same)
+            if candidate.same:  # the original is called with values: the result must be the same
+                by_values = _judged(await sandbox.compare_with_values(before, after), same=True)
+                if isinstance(by_values, _Verdict):
+                    return by_values
+            return _Verdict(effect="can be traced")
         compared = await self._compared(sandbox, view, before, adapted, same=candidate.same)
         if isinstance(compared, _Verdict):
             return compared
@@ -270,30 +274,7 @@ class FixVerifier:
             return _Verdict(f"it returns {outputs} instead of {before.reply.outputs}")
         compared = await sandbox.compare(before, adapted)
         self._remember(view.answer, compared)
-        if compared is None:
-            return _Verdict(_NOT_COMPARED, untold=True)
-        if isinstance(compared, Died):
-            return _Verdict(compared.message, hopeless=True)
-        if same and not compared.same:
-            return _Verdict(compared.words)
-        return compared
-
-    async def _repaired(
-        self, sandbox: Sandbox, before: Answer, after: Answer, *, same: bool
-    ) -> _Verdict:
-        """Return the verdict on a function that can be traced only after the change.
-
-        The original is called with values, which must give the same result.
-        """
-        if same:
-            compared = await sandbox.compare_with_values(before, after)
-            if compared is None:
-                return _Verdict(_NOT_COMPARED, untold=True)
-            if isinstance(compared, Died):
-                return _Verdict(compared.message, hopeless=True)
-            if not compared.same:
-                return _Verdict(compared.words)
-        return _Verdict(effect="can be traced")
+        return _judged(compared, same=same)
 
     async def _looked_at(
         self,
@@ -339,6 +320,15 @@ class FixVerifier:
             every = chain(of_text, run_rules.of_module(question.module))
             findings = [finding for finding in every if finding.code == code]
         return _Look(len(findings), Figures.of(answer.reply, compiled, folding))
+
+
+def _judged(compared: Compared | Died | None, *, same: bool) -> Compared | _Verdict:
+    """Return the comparison of two forms, or why the candidate is dropped."""
+    if compared is None:
+        return _Verdict(_NOT_COMPARED, untold=True)
+    if isinstance(compared, Died):
+        return _Verdict(compared.message, hopeless=True)
+    return _Verdict(compared.words) if same and not compared.same else compared
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from jaxsight.features import caveats
@@ -99,18 +99,46 @@ async def _helper_hover(
 ) -> Hover | None:
     """Return the hover of a function without example inputs, from a trace that calls it."""
     range = function.name_range.shifted(chunk.first_line)
+    return await _first_hover(
+        engine,
+        document,
+        chunk,
+        range.start,
+        [range],
+        lambda view: helper_hover(function, range, view, chunk.first_line),
+    )
+
+
+async def _first_hover(
+    engine: Engine,
+    document: Document,
+    chunk: ModuleChunk,
+    position: Position,
+    places: Sequence[Range],
+    hover_of: Callable[[View], Hover | None],
+) -> Hover | None:
+    """Return the first current hover of traces that may reach a chunk, else the first stale one.
+
+    Args:
+        engine: the engine.
+        document: the document.
+        chunk: where the cursor is.
+        position: the cursor.
+        places: where it is said that a trace takes long; the function's name without any.
+        hover_of: returns the hover by one trace.
+    """
     module = document.module
     stale: Hover | None = None
-    for subject in _by_closeness(engine, document, range.start):
+    for subject in _by_closeness(engine, document, position):
         if document.module is not module:
-            break
+            break  # The position is in an older text.
         if not await engine.traces.may_reach(document, subject, chunk):
             continue
         views = await _views(engine, document, subject)
         if isinstance(views, Waits):
-            return stale or unasked_hover(subject, views, range)
+            return stale or unasked_hover(subject, views, next(iter(places), subject.name_range))
         for view in views:
-            hover = helper_hover(function, range, view, chunk.first_line)
+            hover = hover_of(view)
             if hover is not None and not hover.stale:
                 return hover
             stale = stale or hover
@@ -124,23 +152,14 @@ async def _expression_hover(engine: Engine, document: Document, position: Positi
     places = expressions_at(chunk, position)
     if not places and chunk.broken is None:
         return None
-    module = document.module
-    stale: Hover | None = None
-    for subject in _by_closeness(engine, document, position):
-        if document.module is not module:
-            break  # The position is in an older text.
-        if not await engine.traces.may_reach(document, subject, chunk):
-            continue
-        views = await _views(engine, document, subject)
-        if isinstance(views, Waits):
-            place = next(iter(places), subject.name_range)
-            return stale or unasked_hover(subject, views, place)
-        for view in views:
-            hover = _observed(engine, view, places or view.around(position))
-            if hover is not None and not hover.stale:
-                return hover
-            stale = stale or hover
-    return stale
+    return await _first_hover(
+        engine,
+        document,
+        chunk,
+        position,
+        places,
+        lambda view: _observed(engine, view, places or view.around(position)),
+    )
 
 
 async def _views(engine: Engine, document: Document, subject: Subject) -> list[View] | Waits:

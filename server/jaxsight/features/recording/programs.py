@@ -82,27 +82,22 @@ def runs(path: Path, *, guarded: bool = False) -> bool:
     text = text_of(path)
     if text is None:
         return False
-    chunks = Module.parse(text).chunks
-    return any(is_main(chunk) or (not guarded and _acts(chunk)) for chunk in chunks)
+    for chunk in Module.parse(text).chunks:
+        if is_main(chunk):
+            return True
+        for statement in () if guarded or chunk.broken is not None else tree_of(chunk.text).body:
+            match statement:
+                case ast.Expr(value=ast.Call(func=function)):
+                    if not ast.unparse(function).startswith(_CONFIGURES):
+                        return True
+                case ast.For() | ast.While() | ast.With():
+                    return True
+    return False
 
 
 def is_main(chunk: ModuleChunk) -> bool:
     """Return whether a statement is `if __name__ == "__main__":`."""
     return chunk.text.startswith("if __name__") and "__main__" in chunk.text.split("\n", 1)[0]
-
-
-def _acts(chunk: ModuleChunk) -> bool:
-    """Return whether a statement at the top level does something, as those of scripts do."""
-    if chunk.broken is not None:
-        return False
-    for statement in tree_of(chunk.text).body:
-        match statement:
-            case ast.Expr(value=ast.Call(func=function)):
-                if not ast.unparse(function).startswith(_CONFIGURES):
-                    return True
-            case ast.For() | ast.While() | ast.With():
-                return True
-    return False
 
 
 def _chosen(file: Path, root: Path) -> ChosenProgram:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxsight.features.model import Linked, ShownRepro, VirtualText
+from jaxsight.features.model import Linked, ReproKind, ShownRepro, VirtualText
 from jaxsight.features.named_function import question_of
 from jaxsight.features.repros.links import links_of
 from jaxsight.features.repros.processes import Processes
@@ -32,8 +32,8 @@ from jaxsight.source.module import Module
 from jaxsight.wire.frames import encode
 from jaxsight.wire.messages.requests import Trace
 
-EXTRACTED = "repro"
-REDUCED = "reduced"
+EXTRACTED: ReproKind = "repro"
+REDUCED: ReproKind = "reduced"
 KINDS = (EXTRACTED, REDUCED)
 """The virtual documents of repros."""
 

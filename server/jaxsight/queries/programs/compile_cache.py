@@ -381,7 +381,7 @@ class CompileCache:
         finally:
             running.waiting -= 1
 
-    def _forget(self, name: str, task: asyncio.Task[Any]) -> None:
+    def _forget(self, name: str, task: asyncio.Task[T]) -> None:
         running = self._running.get(name)
         if running is not None and running.task is task:
             del self._running[name]

@@ -99,14 +99,6 @@ class TraceCache:
             if isinstance(answer.reply, Died):
                 self._memory.answers.pop(key)
 
-    def latest(self, path: str, function: str, set_name: str) -> Answer | None:
-        """Return the last answer about this function, for whatever text it had then."""
-        return self._memory.latest.get((path, function, set_name))
-
-    def traced(self, path: str, function: str, set_name: str) -> Answer | None:
-        """Return the last answer about this function that is a trace, not an error."""
-        return self._memory.traced.get((path, function, set_name))
-
     def seconds(self, path: str) -> float:
         """Return the duration of the last trace for this file, in seconds; 0 before the first."""
         return self._seconds.get(path, 0.0)

@@ -145,7 +145,7 @@ class DocumentTraces:
         """Return the last answer about a function with its active example set."""
         example_set = self._choices.set_of(document, subject)
         set_name = example_set.name if example_set is not None else ""
-        return self.cache.latest(document.path, subject.name, set_name)
+        return self._memory.latest.get((document.path, subject.name, set_name))
 
     async def view(
         self, document: Document, subject: Subject, patience: float | None
@@ -328,7 +328,7 @@ class DocumentTraces:
         if view.is_traced:
             return None
         question = view.answer.question
-        last = self.cache.traced(question.path, view.subject.name, question.set.name)
+        last = self._memory.traced.get((question.path, view.subject.name, question.set.name))
         if last is None:
             return None
         return self.located(last, view.module, None, view.subject, view, role="traced")
