@@ -28,7 +28,6 @@ from jaxsight.queries.traces.query import Unasked
 from jaxsight.queries.traces.trace_cache import Superseded
 from jaxsight.rules.finding import Finding, Severity, finding_of
 from jaxsight.rules.jx501_broken_contract.rule import RULE
-from jaxsight.source.text import Range
 from jaxsight.targets.target import Target, UnknownTarget, parse_short
 from jaxsight.text import units
 from jaxsight.text.inert import clause
@@ -122,7 +121,7 @@ def findings(view: View, expect: Expect, result: CompileResult) -> Iterator[Find
     for condition, message, notes in _broken(expect, kernels):
         yield finding_of(
             RULE.code,
-            _place(view, condition.range),
+            view.subject.place(condition.range),
             message,
             help="update the contract if this change is intended",
             notes=notes,
@@ -139,18 +138,8 @@ def _finding(
     help: str = "",
     notes: tuple[str, ...] = (),
 ) -> Finding:
-    place = _place(view, expect.range)
+    place = view.subject.place(expect.range)
     return finding_of(code, place, message, severity=severity, help=help, notes=notes)
-
-
-def _place(view: View, range: Range) -> Range:
-    """Return the range of a part of the docstring.
-
-    For examples from the project's settings, this is the function's name.
-    """
-    if view.subject.examples.source == "project":
-        return view.name_range
-    return range.shifted(view.subject.chunk.first_line)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ They are plain data that `lsp/` and `cli/` convert.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -126,6 +127,11 @@ class VirtualText:
     """Statements of the module that were skipped; not in `text`."""
     ran: tuple[str, ...] = ()
     """Runs of sourcerized code next to the original, with equal results."""
+
+    def below(self, lines: Sequence[str]) -> VirtualText:
+        """Return the document below some lines, with its links moved down."""
+        links = tuple(replace(link, line=link.line + len(lines)) for link in self.links)
+        return replace(self, text="\n".join([*lines, self.text]), links=links)
 
 
 ReproKind = Literal["repro", "reduced"]

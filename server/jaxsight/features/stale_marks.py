@@ -5,8 +5,6 @@ They begin hints; hovers and documents have a first line.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from jaxsight.features.findings.failures import explanation
 from jaxsight.features.model import VirtualText
 from jaxsight.features.proposals import assumptions
@@ -43,8 +41,4 @@ def marked(shown: VirtualText, comment: str, assumed: str = "") -> VirtualText:
         assumed: the assumed inputs; empty if there are none.
     """
     lines = [*([_WORDS] if shown.stale else []), *([one_line(assumed)] if assumed else [])]
-    if not lines:
-        return shown
-    links = tuple(replace(link, line=link.line + len(lines)) for link in shown.links)
-    head = "".join(f"{comment} {line}\n" for line in lines)
-    return replace(shown, text=f"{head}{shown.text}", links=links)
+    return shown.below([f"{comment} {line}" for line in lines])

@@ -69,6 +69,20 @@ class Subject:
         """The whole definition, absolute."""
         return self.function.range.shifted(self.chunk.first_line)
 
+    @property
+    def body(self) -> Range:
+        """Its body, absolute."""
+        return Range(self.function.body_start.down(self.chunk.first_line), self.range.end)
+
+    def place(self, range: Range) -> Range:
+        """Return where a part of its example inputs is written, absolute.
+
+        For those of the project's settings, this is the function's name.
+        """
+        if self.examples.source == "project":
+            return self.name_range
+        return range.shifted(self.chunk.first_line)
+
 
 @dataclass(frozen=True, slots=True)
 class _Reading:

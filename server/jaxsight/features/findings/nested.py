@@ -50,7 +50,7 @@ def findings(subjects: Sequence[Subject], views: Sequence[View]) -> Iterator[Fin
 
 def _calls(view: View, subject: Subject) -> bool:
     """Return whether a trace entered the body of a function."""
-    body = Range(subject.function.body_start.down(subject.chunk.first_line), subject.range.end)
+    body = subject.body
     parameters = {
         parameter.range.shifted(subject.chunk.first_line)
         for parameter in subject.function.parameters

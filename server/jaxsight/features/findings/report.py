@@ -110,13 +110,12 @@ def _problems(subjects: Iterable[Subject]) -> Iterable[Finding]:
         if subject.broken:
             continue  # its docstring may have changed
         for problem in subject.examples.problems:
-            range = (
-                subject.name_range
-                if subject.examples.source == "project"
-                else problem.range.shifted(subject.chunk.first_line)
-            )
             yield finding_of(
-                problem.code, range, problem.message, severity=problem.severity, help=problem.help
+                problem.code,
+                subject.place(problem.range),
+                problem.message,
+                severity=problem.severity,
+                help=problem.help,
             )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jaxsight.queries.traces.located_answer import View
-from jaxsight.source.text import Range
 from jaxsight.text.inert import one_line
 from jaxsight.text.markdown import prose
 from jaxsight.wire.messages.replies import Traced
@@ -63,5 +62,5 @@ def _is_around(view: View, nested: View) -> bool:
     subject = nested.subject
     if not subject.name.startswith(f"{view.subject.name}.<locals>.") or not view.is_traced:
         return False
-    body = Range(subject.function.body_start.down(subject.chunk.first_line), subject.range.end)
+    body = subject.body
     return any(place.start in body for place in view.observed)
