@@ -295,10 +295,8 @@ class Background:
 
     async def _compile_one(self, view: View, with_memory: bool) -> None:
         engine, path = self._engine, view.answer.question.path
-        targets = engine.choices.targets(path)
-        if view.stale or not targets:
-            return
-        if engine.programs.is_compiled(view, targets[0], with_memory=with_memory):
+        target = engine.choices.target(path)
+        if view.stale or engine.programs.is_compiled(view, target, with_memory=with_memory):
             return
         compile = engine.programs.with_temporaries if with_memory else engine.programs.result
         loop = asyncio.get_running_loop()

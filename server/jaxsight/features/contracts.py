@@ -76,7 +76,7 @@ async def _check(
         return []
     view = View(answer, module, question, subject)
     try:
-        target = target_of(expect, engine.choices.targets(question.path)[0])
+        target = target_of(expect, engine.choices.target(question.path))
     except UnknownTarget as error:
         return [_finding(view, expect, "JX908", error.message, help=error.help)]
     if not isinstance(answer.reply, Traced):

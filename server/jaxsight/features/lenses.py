@@ -85,11 +85,11 @@ async def _figures(engine: Engine, document: Document, subject: Subject, chosen:
     if last is None:
         return ""
     answer, result = last
-    targets = engine.choices.targets(document.path)
+    target = engine.choices.target(document.path)
     question = await engine.traces.question(document, subject)
     is_current = isinstance(question, Question) and engine.traces.cache.known(question) is answer
     compiled = result.outcome
-    if not is_current or result.target not in targets[:1] or not isinstance(compiled, Compiled):
+    if not is_current or result.target != target or not isinstance(compiled, Compiled):
         return ""
     temporaries = shorter_temporary_memory(compiled)
     known = f" · {temporaries}" if temporaries not in (UNKNOWN, NOT_YET) else ""

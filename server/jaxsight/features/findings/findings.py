@@ -115,7 +115,7 @@ async def findings(
         reported,
         document.module,
         tuple((owners[finding], finding) for finding in reported if finding in owners),
-        next(iter(engine.choices.targets(path)), None) if compiled else None,
+        engine.choices.target(path) if compiled else None,
     )
 
 
@@ -174,8 +174,7 @@ async def _in_function(engine: Engine, view: View, check: _Check) -> list[Findin
     if outlined is None:
         return []
     about_sizes = await _about_sizes(engine, view, check)
-    targets = engine.choices.targets(path)
-    platform = targets[0].platform if targets else ""
+    target = engine.choices.target(path)
     codes = [
         code
         for code in check.codes
@@ -183,7 +182,7 @@ async def _in_function(engine: Engine, view: View, check: _Check) -> list[Findin
         and (RULES[code].without_inputs or not view.assumed)
     ]
     in_program = await engine.look(
-        view, lambda: run_rules.of_program(view, outlined, codes, platform)
+        view, lambda: run_rules.of_program(view, outlined, codes, target.platform)
     )
     if view.assumed:
         note = assumptions.words(view.answer.question)
@@ -200,8 +199,8 @@ async def _in_function(engine: Engine, view: View, check: _Check) -> list[Findin
         return in_program
     if view.subject.is_from_caller:
         return in_program  # its own kernels are not those of the program
-    if targets[0].host:
-        compiling, patience = engine.programs.held_result(view, targets[0]), check.far
+    if target.host:
+        compiling, patience = engine.programs.held_result(view, target), check.far
     else:
         compiling, patience = engine.programs.result(view), check.patience
     result = await engine.waiting.within(compiling, patience, view)

@@ -198,8 +198,6 @@ async def _target_words(engine: Engine, view: View) -> str:
     if not view.is_traced or view.stale:
         return ""
     targets = engine.choices.targets(path)
-    if not targets:
-        return ""
     programs = engine.programs
     have_started = programs.have_started
     was_compiled = programs.was_compiled(view)

@@ -18,15 +18,14 @@ from jaxsight.queries.traces.located_answer import View
 
 def hints(shown: ShownDocument) -> Iterator[Hint]:
     """Yield the mark of each function whose kernels are not shown after its signature."""
-    engine = shown.engine
-    has_targets = shown.wanted.kernels and engine.choices.targets(shown.document.path)
+    programs, has_kernels = shown.engine.programs, shown.wanted.kernels
     newest: dict[str, View] = {}
     for view in called.without_repeats(shown.views):
         newest.setdefault(view.subject.name, view)
     counted = {
         view.subject.name
         for view in shown.views
-        if has_targets and view.is_traced and engine.programs.refusal(view) is None
+        if has_kernels and view.is_traced and programs.refusal(view) is None
     }
     for name, view in newest.items():
         hint = caveats.hint(view, head(view))

@@ -16,7 +16,7 @@ def hints(shown: ShownDocument) -> Iterator[Hint]:
     project = engine.projects.of(document.path)
     label, why = "not trusted", project.held_back
     if not why and shown.wanted.kernels:
-        target = engine.choices.targets(document.path)[0]
+        target = engine.choices.target(document.path)
         if target.host:
             label = f"{shown_path(target.short)} waits for approval"
             why = project.not_sent(target.host)

@@ -18,7 +18,7 @@ INSTALL = "jaxsight.installTarget"
 
 def hints(shown: ShownDocument) -> Iterator[Hint]:
     """Yield why nothing was compiled, or once that takes a moment, that it is being compiled."""
-    programs, targets = shown.engine.programs, shown.engine.choices.targets(shown.document.path)
+    programs, first = shown.engine.programs, shown.engine.choices.target(shown.document.path)
     for view in shown.views:
         if view.stale or not view.is_traced:
             continue
@@ -35,10 +35,10 @@ def hints(shown: ShownDocument) -> Iterator[Hint]:
                 command=INSTALL if is_missing else "",
                 arguments=(target.platform, shown.document.path) if is_missing else (),
             )
-        elif shown.kernels(view) is None and targets and programs.compiles_long(view):
+        elif shown.kernels(view) is None and programs.compiles_long(view):
             yield Hint(
                 head(view),
-                f"{SIGN} {visible(targets[0].name)}: compiling…",
+                f"{SIGN} {visible(first.name)}: compiling…",
                 "Kernels, launches and memory follow when XLA is done.",
             )
 

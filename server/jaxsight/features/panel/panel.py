@@ -51,7 +51,7 @@ async def panel(engine: Engine, path: str, where: Position | str) -> Panel | Non
     try:
         view, result = await compiled_function(engine, path, subject.name)
     except LookupError as error:
-        target = next((target.name for target in engine.choices.targets(path)), "")
+        target = engine.choices.target(path).name
         return Panel(
             path, subject.name, subject.range, chosen.name, sets, target, trouble=str(error)
         )

@@ -42,15 +42,15 @@ class FileStatuses:
             is_settled: whether inputs that nobody wrote have been looked for.
         """
         engine, path = self._engine, document.path
-        targets, module = engine.choices.targets(path), document.module
+        target, module = engine.choices.target(path), document.module
         subjects = engine.documents.subjects(document)
-        problem, detail = await self._problem(document, targets[0]) if targets else ("", "")
+        problem, detail = await self._problem(document, target)
         reasons = await unshown(engine, document, is_settled) or self._unshown.get(path, Unshown())
         self._unshown[path] = reasons
         status = FileStatus(
             path,
-            targets[0].name if targets else "",
-            "; ".join((targets[0].title, *targets[0].facts)) if targets else "",
+            target.name,
+            "; ".join((target.title, *target.facts)),
             problem,
             detail,
             len(module.functions),

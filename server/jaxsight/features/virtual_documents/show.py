@@ -60,7 +60,7 @@ async def current(
 async def _text(engine: Engine, path: str, function: str, what: str) -> VirtualText:
     """Return a text that the tracer writes."""
     view = await traced_function(engine, path, function)
-    target = engine.choices.targets(path)[0]
+    target = engine.choices.target(path)
     platform = target.platform if what == STABLEHLO else ""
     shown = await tracer_requests.show(engine.projects.of(path), view.answer, what, platform)
     if shown is None:

@@ -223,7 +223,7 @@ class ProgramCalls:
             root=project.root,
             environment=project.environment,
             patience=project.settings.timeouts.statement,
-            device=self._choices.targets(path)[0].seen,
+            device=self._choices.target(path).seen,
             module=module,
         )
         run, key = await self._aside.judge(module, asking)

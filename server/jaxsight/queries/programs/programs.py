@@ -156,10 +156,8 @@ class Programs:
         project = self._projects.of(question.path)
         if not view.is_traced or project.interpreter is None:
             return None
-        targets = self._choices.targets(question.path)
-        target = target if target is not None else next(iter(targets), None)
-        if target is None:
-            return None
+        first = self._choices.target(question.path)
+        target = first if target is None else target
         view = await self._traces.for_target(view, target)
         answer = view.answer
         if isinstance(answer.reply, Died):
@@ -177,7 +175,7 @@ class Programs:
             complete=complete,
             urgency=urgency,
         )
-        running = self._timed(view) if target in targets[:1] else contextlib.nullcontext()
+        running = self._timed(view) if target == first else contextlib.nullcontext()
         with running:
             try:
                 result = await compiled(answer)
@@ -188,7 +186,7 @@ class Programs:
                     result = await compiled(answer)
                 except (TraceGone, Superseded):
                     return None
-        if target in targets[:1]:
+        if target == first:
             self._remember(view, answer, result)
         return result
 
@@ -236,10 +234,8 @@ class Programs:
         self, view: View, target: Target | None = None, *, urgency: Urgency | None = None
     ) -> CompileResult | None:
         """Return the result for a target whose temporaries are known; see `result`."""
-        if target is None:
-            targets = self._choices.targets(view.answer.question.path)
-            target = next(iter(targets), None)
-        is_soon = target is not None and environments.assigns_memory_early(target)
+        target = target or self._choices.target(view.answer.question.path)
+        is_soon = environments.assigns_memory_early(target)
         result = await self.result(view, target, complete=not is_soon, urgency=urgency)
         if result is None or result.knows_temporaries:
             return result
@@ -281,14 +277,14 @@ class Programs:
         Until the current text is compiled, they are those of its last program.
         """
         path = view.answer.question.path
-        targets = self._choices.targets(path)
-        if not targets or self._compiling is None:
+        target = self._choices.target(path)
+        if self._compiling is None:
             return None
-        result = self._compiling.known(view.answer, targets[0])
+        result = self._compiling.known(view.answer, target)
         if result is not None:
             return Kernels.of(view, result)
         last = self._memory.shown.get((path, view.subject.name))
-        if last is None or last[1].target != targets[0]:
+        if last is None or last[1].target != target:
             return None
         answer, result = last
         located = self._traces.located(
@@ -315,8 +311,7 @@ class Programs:
             return False
         if not view.is_traced:
             return False
-        targets = self._choices.targets(view.answer.question.path)
-        return bool(targets) and not self.is_compiled(view, targets[0])
+        return not self.is_compiled(view, self._choices.target(view.answer.question.path))
 
     def was_compiled(self, view: View) -> bool:
         """Return whether any program of the function has been compiled for the first target."""
@@ -326,10 +321,8 @@ class Programs:
     def before(self, view: View) -> Compiled | None:
         """Return the program of a function for the first target when its file was last saved."""
         path = view.answer.question.path
-        targets = self._choices.targets(path)
-        return (
-            self._memory.saved.get((path, view.subject.name, targets[0].name)) if targets else None
-        )
+        target = self._choices.target(path).name
+        return self._memory.saved.get((path, view.subject.name, target))
 
     def refusal(self, view: View) -> CompileResult | None:
         """Return the result of an answer that was not compiled for the first target, if so."""

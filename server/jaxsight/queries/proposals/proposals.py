@@ -145,7 +145,7 @@ class Proposals:
             trying = await asyncio.to_thread(import_module, _TRYING)
             project = self._projects.of(document.path)
             bench = self._bench(project)
-            target = self._choices.targets(document.path)[0]
+            target = self._choices.target(document.path)
             attempt = functools.partial(
                 trying.outcome_of, document, chunk, function, device=target.seen
             )

@@ -68,7 +68,7 @@ class DocumentTraces:
             project.ask_consent()
             return Unasked(project.held_back)
         module = document.module
-        target = self._choices.targets(document.path)[0]
+        target = self._choices.target(document.path)
         asking = functools.partial(
             ask,
             document,
