@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import PurePath
 
@@ -58,6 +58,7 @@ class _Caller:
     """Whether its newest trace failed."""
 
 
+@dataclass(eq=False, slots=True)
 class Callers:
     """Keeps the documents' example inputs from callers up to date with the traces.
 
@@ -65,33 +66,26 @@ class Callers:
     may be open: only those that have changed are looked at again, and those that call each other.
     """
 
-    def __init__(
-        self,
-        documents: OpenDocuments,
-        projects: Projects,
-        choices: UserChoices,
-        memory: SessionMemory,
-    ) -> None:
-        self._documents = documents
-        self._projects = projects
-        self._choices = choices
-        self._memory = memory
-        self._seen: dict[str, tuple[object, ...]] = {}
-        """What the callers of each document were last found in."""
-        self._touched: set[str] = set()
-        """Documents with functions that have another answer or example set since then."""
-        self._by_document: dict[str, tuple[_Caller, ...]] = {}
-        """The functions of each document that call others, unless it has none."""
-        self._calls: _Calls = {}
-        self._real: dict[str, str] = {}
-        """The real paths of the documents."""
-        self._changed: set[str] = set()
-        self._rejected: dict[tuple[_Function, str], tuple[str, _Situation]] = {}
-        """Calls with which a function alone is not traced, with the example set's name and the
-        callers at that time.
-        """
-        self._asked: dict[str, dict[tuple[str, str], frozenset[Asked]]] = {}
-        """What was asked about the callers of each example set, by document, function and name."""
+    _documents: OpenDocuments
+    _projects: Projects
+    _choices: UserChoices
+    _memory: SessionMemory
+    _seen: dict[str, tuple[object, ...]] = field(default_factory=dict)
+    """What the callers of each document were last found in."""
+    _touched: set[str] = field(default_factory=set)
+    """Documents with functions that have another answer or example set since then."""
+    _by_document: dict[str, tuple[_Caller, ...]] = field(default_factory=dict)
+    """The functions of each document that call others, unless it has none."""
+    _calls: _Calls = field(default_factory=dict)
+    _real: dict[str, str] = field(default_factory=dict)
+    """The real paths of the documents."""
+    _changed: set[str] = field(default_factory=set)
+    _rejected: dict[tuple[_Function, str], tuple[str, _Situation]] = field(default_factory=dict)
+    """Calls with which a function alone is not traced, with the example set's name and the callers
+    at that time.
+    """
+    _asked: dict[str, dict[tuple[str, str], frozenset[Asked]]] = field(default_factory=dict)
+    """What was asked about the callers of each example set, by document, function and name."""
 
     def touch(self, path: str) -> None:
         """Look at a document's callers again: a function of it has another answer or set."""

@@ -23,6 +23,7 @@ from jaxsight.queries.sizes.explorer import SizeExplorer
 from jaxsight.queries.sizes.naming import SizeNames
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question
+from jaxsight.queries.traces.trace_cache import TraceCache
 from jaxsight.queries.traces.traces import DocumentTraces
 from jaxsight.queries.waiting import Waiting
 
@@ -58,8 +59,9 @@ class Engine:
         documents, choices = OpenDocuments(projects, turns), UserChoices(projects)
         callers = Callers(documents, projects, choices, memory)
         dry_runs = ProgramCalls(documents, projects, choices, memory, aside, callers.touch)
+        cache = TraceCache(projects.texts, memory, callers.touch)
         traces = DocumentTraces(
-            documents, projects, choices, callers, dry_runs, memory, aside, turns
+            documents, projects, choices, callers, dry_runs, memory, aside, turns, cache
         )
         attention = Attention()
         programs = Programs(projects, traces, choices, memory, attention)

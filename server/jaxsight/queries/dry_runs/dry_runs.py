@@ -95,32 +95,26 @@ class _Found:
         return tuple(dict.fromkeys(text for reply in replies for text in reply.fed))
 
 
+@dataclass(eq=False, slots=True)
 class ProgramCalls:
     """Keeps the documents' example inputs from dry runs up to date."""
 
-    def __init__(
-        self,
-        documents: OpenDocuments,
-        projects: Projects,
-        choices: UserChoices,
-        memory: SessionMemory,
-        aside: Aside,
-        on_change: Callable[[str], None],
-    ) -> None:
-        """Know nothing yet; `on_change` is called when functions of a file have other inputs."""
-        self._documents = documents
-        self._projects = projects
-        self._choices = choices
-        self._memory = memory
-        self._aside = aside
-        self._on_change = on_change
-        self._files = ProgramFiles()
-        self._readers = Aside()
-        """The thread that looks at other files."""
-        self._found: dict[str, _Found] = {}
-        self._turns: dict[str, asyncio.Lock] = {}
-        self._killers: dict[tuple[str, EntryPoint], tuple[int, tuple[str, Version]]] = {}
-        """By file and program: the tracers that it ended, and with which texts it did last."""
+    _documents: OpenDocuments
+    _projects: Projects
+    _choices: UserChoices
+    _memory: SessionMemory
+    _aside: Aside
+    _on_change: Callable[[str], None]
+    """Called when functions of a file have other inputs."""
+    _files: ProgramFiles = field(default_factory=ProgramFiles)
+    _readers: Aside = field(default_factory=Aside)
+    """The thread that looks at other files."""
+    _found: dict[str, _Found] = field(default_factory=dict)
+    _turns: dict[str, asyncio.Lock] = field(default_factory=dict)
+    _killers: dict[tuple[str, EntryPoint], tuple[int, tuple[str, Version]]] = field(
+        default_factory=dict
+    )
+    """By file and program: the tracers that it ended, and with which texts it did last."""
 
     async def update(self, document: Document) -> bool:
         """Run programs whose calls are not known; return whether functions have other inputs.

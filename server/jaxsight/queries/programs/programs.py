@@ -7,6 +7,7 @@ import contextlib
 import functools
 import math
 from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from jaxsight.projects.projects import Projects
@@ -45,28 +46,23 @@ ERRORS_HELD = 60.0
 """Seconds after which a contract that could not be checked is tried again."""
 
 
+@dataclass(eq=False, slots=True)
 class Programs:
     """The outlines and compiled programs of traced functions."""
 
-    def __init__(
-        self,
-        projects: Projects,
-        traces: DocumentTraces,
-        choices: UserChoices,
-        memory: SessionMemory,
-        attention: Attention,
-    ) -> None:
-        self._attention = attention
-        self._projects = projects
-        self._traces = traces
-        self._choices = choices
-        self._memory = memory
-        self._compiling: CompileCache | None = None
-        self._unsaved: set[str] = set()
-        self._measuring: dict[tuple[str, str, _Measured], tuple[Answer, asyncio.Future[Any]]] = {}
-        """By file, function and what is measured: the answer that is."""
-        self._since: dict[ByFunction, list[float]] = {}
-        """When the compiles that run now for the first target began, by file and function."""
+    _projects: Projects
+    _traces: DocumentTraces
+    _choices: UserChoices
+    _memory: SessionMemory
+    _attention: Attention
+    _compiling: CompileCache | None = None
+    _unsaved: set[str] = field(default_factory=set)
+    _measuring: dict[tuple[str, str, _Measured], tuple[Answer, asyncio.Future[Any]]] = field(
+        default_factory=dict
+    )
+    """By file, function and what is measured: the answer that is."""
+    _since: dict[ByFunction, list[float]] = field(default_factory=dict)
+    """When the compiles that run now for the first target began, by file and function."""
 
     def compiling(self) -> CompileCache:
         """Return the compilers of the session, which start at the first compile."""

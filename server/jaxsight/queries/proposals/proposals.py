@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import hashlib
+from dataclasses import dataclass, field
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -36,27 +37,20 @@ _Key = tuple[str, str, str]
 """A file, a function, and a digest of what they mean."""
 
 
+@dataclass(eq=False, slots=True)
 class Proposals:
     """Tries proposals in a sandbox of each project, and keeps the outcomes."""
 
-    def __init__(
-        self,
-        projects: Projects,
-        documents: OpenDocuments,
-        choices: UserChoices,
-        memory: SessionMemory,
-        aside: Aside,
-    ) -> None:
-        self._aside = aside
-        self._choices = choices
-        self._projects = projects
-        self._documents = documents
-        self._memory = memory
-        self._sandboxes = Sandboxes()
-        self._benches: dict[str, ProjectBench] = {}
-        self._running: dict[_Key, asyncio.Task[Tried | None]] = {}
-        self._turn = asyncio.Lock()
-        self._watched: set[str] = set()
+    _projects: Projects
+    _documents: OpenDocuments
+    _choices: UserChoices
+    _memory: SessionMemory
+    _aside: Aside
+    _sandboxes: Sandboxes = field(default_factory=Sandboxes)
+    _benches: dict[str, ProjectBench] = field(default_factory=dict)
+    _running: dict[_Key, asyncio.Task[Tried | None]] = field(default_factory=dict)
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _watched: set[str] = field(default_factory=set)
 
     def watch(self, path: str) -> bool:
         """Note that an editor shows lenses of a file; return whether that is new."""

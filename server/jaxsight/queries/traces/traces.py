@@ -7,7 +7,7 @@ import functools
 import os
 import time
 from collections.abc import Coroutine, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from jaxsight.examples import ExampleSet
 from jaxsight.projects.projects import Projects
@@ -31,29 +31,19 @@ from jaxsight.workers.compilation.default_target import own_target
 from jaxsight.workers.supervisor import Priority
 
 
+@dataclass(eq=False, slots=True)
 class DocumentTraces:
     """The traces of all open documents, each traced when it is first asked for."""
 
-    def __init__(
-        self,
-        documents: OpenDocuments,
-        projects: Projects,
-        choices: UserChoices,
-        callers: Callers,
-        dry_runs: ProgramCalls,
-        memory: SessionMemory,
-        aside: Aside,
-        turns: Turns,
-    ) -> None:
-        self._documents = documents
-        self._projects = projects
-        self._choices = choices
-        self._callers = callers
-        self._dry_runs = dry_runs
-        self._memory = memory
-        self._aside = aside
-        self._turns = turns
-        self.cache = TraceCache(projects.texts, memory, callers.touch)
+    _documents: OpenDocuments
+    _projects: Projects
+    _choices: UserChoices
+    _callers: Callers
+    _dry_runs: ProgramCalls
+    _memory: SessionMemory
+    _aside: Aside
+    _turns: Turns
+    cache: TraceCache
 
     async def question(
         self, document: Document, subject: Subject, example_set: ExampleSet | None = None
