@@ -19,6 +19,8 @@ from jaxsight.wire.messages.requests import Style
 INSERTED_STYLE: Style = "pretty"
 """The style of inserted source: that of the document that the code lens opens."""
 
+_INSTEAD = "open the source in a new document instead"
+
 
 def inserted_name(module: Module, function: str) -> str:
     """Return the name of the source of `function`: `f_jax`, or `f_jax_2` if that is taken."""
@@ -93,10 +95,7 @@ def _check_names(module: Module, needed: Iterable[_Import], tree: ast.Module) ->
     }
     if clashing:
         words = ", ".join(sorted(clashing))
-        raise NotSourcerized(
-            f"cannot insert: the file already defines {words}; "
-            "open the source in a new document instead"
-        )
+        raise NotSourcerized(f"cannot insert: the file already defines {words}; {_INSTEAD}")
 
 
 def _is_builtin(name: str) -> bool:
@@ -149,10 +148,7 @@ def _without_own_import(text: str, name: str) -> str:
     bound = set(bound_in(tree))
     if clashing := sorted({node.attr for node in uses} & bound):
         words = ", ".join(clashing)
-        raise NotSourcerized(
-            f"cannot insert: the source redefines {words}; "
-            "open the source in a new document instead"
-        )
+        raise NotSourcerized(f"cannot insert: the source redefines {words}; {_INSTEAD}")
     for node in sorted(uses, key=lambda node: (node.lineno, node.col_offset), reverse=True):
         row = lines[node.lineno - 1].encode()
         rest = row[node.col_offset + len(path) + 1 :]

@@ -10,7 +10,7 @@ import asyncio
 import functools
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from jaxsight import examples
 from jaxsight.examples import OutsideSet
@@ -135,27 +135,20 @@ class _Repairs:
         return len(stack) - (self.message == stack[-1].message)
 
 
+@dataclass(eq=False)
 class _Search:
     """The proposals of one function that were tried, and those that are to be tried."""
 
-    def __init__(
-        self,
-        document: Document,
-        chunk: ModuleChunk,
-        function: Function,
-        bench: Bench,
-        inferred: Inferred,
-        partial: PartialCall | None = None,
-        device: SeenDevice | None = None,
-    ) -> None:
-        self.document, self.chunk, self.function = document, chunk, function
-        self.device = device
-        self.bench = bench
-        self.partial = partial
-        self.inferred = inferred
-        self.tries: list[_Try] = []
-        self.is_slow = False
-        self._seen: set[str] = set()
+    document: Document
+    chunk: ModuleChunk
+    function: Function
+    bench: Bench
+    inferred: Inferred
+    partial: PartialCall | None
+    device: SeenDevice | None
+    tries: list[_Try] = field(default_factory=list)
+    is_slow: bool = False
+    _seen: set[str] = field(default_factory=set)
 
     async def run(self, most: int) -> Tried:
         """Try proposals, each followed by those that its error suggests."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from jaxsight.files.texts import Texts, version_of_text
@@ -49,18 +49,16 @@ class _Running:
     """Seconds since the epoch."""
 
 
+@dataclass(eq=False, slots=True)
 class TraceCache:
     """The answers of all documents of a session."""
 
-    def __init__(
-        self, texts: Texts, memory: SessionMemory, on_answer: Callable[[str], None]
-    ) -> None:
-        """Cache nothing yet; `on_answer` is called when a function of a file has another answer."""
-        self._texts = texts
-        self._memory = memory
-        self._on_answer = on_answer
-        self._running: dict[Unit, _Running] = {}
-        self._seconds: dict[str, float] = {}
+    _texts: Texts
+    _memory: SessionMemory
+    _on_answer: Callable[[str], None]
+    """Called when a function of a file has another answer."""
+    _running: dict[Unit, _Running] = field(default_factory=dict)
+    _seconds: dict[str, float] = field(default_factory=dict)
 
     def known(self, question: Question) -> Answer | None:
         """Return the answer to exactly this question if it is still current."""
