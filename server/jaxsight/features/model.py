@@ -130,6 +130,8 @@ class VirtualText:
 
     def below(self, lines: Sequence[str]) -> VirtualText:
         """Return the document below some lines, with its links moved down."""
+        if not lines:
+            return self
         links = tuple(replace(link, line=link.line + len(lines)) for link in self.links)
         return replace(self, text="\n".join([*lines, self.text]), links=links)
 
