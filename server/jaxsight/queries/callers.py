@@ -20,7 +20,7 @@ from jaxsight.queries.choices import UserChoices
 from jaxsight.queries.documents import Document
 from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.open_documents import OpenDocuments
-from jaxsight.text.listing import some
+from jaxsight.text.units import some
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.wire.observations import Called
 

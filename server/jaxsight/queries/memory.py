@@ -104,10 +104,7 @@ class SessionMemory:
         self.held: Cache[tuple[str, str, bool], HeldResult] = Cache(
             size=_PROGRAMS, outdated=True, retried=True
         )
-        """Compiles for contracts and other machines, running or done.
-
-        By question and target, and whether memory is needed.
-        """
+        """Compiles for contracts and other machines, by question, target and need of memory."""
         self.shown: Cache[ByFunction, tuple[Answer, CompileResult]] = Cache(file=_file)
         """The last result of a function for the first target, shown until the next one is ready."""
         self.until_kernels: Cache[ByFunction, float] = Cache(file=_file)
@@ -117,11 +114,7 @@ class SessionMemory:
         self.saved: Cache[Unit, Compiled] = Cache(file=_file)
         """The program of a function when its file was last saved, by function and target."""
         self.proposals: Cache[Unit, Tried] = Cache(
-            size=_ANSWERS,
-            file=_file,
-            function=lambda key, outcome: key[:2],
-            outdated=True,
-            retried=True,
+            size=_ANSWERS, file=_file, function=lambda key, _: key[:2], outdated=True, retried=True
         )
         """Proposed example inputs that were tried, by file, function and what that means."""
 

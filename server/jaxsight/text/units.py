@@ -6,7 +6,7 @@ This module uses only the standard library, as every process of jaxsight formats
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 
@@ -84,6 +84,13 @@ def interval(least: int, most: int | None, write: Callable[[int], str] = str) ->
         return f"≥ {write(least)}"
     ends = dict.fromkeys((write(least), write(most)))
     return "–".join(ends)
+
+
+def some(texts: Sequence[str], most: int, last: str = ", ") -> str:
+    """Return `a, b`, with `last` before the last text; of more, the first: `a, b and 3 more`."""
+    if len(texts) > most:
+        return f"{', '.join(texts[:most])} and {len(texts) - most} more"
+    return last.join(filter(None, (", ".join(texts[:-1]), *texts[-1:])))
 
 
 def count(number: int, noun: str, plural: str = "") -> str:

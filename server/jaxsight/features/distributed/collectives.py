@@ -12,8 +12,7 @@ from jaxsight.source.text import Range
 from jaxsight.targets.chips.links import LINKS
 from jaxsight.targets.roofline import estimate
 from jaxsight.text import units
-from jaxsight.text.listing import some
-from jaxsight.text.units import count
+from jaxsight.text.units import count, some
 from jaxsight.wire.host_transfers import HostTransfer
 from jaxsight.wire.kernel_graph import Collective, Graph, Kernel
 from jaxsight.wire.meshes import Chosen

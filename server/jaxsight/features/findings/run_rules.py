@@ -26,7 +26,7 @@ from jaxsight.source.text import Range
 from jaxsight.wire.messages.compiling import Compiled, Folding, Incomplete, SlowCompile
 from jaxsight.wire.messages.inputs import InputSpec, TreeSpec, ValueSpec
 from jaxsight.wire.messages.replies import Miscompiled, Outlined, Traced
-from jaxsight.wire.spans import Span
+from jaxsight.wire.program import Body, Step
 
 log = logging.getLogger(__name__)
 
@@ -174,13 +174,7 @@ def _judged(
     reply, judged = view.answer.reply, Judged()
     if not isinstance(reply, Traced):
         return judged
-    spans: dict[str, Span | None] = {}
-    waiting = list(outlined.program.body.steps)
-    while waiting:
-        step = waiting.pop()
-        spans[step.path] = step.span
-        waiting += (inner for body in step.bodies for inner in body.steps)
-    places = Places(view, spans)
+    places = Places(view, {step.path: step.span for step in _steps(outlined.program.body)})
     outcome = result.outcome if result is not None else None
     compiled = outcome if isinstance(outcome, Compiled) else None
     lowered = result.lowered if result is not None else None
@@ -277,3 +271,11 @@ def _finding(
         related=tuple(related),
         stale=stale,
     )
+
+
+def _steps(body: Body) -> Iterator[Step]:
+    """Yield the steps of a program, inner ones included."""
+    for step in body.steps:
+        yield step
+        for inner in step.bodies:
+            yield from _steps(inner)

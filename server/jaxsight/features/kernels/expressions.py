@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from jaxsight.features.kernels.summary import devices
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.source.text import Range
-from jaxsight.text.listing import some
+from jaxsight.text.units import some
 
 _NAMED = 5
 """Number of equations or kernels that a line names; further ones are counted."""

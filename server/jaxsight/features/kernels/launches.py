@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from jaxsight.features.kernels import loop_costs
 from jaxsight.queries.programs.kernels import Kernels
-from jaxsight.text.listing import some
-from jaxsight.text.units import count, interval
+from jaxsight.text.units import count, interval, some
 from jaxsight.wire.kernel_graph import Graph, Kernel
 
 _NAMED = 3

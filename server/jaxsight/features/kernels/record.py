@@ -24,6 +24,10 @@ def record(kernels: Kernels, function: str) -> dict[str, object]:
     compiled, graph = kernels.compiled, kernels.graph
     sizes = compiled.memory
     distribution, reply = kernels.lowered.distribution, kernels.view.answer.reply
+    meshes = [  # `devices` are the program's devices in the mesh's order
+        {"axes": dict(mesh.axes), "devices": list(mesh.devices or range(mesh.size))}
+        for mesh in (distribution.meshes if distribution is not None else ())
+    ]
     return {
         "function": function,
         "assumed_inputs": list(kernels.view.assumed),
@@ -31,11 +35,7 @@ def record(kernels: Kernels, function: str) -> dict[str, object]:
         "target": kernels.target.name,
         "devices": compiled.devices,
         "per_device": compiled.devices > 1,
-        # `devices` are the program's devices in the mesh's order.
-        "meshes": [
-            {"axes": dict(mesh.axes), "devices": list(mesh.devices or range(mesh.size))}
-            for mesh in (distribution.meshes if distribution is not None else ())
-        ],
+        "meshes": meshes,
         "compiled": compiled.how,
         "jaxlib": compiled.jaxlib,
         "kernel_count": graph.kernel_count,
@@ -52,10 +52,7 @@ def record(kernels: Kernels, function: str) -> dict[str, object]:
         "aliased_bytes": sizes.aliased,
         "folded_bytes": folded(compiled),
         "constant_bytes": sum(constant.value.bytes for constant in graph.constants),
-        "donations": [
-            {"input": donation.name, "result": donation.result or None}
-            for donation in kernels.donations
-        ],
+        "donations": [{"input": d.name, "result": d.result or None} for d in kernels.donations],
         "flops": compiled.flops,
         "transfers": graph.transfers,
         **host_transfers.record(kernels),

@@ -19,8 +19,7 @@ from jaxsight.queries.traces.query import Question
 from jaxsight.source.functions import Function
 from jaxsight.source.module import ModuleChunk
 from jaxsight.text.inert import clause
-from jaxsight.text.listing import some
-from jaxsight.text.units import count
+from jaxsight.text.units import count, some
 
 _LONGEST = 80
 """Characters of a clause, for a status bar."""
