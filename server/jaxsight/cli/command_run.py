@@ -140,7 +140,7 @@ class CommandRun:
 
     def note_target(self, path: Path) -> None:
         """Print once what a file is compiled for, if that is the default target, and why."""
-        target = self.session.engine.choices.targets(str(path))[0]
+        target = self.session.engine.choices.target(str(path))
         if target.why_default and target.name not in self._targets:
             self._targets.add(target.name)
             self.note(f"target: {target.name}, {target.title} (default: {target.why_default})")

@@ -49,11 +49,9 @@ class OpenFile(Protocol):
     @property
     def text(self) -> str:
         """The editor's text."""
-        ...
 
     def line_of(self, chunk: str) -> int | None:
         """Return the line (from 1) at which a chunk now begins; `None` if it is gone."""
-        ...
 
 
 class Owner(Protocol):
@@ -67,27 +65,21 @@ class Owner(Protocol):
     @property
     def any_settings(self) -> Settings:
         """The settings of the first project."""
-        ...
 
     def ask(self, consent: Consent | None) -> None:
         """Ask the user, once."""
-        ...
 
     def used(self, project: Project) -> None:
         """Record a person's question about a project."""
-        ...
 
     def may_keep_spare(self, project: Project) -> bool:
         """Return whether a project that starts may have a spare tracer."""
-        ...
 
     def watch_idle(self, project: Project) -> None:
         """End the processes of a project after a while without open files."""
-        ...
 
     def locate(self, path: str, chunk: str) -> int | None:
         """Return the line (from 1) at which a chunk now begins; `None` if it is gone."""
-        ...
 
 
 class Project:

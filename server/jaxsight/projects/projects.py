@@ -277,15 +277,16 @@ class Projects:
             return
         if project.root in self._used:
             self._used.remove(project.root)
-        task = asyncio.get_running_loop().create_task(self._send_to_sleep(project))
+
+        async def send_to_sleep() -> None:
+            if await project.sleep():
+                log.info("ended the tracers of %s, of which no file is open", project.root)
+            else:
+                self.watch_idle(project)
+
+        task = asyncio.get_running_loop().create_task(send_to_sleep())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
-
-    async def _send_to_sleep(self, project: Project) -> None:
-        if await project.sleep():
-            log.info("ended the tracers of %s, of which no file is open", project.root)
-        else:
-            self.watch_idle(project)
 
     def _find_place(self, path: str, real: str) -> _Place:
         root = self._find_root(path)

@@ -30,6 +30,10 @@ class Range:
     def __contains__(self, position: Position) -> bool:
         return self.start <= position <= self.end
 
+    def holds(self, range: Range) -> bool:
+        """Return whether another range is within this one."""
+        return self.start <= range.start and range.end <= self.end
+
     def shifted(self, lines: int) -> Range:
         """Return the range `lines` lines further down.
 

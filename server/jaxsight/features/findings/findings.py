@@ -26,7 +26,7 @@ from jaxsight.rules.selection import ignored
 from jaxsight.source.module import Module
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Folding, SlowCompile
-from jaxsight.wire.messages.replies import Outlined, Traced
+from jaxsight.wire.messages.replies import Outlined
 
 CONTRACT_PATIENCE = 0.3
 """Seconds that an editor's findings wait for contracts, once all other findings are known.
@@ -115,7 +115,7 @@ async def findings(
         reported,
         document.module,
         tuple((owners[finding], finding) for finding in reported if finding in owners),
-        next(iter(engine.choices.targets(path)), None) if compiled else None,
+        engine.choices.target(path) if compiled else None,
     )
 
 
@@ -167,15 +167,14 @@ async def _in_function(engine: Engine, view: View, check: _Check) -> list[Findin
 
     A refresh follows for those that take longer.
     """
-    if not isinstance(view.answer.reply, Traced):
+    if not view.is_traced:
         return []
     path = view.answer.question.path
     outlined = await engine.waiting.within(engine.programs.outline(view), check.patience, view)
     if outlined is None:
         return []
     about_sizes = await _about_sizes(engine, view, check)
-    targets = engine.choices.targets(path)
-    platform = targets[0].platform if targets else ""
+    target = engine.choices.target(path)
     codes = [
         code
         for code in check.codes
@@ -183,7 +182,7 @@ async def _in_function(engine: Engine, view: View, check: _Check) -> list[Findin
         and (RULES[code].without_inputs or not view.assumed)
     ]
     in_program = await engine.look(
-        view, lambda: run_rules.of_program(view, outlined, codes, platform)
+        view, lambda: run_rules.of_program(view, outlined, codes, target.platform)
     )
     if view.assumed:
         note = assumptions.words(view.answer.question)
@@ -200,7 +199,11 @@ async def _in_function(engine: Engine, view: View, check: _Check) -> list[Findin
         return in_program
     if view.subject.is_from_caller:
         return in_program  # its own kernels are not those of the program
-    result = await _result(engine, view, targets, check)
+    if target.host:
+        compiling, patience = engine.programs.held_result(view, target), check.far
+    else:
+        compiling, patience = engine.programs.result(view), check.patience
+    result = await engine.waiting.within(compiling, patience, view)
     if result is None:
         return in_program
     return [*in_program, *await _in_kernels(engine, view, outlined, result, check)]
@@ -224,16 +227,6 @@ async def _about_sizes(engine: Engine, view: View, check: _Check) -> list[Findin
     if explored.fixed is not None:
         mismatches += sizes.of_fixed_size(view, explored.fixed, rules)
     return mismatches
-
-
-async def _result(
-    engine: Engine, view: View, targets: Sequence[Target], check: _Check
-) -> CompileResult | None:
-    """Return the function compiled for the first target, within the check's patience."""
-    if targets[0].host:
-        compiling = engine.programs.held_result(view, targets[0])
-        return await engine.waiting.within(compiling, check.far, view)
-    return await engine.waiting.within(engine.programs.result(view), check.patience, view)
 
 
 async def _in_kernels(

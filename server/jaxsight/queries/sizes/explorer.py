@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from jaxsight.examples.assumed_sizes import with_assumed_names
 from jaxsight.examples.resizing import SizedInputs, has_numbers, sized_inputs
@@ -28,14 +28,14 @@ _MOST = 20.0
 """Seconds that the traces of one function may take together."""
 
 
+@dataclass(eq=False, slots=True)
 class SizeExplorer:
     """Traces functions with other sizes, for each answer once."""
 
-    def __init__(self, projects: Projects, memory: SessionMemory) -> None:
-        self._projects = projects
-        self._memory = memory
-        self._running: dict[str, _Running] = {}
-        self._seconds: dict[str, float] = {}
+    _projects: Projects
+    _memory: SessionMemory
+    _running: dict[str, _Running] = field(default_factory=dict)
+    _seconds: dict[str, float] = field(default_factory=dict)
 
     def known(self, answer: Answer) -> Explored | None:
         """Return what is known about an answer's function; `None` if it was not explored."""
