@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from jaxsight.compiler.hlo.distributed.collectives import is_async
@@ -28,12 +27,8 @@ def host_transfers(walked: Walk, kernels: Sequence[Kernel]) -> tuple[HostTransfe
         for unit, kernel in zip(walked.units, kernels, strict=True)
     }
     found: list[tuple[int, HostTransfer]] = []
-    known: dict[str, _Neighbours] = {}
     for moving in walked.moving:
-        computation = moving.unit.computation
-        near = known.get(computation.name)
-        if near is None:
-            near = known[computation.name] = _Neighbours(computation, paths)
+        near = _Neighbours(moving.unit.computation, paths)
         found += [(moving.before, transfer) for transfer in _moved(walked, moving, near)]
     for index, (unit, kernel) in enumerate(zip(walked.units, kernels, strict=True)):
         if kernel.kind == CALLBACK:
@@ -51,14 +46,10 @@ class _Neighbours:
     def __init__(self, computation: Computation, paths: _Paths) -> None:
         self._computation = computation
         self._paths = paths
-        self._users: dict[str, list[Instruction]] = {}
-        for instruction in computation.instructions:
-            for name in dict.fromkeys(instruction.operands):
-                self._users.setdefault(name, []).append(instruction)
 
     def users(self, instruction: Instruction) -> list[Instruction]:
         """Return the instructions that read a result."""
-        return self._users.get(instruction.name, [])
+        return self._computation.users.get(instruction.name, [])
 
     def producers(self, instruction: Instruction) -> list[Instruction]:
         """Return the instructions of the operands."""
@@ -150,9 +141,7 @@ def _called_back(walked: Walk, index: int, unit: Unit, kernel: Kernel) -> Iterat
 
 def _context(walked: Walk, unit: Unit) -> tuple[tuple[int, ...], int, int, int, int]:
     """Return the loops and the branch around an instruction, its runs, and its line."""
-    runs = math.prod([walked.loops[index].trips or 1 for index in unit.loops])
-    runs = runs if unit.launches else 0
-    return unit.loops, unit.branch, runs, unit.at_least, unit.instruction.line
+    return unit.loops, unit.branch, walked.runs(unit), unit.at_least, unit.instruction.line
 
 
 def _own(start: Instruction, near: _Neighbours, module: Module) -> tuple[str, ...]:
