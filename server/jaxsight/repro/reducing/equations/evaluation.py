@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxsight.interpreters.compat import control_flow
 from jaxsight.interpreters.compat.equations import bind, called
-from jaxsight.interpreters.compat.jaxpr_types import Equation
+from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation
 from jaxsight.interpreters.compat.staging import Program, is_literal, opened
 from jaxsight.repro.checks.base import Check
 from jaxsight.repro.failures import RunFailure, failure_in
@@ -56,6 +56,11 @@ def programs_of(equation: Equation) -> list[Program]:
     return [] if program is None else [program]
 
 
+def read(atoms: Sequence[Atom], values: Mapping[int, Any]) -> list[Any]:
+    """Return the values of atoms: those of literals, and those of variables by identity."""
+    return [atom.val if is_literal(atom) else values[id(atom)] for atom in atoms]
+
+
 @dataclass(slots=True)
 class Run:
     """A run of equations.
@@ -78,9 +83,7 @@ class Run:
         `values` has those of variables by identity, and gets the results.
         """
         for position, equation in enumerate(equations):
-            operands = [
-                atom.val if is_literal(atom) else values[id(atom)] for atom in equation.invars
-            ]
+            operands = read(equation.invars, values)
             with equation.ctx.manager:
                 programs = programs_of(equation) if self.is_split else []
                 results = (
@@ -101,7 +104,7 @@ class Run:
         for _ in self.steps(jaxpr.eqns, values, path):
             pass
         self.frames.pop()
-        return [atom.val if is_literal(atom) else values[id(atom)] for atom in jaxpr.outvars]
+        return read(jaxpr.outvars, values)
 
     def _split(
         self, equation: Equation, programs: Sequence[Program], operands: list[Any], path: Path
@@ -162,9 +165,7 @@ def function_of(candidate: Candidate) -> Callable[..., tuple[Any, ...]]:
         values = dict(zip(map(id, candidate.inputs), arguments, strict=True))
         for _ in Run(jax.config.values["jax_disable_jit"]).steps(candidate.equations, values):
             pass
-        return tuple(
-            atom.val if is_literal(atom) else values[id(atom)] for atom in candidate.outputs
-        )
+        return tuple(read(candidate.outputs, values))
 
     return main
 
