@@ -15,7 +15,6 @@ import numpy as np
 from jaxsight.repro import meshes
 from jaxsight.repro.capturing import case, stacks
 from jaxsight.repro.capturing.host_calls import read as read_calls
-from jaxsight.repro.capturing.recorder import failed_file, tree_file
 from jaxsight.repro.capturing.run import is_ours
 from jaxsight.repro.checks.base import Check
 from jaxsight.repro.checks.parsing import parse
@@ -176,9 +175,9 @@ def _subjects(folder: Path, ended: case.Ended, check: str) -> list[_Subject]:
         if content is None:
             raise CannotEmit("the execution in flight could not be captured")
         number = pickle.loads(content)[0]
-    trees = (case.TREE, tree_file(number))
-    arguments = (failed_file(number), case.CURRENT)
-    kept = () if ended.program is None else (case.callbacks_file(number),)
+    trees = (case.TREE, case.of_program(number, "tree"))
+    arguments = (case.of_program(number, "failed"), case.CURRENT)
+    kept = () if ended.program is None else (case.of_program(number, "callbacks"),)
     return [_Subject(trees, number, arguments, (*kept, case.CALLBACKS))]
 
 
@@ -191,10 +190,10 @@ def _executed(folder: Path) -> list[_Subject]:
         raise CannotEmit("the program executed nothing with JAX")
     return [
         _Subject(
-            (tree_file(number),),
+            (case.of_program(number, "tree"),),
             number,
-            (case.first_file(number),),
-            (case.callbacks_file(number),),
+            (case.of_program(number, "first"),),
+            (case.of_program(number, "callbacks"),),
         )
         for number in numbers
     ]
@@ -220,7 +219,7 @@ def _calls(folder: Path, subject: _Subject, about: About) -> Repro:
 def _execution(folder: Path, subject: _Subject, about: About) -> Repro:
     """Return the repro of the program that was executed."""
     assert subject.program is not None
-    content = _first(folder, (case.program_file(subject.program),))
+    content = _first(folder, (case.of_program(subject.program, "pickle"),))
     arguments = _first(folder, subject.arguments)
     if content is None or arguments is None:
         raise CannotEmit("the program could not be captured")
@@ -306,5 +305,4 @@ def _names(parameters: dict[str, Any], values: Sequence[ConcreteValue]) -> list[
 
 
 def _relative(where: str) -> str:
-    folder = f"{Path.cwd()}/"
-    return where.removeprefix(folder)
+    return where.removeprefix(f"{Path.cwd()}/")
