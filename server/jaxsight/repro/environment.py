@@ -39,10 +39,10 @@ class ProgramEnvironment:
     python: str
     packages: Mapping[str, str]
     variables: Mapping[str, str] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict)
     system: str = ""
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Return the environment as JSON."""
         return asdict(self)
 

@@ -11,10 +11,10 @@ import pickle
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import jax
 
+from jaxsight.interpreters.compat.jaxpr_types import Primitive
 from jaxsight.interpreters.compat.staging import is_jaxpr
 from jaxsight.repro import meshes
 from jaxsight.repro.capturing import case
@@ -67,7 +67,7 @@ class CaseRecorder:
         self.calling = self._host_calls.calling
 
     def starting(
-        self, primitive: Any, arguments: Sequence[object], parameters: Mapping[str, object]
+        self, primitive: Primitive, arguments: Sequence[object], parameters: Mapping[str, object]
     ) -> None:
         """Write the primitive, on its first execution, and its arguments."""
         self._host_calls.begin()
@@ -88,7 +88,7 @@ class CaseRecorder:
             self._tracing.mark(starts)
 
     def _write(
-        self, primitive: Any, arguments: Sequence[object], parameters: Mapping[str, object]
+        self, primitive: Primitive, arguments: Sequence[object], parameters: Mapping[str, object]
     ) -> None:
         key, kept = _key(primitive, arguments, parameters)
         known = self._numbers.get(key)
@@ -160,7 +160,7 @@ class CaseRecorder:
 
 
 def _key(
-    primitive: Any, arguments: Sequence[object], parameters: Mapping[str, object]
+    primitive: Primitive, arguments: Sequence[object], parameters: Mapping[str, object]
 ) -> tuple[object, object]:
     """Return what two executions of the same program share, and what must live for it."""
     types = tuple(str(jax.typeof(argument)) for argument in arguments)
@@ -172,7 +172,7 @@ def _key(
     return (primitive.name, types, *parts), parameters
 
 
-def _has_nan(array: Any) -> bool:
+def _has_nan(array: object) -> bool:
     with contextlib.suppress(RuntimeError):  # it was donated
         return has_nan(array)
     return False

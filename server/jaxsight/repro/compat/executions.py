@@ -22,6 +22,8 @@ import jax
 import numpy as np
 from jax._src import core, pjit, source_info_util, traceback_util
 
+from jaxsight.interpreters.compat.jaxpr_types import Aval, Params, Primitive
+
 
 class ExecutionObserver(Protocol):
     """Who is notified of executions, in the thread of each.
@@ -32,7 +34,7 @@ class ExecutionObserver(Protocol):
     within: threading.local
 
     def starting(
-        self, primitive: Any, arguments: Sequence[object], parameters: Mapping[str, object]
+        self, primitive: Primitive, arguments: Sequence[object], parameters: Mapping[str, object]
     ) -> None:
         """Keep what is about to run."""
 
@@ -58,7 +60,11 @@ def observed(observer: ExecutionObserver) -> Iterator[None]:
     within = observer.within
 
     def process_primitive(
-        self: object, primitive: Any, arguments: Sequence[object], parameters: Any, /
+        self: object,
+        primitive: Primitive,
+        arguments: Sequence[object],
+        parameters: Mapping[str, object],
+        /,
     ) -> object:
         def execute() -> object:
             return process(self, primitive, arguments, parameters)
@@ -86,7 +92,7 @@ def observed(observer: ExecutionObserver) -> Iterator[None]:
 def _observe(
     observer: ExecutionObserver,
     within: threading.local,
-    execution: tuple[Any, Sequence[object], Mapping[str, object]],
+    execution: tuple[Primitive, Sequence[object], Mapping[str, object]],
     execute: Callable[[], object],
 ) -> object:
     """Execute, and notify the observer unless the thread is executing something already."""
@@ -112,27 +118,27 @@ _MOST_STAGES = 64
 
 @contextlib.contextmanager
 def _stages_observed(
-    observer: ExecutionObserver, within: threading.local, jit: Any
+    observer: ExecutionObserver, within: threading.local, jit: Primitive
 ) -> Iterator[None]:
     """Notify an observer of what is compiled and called ahead of time, by the stages of `jit`."""
     traced_class: Any = jax.stages.Traced
     lowered_class: Any = jax.stages.Lowered
     compiled_class: Any = jax.stages.Compiled
     lower, compile_, call = traced_class.lower, lowered_class.compile, compiled_class.__call__
-    known: dict[int, tuple[object, Mapping[str, Any]]] = {}
+    known: dict[int, tuple[object, Params]] = {}
 
-    def remember(stage: object, parameters: Mapping[str, Any] | None) -> None:
+    def remember(stage: object, parameters: Params | None) -> None:
         if parameters is not None:
             known[id(stage)] = stage, parameters
             if len(known) > _MOST_STAGES:
                 del known[next(iter(known))]
 
-    def traced_lower(self: Any, *arguments: object, **options: object) -> object:
+    def traced_lower(self: object, *arguments: object, **options: object) -> object:
         lowered = lower(self, *arguments, **options)
         remember(lowered, getattr(self, "_params", None))
         return lowered
 
-    def lowered_compile(self: Any, *arguments: object, **options: object) -> object:
+    def lowered_compile(self: object, *arguments: object, **options: object) -> object:
         def execute() -> object:
             return compile_(self, *arguments, **options)
 
@@ -144,7 +150,7 @@ def _stages_observed(
         remember(compiled, parameters)
         return compiled
 
-    def compiled_call(self: Any, *arguments: object, **named: object) -> object:
+    def compiled_call(self: object, *arguments: object, **named: object) -> object:
         def execute() -> object:
             return call(self, *arguments, **named)
 
@@ -164,7 +170,7 @@ def _stages_observed(
         compiled_class.__call__ = call
 
 
-def _zeros(aval: Any) -> object:
+def _zeros(aval: Aval) -> object:
     """Return zeros of an abstract value, or itself if NumPy has no such dtype."""
     try:
         return np.zeros(aval.shape, aval.dtype)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import pickle
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -269,7 +268,7 @@ def _first(folder: Path, names: Sequence[str]) -> bytes | None:
     return None
 
 
-def _value(argument: Any) -> Argument:
+def _value(argument: object) -> Argument:
     """Return the value of a pytree of arrays."""
     match argument:
         case dict():
@@ -286,7 +285,7 @@ def _value(argument: Any) -> Argument:
             return value_of(argument)
 
 
-def _names(parameters: dict[str, Any], values: Sequence[ConcreteValue]) -> list[str]:
+def _names(parameters: Mapping[str, object], values: Sequence[ConcreteValue]) -> list[str]:
     """Return a distinct identifier for each argument, after the user's where they are known."""
     info = getattr(parameters.get("jaxpr"), "debug_info", None)
     if info is None:
