@@ -133,7 +133,7 @@ def _notes(notes: tuple[str, ...], graph: Graph) -> tuple[str, ...]:
 
 def _may_be_cubs(kernel: Kernel) -> bool:
     """Return whether XLA may use CUB on the device for a kernel that is its own sort."""
-    if kernel.ends_because != "sort" or "sort" not in kernel.what or len(kernel.inputs) > 2:
+    if kernel.ends_because != "sort" or "sort" not in kernel.title or len(kernel.inputs) > 2:
         return False
     if kernel.workspace:
         return False

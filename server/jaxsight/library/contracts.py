@@ -81,7 +81,7 @@ def _check(kernels: Kernels, limits: Mapping[str, int]) -> None:
         )
     if "launches" in limits and kernels.graph.libraries:
         raise CannotCompile(
-            f"{kernels.function} cannot be checked: a call of {kernels.graph.libraries[0].what} "
+            f"{kernels.function} cannot be checked: a call of {kernels.graph.libraries[0].title} "
             "launches an unknown number of kernels"
         )
     if "moved" in limits and not kernels.graph.moved_known:

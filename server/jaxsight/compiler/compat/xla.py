@@ -28,7 +28,7 @@ from jaxlib.mlir.dialects import stablehlo
 from jaxsight import timeline
 from jaxsight.compiler.compat import configuration, dumps, partitioning, schedule
 from jaxsight.wire.meshes import ONE_DEVICE, Distribution
-from jaxsight.wire.messages.compiling import HostMemory, Memory
+from jaxsight.wire.messages.compiling import HostMemory, Memory, Refusal
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class NoDevice(Exception):
 class Refused(Exception):
     """The program cannot be compiled; `kind` as in `protocol.NotCompiled`."""
 
-    def __init__(self, kind: str, message: str) -> None:
+    def __init__(self, kind: Refusal, message: str) -> None:
         super().__init__(message)
         self.kind = kind
 

@@ -9,14 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from jaxsight.compiler.hlo.shapes import HOST_MARK, arrays, parts
 from jaxsight.compiler.hlo.text import Instruction
 from jaxsight.compiler.hlo.walk import Call, Walk
-from jaxsight.wire.kernel_graph import KERNEL, OUTPUT, PARAMETER, Edge, End, Temporary, Value
+from jaxsight.wire.kernel_graph import (
+    KERNEL,
+    OUTPUT,
+    PARAMETER,
+    Edge,
+    End,
+    EndKind,
+    Temporary,
+    Value,
+)
 
-_CARRIED = "carried"
+_CARRIED: Final = "carried"
 
 
 class Source(NamedTuple):
@@ -25,7 +34,7 @@ class Source(NamedTuple):
     A tuple, as sources are hashed for each read.
     """
 
-    what: str
+    what: EndKind | Literal["carried"]
     number: int
     """The kernel, or the loop."""
     leaf: int
@@ -54,11 +63,12 @@ class Flow:
 
     def edges(self) -> tuple[Edge, ...]:
         """Return all edges, without duplicates."""
-        edges: dict[tuple[Source, str, int], Edge] = {}
-        for what, reads in ((KERNEL, self.reads), (OUTPUT, self.outputs)):
+        edges: dict[tuple[Source, EndKind, int], Edge] = {}
+        kinds: tuple[EndKind, EndKind] = (KERNEL, OUTPUT)
+        for what, reads in zip(kinds, (self.reads, self.outputs), strict=True):
             for read, index, value in reads:
                 source = read._replace(via_host=False) if read.via_host else read
-                if (source, what, index) not in edges:
+                if source.what != _CARRIED and (source, what, index) not in edges:
                     number = source.leaf if source.what == PARAMETER else source.number
                     edge = Edge(End(source.what, number), End(what, index), value)
                     edges[source, what, index] = edge

@@ -6,10 +6,15 @@ import itertools
 import re
 from dataclasses import dataclass
 
-from jaxsight.compiler.hlo.distributed.collectives import COLLECTIVES, collective_in
+from jaxsight.compiler.hlo.distributed.collectives import (
+    COLLECTIVES,
+    collective_in,
+    collective_kind,
+)
 from jaxsight.compiler.hlo.fused import Fused
 from jaxsight.compiler.hlo.shapes import arrays, elements
 from jaxsight.compiler.hlo.text import HOST_EXECUTE, Instruction
+from jaxsight.wire.kernel_graph import KernelKind
 
 TRIVIAL = frozenset(
     {"parameter", "constant", "bitcast", "tuple", "get-tuple-element", "broadcast", "reshape"}
@@ -119,13 +124,13 @@ _AS_CONVOLUTION = {"dot_general": ("dot", "matmul"), "fft": ("fft", "FFT")}
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """`word` and `what` as in `graph.Kernel`, and the characteristic operation `hero`.
+    """The kind and the title of a `Kernel`, and its characteristic operation.
 
     `hero` is `reduce`, `dot`, `fft`, `custom-call`, …, or empty.
     """
 
-    word: str
-    what: str
+    word: KernelKind
+    title: str
     hero: str = ""
 
 
@@ -168,8 +173,8 @@ def _operation(instruction: Instruction) -> Kind:
         # On TPUs, a callback to Python is a pair of these.
         words = "send to the host" if opcode == "send" else "receive from the host"
         return Kind("callback", words, "callback")
-    if opcode in COLLECTIVES:
-        return Kind("collective", COLLECTIVES[opcode], "collective")
+    if (communicates := collective_kind(opcode)) is not None:
+        return Kind("collective", COLLECTIVES[communicates], "collective")
     match opcode:
         case "custom-call":
             return _custom_call(instruction)

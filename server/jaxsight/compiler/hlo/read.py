@@ -176,11 +176,11 @@ class _Describer:
         launches = unit.launches * (1 if sort is None else sort.most)
         tuned = undecided(fused, self._workspace) if self._workspace is not None else None
         work = work_of(fused, unit.computation, self._capability)
-        copies = own.what == HOST_CALLBACK and platform != "cpu"  # on CPUs, callbacks do not
+        copies = own.title == HOST_CALLBACK and platform != "cpu"  # on CPUs, callbacks do not
         kernel = Kernel(
             name=instruction.name,
             kind=own.word,
-            what=f"{own.what} (copies to the host)" if copies else own.what,
+            title=f"{own.title} (copies to the host)" if copies else own.title,
             ends_because="",
             equations=tuple(equations),
             outputs=_outputs(instruction),

@@ -133,7 +133,7 @@ def _kernel(kernel: Kernel, target: Target) -> dict[str, Any]:
     return {
         "name": kernel.name,
         "kind": kernel.kind,
-        "what": kernel.what,
+        "what": kernel.title,
         "ends_because": kernel.ends_because,
         "equations": list(kernel.equations),
         "launches": kernel.launches,

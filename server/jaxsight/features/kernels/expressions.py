@@ -49,7 +49,7 @@ def expression_words(kernels: Kernels, place: Range) -> str:
     (index,) = indices
     kernel = kernels.graph.kernels[index]
     partners = _others(kernels, kernel, place)
-    alone = f"kernel {index + 1} of {total}, {kernel.what}"
+    alone = f"kernel {index + 1} of {total}, {kernel.title}"
     words = f"fused into kernel {index + 1} of {total} with {partners}" if partners else alone
     if kernel.launches > 1:
         words += f", launched {kernel.launches} times"

@@ -72,7 +72,7 @@ def undecided(kernels: Kernels) -> Iterator[str]:
 
 def _libraries(graph: Graph) -> Iterator[str]:
     """Yield `cuFFT, cuSOLVER SVD: one call launches an unknown number of kernels`."""
-    named = list(dict.fromkeys(kernel.what for kernel in graph.libraries))
+    named = list(dict.fromkeys(kernel.title for kernel in graph.libraries))
     if named:
         more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
         words = f"{', '.join(named[:_NAMED])}{more}"

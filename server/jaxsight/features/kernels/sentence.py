@@ -21,6 +21,6 @@ def sentence(kernels: Kernels, index: int, kernel: Kernel) -> str:
         title, reason, *_ = collectives.described(kernels, index)
         return f"{collectives.SIGN} {title}; {reason}; {collectives.time(kernels, kernel)}"
     return (
-        f"kernel {index + 1}: {kernel.what}{feeding}{times}, {flow}; fusion boundary: "
+        f"kernel {index + 1}: {kernel.title}{feeding}{times}, {flow}; fusion boundary: "
         f"{kernels.reason(kernel)}"
     )

@@ -54,7 +54,7 @@ class OwnDevice:
     """The accelerator that JAX would use as the first of its platform."""
 
     platform: str
-    kind: str = ""
+    device_kind: str = ""
     """Its name, as JAX's `device_kind` has it; empty if the driver's files do not say."""
     hidden: str = ""
     """The variable that hides it (`JAX_PLATFORMS=cpu`); empty if it is visible."""
@@ -63,7 +63,7 @@ class OwnDevice:
     def title(self) -> str:
         """The device for users: `this machine's NVIDIA H200`."""
         vendor = {"cuda": "NVIDIA GPU", "rocm": "AMD GPU", "tpu": "TPU"}[self.platform]
-        return f"this machine's {self.kind or vendor}"
+        return f"this machine's {self.device_kind or vendor}"
 
 
 def own_device(platform: str, environ: Mapping[str, str]) -> OwnDevice | None:
@@ -77,23 +77,23 @@ def own_device(platform: str, environ: Mapping[str, str]) -> OwnDevice | None:
     if not kinds:
         return None
     if hidden := _excluded(platform, environ):
-        return OwnDevice(platform, kinds[0].kind, hidden)
+        return OwnDevice(platform, kinds[0].device_kind, hidden)
     for variable in _VISIBLE[platform]:
         if variable in environ:
             visible = _chosen(kinds, environ[variable])
             if not visible:
-                return OwnDevice(platform, kinds[0].kind, f"{variable}={environ[variable]}")
+                return OwnDevice(platform, kinds[0].device_kind, f"{variable}={environ[variable]}")
             kinds = visible
-    if len({device.kind for device in kinds}) > 1 and not _keeps_order(platform, environ):
+    if len({device.device_kind for device in kinds}) > 1 and not _keeps_order(platform, environ):
         return OwnDevice(platform)
-    return OwnDevice(platform, kinds[0].kind)
+    return OwnDevice(platform, kinds[0].device_kind)
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
     """A device in the order of the bus."""
 
-    kind: str = ""
+    device_kind: str = ""
     uuid: str = ""
 
 

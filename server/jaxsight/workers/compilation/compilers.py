@@ -19,14 +19,14 @@ import math
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from jaxsight.compiler import folding as constant_folding
 from jaxsight.targets.own import busy
 from jaxsight.targets.target import CPU, Target
 from jaxsight.text import units
 from jaxsight.wire.frames import WireError
-from jaxsight.wire.messages.compiling import Compile, Compiled, Folding, NotCompiled
+from jaxsight.wire.messages.compiling import Compile, Compiled, Folding, NotCompiled, Refusal
 from jaxsight.wire.messages.replies import Hello
 from jaxsight.wire.messages.requests import Cancel
 from jaxsight.workers.compilation import remote
@@ -78,12 +78,9 @@ of device memory, and a TPU belongs to one process.
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why a program was not compiled.
+    """Why a program was not compiled."""
 
-    `kind`: as in `NotCompiled`, or `death`, `time`, `missing`, `lower`.
-    """
-
-    kind: str
+    kind: Refusal | Literal["death", "time", "missing", "approval", "lower"]
     message: str
     last: bool = True
     """Whether another attempt would fail in the same way."""
@@ -344,8 +341,11 @@ class Compilers:
                             "the compiler for %s died (%s); retrying", worker.target.name, answer
                         )
                         continue
-                    kind = "time" if answer.reason is Reason.TIMEOUT else "death"
-                    return Trouble(kind, _message(worker.target, answer), seconds=answer.limit)
+                    return Trouble(
+                        "time" if answer.reason is Reason.TIMEOUT else "death",
+                        _message(worker.target, answer),
+                        seconds=answer.limit,
+                    )
                 loop = asyncio.get_running_loop()
                 worker.idle = loop.call_later(worker.rest, self._end_idle, worker)
                 if isinstance(answer, NotCompiled) and answer.kind == "busy":

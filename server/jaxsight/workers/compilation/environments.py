@@ -226,7 +226,7 @@ def _this_machine(platform: str) -> str:
     path = Path("/proc/cpuinfo")
     if platform != CPU:
         device = own_device(platform, os.environ)
-        facts.append((device.kind if device is not None else "") or machine.node())
+        facts.append((device.device_kind if device is not None else "") or machine.node())
         path = Path("/proc/driver/nvidia/version")
     with contextlib.suppress(OSError):
         lines = reading.text(path, strict=False).splitlines()

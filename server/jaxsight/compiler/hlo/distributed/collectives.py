@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from jaxsight.compiler.hlo.distributed import groups
@@ -11,10 +11,10 @@ from jaxsight.compiler.hlo.fused import Fused
 from jaxsight.compiler.hlo.shapes import arrays, parts, total_bytes
 from jaxsight.compiler.hlo.text import Computation, Instruction, Module
 from jaxsight.compiler.hlo.walk import ANNOTATIONS, FREE, is_end_of_async
-from jaxsight.wire.kernel_graph import Collective, Value
+from jaxsight.wire.kernel_graph import Collective, CollectiveKind, Value
 from jaxsight.wire.meshes import Mesh
 
-COLLECTIVES = {
+COLLECTIVES: Mapping[CollectiveKind, str] = {
     "all-reduce": "all-reduce",
     "all-gather": "all-gather",
     "all-to-all": "all-to-all",
@@ -26,6 +26,8 @@ COLLECTIVES = {
     "recv": "receive",
 }
 """Operations that communicate, with their descriptions."""
+
+_KINDS: Mapping[str, CollectiveKind] = {kind: kind for kind in COLLECTIVES}
 
 STARTS = frozenset(f"{name}-start" for name in COLLECTIVES)
 _BESIDE = "async_collective_fusion"
@@ -39,6 +41,11 @@ _GLOBAL = "use_global_device_ids=true"
 _WITH_GLOBAL = ("all-reduce", "all-gather", "reduce-scatter")
 _SYNCHRONOUS = '"is_sync":true'
 _SKIPPED = frozenset({"convert", "copy", "bitcast", "reshape", "tuple"})
+
+
+def collective_kind(opcode: str) -> CollectiveKind | None:
+    """Return the kind of collective that an operation is, if it is one."""
+    return _KINDS.get(opcode)
 
 
 def collective_in(fused: Fused) -> Instruction | None:
@@ -96,7 +103,7 @@ class Program:
         inner = collective_in(fused)
         if inner is None:
             return None
-        kind = _opcode(inner)
+        kind = _KINDS[_opcode(inner)]
         start = fused.instruction
         if kind == "all-reduce" and _calls(start).startswith(_SCATTERS):
             kind = "reduce-scatter"

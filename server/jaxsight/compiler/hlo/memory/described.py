@@ -10,10 +10,15 @@ from jaxsight.compiler.hlo.shapes import arrays
 from jaxsight.compiler.hlo.text import Computation, Instruction, Module
 from jaxsight.compiler.hlo.walk import FREE, Moving, Unit, Walk
 from jaxsight.wire.chunks import equation_order
-from jaxsight.wire.host_transfers import TO_DEVICE, TO_HOST, HostTransfer
+from jaxsight.wire.host_transfers import TO_DEVICE, TO_HOST, HostTransfer, Transferred
 from jaxsight.wire.kernel_graph import CALLBACK, Kernel, Value
 
-_NAMES = {"infeed": "infeed", "outfeed": "outfeed", "send": "send", "recv": "receive"}
+_NAMES: Mapping[str, Transferred] = {
+    "infeed": "infeed",
+    "outfeed": "outfeed",
+    "send": "send",
+    "recv": "receive",
+}
 _FARTHEST = 200
 """Number of instructions in which the equations of a transfer are searched in each direction."""
 

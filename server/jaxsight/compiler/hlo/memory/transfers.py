@@ -9,7 +9,7 @@ On TPUs they are DMAs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from jaxsight.compiler.hlo.fused import Fused
@@ -24,12 +24,13 @@ from jaxsight.wire.host_transfers import (
     TO_HOST,
     UPDATE,
     WITHIN_HOST,
+    Transferred,
 )
 from jaxsight.wire.kernel_graph import Value
 
 Lookup = Callable[[str], Instruction | None]
 
-_MOVES = {
+_MOVES: Mapping[str, Transferred] = {
     "copy": COPY,
     "slice": SLICE,
     "dynamic-slice": SLICE,
@@ -45,7 +46,7 @@ class Move:
     """What an instruction moves between the host and the device."""
 
     direction: str
-    what: str
+    what: Transferred
     value: Value
     is_kernel: bool = False
     """Whether a kernel moves it, which reads or writes the memory of the host itself."""
@@ -95,7 +96,9 @@ def _moved_inside(fused: Fused, module: Module, platform: str) -> Iterator[Move]
             yield from _moved(inner, what, body.by_name.get, platform)
 
 
-def _moved(instruction: Instruction, what: str, lookup: Lookup, platform: str) -> Iterator[Move]:
+def _moved(
+    instruction: Instruction, what: Transferred, lookup: Lookup, platform: str
+) -> Iterator[Move]:
     """Yield what an operation that only moves data moves to another memory."""
     operands = instruction.operands[1 if what == UPDATE else 0 :]
     source = lookup(operands[0]) if operands else None
@@ -117,7 +120,7 @@ def _moved(instruction: Instruction, what: str, lookup: Lookup, platform: str) -
 
 
 def _accessed(
-    instruction: Instruction, lookup: Lookup, platform: str, what: str = COPY
+    instruction: Instruction, lookup: Lookup, platform: str, what: Transferred = COPY
 ) -> Iterator[Move]:
     """Yield what a kernel that computes reads from the memory of the host, and writes there.
 

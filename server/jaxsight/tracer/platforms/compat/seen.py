@@ -240,10 +240,10 @@ def _answer(kind: Any, name: str, value: Callable[[SeenDevice, Any], object]) ->
 
 
 def _kind(device: SeenDevice, _: object) -> str:
-    if not device.kind:
+    if not device.device_kind:
         unnamed = _UNNAMED[device.platform]
         raise _Unknown(f"reads `device_kind`: it is not known, and is {unnamed!r} here", unnamed)
-    return device.kind
+    return device.device_kind
 
 
 def _version(device: SeenDevice, _: object) -> str:
