@@ -168,14 +168,12 @@ def _places() -> dict[int, tuple[str, str]]:
             continue
         is_jax = name.partition(".")[0] == "jax"
         for attribute, value in list(getattr(module, "__dict__", {}).items()):
-            if any((is_jax and _is_singleton(value), isinstance(value, core.Primitive))):
+            # An instance of a class of JAX, such as `UNSPECIFIED`.
+            is_instance = not isinstance(value, (type, *_FUNCTIONS))
+            is_single = is_jax and is_instance and type(value).__module__.startswith("jax.")
+            if is_single or isinstance(value, core.Primitive):
                 places.setdefault(id(value), (name, attribute))
     return places
-
-
-def _is_singleton(value: object) -> bool:
-    """Return whether a value is an instance of a class of JAX, such as `UNSPECIFIED`."""
-    return type(value).__module__.startswith("jax.") and not isinstance(value, (type, *_FUNCTIONS))
 
 
 def _at(module: str, attribute: str) -> object:

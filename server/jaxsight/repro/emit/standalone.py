@@ -74,19 +74,14 @@ class Left:
             if function is not None and (name in _RETURNING or function.name in self.failing):
                 return None
             self.callbacks += name in _RETURNING
-            return _zeros(equation)
+            avals = [var.aval for var in equation.outvars]
+            return stage(
+                lambda *_: [jnp.zeros(aval.shape, aval.dtype) for aval in avals],
+                [atom.aval for atom in equation.invars],
+            ).program
         if module_of(equation.primitive).partition(".")[0] in ("", "jax"):
             return None
         return _implementation(equation)
-
-
-def _zeros(equation: Equation) -> Program:
-    """Return a program whose results are zeros of the types of an equation's results."""
-    avals = [var.aval for var in equation.outvars]
-    return stage(
-        lambda *_: [jnp.zeros(aval.shape, aval.dtype) for aval in avals],
-        [atom.aval for atom in equation.invars],
-    ).program
 
 
 def _implementation(equation: Equation) -> Program | None:
