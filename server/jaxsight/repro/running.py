@@ -80,10 +80,12 @@ DEFAULT_TIMEOUT = 120.0
 """Seconds: a compile that takes longer is what `hang` is about."""
 
 DEFAULT_MEMORY = 16 << 30
-"""Bytes: chosen, not measured."""
+"""Bytes, chosen: less ends what a large compile needs and calls it a failure, more may make the
+machine swap before a leak is stopped."""
 
 MOST_PROCESSES = 64
-"""More of them count as the failure `processes`: chosen, not measured, to stop a fork bomb."""
+"""More of them count as the failure `processes`, chosen: fewer end a compile that runs `ptxas`
+once per core, more let a fork bomb slow the machine down before it is stopped."""
 
 _MOST_OUTPUT = 1 << 20
 """Bytes of each output that are kept: the last ones."""

@@ -62,6 +62,8 @@ _CHANNELS_READ, _CHANNELS_WRITTEN = 16, 128
 _MOST_PADDING = 11
 """Of 3 channels read and 64 written; for fewer, cuDNN has other kernels."""
 _LARGE_WINDOW = 1_000_000
+"""Positions that are counted one by one, chosen: with more, a convolution with holes takes long;
+with fewer, the padding of more convolutions counts as work."""
 _LONG_WINDOW = 32
 
 Lookup = Callable[[str], Instruction | None]

@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import jax
@@ -57,7 +58,6 @@ def observed(observer: ExecutionObserver) -> Iterator[None]:
         getattr(dispatch, cache).clear()
     process = trace_class.process_primitive
     call_jitted = dispatch._pjit_call_impl_python
-    within = observer.within
 
     def process_primitive(
         self: object,
@@ -66,23 +66,20 @@ def observed(observer: ExecutionObserver) -> Iterator[None]:
         parameters: Mapping[str, object],
         /,
     ) -> object:
-        def execute() -> object:
-            return process(self, primitive, arguments, parameters)
-
-        return _observe(observer, within, (primitive, arguments, parameters), execute)
+        execution = (primitive, arguments, parameters)
+        return _observe(observer, execution, partial(process, self, *execution))
 
     def pjit_call_impl_python(*arguments: object, **parameters: object) -> object:
         def execute() -> object:
             results, *_ = call_jitted(*arguments, **parameters)
             return results
 
-        execution = (dispatch.jit_p, arguments, parameters)
-        return _observe(observer, within, execution, execute), None, None, []
+        return _observe(observer, (dispatch.jit_p, arguments, parameters), execute), None, None, []
 
     trace_class.process_primitive = process_primitive
     dispatch._pjit_call_impl_python = pjit_call_impl_python
     try:
-        with _stages_observed(observer, within, dispatch.jit_p):
+        with _stages_observed(observer, dispatch.jit_p):
             yield
     finally:
         trace_class.process_primitive = process
@@ -91,11 +88,11 @@ def observed(observer: ExecutionObserver) -> Iterator[None]:
 
 def _observe(
     observer: ExecutionObserver,
-    within: threading.local,
     execution: tuple[Primitive, Sequence[object], Mapping[str, object]],
     execute: Callable[[], object],
 ) -> object:
     """Execute, and notify the observer unless the thread is executing something already."""
+    within = observer.within
     if getattr(within, "execution", False):
         return execute()
     within.execution = True
@@ -117,9 +114,7 @@ _MOST_STAGES = 64
 
 
 @contextlib.contextmanager
-def _stages_observed(
-    observer: ExecutionObserver, within: threading.local, jit: Primitive
-) -> Iterator[None]:
+def _stages_observed(observer: ExecutionObserver, jit: Primitive) -> Iterator[None]:
     """Notify an observer of what is compiled and called ahead of time, by the stages of `jit`."""
     traced_class: Any = jax.stages.Traced
     lowered_class: Any = jax.stages.Lowered
@@ -139,26 +134,22 @@ def _stages_observed(
         return lowered
 
     def lowered_compile(self: object, *arguments: object, **options: object) -> object:
-        def execute() -> object:
-            return compile_(self, *arguments, **options)
-
+        execute = partial(compile_, self, *arguments, **options)
         _, parameters = known.get(id(self), (None, None))
         if parameters is None:
             return execute()
         zeros = [_zeros(aval) for aval in parameters["jaxpr"].in_avals]
-        compiled = _observe(observer, within, (jit, zeros, parameters), execute)
+        compiled = _observe(observer, (jit, zeros, parameters), execute)
         remember(compiled, parameters)
         return compiled
 
     def compiled_call(self: object, *arguments: object, **named: object) -> object:
-        def execute() -> object:
-            return call(self, *arguments, **named)
-
+        execute = partial(call, self, *arguments, **named)
         _, parameters = known.get(id(self), (None, None))
         leaves = jax.tree.leaves((arguments, named))
         if parameters is None or len(leaves) != len(parameters["jaxpr"].in_avals):
             return execute()
-        return _observe(observer, within, (jit, leaves, parameters), execute)
+        return _observe(observer, (jit, leaves, parameters), execute)
 
     traced_class.lower = traced_lower
     lowered_class.compile = lowered_compile

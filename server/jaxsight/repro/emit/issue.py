@@ -18,6 +18,7 @@ _NODE = re.compile(r"node='[^']*'")
 """The machine's name in what `jax.print_environment_info()` prints."""
 
 _LONGEST_MESSAGE = 4000
+"""Characters, chosen: GitHub refuses an issue of more than 65,536, and most are the program's."""
 _ATTACHED = "It reads arrays from the attached `.npz` file, which has its name."
 _SHOWN = (Verdict.PASSES, Verdict.OTHER, Verdict.DIVERGES, Verdict.AGREES)
 

@@ -23,6 +23,8 @@ from jaxsight.workers.compilation.environments import numbers
 from jaxsight.workers.own_python import OwnPython, isolated
 
 _MOST_SECONDS = 900.0
+"""For an installation, chosen: fewer end a download of CUDA's libraries (3 GB) over a slow line,
+more keep the user waiting for an index that does not answer."""
 _VERSIONS = re.compile(r"^Available versions: (.+)$", re.MULTILINE)
 _NUMPY_2 = (0, 4, 26)
 """The first version of JAX that works with NumPy 2."""

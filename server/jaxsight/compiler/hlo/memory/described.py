@@ -20,7 +20,8 @@ _NAMES: Mapping[str, Transferred] = {
     "recv": "receive",
 }
 _FARTHEST = 200
-"""Number of instructions in which the equations of a transfer are searched in each direction."""
+"""Number of instructions in which the equations of a transfer are searched in each direction,
+chosen: with fewer, a transfer of a large tuple has no line; with more, it may have another's."""
 
 
 def host_transfers(walked: Walk, kernels: Sequence[Kernel]) -> tuple[HostTransfer, ...]:
