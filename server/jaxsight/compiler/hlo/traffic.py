@@ -255,16 +255,12 @@ def _in_place(computation: Computation, results: list[Instruction]) -> set[str]:
     If the parameter is still needed, XLA copies it first, in a kernel of its own (`CopyInsertion`,
     `HloDataflowAnalysis::GetInPlaceInputOutputPairs`).
     """
-    updates = [
-        each
-        for each in results
-        if each.opcode in ("dynamic-update-slice", "scatter") and each.operands
-    ]
-    updated = [(each, computation.by_name.get(each.operands[0])) for each in updates]
     return {
         each.name
-        for each, array in updated
-        if array is not None and computation.source(array, _SAME).opcode == "parameter"
+        for each in results
+        if each.opcode in ("dynamic-update-slice", "scatter")
+        and (array := computation.by_name.get(next(iter(each.operands), ""))) is not None
+        and computation.source(array, _SAME).opcode == "parameter"
     }
 
 
