@@ -91,7 +91,7 @@ class _Pickler(pickle.Pickler):
         if type(value).__name__ == "TypedNdArray":  # JAX's own loses its type when it is pickled
             return np.array, (np.asarray(value),)
         if type(value).__name__ == "PRNGImpl":
-            return _prng_implementation, (value.name,)
+            return _prng_implementation, (getattr(value, "name"),)  # noqa: B009 - a private class
         if isinstance(value, jax.Device):
             return _device, (value.platform, value.id)
         made = host_callbacks.reduced(value)
@@ -190,7 +190,7 @@ def _fields(context: object) -> dict[str, object]:
 def _context(cls: type, fields: dict[str, Any]) -> object:
     create: Callable[..., object] | None = getattr(cls, "_create", None)
     if create is None:
-        context = object.__new__(cls)
+        context: object = object.__new__(cls)
         for name, value in fields.items():
             object.__setattr__(context, name, value)
         return context

@@ -110,7 +110,7 @@ def difference(jitted: Sequence[object], eager: Sequence[object]) -> Divergence:
 
 
 def _numbers(value: object) -> Array:
-    if dtypes.is_key(value):
+    if isinstance(value, jax.Array) and dtypes.is_key(value):
         value = jax.random.key_data(value)
     array = np.asarray(value)
     wide = np.complex128 if np.issubdtype(array.dtype, np.complexfloating) else np.float64

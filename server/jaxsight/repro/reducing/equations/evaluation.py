@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import jax
 import numpy as np
@@ -105,7 +105,8 @@ class Run:
         self.frames.append((path, operands))
         jaxpr = program.jaxpr
         values = dict(zip(map(id, jaxpr.invars), operands, strict=True))
-        values.update(zip(map(id, jaxpr.constvars), program.consts, strict=True))
+        constants = cast(tuple[jax.Array, ...], program.consts)
+        values.update(zip(map(id, jaxpr.constvars), constants, strict=True))
         for _ in self.steps(jaxpr.eqns, values, path):
             pass
         self.frames.pop()
