@@ -171,7 +171,7 @@ def _figure(kernels: Kernels, metric: str) -> _Figure:
             if not graph.trips_known:
                 return unknown
             if libraries := graph.libraries:
-                why = f"a call of {libraries[0].what} launches an unknown number of kernels"
+                why = f"a call of {libraries[0].title} launches an unknown number of kernels"
                 return _Figure(-1, graph.launches_at_least, why)
             most, least = graph.launch_count, graph.launches_at_least
         case "temp":

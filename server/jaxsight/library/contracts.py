@@ -78,7 +78,7 @@ def _check(kernels: Kernels, limits: Mapping[str, int]) -> None:
     elif "temp" in limits and kernels.temp_bytes >= 0 > kernels.temp_bytes_at_most:
         unknown = "cuDNN chooses its workspace on the device"
     elif "launches" in limits and graph.libraries:
-        unknown = f"a call of {graph.libraries[0].what} launches an unknown number of kernels"
+        unknown = f"a call of {graph.libraries[0].title} launches an unknown number of kernels"
     elif "moved" in limits and not graph.moved_known:
         unknown = "a loop of unknown length communicates"
     elif "host_moved" in limits and not graph.host_bytes_known:

@@ -59,7 +59,7 @@ def _inside(graph: Graph, source: Callable[[str], str], loop: int, indent: str) 
 
 
 def _label(index: int, kernel: Kernel, source: Callable[[str], str]) -> str:
-    lines = [f"{index + 1}: {kernel.what}"]
+    lines = [f"{index + 1}: {kernel.title}"]
     texts = (" ".join(source(path).split()) for path in kernel.equations)
     short = (text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…" for text in texts)
     sources = list(dict.fromkeys(short))

@@ -251,7 +251,7 @@ class Kernels:
         for index, kernel in enumerate(self.graph.kernels):
             yield (
                 index + 1,
-                "  " * len(kernel.loops) + kernel.what,
+                "  " * len(kernel.loops) + kernel.title,
                 interval(kernel.launches, kernel.launches_at_most),
                 f"{kernel.bytes_in:,}",
                 f"{kernel.bytes_out:,}",

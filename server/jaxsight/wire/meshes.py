@@ -52,11 +52,6 @@ class Mesh:
         """Return names of axes in the order of the mesh."""
         return tuple(name for name, _ in self.axes if name in names)
 
-    def of_type(self, type: str) -> tuple[str, ...]:
-        """Return the names of the axes of a type."""
-        types = self.types or (AUTO,) * len(self.axes)
-        return tuple(name for (name, _), own in zip(self.axes, types, strict=True) if own == type)
-
 
 @dataclass(frozen=True, slots=True)
 class Sharding:

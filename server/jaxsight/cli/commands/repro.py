@@ -23,6 +23,7 @@ from jaxsight.cli.sources.arguments import parse_address
 from jaxsight.cli.traced_view import find_question
 from jaxsight.cli.user_python import user_interpreter
 from jaxsight.repro.boot_commands import difference
+from jaxsight.repro.capturing.case import ProgramKind
 from jaxsight.repro.failures import RunFailure
 from jaxsight.repro.folders import new_folder
 from jaxsight.text.inert import one_line
@@ -120,7 +121,7 @@ def run(
     Options of jaxsight come before the program, all others are the program's own.
     Exits with 0 if the repro fails in the same way as the program.
     """
-    kind = "module" if module else "pytest" if pytest else "script"
+    kind: ProgramKind = "module" if module else "pytest" if pytest else "script"
     script = Path(program[0])
     if kind == "script" and not script.is_file():
         raise CommandError(f"no such file: {program[0]}")

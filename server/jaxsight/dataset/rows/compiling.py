@@ -132,7 +132,7 @@ def _kernel(kernel: Kernel, target: Target) -> Record:
     return {
         "name": kernel.name,
         "kind": kernel.kind,
-        "what": kernel.what,
+        "what": kernel.title,
         "ends_because": kernel.ends_because,
         "equations": list(kernel.equations),
         "launches": kernel.launches,

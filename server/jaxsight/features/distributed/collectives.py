@@ -41,15 +41,15 @@ def scope(collective: Collective) -> str:
 def kernel_title(kernel: Kernel) -> str:
     """Return `⇄ all-reduce over data` for a collective, the description of another kernel."""
     if kernel.collective is None:
-        return kernel.what
-    return f"{SIGN} {kernel.what} {scope(kernel.collective)}".rstrip()
+        return kernel.title
+    return f"{SIGN} {kernel.title} {scope(kernel.collective)}".rstrip()
 
 
 def collective_text(kernel: Kernel) -> str:
     """Return `all-reduce 32 MiB over data`, with the bytes on one device, and its runs."""
     collective = kernel.collective
     if collective is None:
-        return kernel.what
+        return kernel.title
     axes = f" {where}" if (where := scope(collective)) else ""
     times = f", {kernel.runs} times" if kernel.runs > 1 else ""
     inserted = ", inserted by the partitioner" if collective.inserted else ""

@@ -55,7 +55,7 @@ def expression_words(kernels: Kernels, place: Range) -> str:
     )
     named = dict.fromkeys(f"`{text}`" for text in others if len(text) <= _LONGEST)
     partners = some(list(named), _NAMED)
-    alone = f"kernel {index + 1} of {total}, {kernel.what}"
+    alone = f"kernel {index + 1} of {total}, {kernel.title}"
     words = f"fused into kernel {index + 1} of {total} with {partners}" if partners else alone
     if kernel.launches > 1:
         words += f", launched {kernel.launches} times"

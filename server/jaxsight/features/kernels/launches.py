@@ -71,7 +71,7 @@ def undecided(kernels: Kernels) -> Iterator[str]:
         words = f"{_at(kernels, 'conditional', branch.equation)}: one of {branch.arms} arms runs"
         words += f" ({figure})" if (figure := _once(graph, inside, branch.loop, "up to")) else ""
         yield f"{words}; the host reads its predicate first" if on_host else words
-    named = list(dict.fromkeys(kernel.what for kernel in graph.libraries))
+    named = list(dict.fromkeys(kernel.title for kernel in graph.libraries))
     if named:
         yield f"{some(named, _NAMED)}: one call launches an unknown number of kernels"
 

@@ -150,7 +150,7 @@ def _kernel(kernels: Kernels, kernel: Kernel) -> dict[str, object]:
     return {
         "name": kernel.name,
         "kind": kernel.kind,
-        "what": kernel.what,
+        "what": kernel.title,
         "ends_because": kernels.reason(kernel),
         "module": list(kernels.scope(kernel)),
         "equations": list(kernel.equations),

@@ -214,7 +214,7 @@ def _kernel(kernel: Kernel, graph: Graph, above: int = 0) -> Json:
     return {
         "name": kernel.name,
         "kind": kernel.kind,
-        "what": kernel.what,
+        "what": kernel.title,
         "equations": list(kernel.equations),
         "endsAt": kernel.ends_at,
         "feeds": list(kernel.feeds),

@@ -40,5 +40,5 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 f"nothing fuses through {_WORDS.get(operation, f'a {operation}')} "
                 f"(kernel {index + 1} of {count})",
                 kernel.ends_at,
-                notes=(f"{view.quoted(kernel.ends_at)} is its last operation ({kernel.what})",),
+                notes=(f"{view.quoted(kernel.ends_at)} is its last operation ({kernel.title})",),
             )

@@ -70,7 +70,7 @@ def _moves(view: ProgramView, kernel: Kernel) -> bool:
     """
     steps = [s for path in kernel.equations if (s := view.flow.steps.get(path)) is not None]
     if not steps:
-        return "transpose" in kernel.what or kernel.kind == "copy"
+        return "transpose" in kernel.title or kernel.kind == "copy"
     return all(step.primitive in _MOVES for step in steps)
 
 

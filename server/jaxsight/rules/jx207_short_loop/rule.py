@@ -53,7 +53,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
         inside = [graph.kernels[i] for i in indices]
         launches = graph.launches_of(indices)
         work = [kernel for kernel in inside if kernel.bytes_in + kernel.bytes_out > 64]
-        if len(work) != 1 or work[0].kind != "fusion" or "update in place" in work[0].what:
+        if len(work) != 1 or work[0].kind != "fusion" or "update in place" in work[0].title:
             continue  # consecutive updates in place do not fuse
         if _is_of_a_length(view, loop.equation):
             continue

@@ -23,7 +23,7 @@ def show(job: Job[Show]) -> Shown:
     """
     request = job.request
     trace = job.traces.of(request.trace)
-    match request.what:
+    match request.view:
         case requests.JAXPR:
             jaxpr = trace.shown.jaxpr
             return sections.divided(jaxpr_text.whole(request.id, jaxpr), jaxpr)

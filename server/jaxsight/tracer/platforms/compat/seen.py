@@ -236,8 +236,8 @@ def _answer(kind: type, name: str, value: Callable[..., object]) -> None:
 
 
 def _kind(device: SeenDevice, _: object) -> object:
-    if device.kind:
-        return device.kind
+    if device.device_kind:
+        return device.device_kind
     unnamed = _UNNAMED[device.platform]
     return _Unknown(f"reads `device_kind`: it is not known, and is {unnamed!r} here", unnamed)
 
