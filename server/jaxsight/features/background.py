@@ -180,7 +180,7 @@ class Background:
         began = clock()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience / 2):  # proposals have the rest
-                await self._run_dry(document)
+                await self._settle(document)
         settings, left = engine.projects.of(path).settings, began + patience - clock()
         if settings.propose_inputs and settings.examples_assumed and left > 0:
             await assume(engine, path, left, only)

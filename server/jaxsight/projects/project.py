@@ -140,11 +140,6 @@ class Project:
         """Whether its folders are links that were turned to others since it was created."""
         return (os.path.realpath(self.folder), os.path.realpath(self.root)) != self._real
 
-    @property
-    def untrusted(self) -> bool:
-        """Whether the user must agree before any code runs."""
-        return bool(self.held_back)
-
     def _may_use(self, folder: str) -> bool:
         """Return whether environments and versions in a folder at or above the root may be used."""
         if PurePath(folder).is_relative_to(self.folder):
@@ -355,7 +350,7 @@ class Project:
 
     async def import_whole(self, request: Import) -> Imported | Failed | Died:
         """Import a whole file in a process of its own."""
-        if self.interpreter is None or self.untrusted:
+        if self.interpreter is None or self.held_back:
             why = self.problem or self.held_back
             return Died(request.id, "", results.Death(results.Reason.UNAVAILABLE, last_words=why))
         return await import_whole(
@@ -388,7 +383,7 @@ class Project:
     def _started(self) -> Tracers | None:
         if self.leads_elsewhere:
             return None  # its tracers would import from there
-        if self._tracers is None and self.interpreter is not None and not self.untrusted:
+        if self._tracers is None and self.interpreter is not None and not self.held_back:
             self._tracers = Tracers(
                 self.interpreter.path,
                 self.root,

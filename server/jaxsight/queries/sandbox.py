@@ -144,7 +144,7 @@ class Sandbox:
             self._ending.cancel()
             self._ending = None
         project = self.project
-        if project.untrusted:
+        if project.held_back:
             return None
         if self._tracers is None and project.interpreter is not None:
             self._tracers = Tracers(

@@ -12,9 +12,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from jaxsight.cli.boot_process import emit, run_captured
+from jaxsight.cli.boot_process import ProgramKind, emit, run_captured
 from jaxsight.cli.command_run import start_run
-from jaxsight.cli.errors import FOUND, CommandError
+from jaxsight.cli.errors import FOUND, CommandError, failing_on
 from jaxsight.cli.execution import command
 from jaxsight.cli.explaining import Issue, Wanted, explain
 from jaxsight.cli.options import Allow, AsJson, Function, Python, SetName
@@ -155,7 +155,7 @@ async def function(
     address = parse_address(function)
     case = _new_case()
     request = case / "request"
-    async with start_run([address.path], {"python": python} if python else {}, allow or ()) as run:
+    async with start_run([address.path], python, allow) as run:
         interpreter = run.python_path(address.path)
         question = await find_question(run, address, set_name)
         await asyncio.to_thread(request.write_bytes, encode(question.trace))
@@ -226,7 +226,5 @@ def _print_verdict(event: dict[str, Any]) -> None:
 
 def _new_case() -> Path:
     """Return a new folder for a case, which survives this process."""
-    try:
+    with failing_on(LookupError):
         return new_folder("cases")
-    except LookupError as error:
-        raise CommandError(str(error)) from error

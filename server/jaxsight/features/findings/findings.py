@@ -35,6 +35,12 @@ The same applies to targets on other machines, because a host may be down.
 """
 
 
+_TOGETHER = 3
+"""Functions that are looked at together in the terminal: more wait for the same tracer, which keeps
+16 traces.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Findings:
     """The findings of a file, with what the verification of their fixes needs."""
@@ -58,6 +64,8 @@ class _Check:
     """The same for a target on another machine, which may be down."""
     compiled: bool
     """Whether rules about kernels run."""
+    names_sizes: bool
+    """Whether dimensions are named anyway, for hints."""
 
 
 async def findings(
@@ -90,12 +98,12 @@ async def findings(
     file = path_in_project(project.root, path)
     compiled = needs_kernels(project.settings.inlay_hints) if kernels is None else kernels
     limit = CONTRACT_PATIENCE if patience is None and kernels is None else patience
-    check = _Check(wanted(project.settings, file), patience, limit, compiled)
+    codes = wanted(project.settings, file)
+    check = _Check(codes, patience, limit, compiled, names_sizes=kernels is None)
     looked_at = called.without_repeats(views)
     pairs = [(view, finding) for view in looked_at for finding in failures.reported(view)]
-    for view in looked_at:
-        await engine.turns.breathe()
-        pairs += [(view, finding) for finding in await _in_function(engine, view, check)]
+    together = _TOGETHER if kernels is True else 1
+    pairs += await _in_functions(engine, looked_at, check, together)
     owners = {finding: view for view, finding in one_a_line(pairs)}
     all_findings = [*owners, *in_text, *nested.findings(subjects, views)]
     all_findings += await engine.waiting.ready(contracted, limit, path)
@@ -162,6 +170,21 @@ async def _in_text(engine: Engine, document: Document) -> list[Finding]:
     return [*in_text, *run_rules.of_size(module)]
 
 
+async def _in_functions(
+    engine: Engine, views: Sequence[View], check: _Check, together: int
+) -> list[tuple[View, Finding]]:
+    """Return the findings in functions; the tracer works on some while rules look at another."""
+    window = asyncio.Semaphore(together)
+
+    async def judged(view: View) -> list[Finding]:
+        async with window:
+            await engine.turns.breathe()
+            return await _in_function(engine, view, check)
+
+    found = await asyncio.gather(*map(judged, views))
+    return [(view, each) for view, of_view in zip(views, found, strict=True) for each in of_view]
+
+
 async def _in_function(engine: Engine, view: View, check: _Check) -> list[Finding]:
     """Return the findings in a traced program and in the first target's kernels.
 
@@ -218,7 +241,8 @@ async def _about_sizes(engine: Engine, view: View, check: _Check) -> list[Findin
     differing = list(sizes.of_annotations(view, rules))
     if not differing and not about_sizes:
         return []
-    exploring = engine.sizes.explored(view.answer)
+    names_sizes = check.names_sizes or bool(differing)
+    exploring = engine.sizes.explored(view.answer, with_names=names_sizes)
     explored = await engine.waiting.within(exploring, check.patience, view)
     if explored is None:
         return differing

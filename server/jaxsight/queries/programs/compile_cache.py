@@ -225,7 +225,9 @@ class CompileCache:
         if isinstance(outcome, Compiled):
             complete = outcome.is_complete
         name = digest(program.name, "slow", str(complete))
-        known = self.memory.slow.get(name) or await asyncio.to_thread(self.disk.slow, name)
+        known = self.memory.slow.get(name) or await asyncio.to_thread(
+            self.disk.record, name, SlowCompile
+        )
         if known is None:
             change = functools.partial(lower, answer, target)
 
@@ -445,7 +447,7 @@ class CompileCache:
             storing.add_done_callback(lambda _: locked.close())
 
     async def _measure(self, name: str, program: _Program, answer: Answer) -> Folding | Trouble:
-        recorded = await asyncio.to_thread(self.disk.folding, name)
+        recorded = await asyncio.to_thread(self.disk.record, name, Folding)
         if recorded is not None:
             return recorded
         title = f"constant folding in {answer.question.subject.name} for {program.target.short}"
