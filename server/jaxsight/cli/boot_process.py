@@ -9,7 +9,6 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal
 
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.user_python import user_environment
@@ -17,8 +16,6 @@ from jaxsight.repro.boot_commands import Event, Events, NoResult, emit_command, 
 from jaxsight.repro.capturing.case import ProgramKind
 from jaxsight.repro.failures import HANG, RunFailure, failure_of_exit
 from jaxsight.workers.watchdog import guardian
-
-ProgramKind = Literal["script", "module", "pytest", "function"]
 
 _GRACE = 5.0
 """Seconds that a program has to end after an interruption, before it is killed: one that saves its

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from jaxsight.cli.boot_process import ProgramKind, emit, run_captured
+from jaxsight.cli.boot_process import emit, run_captured
 from jaxsight.cli.command_run import start_run
 from jaxsight.cli.errors import FOUND, CommandError, failing_on
 from jaxsight.cli.execution import command

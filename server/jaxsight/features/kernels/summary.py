@@ -191,7 +191,7 @@ def sentence(kernels: Kernels, index: int, kernel: Kernel) -> str:
         times = ", never launched as the number of iterations is known"
     feeding = f" {purpose}" if (purpose := kernels.feeding(kernel)) else ""
     return (
-        f"kernel {index + 1}: {kernel.what}{feeding}{times}, {flow}; fusion boundary: "
+        f"kernel {index + 1}: {kernel.title}{feeding}{times}, {flow}; fusion boundary: "
         f"{kernels.reason(kernel)}"
     )
 

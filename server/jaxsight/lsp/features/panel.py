@@ -231,8 +231,7 @@ _SENT: dict[type, str] = {
     Constant: "name value folded",
     Memory: "arguments outputs temporaries aliased code peak",
     Collective: "kind bytes axes groups inserted",
-    Kernel: "name kind equations ends_at feeds inputs outputs flops loops branch runs"
-    " recomputes",
+    Kernel: "name kind equations ends_at feeds inputs outputs flops loops branch runs recomputes",
     PanelGroup: "title parent",
     PanelEquation: "path primitive outputs text divided scope backward",
     DividedResult: "text local cells",

@@ -37,20 +37,20 @@ def show(job: Job[Show]) -> Shown:
 
 
 def _viewed(request: Show, jaxpr: object) -> Shown:
-    """Return the text of the jaxpr interpreter `request.what`, or the jaxpr that it returns.
+    """Return the text of the jaxpr interpreter `request.view`, or the jaxpr that it returns.
 
     It is another package's, and so user code: any error that it raises is an answer.
 
     Raises:
         UserError: there is no such interpreter, or it failed; its stage is `view`.
     """
-    if request.what not in views.names():
+    if request.view not in views.names():
         names = ", ".join(views.names())
         there = f"available: {names}" if names else "no package registers one"
-        words = f"unknown jaxpr interpreter {request.what} ({there})"
+        words = f"unknown jaxpr interpreter {request.view} ({there})"
         raise refusal("view", words, type="LookupError")
     try:
-        view = views.load(request.what)(jaxpr)
+        view = views.load(request.view)(jaxpr)
         text = None if is_jaxpr(view) else str(view)
     except BaseException as error:
         raise UserError(failure(error, "view")) from error
