@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -114,11 +115,31 @@ def test_help_lists_all_commands_without_importing_any(tmp_path: Path) -> None:
         check=True,
     )
     help, modules = done.stdout.rsplit("\n", 2)[:2]
-    assert modules == "['jaxsight.__main__', 'jaxsight.cli', 'jaxsight.cli.app']"
+    own = ["__main__", "cli", "cli.app", "cli.plain_arguments"]
+    assert sorted(ast.literal_eval(modules)) == [f"jaxsight.{name}" for name in own]
     listed = dict(re.findall(r"│ ([a-z]+) +([A-Z][^│]*?) +│", help.partition("Commands")[2]))
     assert list(listed) == [*COMMANDS, *GROUPS]
     for name, summary in listed.items():
         assert summary in jaxsight(name, "--help", cwd=tmp_path).stdout
+
+
+@pytest.mark.parametrize(
+    "arguments", [["trust", "--list"], ["explain", "JX207", "--json"], ["explain", "key-reuse"]]
+)
+def test_short_commands_import_nothing_that_takes_long(arguments: list[str]) -> None:
+    code = (
+        "import sys; sys.argv = ['jaxsight', *sys.argv[1:]]\n"
+        "from jaxsight.__main__ import main\n"
+        "try: main()\n"
+        "except SystemExit as end: assert end.code == 0\n"
+        "assert not {'pydantic', 'asyncio', 'jaxsight.session'} & set(sys.modules)"
+    )
+    subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        env={**os.environ, "PYTHONPATH": str(SERVER)},
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
 
 
 @pytest.mark.parametrize("command", ["show", "sourcerize", "check", "server"])

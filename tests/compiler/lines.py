@@ -110,11 +110,11 @@ def main() -> None:
         lost += len(quiet)
         total += graph.kernel_count
         for kernel in quiet:
-            kinds[kernel.kind, kernel.what.split(" of ")[0]] += 1
-            print(f"{name}: {kernel.name}: {kernel.what} ({kernel.ends_because})")
+            kinds[kernel.kind, kernel.title.split(" of ")[0]] += 1
+            print(f"{name}: {kernel.name}: {kernel.title} ({kernel.ends_because})")
         for kernel in graph.kernels:
             reasons[kernel.ends_because] += 1
-            raw[kernel.what] += "$" in kernel.what or "_" in kernel.what
+            raw[kernel.title] += "$" in kernel.title or "_" in kernel.title
     print(*kinds.most_common(20), sep="\n")
     print("reasons", reasons.most_common())
     print("raw names", [name for name, count in raw.items() if count])

@@ -32,7 +32,7 @@ def seconds(target: str, case: str) -> float:
 
 
 def kernel(target: str, case: str, words: str) -> Kernel:
-    (found,) = [each for each in graph(target, case).kernels if words in each.what]
+    (found,) = [each for each in graph(target, case).kernels if words in each.title]
     return found
 
 
@@ -149,7 +149,7 @@ def test_a_workload_has_an_estimate_or_kernels_that_are_the_reason(chip: str, na
     missing = [kernel for kernel in found.kernels if estimate(kernel, target) is None]
     assert not whole.is_lower_bound or missing
     for kernel in missing:
-        assert kernel.kind in WITHOUT_MODEL or "scatter" in kernel.what, kernel.what
+        assert kernel.kind in WITHOUT_MODEL or "scatter" in kernel.title, kernel.title
 
 
 MICRO = 1e-6

@@ -92,7 +92,7 @@ def test_loops_multiply_launches() -> None:
 def test_a_reduction_ends_a_kernel_and_leaves_a_temporary() -> None:
     graph = read(material.text("gpu_h100_sxm", "f_sum_jax"))
     first, second = graph.kernels
-    assert (first.what, first.ends_because) == ("input fusion (reduction)", "reduction")
+    assert (first.title, first.ends_because) == ("input fusion (reduction)", "reduction")
     assert second.ends_because == "output"
     (temporary,) = graph.temporaries
     assert (temporary.value.text, temporary.value.bytes) == ("f32[131072]", 524288)
@@ -236,7 +236,7 @@ ENTRY main {{
   ROOT c = f32[8]{{0}} custom-call(p), custom_call_target="{target}"
 }}
 """
-    assert read(text).kernels[0].what == what
+    assert read(text).kernels[0].title == what
 
 
 LOOPS = """HloModule m, is_scheduled=true
@@ -508,8 +508,8 @@ ENTRY %main (x: f32[8,8]) -> f32[8,8] {{
 }}
 """
     alone, fused = read(text, platform="tpu").kernels
-    assert (alone.what, alone.ends_because) == (what, reason)
-    assert (fused.what, fused.ends_because) == (f"output fusion ({what})", reason)
+    assert (alone.title, alone.ends_because) == (what, reason)
+    assert (fused.title, fused.ends_because) == (f"output fusion ({what})", reason)
 
 
 def test_a_number_sign_that_is_no_element_of_a_tuple_is_no_error() -> None:
@@ -530,7 +530,7 @@ def test_a_number_sign_that_is_no_element_of_a_tuple_is_no_error() -> None:
 )
 def test_what_a_tpu_calls_has_words(target: str, what: str) -> None:
     (kernel,) = read(SELECTED.replace("__gpu$TopK", target), platform="tpu").kernels[:1]
-    assert (kernel.kind, kernel.what) == ("library", what)
+    assert (kernel.kind, kernel.title) == ("library", what)
 
 
 @pytest.mark.parametrize(("number", "what"), [("f32[]", "memset"), ("f32[8]", "copy")])
@@ -549,7 +549,7 @@ ENTRY %main () -> (f32[8], f32[8]) {{
 }}
 """
     (kernel,) = read(text, platform="cuda").kernels
-    assert kernel.what == what
+    assert kernel.title == what
 
 
 @pytest.mark.parametrize(
@@ -559,7 +559,7 @@ ENTRY %main () -> (f32[8], f32[8]) {{
 def test_a_callback_on_a_cpu_copies_nothing(platform: str, what: str) -> None:
     text = SELECTED.replace("__gpu$TopK", "xla_ffi_python_cpu_callback")
     (kernel,) = read(text, platform=platform).kernels[:1]
-    assert kernel.what == what
+    assert kernel.title == what
 
 
 LITERAL = """HloModule m, is_scheduled=true

@@ -169,7 +169,7 @@ def test_a_callback_is_a_transfer_to_the_host(
     graph = compiled(outcome(name)).graph
     (callback,) = [kernel for kernel in graph.kernels if kernel.kind == "callback"]
     assert graph.callback_count == 1
-    assert callback.what == "host callback (copies to the host)"
+    assert callback.title == "host callback (copies to the host)"
     assert callback.ends_because == "host callback"
     assert (callback.launches, callback.bytes_in) == (launches, copied)
 
@@ -211,7 +211,7 @@ metadata={op_name="jit(f)/eq[0]/debug_print"}
 }
 """
     )
-    words = [(each.what, each.bytes_in, each.bytes_out) for each in graph.kernels[:2]]
+    words = [(each.title, each.bytes_in, each.bytes_out) for each in graph.kernels[:2]]
     assert words == [("send to the host", 4, 0), ("receive from the host", 0, 4)]
     assert graph.callback_count == 1
 
@@ -221,9 +221,9 @@ def test_pallas_kernels_are_compiled_for_a_gpu_that_is_not_here(
     outcome: Callable[[str], Outcome],
 ) -> None:
     triton = compiled(outcome("triton"))
-    assert [kernel.what for kernel in triton.graph.kernels] == ["Triton kernel"]
+    assert [kernel.title for kernel in triton.graph.kernels] == ["Triton kernel"]
     mosaic = compiled(outcome("mosaic"))
-    assert [kernel.what for kernel in mosaic.graph.kernels] == ["loop fusion", "Mosaic kernel"]
+    assert [kernel.title for kernel in mosaic.graph.kernels] == ["loop fusion", "Mosaic kernel"]
     sizes = mosaic.memory
     assert (sizes.temporaries, sizes.arguments, sizes.outputs) == (512, 512, 512)
 
@@ -231,7 +231,7 @@ def test_pallas_kernels_are_compiled_for_a_gpu_that_is_not_here(
 @pytest.mark.slow
 def test_an_emitter_that_fails_is_left_out_and_named(outcome: Callable[[str], Outcome]) -> None:
     resized = compiled(outcome("resize"))
-    matmuls = [each.what for each in resized.graph.kernels if "matmul" in each.what]
+    matmuls = [each.title for each in resized.graph.kernels if "matmul" in each.title]
     without = [note for note in resized.notes if note.startswith("compiled without")]
     if NEW:
         assert (matmuls, without) == (["Triton matmul"] * 2, [])
@@ -294,7 +294,7 @@ def test_a_mosaic_kernel_for_an_older_gpu_is_refused_with_what_helps(
 @pytest.mark.slow
 def test_a_workspace_is_no_result(outcome: Callable[[str], Outcome]) -> None:
     (matmul,) = compiled(outcome("matmul on volta")).graph.kernels
-    assert matmul.what == "cuBLASLt matmul"
+    assert matmul.title == "cuBLASLt matmul"
     assert (matmul.bytes_out, matmul.workspace) == (256 * 256 * 4, 4 * 2**20)
 
 

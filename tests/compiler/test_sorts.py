@@ -70,7 +70,7 @@ def test_a_call_of_cub_is_counted_and_estimated_as_measured(
     key: str, value: str, shape: tuple[int, ...], launches: int, microseconds: float
 ) -> None:
     kernel = call(key, value, shape)
-    assert (kernel.what, kernel.ends_because) == ("CUB radix sort", "sort")
+    assert (kernel.title, kernel.ends_because) == ("CUB radix sort", "sort")
     assert (kernel.launches, kernel.at_least) == (launches, launches)
     seconds = estimate(kernel, parse("cuda:h100"))
     assert seconds is not None
@@ -271,7 +271,7 @@ def sort_of(target: str, number: int) -> Kernel:
     (kernel,) = [
         kernel
         for kernel in compiled()[target].graph.kernels
-        if str(number) in kernel.equations and "sort" in kernel.what
+        if str(number) in kernel.equations and "sort" in kernel.title
     ]
     return kernel
 
@@ -288,7 +288,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the compilers a
 @pytest.mark.parametrize(("target", "number", "fact"), CASES)
 def test_xla_sorts_as_on_the_device(target: str, number: int, fact: Sort) -> None:
     kernel = sort_of(target, number)
-    assert (kernel.what == "CUB radix sort") is (fact.call is not None)
+    assert (kernel.title == "CUB radix sort") is (fact.call is not None)
     if fact.call is not None:
         assert len(kernel.outputs) == {"keys": 1, "pairs": 2}[fact.call]
     if fact.scratch:

@@ -88,7 +88,7 @@ def _measured(executable: Any, arguments: Any, platform: str) -> dict[str, Any]:
             [name, round(count / runs, 2), round(events.durations[name] / runs / 1e3, 2)]
             for name, count in events.counts.items()
         ],
-        "ops": [[kernel.what, kernel.name] for kernel in graph.kernels],
+        "ops": [[kernel.title, kernel.name] for kernel in graph.kernels],
     }
 
 

@@ -134,7 +134,7 @@ def test_launches_that_an_arm_decides_are_an_upper_end(
     branches = (Branch("c", 0, 2, loop=0), Branch("c", 1, 2, loop=0))
     graph = Graph("m", kernels, loops=(Loop("w", trips, equation="0"),), branches=branches)
     reading: Any = SimpleNamespace(
-        compiled=SimpleNamespace(graph=graph),
+        on_target=SimpleNamespace(graph=graph),
         target=parse("cuda:h100"),
         flow=SimpleNamespace(steps={"0": None}),
         quoted=lambda _: "this",

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from jaxsight.features.printed_programs import jaxpr, kernels, outline
+from jaxsight.features.printed_programs import jaxpr, outline
+from jaxsight.features.printed_programs.read import read
 from jaxsight.session import Session
 from jaxsight.source.text import Position
 from tests.quiet import QUIET
@@ -81,7 +82,7 @@ async def test_a_list_of_kernels_has_sections_that_fold(opened: tuple[Session, s
     )
     listed = sum(int(count) for count in re.findall(r"^# .* · (\d+) kernel", text, re.MULTILINE))
     assert listed == sum(line.startswith("  kernel ") for line in lines)
-    folds = outline.folds(kernels.read(text))
+    folds = outline.folds(read("kernels", text))
     assert {lines[fold.first] for fold in folds} >= {
         line for line in sections if " · 1 kernel · " not in line
     }

@@ -85,7 +85,7 @@ async def test_a_fold_of_minutes_is_measured_until_it_is_too_long(
     session.close(path)
     assert {"JX101", "JX102", "JX501"} == set(found)
     assert re.fullmatch(
-        r"compiling for cpu takes more than 15 s with constant folding, \d\.\d s without",
+        r"compiling for cpu takes more than 15 s with constant folding, (\d\.\d|< 0\.1) s without",
         found["JX102"],
     )
     assert "constant folding for cpu takes too long" in found["JX501"]

@@ -182,7 +182,7 @@ def test_where_a_change_is_is_said() -> None:
     changed_ = scan.replace(params=scan.params | {"reverse": False})
     found = same_jaxpr(original, with_equation(original, index, changed_))
     assert found is not None
-    assert (found.what, found.left, found.right) == ("scan's reverse", "True", "False")
+    assert (found.part, found.left, found.right) == ("scan's reverse", "True", "False")
 
 
 def test_weak_types_donation_and_order_count() -> None:

@@ -58,6 +58,14 @@ def test_a_file_belongs_to_the_nearest_project(workspace: Path, file: str, root:
     assert Path(projects.of(str(workspace / file)).root) == workspace / root
 
 
+def test_a_command_of_the_terminal_keeps_no_spare_tracer(workspace: Path) -> None:
+    for spares in (0, 1):
+        projects = Projects(spares=spares)
+        project = projects.of(str(workspace / "first" / "a.py"))
+        projects.used(project)
+        assert projects.may_keep_spare(project) == bool(spares)
+
+
 def test_without_a_workspace_a_library_belongs_to_the_project_of_the_working_folder(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

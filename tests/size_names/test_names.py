@@ -24,6 +24,26 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 EVERY = 20
 """The part of the functions that is measured here; `python -m tests.size_names` measures all."""
 
+FIXED = '''\
+def free(x, w):
+    """
+    Example inputs:
+        x: f32[B, D]
+        w: f32[D, 3*H]
+        where B=8, D=6, H=4
+    """
+    return x @ w
+
+
+def blocks(x):
+    """
+    Example inputs:
+        x: f32[B, L]
+        where B=8, L=128
+    """
+    return x.reshape(x.shape[0], 16, 8)
+'''
+
 SIZES = st.dictionaries(st.sampled_from("BDHKLN"), st.integers(1, 70), min_size=1, max_size=5)
 FORMULAS = (
     "{a}", "{b}", "3*{a}", "{a}+1", "2*{a}-1", "{a}*{b}", "{a}+{b}-1", "{a}//2", "({a}+1)//2",
@@ -53,6 +73,23 @@ async def test_no_name_is_wrong_for_sizes_that_were_not_tried(
     assert [wrong for result in traced for wrong in result.wrong] == []
     assert sum(result.named for result in traced) > 2 * sum(result.numbers for result in traced)
     assert sum(result.checks for result in traced) > len(traced)
+
+
+async def test_fixed_sizes_are_found_without_naming_dimensions(
+    session: Session, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "fixed.py")
+    session.open(path, FIXED)
+    for function, fixed in (("free", None), ("blocks", ("L", 128))):
+        answer = (await session.view(path, function)).answer
+        few = await session.engine.sizes.explored(answer, with_names=False)
+        assert session.engine.sizes.known(answer) is None
+        all_of_it = await session.engine.sizes.explored(answer)
+        assert few.traces < all_of_it.traces
+        for explored in (few, all_of_it):
+            found = explored.fixed and (explored.fixed.name, explored.fixed.size)
+            assert found == fixed
+    session.close(path)
 
 
 @settings(max_examples=100, deadline=None)

@@ -47,14 +47,14 @@ def test_another_primitive_is_found_where_it_is():
 
     found = compared(scanned(jnp.sin), scanned(jnp.cos), X)
     assert found is not None
-    assert (found.path, found.what) == ("0/body/0", "primitive")
+    assert (found.path, found.part) == ("0/body/0", "primitive")
     assert (found.left, found.right) == ("sin", "cos")
 
 
 def test_another_parameter_names_both_values():
     found = compared(lambda x: lax.cumsum(x), lambda x: lax.cumsum(x, reverse=True), X)
     assert found is not None
-    assert found.what == "reverse of cumsum"
+    assert found.part == "reverse of cumsum"
     assert "False" in found.left
     assert "True" in found.right
 

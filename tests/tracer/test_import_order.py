@@ -30,7 +30,7 @@ def touches(text: str) -> bool:
     module.__file__ = "/project/asked.py"
     try:
         exec(text, vars(module))
-        return touches_others(text, module, lambda top: top == "shared")
+        return touches_others(text, module)
     finally:
         del sys.modules["shared"], sys.modules["asked"]
 

@@ -13,6 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
 from jaxsight import __version__
+from jaxsight.cli.plain_arguments import convert_without_pydantic
 
 _COMMANDS = {
     "show": "Show the jaxpr and the shapes of a function.",
@@ -93,6 +94,8 @@ def _visible_complaints() -> Iterator[None]:
         error.message = complaint(error.message)
         raise
 
+
+convert_without_pydantic()
 
 app = typer.Typer(
     name="jaxsight",

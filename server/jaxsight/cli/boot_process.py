@@ -13,17 +13,19 @@ from pathlib import Path
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.user_python import user_environment
 from jaxsight.repro.boot_commands import Event, Events, NoResult, emit_command, run_command
-from jaxsight.repro.failures import CRASH, HANG, RunFailure
-from jaxsight.repro.running import signal_name
+from jaxsight.repro.capturing.case import ProgramKind
+from jaxsight.repro.failures import HANG, RunFailure, failure_of_exit
 from jaxsight.workers.watchdog import guardian
 
 _GRACE = 5.0
-"""Seconds that a program has to end after an interruption."""
+"""Seconds that a program has to end after an interruption, before it is killed: one that saves its
+state needs some, and one that hangs ignores it.
+"""
 
 
 def run_captured(
     python: str,
-    kind: str,
+    kind: ProgramKind,
     case: Path,
     arguments: Sequence[str],
     timeout: float | None = None,
@@ -45,7 +47,7 @@ def run_captured(
     except KeyboardInterrupt:
         code = _interrupt(process)
         return code, None if code >= 0 else RunFailure(HANG, message="until it was interrupted")
-    return code, RunFailure(CRASH, signal_name(-code)) if code < 0 else None
+    return code, failure_of_exit(code) if code < 0 else None
 
 
 def _interrupt(process: subprocess.Popen[bytes]) -> int:

@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
-from jaxsight.cli.errors import PYTHON_OPTION, CommandError, about_python_option
+from jaxsight.cli.errors import PYTHON_OPTION, CommandError, about_python_option, failing_on
 from jaxsight.cli.options import InputsChoice
 from jaxsight.cli.output.notes import print_note
 from jaxsight.cli.output.printing import Printer, Spinner, Text, styled
@@ -75,10 +75,8 @@ class CommandRun:
         Raises:
             CommandError: it does not exist, or no tracer starts.
         """
-        try:
+        with failing_on(LookupError):
             return await self.get(answer)
-        except LookupError as error:
-            raise CommandError(str(error.args[0])) from error
 
     def python(self, path: Path) -> dict[str, str] | None:
         """Return the interpreter that traces a file's functions, for JSON."""
@@ -121,7 +119,9 @@ class CommandRun:
                 if not self._failure.done():
                     self._failure.set_result(self._about_option(detail))
             case Status(state="starting", python=python, reason=reason):
-                self._print_python(python, reason)
+                if python and python not in self._pythons:
+                    self._pythons.add(python)
+                    self.note(f"Python: {shown_path(python)} ({self._reason(reason)})")
                 self.show_step(f"starting JAX in {python}" if python else "starting JAX")
             case Progress(title=title, detail=detail, done=False):
                 self.show_step(f"{title} {detail}".rstrip())
@@ -140,7 +140,7 @@ class CommandRun:
 
     def note_target(self, path: Path) -> None:
         """Print once what a file is compiled for, if that is the default target, and why."""
-        target = self.session.engine.choices.targets(str(path))[0]
+        target = self.session.engine.choices.target(str(path))
         if target.why_default and target.name not in self._targets:
             self._targets.add(target.name)
             self.note(f"target: {target.name}, {target.title} (default: {target.why_default})")
@@ -148,11 +148,6 @@ class CommandRun:
     def note(self, text: str) -> None:
         """Print a note on stderr."""
         print_note(self._errors, f"note: {text}")
-
-    def _print_python(self, python: str, reason: str) -> None:
-        if python and python not in self._pythons:
-            self._pythons.add(python)
-            self.note(f"Python: {shown_path(python)} ({self._reason(reason)})")
 
     def _reason(self, reason: str) -> str:
         """Return why an interpreter was chosen; the engine knows `--python` as a setting."""
@@ -167,35 +162,38 @@ class CommandRun:
 @asynccontextmanager
 async def start_run(
     paths: Iterable[Path],
-    editor: Mapping[str, object],
-    allow: Sequence[str] = (),
+    python: str | None,
+    allow: Sequence[str] | None = None,
     inputs: InputsChoice = InputsChoice.ALL,
+    rules: Mapping[str, Sequence[str]] | None = None,
 ) -> AsyncIterator[CommandRun]:
     """Run a session over files and folders; end it with all its processes.
 
     Args:
         paths: files and folders on the command line, which the user thereby trusts.
-        editor: the settings with the highest precedence.
+        python: the option `--python`.
         allow: hosts and interpreters that projects may use.
         inputs: the example inputs that functions are traced with.
+        rules: the settings `select` and `ignore`, if the command line has them.
     """
-    trusted = await asyncio.to_thread(trust_paths, paths, allow)
+    trusted = await asyncio.to_thread(trust_paths, paths, allow or ())
     errors = Printer(stderr=True)
     status: AbstractContextManager[Spinner | None] = nullcontext()
     if errors.is_terminal:
         status = errors.status("starting JAX")
     with status as spinner:
-        session = Session(Projects(trusted.trust, only_written=inputs is InputsChoice.WRITTEN))
-        run = CommandRun(
-            session, errors, spinner, inputs=inputs, is_python_option="python" in editor
-        )
+        # A spare would import JAX once more, for a process that ends soon.
+        written = inputs is InputsChoice.WRITTEN
+        session = Session(Projects(trusted.trust, only_written=written, spares=0))
+        run = CommandRun(session, errors, spinner, inputs=inputs, is_python_option=bool(python))
         for line in trusted.notes:
             print_note(errors, line)
         events = asyncio.create_task(run.follow_events())
         try:
             # Trace and compile only what the command needs.
             quiet = {"inlayHints": {"kernels": False, "barriers": False}}
-            session.configure(trusted.roots, {**quiet, **editor})
+            chosen = {"python": python} if python else {}
+            session.configure(trusted.roots, {**quiet, **chosen, **(rules or {})})
             yield run
         finally:
             events.cancel()

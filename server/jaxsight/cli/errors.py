@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 FOUND = 1
@@ -16,6 +17,21 @@ PYTHON_OPTION = "`--python`"
 
 class CommandError(Exception):
     """The command failed. The message is for the user: the error; then what to do, after `; `."""
+
+
+@contextmanager
+def failing_on(*kinds: type[Exception], about: str = "") -> Iterator[None]:
+    """Let the command fail on some errors, with their messages after `about`.
+
+    Raises:
+        CommandError: one of them occurred.
+    """
+    try:
+        yield
+    except kinds as error:
+        # A `KeyError` as text is its message in quotation marks.
+        message = error.args[0] if isinstance(error, LookupError) else error
+        raise CommandError(f"{about}{message}") from error
 
 
 def or_nearest(name: str, names: Iterable[str]) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import logging
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import NoReturn, ParamSpec
 
 from jaxsight.cli.errors import UNUSABLE, CommandError
@@ -19,7 +18,9 @@ INTERRUPTED = 130
 P = ParamSpec("P")
 
 
-def command(function: Callable[P, int | Awaitable[int]]) -> Callable[P, NoReturn]:
+def command(
+    function: Callable[P, int | Coroutine[object, None, int]],
+) -> Callable[P, NoReturn]:
     """Return a function for Typer that calls `function` and exits with the status it returns.
 
     The signature and the docstring, which Typer reads the options and the help from, are the same.
@@ -27,13 +28,19 @@ def command(function: Callable[P, int | Awaitable[int]]) -> Callable[P, NoReturn
 
     @functools.wraps(function)
     def run(*arguments: P.args, **options: P.kwargs) -> NoReturn:
-        async def status() -> int:
-            outcome = function(*arguments, **options)
-            return outcome if isinstance(outcome, int) else await outcome
-
-        _prepare_streams()
+        # The engine's warnings (such as a tracer that died) are findings, and not in the log.
+        handler = logging.StreamHandler()
+        handler.setFormatter(Formatter("%(name)s: %(message)s"))
+        logging.basicConfig(level=logging.ERROR, handlers=[handler])
+        tolerate()
         try:
-            code = asyncio.run(status())
+            outcome = function(*arguments, **options)
+            if isinstance(outcome, int):
+                code = outcome
+            else:
+                import asyncio  # which some commands do not wait for (30 ms)
+
+                code = asyncio.run(outcome)
         except CommandError as error:
             Printer(stderr=True).labelled("error", "bold red", str(error))
             code = UNUSABLE
@@ -42,11 +49,3 @@ def command(function: Callable[P, int | Awaitable[int]]) -> Callable[P, NoReturn
         sys.exit(code)
 
     return run
-
-
-def _prepare_streams() -> None:
-    # The engine's warnings (such as a tracer that died) are reported as findings, not in the log.
-    handler = logging.StreamHandler()
-    handler.setFormatter(Formatter("%(name)s: %(message)s"))
-    logging.basicConfig(level=logging.ERROR, handlers=[handler])
-    tolerate()

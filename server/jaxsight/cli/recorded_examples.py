@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 
 from jaxsight import examples
-from jaxsight.cli.errors import CommandError
+from jaxsight.cli.errors import CommandError, failing_on
 from jaxsight.cli.output.file_writing import write_file
 from jaxsight.examples import OutsideSet
 from jaxsight.features.example_section import section_edit
@@ -51,8 +51,10 @@ def write_examples(root: Path, functions: Functions, place: WrittenTo) -> Iterat
         return
     for file, of_file in groupby(sorted(functions.items()), key=lambda item: item[0][0]):
         calls = {name: own[0] for (_, name), own in of_file}
-        path = _path(root, file)
-        source = _source(path)
+        path = root / file
+        with failing_on(reading.UnreadableError):
+            reading.inside(root, file)
+            source = reading.source(path)
         edits = dict(_edits(path, source, calls, settings))
         if edits:
             content = applied(source, list(edits.values()))
@@ -61,22 +63,6 @@ def write_examples(root: Path, functions: Functions, place: WrittenTo) -> Iterat
         left_out = [name for name in calls if name not in edits]
         if left_out:
             yield one_line(f"  not added, as they have some or have changed: {', '.join(left_out)}")
-
-
-def _path(root: Path, file: str) -> Path:
-    """Return the path of a file that a recording names."""
-    try:
-        reading.inside(root, file)
-    except reading.UnreadableError as error:
-        raise CommandError(str(error)) from error
-    return root / file
-
-
-def _source(path: Path) -> str:
-    try:
-        return reading.source(path)
-    except reading.UnreadableError as error:
-        raise CommandError(str(error)) from error
 
 
 def _edits(
@@ -136,10 +122,12 @@ def _wrapped(line: str) -> list[str]:
 def _write_project(root: Path, functions: Functions, settings: Settings) -> Iterator[str]:
     """Add entries to `[tool.jaxsight.examples]` of the project."""
     path = root / SETTINGS_FILE
-    text = _source(path) if reading.exists(path) else ""
+    with failing_on(reading.UnreadableError):
+        text = reading.source(path) if reading.exists(path) else ""
+        sources = {file: reading.source(root / file) for file, _ in functions}
     entries: dict[str, str] = {}
     for (file, name), calls in sorted(functions.items()):
-        for _, function in Module.parse(_source(root / file)).functions:
+        for _, function in Module.parse(sources[file]).functions:
             if function.qualname == name and _is_wanted(root / file, function, calls[0], settings):
                 key = f"{module_name(str(root / file))}:{name}"
                 entries[key] = "\n".join(_lines(function, calls[0]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jaxsight.cli.command_run import CommandRun
-from jaxsight.cli.errors import CommandError, or_nearest
+from jaxsight.cli.errors import CommandError, failing_on, or_nearest
 from jaxsight.cli.options import InputsChoice
 from jaxsight.cli.output.notes import print_notes
 from jaxsight.cli.output.printing import Printer
@@ -16,7 +16,6 @@ from jaxsight.features.findings import failures
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question
 from jaxsight.source.module import Module
-from jaxsight.source.text import Range
 from jaxsight.wire.messages.replies import Traced
 
 _LISTED = 8
@@ -38,7 +37,13 @@ async def trace_view(
             run.session.choose_set(path, address.function, set_name)
         view = await run.get(run.session.view(path, address.function))
     except LookupError as error:
-        own = _range(address.function, source)
+        functions = Module.parse(source).functions
+        ranges = (
+            function.range.shifted(chunk.first_line)
+            for chunk, function in functions
+            if function.qualname == address.function
+        )
+        own = next(ranges, None)
         for finding in await run.get(run.session.findings(path, patience=0)):
             if own is not None and own.start <= finding.range.start < own.end:
                 printer.print(report(Reported(path, source, finding), printer.columns))
@@ -58,19 +63,10 @@ async def find_question(run: CommandRun, address: Address, set_name: str | None)
     """
     path = str(address.path)
     await _open(run, address, read_source(address.path), settle=False)
-    try:
+    with failing_on(LookupError):
         if set_name is not None:
             run.session.choose_set(path, address.function, set_name)
         return await run.get(run.session.question(path, address.function))
-    except LookupError as error:
-        raise CommandError(str(error.args[0])) from error
-
-
-def _range(name: str, source: str) -> Range | None:
-    for chunk, function in Module.parse(source).functions:
-        if function.qualname == name:
-            return function.range.shifted(chunk.first_line)
-    return None
 
 
 async def _open(run: CommandRun, address: Address, source: str, *, settle: bool = True) -> None:

@@ -69,26 +69,24 @@ def _root(path: Path, trust: Trust) -> tuple[Path, list[Path]]:
     own = absolute if absolute.is_dir() else absolute.parent
     here = Path.cwd()
     root = here if own.is_relative_to(here) or not LIBRARIES.isdisjoint(own.parts) else own
-    project = next((folder for folder in (own, *own.parents) if _is_marked(folder)), None)
+    marked = (
+        folder
+        for folder in (own, *own.parents)
+        if any(os.path.lexists(folder / marker) for marker in MARKERS)
+    )
+    project = next(marked, None)
     above: list[Path] = []
     if project is not None and root.is_relative_to(project) and root != project:
         if trust.may_use_above(str(project)):
             return project, []
-        above = [project] if _has_settings(project) else []
+        has_settings = os.path.isfile(project / SETTINGS_FILE)  # noqa: PTH113 (never raises)
+        above = [project] if has_settings else []
     start = project if project is not None and project.is_relative_to(root) else root
     for folder in map(Path, environments_above(str(start))):
         is_above = root.is_relative_to(folder) and folder != root
         if is_above and folder not in above and not trust.may_use_above(str(folder)):
             above.append(folder)
     return root, above
-
-
-def _is_marked(folder: Path) -> bool:
-    return any(os.path.lexists(folder / marker) for marker in MARKERS)
-
-
-def _has_settings(folder: Path) -> bool:
-    return os.path.isfile(folder / SETTINGS_FILE)  # noqa: PTH113 (never raises)
 
 
 def _ignored_note(folder: Path) -> str:

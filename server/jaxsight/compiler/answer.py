@@ -7,7 +7,6 @@ import binascii
 import math
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 from jaxsight.compiler import attempts, devices
@@ -27,7 +26,6 @@ from jaxsight.wire.messages.compiling import (
     SIMULATED,
     Compile,
     Compiled,
-    Memory,
     NotCompiled,
 )
 
@@ -58,25 +56,24 @@ def answer(
         options, target = dict(request.options), parse(request.target)
         compiled, differences = attempts.compile(program, prepared, options, target, attempt)
         seconds = time.perf_counter() - begin
-    except devices.NotHere as error:
-        return NotCompiled(request.id, error.kind, str(error))
     except xla.Refused as error:
         return NotCompiled(request.id, error.kind, str(error))
-    answer = _described(request, compiled, is_here=prepared.devices.here)
-    return replace(
-        answer,
-        how=_how(prepared.devices),
-        seconds=seconds,
-        platform=prepared.devices.platform_version,
-        device_kind=prepared.devices.kind,
-        notes=(*_notes(prepared.notes, answer.graph), *differences),
-        devices=distribution.devices,
-    )
+    return _described(request, prepared, compiled, differences, seconds)
 
 
-def _described(request: Compile, compiled: xla.Compilation, *, is_here: bool) -> Compiled:
-    """Return what XLA's texts and figures say of a program, without how it was compiled."""
-    meshes = request.distribution.meshes if request.distribution is not None else ()
+def _described(
+    request: Compile,
+    prepared: devices.Prepared,
+    compiled: xla.Compilation,
+    differences: tuple[str, ...],
+    seconds: float,
+) -> Compiled:
+    """Return what XLA's texts and figures say of a program that took `seconds` to compile."""
+    of = prepared.devices
+    how = ON_DEVICE if of.here else AHEAD_OF_TIME
+    if of.here and of.platform == "cpu" and of.distribution.devices > 1:
+        how = SIMULATED
+    meshes = of.distribution.meshes
     target = parse(request.target)
     chip = target.chip
     graph = read(
@@ -88,44 +85,28 @@ def _described(request: Compile, compiled: xla.Compilation, *, is_here: bool) ->
         trips=dict(request.trips),
         communicates=request.communicates,
         meshes=meshes,
-        workspace=chip.blas_workspace if isinstance(chip, Gpu) and not is_here else None,
+        workspace=chip.blas_workspace if isinstance(chip, Gpu) and not of.here else None,
     )
     mark("kernels read")
     return Compiled(
         id=request.id,
         target=request.target,
-        how="",
+        how=how,
         graph=graph,
-        memory=_memory(compiled),
+        memory=compiled.memory,
         hlo=compiled.hlo,
-        seconds=0.0,
+        seconds=seconds,
         flops=compiled.flops,
         jaxlib=xla.JAXLIB,
+        platform=of.platform_version,
+        device_kind=of.kind,
         aliases=aliases(compiled.hlo),
+        notes=(*_notes(prepared.notes, graph), *differences),
         is_complete=compiled.is_complete,
+        devices=of.distribution.devices,
         shardings=shardings.read(compiled.unpartitioned, meshes) if compiled.unpartitioned else (),
         rematerialized=rematerializations.read(compiled.log),
     )
-
-
-def _memory(compiled: xla.Compilation) -> Memory:
-    return Memory(
-        temporaries=compiled.temporaries,
-        arguments=compiled.arguments,
-        outputs=compiled.outputs,
-        aliased=compiled.aliased,
-        code=compiled.code,
-        peak=compiled.peak,
-        host=compiled.host,
-    )
-
-
-def _how(devices: xla.Devices) -> str:
-    """Return how a program was compiled, as in `Compiled`."""
-    if not devices.here:
-        return AHEAD_OF_TIME
-    is_simulated = devices.platform == "cpu" and devices.distribution.devices > 1
-    return SIMULATED if is_simulated else ON_DEVICE
 
 
 _LARGE_SORT = 80_000
@@ -152,7 +133,7 @@ def _notes(notes: tuple[str, ...], graph: Graph) -> tuple[str, ...]:
 
 def _may_be_cubs(kernel: Kernel) -> bool:
     """Return whether XLA may use CUB on the device for a kernel that is its own sort."""
-    if kernel.ends_because != "sort" or "sort" not in kernel.what or len(kernel.inputs) > 2:
+    if kernel.ends_because != "sort" or "sort" not in kernel.title or len(kernel.inputs) > 2:
         return False
     if kernel.workspace:
         return False

@@ -52,9 +52,8 @@ def compile(
     Raises:
         Refused: as for `xla.compile`, with a message that names the target.
     """
-    wanted = {**devices.options, **options}
     try:
-        compiled, notes = _tried(program, devices, wanted, attempt)
+        return _tried(program, devices, {**devices.options, **options}, attempt)
     except xla.Refused as error:
         if target.is_own and (why := busy.problem(str(error))):
             raise xla.Refused("busy", why) from error
@@ -67,7 +66,6 @@ def compile(
                 "select Triton"
             )
         raise xla.Refused(error.kind, words) from error
-    return compiled, notes
 
 
 def _tried(
@@ -85,14 +83,10 @@ def _tried(
                 compiled = attempt(program, devices.devices, {**options, **off})
             except xla.Refused:
                 raise error from None
-            return compiled, (f"compiled without {name}: {_reason(error)}",)
+            words = str(error).partition("INTERNAL: ")[2] or str(error)
+            clause = words.splitlines()[0].partition(" that satisfy hlo")[0]
+            return compiled, (f"compiled without {name}: XLA fails with {clause!r}",)
         raise
-
-
-def _reason(error: xla.Refused) -> str:
-    """Return XLA's reason for a note: its first clause."""
-    words = str(error).partition("INTERNAL: ")[2] or str(error)
-    return "XLA fails with " + repr(words.splitlines()[0].partition(" that satisfy hlo")[0])
 
 
 def explained(message: str, target: Target) -> str:

@@ -20,17 +20,6 @@ SORTS = "large sorts use XLA's own kernels; on the device, XLA may use NVIDIA's 
 SCRATCH = "the scratch memory of CUB's sorts is XLA's estimate, at most a few percent too high"
 
 
-class NotHere(Exception):
-    """This process cannot compile for the target; the message has the reason.
-
-    `kind` as in `NotCompiled`: `target` or `busy`.
-    """
-
-    def __init__(self, message: str, kind: str = "target") -> None:
-        super().__init__(message)
-        self.kind = kind
-
-
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """Devices with their options for XLA, and notes on differences from present devices."""
@@ -48,7 +37,7 @@ def devices(name: str, distribution: Distribution) -> Prepared:
     """Return the devices of a target for a program.
 
     Raises:
-        NotHere: there are too few such devices, or their plugin is not installed.
+        Refused: there are too few such devices, they are busy, or their plugin is not installed.
     """
     prepared = _devices(name, distribution.devices)
     chosen = prepared.devices.devices[: distribution.devices]
@@ -62,7 +51,7 @@ def _devices(name: str, count: int) -> Prepared:
     try:
         target = parse(name)
     except UnknownTarget as error:
-        raise NotHere(str(error)) from error
+        raise xla.Refused("target", str(error)) from error
     try:
         match None if target.is_own else target.chip:
             case Gpu() as gpu:
@@ -88,5 +77,5 @@ def _devices(name: str, count: int) -> Prepared:
                 return Prepared(xla.local(target.platform, count))
     except xla.NoDevice as error:
         if target.is_own and (why := busy.problem(str(error))):
-            raise NotHere(why, "busy") from error
-        raise NotHere(str(error)) from error
+            raise xla.Refused("busy", why) from error
+        raise xla.Refused("target", str(error)) from error

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 IDLE = 10.0
@@ -24,8 +23,9 @@ class IdleMemory:
     """The memory of a process that is idle from time to time."""
 
     def __init__(self) -> None:
-        """Release nothing yet."""
-        self._trim = _malloc_trim()
+        """Release nothing yet; nothing ever if this process has another C library than glibc."""
+        is_linux = sys.platform == "linux"
+        self._trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if is_linux else None
         self._after = 0
 
     def release(self) -> None:
@@ -39,10 +39,3 @@ def _resident() -> int:
     """Return the resident memory of this process in bytes (Linux)."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return int(status.partition("VmRSS:")[2].split(maxsplit=1)[0]) * 1024
-
-
-def _malloc_trim() -> Callable[[int], int] | None:
-    """Return glibc's `malloc_trim`, or `None` if this process has another C library."""
-    if sys.platform != "linux":
-        return None
-    return getattr(ctypes.CDLL(None), "malloc_trim", None)

@@ -40,18 +40,16 @@ FILES = {"bin/ptxas": _PROGRAM, "bin/nvlink": _PROGRAM, "nvvm/libdevice/libdevic
 @cache
 def folder() -> str:
     """Return the folder with the files: the server's, or one of this process alone."""
-    return os.environ.get(VARIABLE) or _of_this_process()
-
-
-def _of_this_process() -> str:
-    folder = Path(tempfile.mkdtemp(prefix="jaxsight-"))
+    if of_server := os.environ.get(VARIABLE):
+        return of_server
+    own = Path(tempfile.mkdtemp(prefix="jaxsight-"))
     atexit.register(remove)
     for name, content in FILES.items():
-        file = folder / name
+        file = own / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
         file.chmod(0o700)
-    return str(folder)
+    return str(own)
 
 
 def remove() -> None:

@@ -25,6 +25,9 @@ class Array:
     values: str = "normal"
 
 
+Record: TypeAlias = dict[str, Any]
+"""An object of JSON: a program, a row, a request to a worker, or its answer."""
+
 Argument: TypeAlias = "Array | tuple[Argument, ...] | list[Argument] | dict[str, Argument]"
 
 
@@ -60,13 +63,13 @@ class Program:
     labels: tuple[str, ...] = ()
     provenance: dict[str, str] = field(default_factory=dict)
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """Return the program as JSON."""
         plain = {each.name: getattr(self, each.name) for each in fields(self)}
         return {**plain, "arguments": {name: _record(it) for name, it in self.arguments.items()}}
 
     @classmethod
-    def of_record(cls, record: dict[str, Any]) -> Program:
+    def of_record(cls, record: Record) -> Program:
         """Return the program of a record."""
         arguments = {name: _argument(value) for name, value in record["arguments"].items()}
         parts = {name: tuple(record[name]) for name in ("transformations", "labels")}

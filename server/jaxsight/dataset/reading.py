@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
+from jaxsight.dataset.program import Record
 from jaxsight.dataset.tables import files, manifest
 
 
@@ -15,7 +15,7 @@ def read_rows(
     table: str = "rows",
     split: str | None = None,
     columns: Sequence[str] | None = None,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Record]:
     """Yield the rows of a dataset as dictionaries, in the order of their numbers within a split.
 
     Args:

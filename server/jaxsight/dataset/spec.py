@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from jaxsight.dataset.program import Record
 from jaxsight.files import reading
 
 CATEGORIES = (
@@ -76,12 +77,12 @@ class Spec:
         del record["seed"]
         return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:16]
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """Return the specification as JSON."""
         return asdict(self)
 
     @classmethod
-    def of_record(cls, record: dict[str, Any]) -> Spec:
+    def of_record(cls, record: Record) -> Spec:
         """Return the specification of a record.
 
         Raises:
@@ -112,7 +113,7 @@ def _check(name: str, value: Any, default: object) -> None:
             raise InvalidSpec(f"invalid {name}: {item!r}; expected one of {', '.join(known)}")
 
 
-def read(path: Path) -> dict[str, Any]:
+def read(path: Path) -> Record:
     """Read the fields of a specification from a TOML file.
 
     Raises:

@@ -15,6 +15,8 @@ from jaxsight.examples.notation.shapes import read_size
 from jaxsight.examples.notation.tokens import TokenReader
 from jaxsight.examples.notation.values import Array, Key, Node, Number, Size
 from jaxsight.examples.problems import Malformed
+from jaxsight.source.analysis.quiet_compiler import expression_in
+from jaxsight.source.analysis.syntax_trees import last_name
 from jaxsight.text.names import words
 
 _KINDS = {
@@ -50,11 +52,8 @@ def example_of(annotation: str | None) -> Node | None:
     """Return the example that an annotation describes, its sizes by name; `None` without one."""
     if annotation is None:
         return None
-    try:
-        tree = ast.parse(annotation.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    return _example(tree)
+    tree = expression_in(annotation.strip())
+    return _example(tree) if tree is not None else None
 
 
 def _example(tree: ast.expr) -> Node | None:
@@ -69,8 +68,8 @@ def _example(tree: ast.expr) -> Node | None:
             value=value, slice=ast.Tuple(elts=[array, ast.Constant(value=str(axes))])
         ):
             shape = shape_of(axes)
-            name = _last_name(value)
-            if shape is None or name is None:
+            name = last_name(value)
+            if shape is None or not name:
                 return None
             inner = _example(array)
             if isinstance(inner, Array):
@@ -78,21 +77,13 @@ def _example(tree: ast.expr) -> Node | None:
             if name == "Key":
                 return Key("fry", shape)
             return Array(_KINDS[name], shape) if name in _KINDS else None
-        case ast.Subscript(value=value, slice=inside) if _last_name(value) in (
+        case ast.Subscript(value=value, slice=inside) if last_name(value) in (
             "Optional",
             "Union",
             "Annotated",
         ):
             options = inside.elts if isinstance(inside, ast.Tuple) else [inside]
             return next((node for option in options if (node := _example(option))), None)
-        case _:
-            return None
-
-
-def _last_name(tree: ast.expr) -> str | None:
-    match tree:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
         case _:
             return None
 

@@ -12,9 +12,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 
-from jaxsight.examples.notation.values import Array, Key, Literal, NamedSize, Node, Number, TreeNode
+from jaxsight.examples.notation.values import (
+    Literal,
+    NamedSize,
+    Node,
+    Number,
+    Size,
+    TreeNode,
+    with_sizes,
+)
 from jaxsight.examples.resizing import SizedInputs
 from jaxsight.examples.signature import Signature
+from jaxsight.source.analysis.quiet_compiler import expression_in
 from jaxsight.source.functions import Function
 from jaxsight.wire.messages.inputs import Argument, ValueSpec
 
@@ -41,7 +50,7 @@ def with_assumed_names(
         if argument.name.partition("[")[0] not in assumed and argument.name not in assumed:
             continue
         if node is not None and not isinstance(argument.spec, ValueSpec):
-            nodes[argument.name] = _named(node, names)
+            nodes[argument.name] = with_sizes(node, names.named)
             covered &= not _has_literals(node)
         elif isinstance(argument.spec, ValueSpec):
             parts = _parts(argument, names)
@@ -82,6 +91,12 @@ class _Names:
             self.new[name] = number
         return self._known[key]
 
+    def named(self, size: Size) -> Size:
+        """Return a size with a name in place of its number; 0 and 1 keep theirs."""
+        if isinstance(size, Number) and size.value > 1:
+            return NamedSize(self.name(size.value, size.range), size.range)
+        return size
+
 
 def _letters(taken: set[str]) -> Iterator[str]:
     for round in count():
@@ -89,22 +104,6 @@ def _letters(taken: set[str]) -> Iterator[str]:
             name = f"{letter}{round or ''}"
             if name not in taken:
                 yield name
-
-
-def _named(node: Node, names: _Names) -> Node:
-    match node:
-        case Array(shape=shape) | Key(shape=shape):
-            named = (
-                NamedSize(names.name(size.value, size.range), size.range)
-                if isinstance(size, Number) and size.value > 1
-                else size
-                for size in shape
-            )
-            return replace(node, shape=tuple(named))
-        case TreeNode(children=children):
-            return replace(node, children=tuple(_named(child, names) for child in children))
-        case Literal():
-            return node
 
 
 def _has_literals(node: Node) -> bool:
@@ -126,11 +125,8 @@ def _parts(argument: Argument, names: _Names) -> tuple[str, ...] | None:
     source = argument.spec.source.strip()
     if not any(character.isdigit() for character in source):
         return (source,)
-    try:
-        tree = ast.parse(source, mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    if "\n" in source or not source.isascii():
+    tree = expression_in(source)
+    if tree is None or "\n" in source or not source.isascii():
         return None
     numbers = sorted(
         (node.col_offset, node.end_col_offset or 0, node.value)

@@ -191,7 +191,11 @@ def _place(binding: _Binding, line: ExampleLine) -> None:
     elif stars == 0 and name == signature.class_parameter:
         message = f"{quoted(name)} is bound to the class and takes no example"
         binding.problems.append(problem(UNKNOWN_ARGUMENT, line.range, message, _REMOVE))
-    elif _is_mesh(line) and (signature.keywords is None or isinstance(line.value, MeshAxes)):
+    elif (
+        (name, stars) == (MESH, 0)
+        and isinstance(line.value, MeshAxes | Expression)
+        and (signature.keywords is None or isinstance(line.value, MeshAxes))
+    ):
         pass  # `_declare_mesh` reads it
     elif stars == 0 and signature.keywords is not None:
         binding.values[name] = value
@@ -235,12 +239,6 @@ def _unknown(signature: Signature, line: ExampleLine) -> Problem:
     return problem(UNKNOWN_ARGUMENT, line.range, message, help)
 
 
-def _is_mesh(line: ExampleLine) -> bool:
-    """Return whether a line declares the mesh of the section, unless a parameter has its name."""
-    named = line.name == MESH and line.stars == 0
-    return named and isinstance(line.value, MeshAxes | Expression)
-
-
 def _declare_mesh(binding: _Binding, layers: Layers, configured: Mesh | None) -> None:
     """Find the mesh of the set: the last one that a layer declares, else that of the settings.
 
@@ -268,16 +266,11 @@ def _declare_mesh(binding: _Binding, layers: Layers, configured: Mesh | None) ->
             binding.used_sizes.update(names)
             binding.axis_places.append((MESH, expression.range))
         case _ if configured is not None:
-            named = {axis for bound in binding.values.values() for axis in _axes_of(bound)}
+            values = [bound.value for bound in binding.values.values()]
+            nodes = [node for node in values if not isinstance(node, Expression | MeshAxes)]
+            named = {axis.name for node in nodes for axis in axes_of(node)}
             if named and named <= dict(configured.axes).keys():
                 binding.mesh, binding.mesh_is_default = configured, True
-
-
-def _axes_of(bound: _Value) -> set[str]:
-    """Return the mesh axes that an example is divided over."""
-    if isinstance(bound.value, Expression | MeshAxes):
-        return set()
-    return {axis.name for axis in axes_of(bound.value)}
 
 
 def _fill(binding: _Binding, spoiled: frozenset[str]) -> tuple[Lacking, ...]:

@@ -33,7 +33,7 @@ from jaxsight.source.functions import Function
 from jaxsight.source.module import Module
 from jaxsight.source.statements import tree_of
 from jaxsight.text.inert import clause
-from jaxsight.text.names import bound_in, bound_in_scope, free_in
+from jaxsight.text.names import bound_in, bound_in_scope, free_in, parameters_of, with_defaults
 
 _FUNCTIONS = 40
 """Maximum number of functions of a file that have example inputs from such calls."""
@@ -108,18 +108,15 @@ def calls_in(module: Module) -> Mapping[Place, tuple[OutsideSet, ...]]:
         place, text, traced = resolved
         if place in sets or len(sets) < _FUNCTIONS:
             sets.setdefault(place, {}).setdefault(text, (call.text, not traced))
-    return {
-        place: tuple(
+    made: dict[Place, tuple[OutsideSet, ...]] = {}
+    for place, of_place in sets.items():
+        # Those of a loop's first turn come last: others are certain.
+        in_order = sorted(of_place.items(), key=lambda item: "next(iter(" in item[0])
+        made[place] = tuple(
             OutsideSet("module", f"as in `{clause(call, _LABEL)}`", text, True, plain)
-            for text, (call, plain) in sorted(calls.items(), key=_is_of_first_turn)[:_SETS]
+            for text, (call, plain) in in_order[:_SETS]
         )
-        for place, calls in sets.items()
-    }
-
-
-def _is_of_first_turn(item: tuple[str, object]) -> bool:
-    """Return whether inputs are those of a loop's first turn; others are certain."""
-    return "next(iter(" in item[0]
+    return made
 
 
 def _calls(module: Module) -> Iterator[tuple[int, _Written]]:
@@ -148,7 +145,8 @@ def _written(text: str) -> tuple[_Written, ...]:
     body = tree_of(text).body
     match body:
         case [ast.FunctionDef(args=parameters, body=inner)]:
-            _Statement(calls, _defaults(parameters)).block(inner)
+            values = {p.arg: default for p, default in with_defaults(parameters)}
+            _Statement(calls, dict.fromkeys(parameters_of(parameters)) | values).block(inner)
         case _:
             _Statement(calls, {}).block(body)
     return tuple(calls)
@@ -165,17 +163,6 @@ def _value_in(text: str, name: str) -> ast.expr | None:
     reader = _Statement([], {})
     reader.block(body)
     return reader.values.get(name)
-
-
-def _defaults(parameters: ast.arguments) -> dict[str, ast.expr | None]:
-    """Return the default values of parameters; `None` for those without one."""
-    positional = [*parameters.posonlyargs, *parameters.args]
-    others = [p for p in (parameters.vararg, parameters.kwarg) if p is not None]
-    values: dict[str, ast.expr | None] = {p.arg: None for p in (*positional, *others)}
-    first = len(positional) - len(parameters.defaults)
-    values |= {p.arg: v for p, v in zip(positional[first:], parameters.defaults, strict=True)}
-    values |= {p.arg: v for p, v in zip(parameters.kwonlyargs, parameters.kw_defaults, strict=True)}
-    return values
 
 
 class _Statement:
@@ -200,7 +187,9 @@ class _Statement:
             for inner in blocks_of(statement):
                 self.block(inner)
             if not isinstance(statement, ast.If) or not is_main_guard(statement.test):
-                self._forget(blocks_of(statement))
+                # Blocks may not have run, or several times.
+                inside = (name for block in blocks_of(statement) for name in bound_in_scope(*block))
+                self.values |= dict.fromkeys(inside)
 
     def _first_turn(self, comprehension: _Comprehension) -> None:
         """Read the calls in the first turn of a comprehension."""
@@ -227,11 +216,6 @@ class _Statement:
                 self.values.update(_assigned(target, inlined(_first_of(items), self.values)))
             case _:
                 self.values |= dict.fromkeys(bound_in_scope(statement, blocks=False))
-
-    def _forget(self, blocks: Iterable[list[ast.stmt]]) -> None:
-        """Forget what was assigned in blocks that may not have run, or have run several times."""
-        for block in blocks:
-            self.values |= dict.fromkeys(bound_in_scope(*block))
 
     def _read(self, call: ast.Call) -> None:
         text = ast.unparse(call)

@@ -24,19 +24,6 @@ CONFLICT = "JX907"
 MALFORMED_EXPECT = "JX908"
 PROJECT_EXAMPLE = "JX909"
 
-SEVERITIES = {
-    MALFORMED: Severity.ERROR,
-    UNKNOWN_DTYPE: Severity.ERROR,
-    UNKNOWN_ARGUMENT: Severity.ERROR,
-    MISSING_ARGUMENT: Severity.ERROR,
-    DOES_NOT_EVALUATE: Severity.ERROR,
-    UNKNOWN_SIZE: Severity.ERROR,
-    CONFLICT: Severity.ERROR,
-    # The function is traced even if a contract cannot be read.
-    MALFORMED_EXPECT: Severity.WARNING,
-    PROJECT_EXAMPLE: Severity.ERROR,
-}
-
 _LONGEST = 30
 """Characters of a quoted name or token in a message."""
 _NAMED = 3
@@ -69,8 +56,14 @@ class Malformed(Exception):
 
 
 def problem(code: str, range: Range, message: str, help: str = "") -> Problem:
-    """Return a problem with the severity of its code."""
-    return Problem(code, SEVERITIES[code], range, message, help)
+    """Return a problem; it is a warning where the function is traced nevertheless."""
+    severity = Severity.WARNING if code == MALFORMED_EXPECT else Severity.ERROR
+    return Problem(code, severity, range, message, help)
+
+
+def malformed(range: Range, message: str, help: str = "", code: str = MALFORMED) -> Malformed:
+    """Return the error that stops reading at a problem."""
+    return Malformed(problem(code, range, message, help))
 
 
 def quoted(text: str) -> str:

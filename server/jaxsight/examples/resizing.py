@@ -15,16 +15,15 @@ from jaxsight.examples.notation.sizes import Sizes
 from jaxsight.examples.notation.values import (
     Array,
     Key,
-    Literal,
     NamedSize,
     Node,
     Number,
     Size,
-    TreeNode,
     arrays_of,
     names_in,
     sizes_of,
     to_spec,
+    with_sizes,
 )
 from jaxsight.examples.problems import Malformed
 from jaxsight.examples.sets import ExampleSet
@@ -94,19 +93,17 @@ class SizedInputs:
         """Whether the example inputs contain no number from which the function may get a size."""
         for argument in self.set.arguments:
             node = self.nodes.get(argument.name)
-            if node is None and not _is_quiet(argument):
-                return False
-            if node is not None and any(
-                isinstance(size, Number) and size.value > 1 for size in sizes_of(node)
-            ):
+            match argument.spec:
+                case _ if node is not None:
+                    sizes = sizes_of(node)
+                    has_number = any(isinstance(s, Number) and s.value > 1 for s in sizes)
+                case ValueSpec(source, literal=True):
+                    has_number = any(character.isdigit() for character in source)
+                case _:
+                    has_number = True
+            if has_number:
                 return False
         return True
-
-
-def _is_quiet(argument: Argument) -> bool:
-    spec = argument.spec
-    quiet = isinstance(spec, ValueSpec) and spec.literal
-    return quiet and not any(character.isdigit() for character in spec.source)  # type: ignore[union-attr]
 
 
 def sized_inputs(
@@ -146,8 +143,18 @@ def sized_inputs(
     }
     named = {key: name for key, name in named.items() if name in certain}
     base |= {name: number for (_, number), name in named.items()}
-    numbers = _unique(base) if by_number else {}
-    renamed = {name: _renamed(node, named, numbers) for name, node in nodes.items()}
+    values_of_sizes = list(base.values())
+    numbers = {
+        n: name for name, n in base.items() if by_number and n > 1 and values_of_sizes.count(n) == 1
+    }
+
+    def name_of(size: Size) -> Size:
+        if isinstance(size, Number):
+            name = named.get((size.range, size.value)) or numbers.get(size.value)
+            return NamedSize(name, size.range) if name else size
+        return size
+
+    renamed = {name: with_sizes(node, name_of) for name, node in nodes.items()}
     used = _used_names(example_set, renamed, derived)
     base = {name: size for name, size in base.items() if name in used}
     derived = {name: size for name, size in derived.items() if name in used}
@@ -171,12 +178,6 @@ def _used_names(
 
 def _derived(size: Size | None) -> bool:
     return size is not None and bool(names_in(size))
-
-
-def _unique(sizes: Mapping[str, int]) -> dict[int, str]:
-    """Return the names by their sizes, where only one name has the size."""
-    numbers = list(sizes.values())
-    return {n: name for name, n in sizes.items() if n > 1 and numbers.count(n) == 1}
 
 
 _Place = tuple[Range, int]
@@ -212,24 +213,6 @@ def _add(names: dict[_Place, str], refused: set[_Place], size: Number, name: str
     place = size.range, size.value
     if names.setdefault(place, name) != name:
         refused.add(place)
-
-
-def _renamed(node: Node, ranges: Mapping[_Place, str], numbers: Mapping[int, str]) -> Node:
-    """Return an example with names in place of numbers."""
-
-    def name_of(size: Size) -> Size:
-        if isinstance(size, Number):
-            name = ranges.get((size.range, size.value)) or numbers.get(size.value)
-            return NamedSize(name, size.range) if name else size
-        return size
-
-    match node:
-        case Array() | Key():
-            return replace(node, shape=tuple(map(name_of, node.shape)))
-        case TreeNode(children=children):
-            return replace(node, children=tuple(_renamed(c, ranges, numbers) for c in children))
-        case Literal():
-            return node
 
 
 def has_numbers(inputs: SizedInputs) -> bool:

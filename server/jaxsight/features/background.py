@@ -16,7 +16,6 @@ from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.open_documents import loop_runs
 from jaxsight.queries.programs.programs import LONG_COMPILE
-from jaxsight.queries.schedule import debounce
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Unasked
 from jaxsight.queries.traces.trace_cache import Superseded
@@ -27,6 +26,10 @@ from jaxsight.workers.supervisor import Priority
 
 log = logging.getLogger(__name__)
 
+_PAUSES = 0.05, 0.5
+"""The shortest and the longest pause after an edit in seconds; between them it is half of the last
+trace's time. clangd does the same (`DebouncePolicy` in its `TUScheduler.h`): shorter ones would
+trace texts that nobody looks at, longer ones would be felt."""
 _FIRST = 4.0
 """Seconds in which example inputs are proposed right after a file was opened."""
 _PROPOSING_PAUSE = 1.0
@@ -99,7 +102,8 @@ class Background:
     async def _trace(self, path: str) -> None:
         """Trace the functions without an answer, send refreshes, and compile."""
         engine = self._engine
-        await asyncio.sleep(debounce(engine.traces.cache.seconds(path)))
+        shortest, longest = _PAUSES
+        await asyncio.sleep(min(max(shortest, engine.traces.cache.seconds(path) / 2), longest))
         await engine.turns.breathe()
         document = await engine.documents.read(path)
         if document is None:
@@ -176,7 +180,7 @@ class Background:
         began = clock()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience / 2):  # proposals have the rest
-                await self._run_dry(document)
+                await self._settle(document)
         settings, left = engine.projects.of(path).settings, began + patience - clock()
         if settings.propose_inputs and settings.examples_assumed and left > 0:
             await assume(engine, path, left, only)
@@ -291,10 +295,8 @@ class Background:
 
     async def _compile_one(self, view: View, with_memory: bool) -> None:
         engine, path = self._engine, view.answer.question.path
-        targets = engine.choices.targets(path)
-        if view.stale or not targets:
-            return
-        if engine.programs.is_compiled(view, targets[0], with_memory=with_memory):
+        target = engine.choices.target(path)
+        if view.stale or engine.programs.is_compiled(view, target, with_memory=with_memory):
             return
         compile = engine.programs.with_temporaries if with_memory else engine.programs.result
         loop = asyncio.get_running_loop()

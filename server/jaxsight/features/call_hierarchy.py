@@ -78,8 +78,14 @@ def _traced_calls(module: Module, views: list[View]) -> TracedCalls:
     reached: dict[str, tuple[ModuleChunk, Function]] = {}
     for place in observed:
         owner = module.function_at(place.start)
-        if owner is not None and _in_call(place, *owner):
-            reached[owner[1].qualname] = owner
+        if owner is None:
+            continue
+        chunk, function = owner
+        # What is evaluated when the function is called, not when it is defined.
+        start = place.start.up(chunk.first_line)
+        is_parameter = any(start == parameter.range.start for parameter in function.parameters)
+        if is_parameter or start >= function.body_start:
+            reached[function.qualname] = owner
     functions = {
         name: CalledFunction(
             name,
@@ -102,13 +108,6 @@ def _traced_calls(module: Module, views: list[View]) -> TracedCalls:
         tuple(sorted(functions.values(), key=lambda function: function.range)),
         tuple(calls[place] for place in sorted(calls)),
     )
-
-
-def _in_call(place: Range, chunk: ModuleChunk, function: Function) -> bool:
-    """Return whether a place is evaluated when a function is called, not when it is defined."""
-    relative = place.start.up(chunk.first_line)
-    named = any(relative == parameter.range.start for parameter in function.parameters)
-    return named or relative >= function.body_start
 
 
 def _mentions(

@@ -8,7 +8,7 @@ messages of exceptions), so it is not trusted: it is one line without hidden cha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jaxsight.features import stale_marks as stale
@@ -92,12 +92,8 @@ def comment_lines(caveats: Sequence[SliceCaveat], kind: str) -> list[str]:
 
 
 def commented(shown: VirtualText, kind: str) -> VirtualText:
-    """Return a virtual document with its caveats as comments on top and its links moved down."""
-    comments = comment_lines(shown.caveats, kind)
-    if not comments:
-        return shown
-    links = tuple(replace(link, line=link.line + len(comments)) for link in shown.links)
-    return replace(shown, text="\n".join([*comments, shown.text]), links=links)
+    """Return a virtual document with its caveats as comments on top."""
+    return shown.below(comment_lines(shown.caveats, kind))
 
 
 def record(caveats: Sequence[SliceCaveat]) -> dict[str, object]:

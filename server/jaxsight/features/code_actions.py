@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Sequence
 
 from jaxsight.features.fixes.scheduler import FixScheduler
-from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.insertion import INSERTED_STYLE, inserted_name, insertion
 from jaxsight.features.lenses import SHOW
 from jaxsight.features.model import Action
@@ -21,7 +20,7 @@ from jaxsight.features.virtual_documents.sourcerized import label
 from jaxsight.queries.documents import Subject, module_name, subject_at
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.query import Question
-from jaxsight.source.module import Module, ModuleChunk
+from jaxsight.source.module import Module
 from jaxsight.source.run_marks import ALWAYS, NEVER, mark_edit, mark_of
 from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.source.text import Edit, Position, Range
@@ -52,7 +51,10 @@ async def actions(
         return []
     module = document.module
     fixes = await fixing.fixes(path, module, range, FIX_PATIENCE)
-    actions = list(quick_fixes(fixes)) if document.module is module else []
+    actions = [
+        Action(fix.title, QUICK_FIX, fix.edits, finding=fix.finding, preferred=fix.safe)
+        for fix in (fixes if document.module is module else ())
+    ]
     subjects = engine.documents.subjects(document)
     actions += await adding.add_examples(engine, document, subjects, range)
     views = await engine.traces.known_views(document)
@@ -64,7 +66,11 @@ async def actions(
         answer = engine.traces.cache.known(question) if isinstance(question, Question) else None
         reply = answer.reply if answer is not None else None
         actions += sourcerize(path, document.module, subject, range, reply)
-        actions += jaxpr_views(path, subject, reply)
+        # Packages register jaxpr interpreters in the user's environment.
+        for name in reply.views if isinstance(reply, Traced) else ():
+            title = f"Show {subject.name} with interpreter {name}"
+            arguments = (path, subject.name, "view", name)
+            actions.append(Action(title, VIEW, command=SHOW, arguments=arguments))
         view = next((view for view in views if view.subject.name == subject.name), None)
         actions += extractions(engine, path, document.module, subject, range, view, repros)
     return actions
@@ -91,7 +97,8 @@ def run_marks(module: Module, caveats: Sequence[SliceCaveat], range: Range) -> I
 
     Only statements at the range that a caveat names have these actions.
     """
-    named = {module.number_of(chunk): chunk for caveat in caveats if (chunk := _at(module, caveat))}
+    at = (module.chunk_at(caveat.range.start) for caveat in caveats)
+    named = {module.number_of(chunk): chunk for chunk in at if chunk is not None}
     for chunk in named.values():
         last = chunk.first_line + max(chunk.statement.lines_used, 1) - 1
         lines = Range(Position(chunk.first_line, 0), Position(last, len(module.line(last))))
@@ -101,16 +108,6 @@ def run_marks(module: Module, caveats: Sequence[SliceCaveat], range: Range) -> I
         for mark, title in _RUN_TITLES.items():
             if current_mark is None or current_mark[0] != mark:
                 yield Action(title, RUN, (mark_edit(module, chunk, mark),))
-
-
-def _at(module: Module, caveat: SliceCaveat) -> ModuleChunk | None:
-    return module.chunk_at(caveat.range.start)
-
-
-def quick_fixes(fixes: Sequence[Fix]) -> Iterator[Action]:
-    """Yield the fixes that were verified."""
-    for fix in fixes:
-        yield Action(fix.title, QUICK_FIX, fix.edits, finding=fix.finding, preferred=fix.safe)
 
 
 def sourcerize(
@@ -123,7 +120,11 @@ def sourcerize(
     scalar, and the inverse. A function whose trace failed has none of these actions.
 
     Args:
-        known: the result of the last trace, if there was one.
+        path: the file.
+        module: its text.
+        subject: the function.
+        range: where actions are wanted.
+        reply: the result of the last trace, if there was one.
     """
     name = subject.name
     if subject.broken or subject.function.refused or isinstance(reply, Failed | Died):
@@ -145,29 +146,7 @@ def sourcerize(
     for transform in transforms:
         yield shown(f"Sourcerize {label(name, transform)}", "lax", transform)
         yield shown(f"Sourcerize {label(name, transform)} (readable source)", "pretty", transform)
-    if reply is None or _may_be_inverted(reply):
+    # A scalar result can determine scalar arguments only.
+    scalars = map(_SCALAR.fullmatch, [text for _, text in reply.parameters] if reply else ())
+    if reply is None or not _SCALAR.fullmatch(reply.outputs) or any(scalars):
         yield shown(f"Derive inverse of {name} as source", "pretty", "inverse")
-
-
-def _may_be_inverted(traced: Traced) -> bool:
-    """Return whether the results could determine the arguments.
-
-    A scalar result can determine scalar arguments only.
-    """
-    return not _SCALAR.fullmatch(traced.outputs) or any(
-        _SCALAR.fullmatch(text) for _, text in traced.parameters
-    )
-
-
-def jaxpr_views(
-    path: str, subject: Subject, reply: Traced | Failed | Died | None
-) -> Iterator[Action]:
-    """Yield *Show function with interpreter* for each registered jaxpr interpreter.
-
-    Packages register them in the user's environment.
-    """
-    if isinstance(reply, Traced):
-        for view in reply.views:
-            arguments = (path, subject.name, "view", view)
-            title = f"Show {subject.name} with interpreter {view}"
-            yield Action(title, VIEW, command=SHOW, arguments=arguments)

@@ -25,7 +25,7 @@ from jaxsight.examples.notation.meshes import TYPES, MeshAxes
 from jaxsight.examples.notation.tokens import Token, TokenReader
 from jaxsight.examples.notation.values import axes_of, names_in, show_size, sizes_of
 from jaxsight.examples.signature import Signature
-from jaxsight.features.model import Completion
+from jaxsight.features.model import Completion, CompletionKind
 from jaxsight.queries.engine import Engine
 from jaxsight.source.functions import Function
 from jaxsight.source.text import Edit, Position
@@ -50,7 +50,7 @@ class _Cursor:
     end: int
     line: LogicalLine
 
-    def propose(self, label: str, kind: str, text: str, detail: str = "") -> Completion:
+    def propose(self, label: str, kind: CompletionKind, text: str, detail: str = "") -> Completion:
         return Completion(label, kind, Edit(self.source.range(self.start, self.end), text), detail)
 
     @property
@@ -96,9 +96,14 @@ def complete(
     if (contract := _CONTRACT.match(source.text, line.start, offset)) is not None:
         start, end = _word_around(source, offset, _METRIC if contract["close"] else _TARGET)
     cursor = _Cursor(source, section, start, end, line)
-    if _in_comment(source, line.start, start):
-        return []
-    return list(_inside(cursor, function, sizes, mesh))
+    line_start = max(line.start, source.line_bounds(source.line_of(start))[0])
+    # A comment hides the character that is appended at the cursor from the reader.
+    probe = TokenReader(ChunkText(source.text[line_start:start] + "\x00"))
+    while not probe.token.is_a("end"):
+        if probe.token.text == "\x00":
+            return list(_inside(cursor, function, sizes, mesh))
+        probe.advance()
+    return []
 
 
 def _word_around(source: ChunkText, offset: int, pattern: str) -> tuple[int, int]:
@@ -150,17 +155,6 @@ def _line_around(source: ChunkText, section: Section, offset: int) -> LogicalLin
     return LogicalLine(offset, offset)
 
 
-def _in_comment(source: ChunkText, start: int, offset: int) -> bool:
-    line_start = max(start, source.line_bounds(source.line_of(offset))[0])
-    # A comment hides the character that is appended at the offset from the reader.
-    probe = TokenReader(ChunkText(source.text[line_start:offset] + "\x00"))
-    while not probe.token.is_a("end"):
-        if probe.token.text == "\x00":
-            return False
-        probe.advance()
-    return True
-
-
 def _inside(
     cursor: _Cursor, function: Function, sizes: Mapping[str, int], mesh: Mesh | None
 ) -> Iterator[Completion]:
@@ -168,11 +162,26 @@ def _inside(
     words = [token.text for token in tokens]
     declared = _declared_around(cursor)
     is_free = MESH not in Signature(function).plain
+    open_ = _brackets(tokens)
+    # An open bracket is an array's if it follows a dtype, or a key's `>`.
+    in_shape = any(
+        index > 0
+        and tokens[index].is_("[")
+        and (tokens[index - 1].is_a("name") or tokens[index - 1].is_(">"))
+        for index in open_
+    )
+    # The innermost one is a dict's, and its next item has no `:` yet.
+    at_dict_key = bool(open_) and tokens[open_[-1]].is_("{") and not tokens[-1].is_(":")
     if words[:1] == ["where"] and words[1:2] not in ([":"], ["="], [","]):
-        yield from _sizes_to_define(cursor, declared, words)
+        if words[-1] in ("where", ","):  # sizes that shapes use and that are not defined yet
+            defined = {size.name for size in declared.sizes} | set(words)
+            used = (name for example in declared.examples for name in _size_names(example.value))
+            for name in dict.fromkeys(name for name in used if name not in defined):
+                yield cursor.propose(name, "size", f"{name}=" if cursor.ends_line else name)
     elif words[:2] == ["Expect", "("]:
         if ")" not in words:
-            yield from _targets(cursor)
+            for target in map(parse, target_names()):
+                yield cursor.propose(target.short, "keyword", target.short, target.title)
         elif ":" in words[words.index(")") :] and words[-1] in (":", ","):
             for metric in METRICS:
                 text = f"{metric} <= " if cursor.ends_line else metric
@@ -185,17 +194,22 @@ def _inside(
         if not words or words[-1] == ",":
             yield from _arguments(cursor, function, declared)
         if not words:
-            has_mesh = any(line.name == MESH for line in declared.examples)
-            yield from _keywords(cursor, mesh=is_free and not has_mesh)
-    elif _in_shape(tokens):
+            if is_free and all(line.name != MESH for line in declared.examples):
+                yield cursor.propose(MESH, "keyword", f"{MESH}: ", "mesh: data=2, model=4")
+            yield cursor.propose("where", "keyword", "where ", "sizes: where B=32, D=512")
+            contract = "Expect (h100): kernels <= 3, temp <= 4 MiB"
+            yield cursor.propose("Expect", "keyword", "Expect (", contract)
+    elif in_shape:
         if _after_at(words):
             yield from _known_axes(cursor, function, declared, mesh)
         elif words[-1] in ("[", ",", "+", "-", "*", "//", "%", "("):
             yield from _known_sizes(cursor, function, declared, sizes)
-    elif words[-1] in (":", ",", "(", "[", "~") and not _at_dict_key(tokens):
+    elif words[-1] in (":", ",", "(", "[", "~") and not at_dict_key:
         if words == [MESH, ":"]:
             yield from _mesh_axes(cursor, declared, tokens)
-        yield from _dtypes(cursor)
+        for dtype in DTYPES:
+            yield cursor.propose(short(dtype), "dtype", short(dtype), dtype)
+        yield cursor.propose("key<fry>", "dtype", "key<fry>", "typed PRNG keys")
 
 
 def _tokens(cursor: _Cursor) -> Iterator[Token]:
@@ -214,13 +228,6 @@ def _declared_around(cursor: _Cursor) -> DeclaredSet:
         if declared.heading == cursor.section.heading:
             return declared
     return DeclaredSet(cursor.section.name, cursor.section.heading)
-
-
-def _targets(cursor: _Cursor) -> Iterator[Completion]:
-    """Yield the short names of targets, for a contract."""
-    for name in target_names():
-        target = parse(name)
-        yield cursor.propose(target.short, "keyword", target.short, target.title)
 
 
 def _arguments(cursor: _Cursor, function: Function, declared: DeclaredSet) -> Iterator[Completion]:
@@ -243,34 +250,6 @@ def _arguments(cursor: _Cursor, function: Function, declared: DeclaredSet) -> It
 
 def _class_sets(function: Function) -> tuple[DeclaredSet, ...]:
     return read_docstring(function.class_docstring).sets
-
-
-def _keywords(cursor: _Cursor, *, mesh: bool) -> Iterator[Completion]:
-    if mesh:
-        yield cursor.propose(MESH, "keyword", f"{MESH}: ", "mesh: data=2, model=4")
-    yield cursor.propose("where", "keyword", "where ", "sizes: where B=32, D=512")
-    yield cursor.propose(
-        "Expect", "keyword", "Expect (", "Expect (h100): kernels <= 3, temp <= 4 MiB"
-    )
-
-
-def _dtypes(cursor: _Cursor) -> Iterator[Completion]:
-    for dtype in DTYPES:
-        yield cursor.propose(short(dtype), "dtype", short(dtype), dtype)
-    yield cursor.propose("key<fry>", "dtype", "key<fry>", "typed PRNG keys")
-
-
-def _sizes_to_define(
-    cursor: _Cursor, declared: DeclaredSet, words: list[str]
-) -> Iterator[Completion]:
-    """Yield completions after `where`: sizes that shapes use and that are not defined yet."""
-    if words[-1] not in ("where", ","):
-        return
-    defined = {d.name for d in declared.sizes} | set(words)
-    used = [n for g in declared.examples for n in _size_names(g.value)]
-    for name in dict.fromkeys(used):
-        if name not in defined:
-            yield cursor.propose(name, "size", f"{name}=" if cursor.ends_line else name)
 
 
 def _known_sizes(
@@ -346,22 +325,6 @@ def _brackets(tokens: list[Token]) -> list[int]:
         elif token.is_(")", "]", "}") and open_:
             open_.pop()
     return open_
-
-
-def _in_shape(tokens: list[Token]) -> bool:
-    """Return whether an open bracket is an array's: it follows a dtype or a key's `>`."""
-    return any(
-        index > 0
-        and tokens[index].is_("[")
-        and (tokens[index - 1].is_a("name") or tokens[index - 1].is_(">"))
-        for index in _brackets(tokens)
-    )
-
-
-def _at_dict_key(tokens: list[Token]) -> bool:
-    """Return whether the innermost open bracket is a dict's and its next item has no `:` yet."""
-    open_ = _brackets(tokens)
-    return bool(open_) and tokens[open_[-1]].is_("{") and not tokens[-1].is_(":")
 
 
 def _headings(

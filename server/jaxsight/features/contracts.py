@@ -28,11 +28,10 @@ from jaxsight.queries.traces.query import Unasked
 from jaxsight.queries.traces.trace_cache import Superseded
 from jaxsight.rules.finding import Finding, Severity, finding_of
 from jaxsight.rules.jx501_broken_contract.rule import RULE
-from jaxsight.source.text import Range
 from jaxsight.targets.target import Target, UnknownTarget, parse_short
 from jaxsight.text import units
 from jaxsight.text.inert import clause
-from jaxsight.wire.kernel_graph import Kernel
+from jaxsight.wire.kernel_graph import Collective, Kernel
 from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.workers.compilation.compilers import Trouble
@@ -77,14 +76,17 @@ async def _check(
         return []
     view = View(answer, module, question, subject)
     try:
-        target = target_of(expect, engine.choices.targets(question.path)[0])
+        target = target_of(expect, engine.choices.target(question.path))
     except UnknownTarget as error:
-        return [wrong_target(view, expect, error)]
+        return [_finding(view, expect, "JX908", error.message, help=error.help)]
     if not isinstance(answer.reply, Traced):
         # The active set's error is reported by itself; an external error may be temporary.
         external = isinstance(answer.reply, Died) and answer.reply.external
-        silent = external or engine.traces.is_chosen(view)
-        return [] if silent else [untraced(view, expect)]
+        if external or engine.traces.is_chosen(view):
+            return []
+        message = "contract cannot be checked: tracing fails with these example inputs"
+        notes = (f"the error is reported in `{view.subject.name}`",)
+        return [_finding(view, expect, RULE.code, message, Severity.WARNING, notes=notes)]
     is_about_memory = any(condition.metric == "temp" for condition in expect.conditions)
     result = await engine.programs.held_result(view, target, with_memory=is_about_memory)
     return list(findings(view, expect, result)) if result is not None else []
@@ -103,23 +105,6 @@ def target_of(expect: Expect, default: Target) -> Target:
     return parse_short(name) if name else default
 
 
-def wrong_target(view: View, expect: Expect, error: UnknownTarget) -> Finding:
-    """Report a contract for a target that does not exist."""
-    return _finding(view, expect, "JX908", error.message, help=error.help)
-
-
-def untraced(view: View, expect: Expect) -> Finding:
-    """Report a contract of an example set that the function cannot be traced with."""
-    return _finding(
-        view,
-        expect,
-        RULE.code,
-        "contract cannot be checked: tracing fails with these example inputs",
-        Severity.WARNING,
-        notes=(f"the error is reported in `{view.subject.name}`",),
-    )
-
-
 def findings(view: View, expect: Expect, result: CompileResult) -> Iterator[Finding]:
     """Report the broken conditions of a contract, or why it cannot be checked."""
     on = result.target.short
@@ -136,7 +121,7 @@ def findings(view: View, expect: Expect, result: CompileResult) -> Iterator[Find
     for condition, message, notes in _broken(expect, kernels):
         yield finding_of(
             RULE.code,
-            _place(view, condition.range),
+            view.subject.place(condition.range),
             message,
             help="update the contract if this change is intended",
             notes=notes,
@@ -153,18 +138,8 @@ def _finding(
     help: str = "",
     notes: tuple[str, ...] = (),
 ) -> Finding:
-    place = _place(view, expect.range)
+    place = view.subject.place(expect.range)
     return finding_of(code, place, message, severity=severity, help=help, notes=notes)
-
-
-def _place(view: View, range: Range) -> Range:
-    """Return the range of a part of the docstring.
-
-    For examples from the project's settings, this is the function's name.
-    """
-    if view.subject.examples.source == "project":
-        return view.name_range
-    return range.shifted(view.subject.chunk.first_line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +171,7 @@ def _figure(kernels: Kernels, metric: str) -> _Figure:
             if not graph.trips_known:
                 return unknown
             if libraries := graph.libraries:
-                why = f"a call of {libraries[0].what} launches an unknown number of kernels"
+                why = f"a call of {libraries[0].title} launches an unknown number of kernels"
                 return _Figure(-1, graph.launches_at_least, why)
             most, least = graph.launch_count, graph.launches_at_least
         case "temp":
@@ -226,13 +201,13 @@ def _figure(kernels: Kernels, metric: str) -> _Figure:
     return _Figure(most, least)
 
 
-def _collectives(kernels: Kernels, metric: str) -> list[Kernel]:
-    """Return the collectives that a metric is about."""
+def _collectives(kernels: Kernels, metric: str) -> list[tuple[Kernel, Collective]]:
+    """Return the collectives that a metric is about, each with its kernel."""
     kind = COLLECTIVES.get(metric)
     return [
-        kernel
+        (kernel, collective)
         for kernel in kernels.graph.collectives
-        if kernel.collective and kind in (None, kernel.collective.kind)
+        if (collective := kernel.collective) and kind in (None, collective.kind)
     ]
 
 
@@ -272,23 +247,15 @@ def _worded(metric: str, value: int) -> str:
 def _notes(metric: str, kernels: Kernels) -> Iterator[str]:
     """Yield what explains a figure: the largest collectives or transfers that it counts."""
     if metric == "moved" or metric == "collectives" or metric in COLLECTIVES:
-        largest = sorted(_collectives(kernels, metric), key=_moved, reverse=True)
-        for kernel in largest[:_MOST_NOTES]:
-            yield _described(kernels, kernel)
+        counted = _collectives(kernels, metric)
+        largest = sorted(counted, key=lambda pair: pair[0].runs * pair[1].bytes, reverse=True)
+        for kernel, collective in largest[:_MOST_NOTES]:
+            # `all-reduce 32 MiB over data, inserted by the partitioner at line 12`
+            (text,) = collectives.summed([kernel], kernels.graph)
+            line = collectives.line(kernels, kernel)
+            who = ", inserted by the partitioner" if collective.inserted else ""
+            yield f"{text}{who}{f' at line {line}' if line is not None else ''}"
         if len(largest) > _MOST_NOTES:
             yield f"and {len(largest) - _MOST_NOTES} more"
     if metric in (HOST_TRANSFERS, HOST_MOVED):
         yield from host_transfers.largest(kernels, _MOST_NOTES)
-
-
-def _described(kernels: Kernels, kernel: Kernel) -> str:
-    """Return `all-reduce 32 MiB over data, inserted by the partitioner at line 12`."""
-    (text,) = collectives.summed([kernel], kernels.graph)
-    line = collectives.line(kernels, kernel)
-    is_inserted = kernel.collective is not None and kernel.collective.inserted
-    who = ", inserted by the partitioner" if is_inserted else ""
-    return f"{text}{who}{f' at line {line}' if line is not None else ''}"
-
-
-def _moved(kernel: Kernel) -> int:
-    return kernel.runs * kernel.collective.bytes if kernel.collective else 0

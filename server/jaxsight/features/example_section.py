@@ -4,44 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxsight.examples.docstrings.sections import Style, heading_lines, style_of
+from jaxsight.examples.docstrings.sections import heading_lines, style_of
 from jaxsight.examples.notation.chunk_text import ChunkText
-from jaxsight.source.functions import Docstring, Function
+from jaxsight.source.functions import Function
 from jaxsight.source.text import Edit, Position, Range
 
 
 def section_edit(function: Function, lines: Sequence[str]) -> Edit:
     """Return the edit that adds a section with these lines, in the style of the docstring.
 
-    Without a docstring, the edit adds one.
+    Without a docstring, the edit adds one. Quotes that cannot contain several lines become triple
+    quotes.
     """
-    style = style_of(_source(function.docstring)) if function.docstring is not None else "google"
-    body = function.body_start
-    indent = function.body_indent
-    one_line = body.column != len(indent)
-    section = _section(lines, style, indent)
-    if function.docstring is None:
-        before = f"\n{indent}" if one_line else ""
-        return Edit(Range(body, body), f'{before}"""\n{section}\n{indent}"""\n{indent}')
-    return _appended(function.docstring, body, indent, section)
-
-
-def _source(docstring: Docstring) -> ChunkText:
-    return ChunkText(docstring.text, docstring.start)
-
-
-def _section(lines: Sequence[str], style: Style, indent: str) -> str:
+    docstring, body, indent = function.docstring, function.body_start, function.body_indent
+    source = ChunkText(docstring.text, docstring.start) if docstring is not None else None
+    style = style_of(source) if source is not None else "google"
     deeper = indent if style == "numpydoc" else indent + "    "
     heading = [indent + line for line in heading_lines("Example inputs", style)]
-    return "\n".join([*heading, *(deeper + line for line in lines)])
-
-
-def _appended(docstring: Docstring, body: Position, indent: str, section: str) -> Edit:
-    """Return the edit that adds a section to the docstring's text.
-
-    Quotes that cannot contain several lines become triple quotes.
-    """
-    source = _source(docstring)
+    section = "\n".join([*heading, *(deeper + line for line in lines)])
+    if docstring is None or source is None:
+        before = f"\n{indent}" if body.column != len(indent) else ""  # it is on the line of `def`
+        return Edit(Range(body, body), f'{before}"""\n{section}\n{indent}"""\n{indent}')
     text = docstring.text.rstrip()
     addition = ("\n\n" if text else "\n") + section + "\n" + indent
     quotes = docstring.start.column - body.column if docstring.start.line == body.line else 3

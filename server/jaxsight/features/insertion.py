@@ -19,6 +19,8 @@ from jaxsight.wire.messages.requests import Style
 INSERTED_STYLE: Style = "pretty"
 """The style of inserted source: that of the document that the code lens opens."""
 
+_INSTEAD = "open the source in a new document instead"
+
 
 def inserted_name(module: Module, function: str) -> str:
     """Return the name of the source of `function`: `f_jax`, or `f_jax_2` if that is taken."""
@@ -47,7 +49,10 @@ def insertion(module: Module, subject: Subject, text: str, name: str = "") -> tu
     text = _without_own_import(text, name)
     tree = ast.parse(text)
     there: set[_Import] = set()
-    below = _first_free_line(module)
+    first = next(iter(module.chunks), None)
+    below = 0
+    if first is not None and first.name_effects.is_text:  # the module's docstring
+        below = first.first_line + first.statement.lines_used
     for chunk in module.chunks:
         if chunk.name_effects.imports and chunk.first_line < subject.chunk.first_line:
             there.update(import_ for node in tree_of(chunk.text).body for import_ in _imports(node))
@@ -68,16 +73,11 @@ def insertion(module: Module, subject: Subject, text: str, name: str = "") -> tu
         edits.append(Edit(Range(start, start), "".join(f"{line}\n" for line in missing)))
     lines = text.split("\n")
     blocks = ["\n".join(lines[_first_line(node, lines) - 1 : node.end_lineno]) for node in body]
-    edits.append(Edit(_end(subject), "".join(f"\n\n\n{block}" for block in blocks)))
+    chunk = subject.chunk
+    last = max(chunk.statement.lines_used - 1, 0)
+    end = Position(chunk.first_line + last, len(lines_of(chunk.text)[last]))
+    edits.append(Edit(Range(end, end), "".join(f"\n\n\n{block}" for block in blocks)))
     return tuple(edits)
-
-
-def _first_free_line(module: Module) -> int:
-    """Return the line after the module's docstring, or the first."""
-    first = next(iter(module.chunks), None)
-    if first is None or not first.name_effects.is_text:
-        return 0
-    return first.first_line + first.statement.lines_used
 
 
 def _check_names(module: Module, needed: Iterable[_Import], tree: ast.Module) -> None:
@@ -90,14 +90,12 @@ def _check_names(module: Module, needed: Iterable[_Import], tree: ast.Module) ->
         and bindings.origins.get(import_.name) != import_.origin
     }
     bound = set(bound_in(tree))
-    read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    clashing |= {name for name in read - bound if _is_builtin(name) and name in bindings.definers}
+    clashing |= {
+        name for name in _read(tree) - bound if _is_builtin(name) and name in bindings.definers
+    }
     if clashing:
         words = ", ".join(sorted(clashing))
-        raise NotSourcerized(
-            f"cannot insert: the file already defines {words}; "
-            "open the source in a new document instead"
-        )
+        raise NotSourcerized(f"cannot insert: the file already defines {words}; {_INSTEAD}")
 
 
 def _is_builtin(name: str) -> bool:
@@ -112,7 +110,8 @@ def _shared(module: Module, body: Sequence[ast.stmt]) -> set[ast.stmt]:
     shared = {
         node
         for node in body
-        if _meaning(node) in meanings and all(len(definers.get(n, ())) == 1 for n in bound[node])
+        if syntax_digest.digest(ast.Module([node], []), docstrings=False) in meanings
+        and all(len(definers.get(name, ())) == 1 for name in bound[node])
     }
     while True:
         own = set().union(*(bound[node] for node in body if node not in shared))
@@ -122,7 +121,7 @@ def _shared(module: Module, body: Sequence[ast.stmt]) -> set[ast.stmt]:
         shared -= reading
 
 
-def _read(node: ast.stmt) -> set[str]:
+def _read(node: ast.AST) -> set[str]:
     return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
 
 
@@ -149,10 +148,7 @@ def _without_own_import(text: str, name: str) -> str:
     bound = set(bound_in(tree))
     if clashing := sorted({node.attr for node in uses} & bound):
         words = ", ".join(clashing)
-        raise NotSourcerized(
-            f"cannot insert: the source redefines {words}; "
-            "open the source in a new document instead"
-        )
+        raise NotSourcerized(f"cannot insert: the source redefines {words}; {_INSTEAD}")
     for node in sorted(uses, key=lambda node: (node.lineno, node.col_offset), reverse=True):
         row = lines[node.lineno - 1].encode()
         rest = row[node.col_offset + len(path) + 1 :]
@@ -184,18 +180,6 @@ def _renamed(text: str, tree: ast.Module, names: Mapping[str, str]) -> str:
         row = lines[line].encode()
         lines[line] = (row[:column] + names[name].encode() + row[column + len(name) :]).decode()
     return "\n".join(lines)
-
-
-def _meaning(node: ast.stmt) -> str:
-    return syntax_digest.digest(ast.Module([node], []), docstrings=False)
-
-
-def _end(subject: Subject) -> Range:
-    """Return the position after the subject's chunk."""
-    chunk = subject.chunk
-    last = max(chunk.statement.lines_used - 1, 0)
-    end = Position(chunk.first_line + last, len(lines_of(chunk.text)[last]))
-    return Range(end, end)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,18 +35,16 @@ async def lenses(engine: Engine, path: str) -> list[Lens]:
     if document is None or not engine.projects.of(path).settings.code_lens:
         return []
     subjects = engine.documents.subjects(document)
-    shown = [
-        lens
-        for subject in subjects
-        if (chosen := engine.choices.set_of(document, subject)) is not None
-        for lens in _lenses(
-            path,
-            subject,
-            chosen,
-            await _figures(engine, document, subject, chosen),
-            await _assumed(engine, document, subject, chosen),
-        )
-    ]
+    shown: list[Lens] = []
+    for subject in subjects:
+        if (chosen := engine.choices.set_of(document, subject)) is None:
+            continue
+        assumed = ""  # or a proposal in words: `assumed inputs: x: f32[N, M]`
+        question = await engine.traces.question(document, subject) if subject.is_proposed else None
+        if isinstance(question, Question):
+            assumed = assumptions.words(question, engine.size_names(question))
+        figures = await _figures(engine, document, subject, chosen)
+        shown += _lenses(path, subject, chosen, figures, assumed)
     if engine.projects.of(path).settings.propose_inputs:
         for chunk, function in worth_proposing(document, subjects):
             outcome = await engine.proposals.known(document, chunk, function)
@@ -81,27 +79,17 @@ def _lenses(
     yield Lens(above, "sourcerize", SHOW, (path, subject.name, "pretty"))
 
 
-async def _assumed(engine: Engine, document: Document, subject: Subject, chosen: ExampleSet) -> str:
-    """Return a proposal in words, `assumed inputs: x: f32[N, M]`; empty for other example sets."""
-    question = await engine.traces.question(document, subject) if subject.is_proposed else None
-    if not isinstance(question, Question):
-        return ""
-    answer = engine.traces.cache.known(question)
-    explored = engine.sizes.known(answer) if answer is not None else None
-    return assumptions.words(question, explored.names if explored is not None else None)
-
-
 async def _figures(engine: Engine, document: Document, subject: Subject, chosen: ExampleSet) -> str:
     """Return `: 14 · 12 MiB`, the kernels and the temporaries, as far as they are known."""
     last = engine.memory.shown.get((document.path, subject.name))
     if last is None:
         return ""
     answer, result = last
-    targets = engine.choices.targets(document.path)
+    target = engine.choices.target(document.path)
     question = await engine.traces.question(document, subject)
     is_current = isinstance(question, Question) and engine.traces.cache.known(question) is answer
     compiled = result.outcome
-    if not is_current or result.target not in targets[:1] or not isinstance(compiled, Compiled):
+    if not is_current or result.target != target or not isinstance(compiled, Compiled):
         return ""
     temporaries = shorter_temporary_memory(compiled)
     known = f" · {temporaries}" if temporaries not in (UNKNOWN, NOT_YET) else ""

@@ -5,7 +5,9 @@ They are plain data that `lsp/` and `cli/` convert.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from jaxsight.rules.finding import Finding
 from jaxsight.source.slicing.caveat import SliceCaveat
@@ -77,15 +79,15 @@ class Action:
     """The file that `edits` are for, if it is another one than that of the request."""
 
 
+CompletionKind = Literal["argument", "dtype", "size", "keyword"]
+
+
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A completion item.
-
-    `edit` replaces the text typed so far; `kind` is `argument`, `dtype`, `size` or `keyword`.
-    """
+    """A completion item; `edit` replaces the text typed so far."""
 
     label: str
-    kind: str
+    kind: CompletionKind
     edit: Edit
     detail: str = ""
     documentation: str = ""
@@ -126,12 +128,22 @@ class VirtualText:
     ran: tuple[str, ...] = ()
     """Runs of sourcerized code next to the original, with equal results."""
 
+    def below(self, lines: Sequence[str]) -> VirtualText:
+        """Return the document below some lines, with its links moved down."""
+        if not lines:
+            return self
+        links = tuple(replace(link, line=link.line + len(lines)) for link in self.links)
+        return replace(self, text="\n".join([*lines, self.text]), links=links)
+
+
+ReproKind = Literal["repro", "reduced"]
+
 
 @dataclass(frozen=True, slots=True)
 class ShownRepro:
     """A repro of a function: a file, which is also shown as the virtual document `kind`."""
 
-    kind: str
+    kind: ReproKind
     function: str
     file: str
     summary: str

@@ -8,7 +8,6 @@ from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question, Unasked
-from jaxsight.wire.messages.replies import Traced
 from jaxsight.workers.compilation.queue import Urgency
 
 
@@ -55,9 +54,9 @@ def _traced(view: View, function: str) -> View:
     Raises:
         LookupError: it is no trace; the message says why.
     """
-    if not isinstance(view.answer.reply, Traced):
-        words = failures.summary(view.answer.reply, view)
-        raise LookupError(f"{function} cannot be traced: {words}")  # noqa: TRY004
+    if not view.is_traced:
+        words = failures.summary(view)
+        raise LookupError(f"{function} cannot be traced: {words}")
     return view
 
 

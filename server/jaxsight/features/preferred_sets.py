@@ -39,7 +39,7 @@ async def prefer_traced(engine: Engine, document: Document, subject: Subject) ->
         if isinstance(answer.reply, Traced):
             reached = {example_set.name: -1}
             break
-        reached[example_set.name] = _reach(answer, subject)
+        reached[example_set.name] = _reach(answer, answer.reply, subject)
     best = max(reached, key=lambda name: reached[name], default=None)
     is_traced = any(reach < 0 for reach in reached.values())
     # What a dry run shows of a training loop is known; nothing is assumed of it.
@@ -72,13 +72,11 @@ async def reconsider(engine: Engine, document: Document) -> None:
         document.rejected = kept
 
 
-def _reach(answer: Answer, subject: Subject) -> int:
+def _reach(answer: Answer, failed: Failed, subject: Subject) -> int:
     """Return how many expressions of a function a failed trace has seen."""
     first, last = subject.function.body_start.line, subject.function.range.end.line
-    chunks = {subject.chunk.id}
-    reply = answer.reply
-    if isinstance(reply, Failed):
-        chunks |= {reused.executed for reused in reply.reused if reused.asked == subject.chunk.id}
+    own = subject.chunk.id
+    chunks = {own, *(reused.executed for reused in failed.reused if reused.asked == own)}
     return sum(
         observation.span.chunk in chunks and first < observation.span.line <= last + 1
         for observation in answer.observations

@@ -5,8 +5,6 @@ They begin hints; hovers and documents have a first line.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from jaxsight.features.findings.failures import explanation
 from jaxsight.features.model import VirtualText
 from jaxsight.features.proposals import assumptions
@@ -28,17 +26,10 @@ def notice(view: View) -> str:
 
     The error of the newest trace follows, if it failed with inputs that are not assumed.
     """
-    return "\n\n".join(filter(None, (_stale(view), assumptions.notice(view))))
-
-
-def _stale(view: View) -> str:
-    if not view.stale:
-        return ""
-    failed = view.failed
-    if failed is None or failed.assumed:
-        return f"*{_WORDS}*"
-    error = explanation(failed.answer.reply, failed)
-    return f"*{_WORDS}; the newest trace fails:*\n\n{error}"
+    stale, failed = f"*{_WORDS}*" if view.stale else "", view.failed
+    if view.stale and failed is not None and not failed.assumed:
+        stale = f"*{_WORDS}; the newest trace fails:*\n\n{explanation(failed)}"
+    return "\n\n".join(filter(None, (stale, assumptions.notice(view))))
 
 
 def marked(shown: VirtualText, comment: str, assumed: str = "") -> VirtualText:
@@ -50,8 +41,4 @@ def marked(shown: VirtualText, comment: str, assumed: str = "") -> VirtualText:
         assumed: the assumed inputs; empty if there are none.
     """
     lines = [*([_WORDS] if shown.stale else []), *([one_line(assumed)] if assumed else [])]
-    if not lines:
-        return shown
-    links = tuple(replace(link, line=link.line + len(lines)) for link in shown.links)
-    head = "".join(f"{comment} {line}\n" for line in lines)
-    return replace(shown, text=f"{head}{shown.text}", links=links)
+    return shown.below([f"{comment} {line}" for line in lines])

@@ -171,7 +171,12 @@ class Verification:
                 len({_program(program) for program in programs if program is not None}) > 1
                 or None in programs
             ):
-                findings.append(self._random(number))
+                view = self._functions[number].view
+                name = quoted(view.subject.name)
+                message = f"program of {name} differs between imports of the module"
+                why = "the module may be random or depend on the time"
+                notes = (f"imported {_IMPORTS} times; {why}",)
+                findings.append(finding_of(UNVERIFIED, view.name_range, message, notes=notes))
             else:
                 findings.append(await self._difference(number, imported.functions[number]))
         return VerifiedImports(tuple(findings), len(self._functions) - len(different))
@@ -271,19 +276,14 @@ class Verification:
         program = _made(reply, 0)
         return "" if program is None else _program(program)
 
-    def _random(self, number: int) -> Finding:
-        view = self._functions[number].view
-        message = f"program of {quoted(view.subject.name)} differs between imports of the module"
-        notes = (f"imported {_IMPORTS} times; the module may be random or depend on the time",)
-        return finding_of(UNVERIFIED, view.name_range, message, notes=notes)
-
     def _not_imported(self, reply: Failed | Died) -> Finding:
         """Return the finding for a failed import, at the line where it failed."""
         line: int | None
         if isinstance(reply, Failed):
-            line = next(
-                (frame.line for frame in reply.failure.frames if self._is_own(frame.file)), None
-            )
+            own_file = os.path.realpath(self._request.file)
+            frames = reply.failure.frames
+            lines = (f.line for f in frames if os.path.realpath(f.file) == own_file)
+            line = next(lines, None)
             cause = f"raised {_raised(reply.failure)}"
         else:
             line = line_of(reply.death, self._request.file)
@@ -292,9 +292,6 @@ class Verification:
         range = own if line is None else self._line_range(line - 1)
         notes = ("none of the functions in this file were verified",)
         return finding_of(UNVERIFIED, range, f"importing the module {cause}", notes=notes)
-
-    def _is_own(self, file: str) -> bool:
-        return os.path.realpath(file) == os.path.realpath(self._request.file)
 
     def _line_range(self, line: int) -> Range:
         text = self._module.line(line)
@@ -340,12 +337,6 @@ def _contrast(here: str | None, there: Made) -> str:
     pair = next(differing, ("", ""))
     if any(line.startswith(CONSTANT) for line in pair):
         return "a captured array has different values"
-    start = common_prefix(*pair)
-    before, after = (_excerpt(line, start) for line in pair)
+    begin = max(0, common_prefix(*pair) - _BEFORE)
+    before, after = (("…" if begin else "") + clause(line[begin:], _LONGEST) for line in pair)
     return f"`{after}` when imported, `{before}` when traced"
-
-
-def _excerpt(line: str, start: int) -> str:
-    """Return a part of a line of a jaxpr around its column `start`."""
-    begin = max(0, start - _BEFORE)
-    return ("…" if begin else "") + clause(line[begin:], _LONGEST)

@@ -26,6 +26,7 @@ import stat
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import Literal
 
 from jaxsight.files import reading
 
@@ -53,7 +54,9 @@ def state_folder(*parts: str) -> Path | None:
     return _folder("user_state_dir", parts)
 
 
-def _folder(kind: str, parts: tuple[str, ...]) -> Path | None:
+def _folder(
+    kind: Literal["user_cache_dir", "user_state_dir"], parts: tuple[str, ...]
+) -> Path | None:
     try:
         import platformdirs
     except ModuleNotFoundError:
@@ -73,15 +76,15 @@ def belongs_to_us(path: str | os.PathLike[str]) -> bool:
     return True
 
 
-def load(path: Path, kind: str, limit: int) -> bytes | None:
+def load(path: Path, label: str, limit: int) -> bytes | None:
     """Return the content that `store` wrote to a path, if nobody else can have changed it.
 
     Args:
-        kind: the kind of the file and the version of its format; a file of another kind is not
+        label: the kind of the file and the version of its format; a file with another label is not
             read.
         limit: limit of the content in bytes.
     """
-    head = _head(kind)
+    head = _head(label)
     try:
         if path.is_symlink():
             raise reading.UnreadableError(path, "it is a link, expected a file")
@@ -94,22 +97,22 @@ def load(path: Path, kind: str, limit: int) -> bytes | None:
         return None
     body = content[len(head) + _DIGEST + 1 :]
     if not content.startswith(head):
-        log.warning("%s is ignored: not a file of the kind %r", path, kind)
+        log.warning("%s is ignored: not a file of the kind %r", path, label)
         return None
-    if content[len(head) : len(head) + _DIGEST + 1] != _digest(path, kind, body) + b"\n":
+    if content[len(head) : len(head) + _DIGEST + 1] != _digest(path, label, body) + b"\n":
         log.warning("%s is ignored: wrong digest", path)
         return None
     return body
 
 
-def store(path: Path, kind: str, payload: bytes, mode: int = 0o600) -> bool:
+def store(path: Path, label: str, payload: bytes, mode: int = 0o600) -> bool:
     """Write content to a path atomically, and return whether this succeeded.
 
     Any existing file is replaced; a link is replaced, not followed.
     """
     try:
         _secure(path.parent)
-        replace(path, _head(kind) + _digest(path, kind, payload) + b"\n" + payload, mode)
+        replace(path, _head(label) + _digest(path, label, payload) + b"\n" + payload, mode)
     except OSError as error:
         log.warning("cannot store %s: %s", path, _reason(error))
         return False
@@ -243,13 +246,13 @@ def replace(path: Path, content: bytes, mode: int = 0o600, *, sync: bool = False
         raise
 
 
-def _head(kind: str) -> bytes:
-    return _MARK + kind.encode() + b"\n"
+def _head(label: str) -> bytes:
+    return _MARK + label.encode() + b"\n"
 
 
-def _digest(path: Path, kind: str, payload: bytes) -> bytes:
-    """Return a digest of kind, name and content, so that files cannot be swapped."""
-    sum = hashlib.sha256(f"{kind}\0{path.name}\0".encode(errors="surrogatepass"))
+def _digest(path: Path, label: str, payload: bytes) -> bytes:
+    """Return a digest of label, name and content, so that files cannot be swapped."""
+    sum = hashlib.sha256(f"{label}\0{path.name}\0".encode(errors="surrogatepass"))
     sum.update(payload)
     return sum.hexdigest().encode()
 

@@ -32,7 +32,15 @@ def contents(value: object) -> tuple[object, ...] | None:
     """
     match value:
         case types.FunctionType():
-            return _function(value)
+            cells = tuple(cell_contents(cell) for cell in value.__closure__ or ())
+            return (
+                Identity(value.__code__),
+                Identity(value.__globals__),
+                value.__defaults__,
+                value.__kwdefaults__,
+                vars(value),
+                cells,
+            )
         case types.MethodType():
             return (value.__func__, value.__self__)
         case functools.partial():
@@ -41,18 +49,6 @@ def contents(value: object) -> tuple[object, ...] | None:
             return (value.num_leaves, value.node_data(), value.children())
         case _:
             return _attributes(value)
-
-
-def _function(function: types.FunctionType) -> tuple[object, ...]:
-    cells = tuple(cell_contents(cell) for cell in function.__closure__ or ())
-    return (
-        Identity(function.__code__),
-        Identity(function.__globals__),
-        function.__defaults__,
-        function.__kwdefaults__,
-        vars(function),
-        cells,
-    )
 
 
 def cell_contents(cell: types.CellType) -> object:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
 
 from jaxsight.targets.own import busy
 from jaxsight.targets.own.plugins import plugins
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Compile, Compiled, NotCompiled
-
-if TYPE_CHECKING:
-    from jaxsight.workers.compilation.environments import CompilerEnvironment
 
 
 class CannotCompile(Exception):
@@ -58,31 +54,22 @@ def _compile(target: Target, request: Compile) -> Compiled | NotCompiled:
         from jaxsight.compiler.answer import answer
 
         return answer(request)
-    environment = _environment(target)
+    import jax
+
+    from jaxsight.workers.compilation import environments
+    from jaxsight.workers.compilation.direct import DirectCompiler, NoCompiler
+
+    platform, version = target.platform, jax.__version__
+    environment = environments.suiting(platform, version)
+    if environment is None and platform in plugins():  # then the running Python compiles
+        environment = environments.CompilerEnvironment(platform, sys.executable, version)
     if environment is None:
         raise CannotCompile(
             f"the compiler for {target.name} is not installed: run `jaxsight targets install "
-            f"{target.platform}`"
+            f"{platform}`"
         )
-    from jaxsight.workers.compilation.direct import DirectCompiler, NoCompiler
-
     try:
         with DirectCompiler(environment) as compiler:
             return compiler.compile(request)
     except NoCompiler as error:
         raise CannotCompile(f"{target.name}: {error}") from error
-
-
-def _environment(target: Target) -> CompilerEnvironment | None:
-    """Return the environment of a target, or `None`.
-
-    Where none is installed, the running Python compiles, if it has the platform's plugin.
-    """
-    import jax
-
-    from jaxsight.workers.compilation import environments
-
-    environment = environments.suiting(target.platform, jax.__version__)
-    if environment is None and target.platform in plugins():
-        return environments.CompilerEnvironment(target.platform, sys.executable, jax.__version__)
-    return environment

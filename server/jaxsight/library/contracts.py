@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from jaxsight.library.compiling import CannotCompile
 from jaxsight.library.kernels import Kernels
@@ -17,7 +16,7 @@ class ContractBroken(AssertionError):
 
 
 def expect(
-    fn: Callable[..., Any],
+    fn: Callable[..., object],
     *,
     target: str | None = None,
     kernels: int | None = None,
@@ -63,7 +62,7 @@ def expect(
     make = kernels_of(fn, target=target)
 
     @functools.wraps(fn, updated=())
-    def checked(*args: object, **kwargs: Any) -> Kernels:
+    def checked(*args: object, **kwargs: object) -> Kernels:
         kernels = make(*args, **kwargs)
         _check(kernels, {name: limit for name, limit in limits.items() if limit is not None})
         return kernels
@@ -73,25 +72,19 @@ def expect(
 
 def _check(kernels: Kernels, limits: Mapping[str, int]) -> None:
     """Raise unless a function's figures are within limits."""
+    graph, unknown = kernels.graph, ""
     if kernels.is_unfolded:
-        raise CannotCompile(f"{kernels.function} cannot be checked: {kernels.notes[-1]}")
-    if "temp" in limits and kernels.temp_bytes >= 0 > kernels.temp_bytes_at_most:
-        raise CannotCompile(
-            f"{kernels.function} cannot be checked: cuDNN chooses its workspace on the device"
-        )
-    if "launches" in limits and kernels.graph.libraries:
-        raise CannotCompile(
-            f"{kernels.function} cannot be checked: a call of {kernels.graph.libraries[0].what} "
-            "launches an unknown number of kernels"
-        )
-    if "moved" in limits and not kernels.graph.moved_known:
-        raise CannotCompile(
-            f"{kernels.function} cannot be checked: a loop of unknown length communicates"
-        )
-    if "host_moved" in limits and not kernels.graph.host_bytes_known:
-        raise CannotCompile(
-            f"{kernels.function} cannot be checked: a loop of unknown length has host transfers"
-        )
+        unknown = kernels.notes[-1]
+    elif "temp" in limits and kernels.temp_bytes >= 0 > kernels.temp_bytes_at_most:
+        unknown = "cuDNN chooses its workspace on the device"
+    elif "launches" in limits and graph.libraries:
+        unknown = f"a call of {graph.libraries[0].title} launches an unknown number of kernels"
+    elif "moved" in limits and not graph.moved_known:
+        unknown = "a loop of unknown length communicates"
+    elif "host_moved" in limits and not graph.host_bytes_known:
+        unknown = "a loop of unknown length has host transfers"
+    if unknown:
+        raise CannotCompile(f"{kernels.function} cannot be checked: {unknown}")
     several = kernels.devices > 1
     wrong = [
         f"{name} is {figure:,}{' per device' if several and name in _AMOUNTS else ''}, "

@@ -23,25 +23,22 @@ def dot(graph: Graph, source: Callable[[str], str]) -> str:
     Args:
         source: returns the source text of an equation, given by its path.
     """
-    return "\n".join(_lines(graph, source)) + "\n"
-
-
-def _lines(graph: Graph, source: Callable[[str], str]) -> Iterator[str]:
-    yield f"digraph {_quoted(graph.module or 'kernels')} {{"
-    yield '  graph [rankdir=TB, fontname="Helvetica", fontsize=10, bgcolor="white",'
-    yield "    nodesep=0.3, ranksep=0.4];"
-    yield '  node [fontname="Helvetica", fontsize=10, shape=box, style="filled,rounded",'
-    yield '    color="#9aa0a6"];'
-    yield '  edge [fontname="Helvetica", fontsize=9, color="#5f6368", arrowsize=0.7];'
-    for index, value in enumerate(graph.parameters):
-        yield f'  p{index} [label={_quoted(value.text)}, fillcolor="#e8f0fe"];'
-    for index, value in enumerate(graph.outputs):
-        yield f'  o{index} [label={_quoted(value.text)}, fillcolor="#e6f4ea"];'
-    yield from _inside(graph, source, -1, "  ")
+    lines = [
+        f"digraph {_quoted(graph.module or 'kernels')} {{",
+        '  graph [rankdir=TB, fontname="Helvetica", fontsize=10, bgcolor="white",',
+        "    nodesep=0.3, ranksep=0.4];",
+        '  node [fontname="Helvetica", fontsize=10, shape=box, style="filled,rounded",',
+        '    color="#9aa0a6"];',
+        '  edge [fontname="Helvetica", fontsize=9, color="#5f6368", arrowsize=0.7];',
+    ]
+    for name, values, color in (("p", graph.parameters, "e8f0fe"), ("o", graph.outputs, "e6f4ea")):
+        for index, value in enumerate(values):
+            lines.append(f'  {name}{index} [label={_quoted(value.text)}, fillcolor="#{color}"];')
+    lines += _inside(graph, source, -1, "  ")
     for edge in graph.edges:
         label = _quoted(f"{edge.value.text}\n{units.size(edge.value.bytes)}")
-        yield f"  {_node(edge.source)} -> {_node(edge.target)} [label={label}];"
-    yield "}"
+        lines.append(f"  {_node(edge.source)} -> {_node(edge.target)} [label={label}];")
+    return "\n".join([*lines, "}", ""])
 
 
 def _inside(graph: Graph, source: Callable[[str], str], loop: int, indent: str) -> Iterator[str]:
@@ -62,7 +59,7 @@ def _inside(graph: Graph, source: Callable[[str], str], loop: int, indent: str) 
 
 
 def _label(index: int, kernel: Kernel, source: Callable[[str], str]) -> str:
-    lines = [f"{index + 1}: {kernel.what}"]
+    lines = [f"{index + 1}: {kernel.title}"]
     texts = (" ".join(source(path).split()) for path in kernel.equations)
     short = (text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…" for text in texts)
     sources = list(dict.fromkeys(short))

@@ -12,7 +12,7 @@ import html
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jaxsight.compiler import folding
 from jaxsight.interpreters.compat.staging import open_jaxpr
@@ -23,7 +23,7 @@ from jaxsight.library.drawing import NoGraphviz, dot, drawn_by_graphviz
 from jaxsight.meshes import named_shardings
 from jaxsight.targets.roofline import total
 from jaxsight.targets.target import Target, parse, recognized
-from jaxsight.text.units import interval
+from jaxsight.text.units import count, interval
 from jaxsight.wire.donation import Donation, donations
 from jaxsight.wire.host_transfers import HostTransfer
 from jaxsight.wire.kernel_graph import Graph, Kernel
@@ -185,15 +185,12 @@ class Kernels:
         for row in rows:
             cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
             lines.append("  ".join(cells).rstrip())
-        lines += self._transfers()
-        return "\n".join([*lines, *map(str, self.donations), *self.notes])
-
-    def _transfers(self) -> Iterator[str]:
-        """Yield `to host f32[512,512], 1,048,576 B, 8 times  model.py:12` for each transfer."""
         for transfer in self.host_transfers:
+            # `to host f32[512,512], 1,048,576 B, 8 times  model.py:12`
             times = f", {transfer.runs} times" if transfer.runs > 1 else ""
             what = f"{transfer.direction} {transfer.type}, {transfer.bytes:,} B{times}"
-            yield f"{what}  {', '.join(self.lines(transfer)[:4])}".rstrip()
+            lines.append(f"{what}  {', '.join(self.lines(transfer)[:4])}".rstrip())
+        return "\n".join([*lines, *map(str, self.donations), *self.notes])
 
     def _repr_html_(self) -> str:
         head = "".join(
@@ -239,24 +236,22 @@ class Kernels:
         launches = "launch" if launched == "1" else "launches"
         parts = [kernels, f"{launched} {launches}", f"temp {temp}"]
         if communicating := len(self.graph.collectives):
-            plural = "collective" if communicating == 1 else "collectives"
             moved = f"{self.moved_bytes:,} B"
             if not self.graph.moved_known:
                 moved = f"≥ {self.graph.moved_at_least:,} B"
-            parts.append(f"{communicating} {plural} of {moved}")
+            parts.append(f"{count(communicating, 'collective')} of {moved}")
         if offloads := len(self.graph.offloads):
-            plural = "transfer" if offloads == 1 else "transfers"
             moved = f"{self.host_bytes:,} B"
             if not self.graph.host_bytes_known:
                 moved = f"≥ {self.graph.host_bytes_at_least(self.graph.offloads):,} B"
-            parts.append(f"{offloads} host {plural} of {moved}")
+            parts.append(f"{count(offloads, 'host transfer')} of {moved}")
         return f"{self.function} on {on} ({self.how}): {', '.join(parts)}"
 
     def _rows(self) -> Iterator[tuple[object, ...]]:
         for index, kernel in enumerate(self.graph.kernels):
             yield (
                 index + 1,
-                "  " * len(kernel.loops) + kernel.what,
+                "  " * len(kernel.loops) + kernel.title,
                 interval(kernel.launches, kernel.launches_at_most),
                 f"{kernel.bytes_in:,}",
                 f"{kernel.bytes_out:,}",
@@ -294,22 +289,22 @@ def kernels(fn: Callable[..., object], *, target: str | None = None) -> Callable
     chosen = parse(target) if target else compiling.default()
 
     @functools.wraps(fn, updated=())
-    def of(*args: Any, **kwargs: Any) -> Kernels:
+    def of(*args: object, **kwargs: object) -> Kernels:
         return _kernels(fn, chosen, args, kwargs)
 
     return of
 
 
 def _kernels(
-    fn: Callable[..., object], target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]
+    fn: Callable[..., object], target: Target, args: tuple[object, ...], kwargs: dict[str, object]
 ) -> Kernels:
     from jaxsight.tracer.compat import lowering
     from jaxsight.tracer.handlers import lower as lowered
-    from jaxsight.tracer.programs import compiler_options as options
+    from jaxsight.tracer.programs import folding_costs
 
     traced, asked = on_target.trace(fn, target, args, kwargs)
     name = getattr(fn, "__name__", "function")
-    traps = [fold for fold in options.folds(traced) if fold.trap]
+    traps = [fold for fold in folding_costs.predicted(traced) if fold.trap]
     try:
         artifact = lowering.artifact(traced, target.platform, target.capability)
     except Exception as error:
@@ -321,7 +316,7 @@ def _kernels(
         )
     names = lowering.names(traced)
     program = base64.b64encode(artifact.bytes).decode("ascii")
-    chosen, facts = options.compiler_options(traced), lowered.facts(traced.jaxpr)
+    chosen, facts = folding_costs.compiler_options(traced), lowered.facts(traced.jaxpr)
     # In this process other threads may compile, and then no compile may end early.
     request = Compile(1, target.name, program, options=chosen, complete=target.is_here, **facts)
     if distribution is not None:
@@ -367,7 +362,7 @@ def _memory(name: str, target: Target, request: Compile, answer: Compiled) -> Me
     return compiling.compiled(name, target, replace(request, complete=True)).memory
 
 
-def _sources(jaxpr: Any) -> Iterator[tuple[str, str]]:
+def _sources(jaxpr: object) -> Iterator[tuple[str, str]]:
     from jaxsight.interpreters.compat.inner import walk
     from jaxsight.interpreters.compat.locations import locations
 

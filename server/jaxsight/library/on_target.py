@@ -22,8 +22,8 @@ _kept: list[SeenDevice | None] = []
 def trace(
     fn: Callable[..., object],
     target: Target,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
 ) -> tuple[Traced, tuple[str, ...]]:
     """Trace a function that sees the target's platform, and return it with notes.
 

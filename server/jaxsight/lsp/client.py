@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, fields
 
 from lsprotocol import types
 from pygls.capabilities import get_capability
@@ -24,10 +22,15 @@ REGISTERED = (
 """Methods that are registered for some documents only, if the client can do that."""
 
 
-def _field(method: str) -> str:
+def capability_of(method: str) -> str:
     """Return the name of a method's client capability: `document_highlight`."""
     name = method.removeprefix("textDocument/")
     return re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
+
+
+def _if(capability: str, item: str = "") -> bool:
+    """Return a field that is set if a client has a capability, or an item of its list."""
+    return field(default=False, metadata={"capability": capability, "item": item})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,25 +44,27 @@ class ClientFeatures:
     Without the refresh it would show outdated diagnostics forever, as a trace may end, or another
     file change, while nobody types; the server pushes diagnostics to such a client.
     """
-    refreshes_hints: bool = False
-    refreshes_lenses: bool = False
-    hover_markdown: bool = False
-    completion_markdown: bool = False
-    resolves_tooltips: bool = False
-    takes_actions: bool = False
+    refreshes_hints: bool = _if("workspace.inlay_hint.refresh_support")
+    refreshes_lenses: bool = _if("workspace.code_lens.refresh_support")
+    hover_markdown: bool = _if("text_document.hover.content_format", "markdown")
+    completion_markdown: bool = _if(
+        "text_document.completion.completion_item.documentation_format", "markdown"
+    )
+    resolves_tooltips: bool = _if("text_document.inlay_hint.resolve_support.properties", "tooltip")
+    takes_actions: bool = _if("text_document.code_action.code_action_literal_support")
     resolves_edits: bool = False
     """It requests the edits of an action when the user selects the action."""
-    document_changes: bool = False
-    creates_files: bool = False
+    document_changes: bool = _if("workspace.workspace_edit.document_changes")
+    creates_files: bool = _if("workspace.workspace_edit.resource_operations", "create")
     """It creates files that an edit names."""
-    applies_edits: bool = False
+    applies_edits: bool = _if("workspace.apply_edit")
     related_information: bool = False
     code_descriptions: bool = False
-    answers_configuration: bool = False
-    registers_configuration: bool = False
-    registers_watched_files: bool = False
-    shows_documents: bool = False
-    shows_progress: bool = False
+    answers_configuration: bool = _if("workspace.configuration")
+    registers_configuration: bool = _if("workspace.did_change_configuration.dynamic_registration")
+    registers_watched_files: bool = _if("workspace.did_change_watched_files.dynamic_registration")
+    shows_documents: bool = _if("window.show_document.support")
+    shows_progress: bool = _if("window.work_done_progress")
     asks_content: bool = False
     """It opens generated documents by `workspace/textDocumentContent`."""
     knows_us: bool = False
@@ -71,50 +76,33 @@ class ClientFeatures:
     def of(capabilities: types.ClientCapabilities, info: types.ClientInfo | None) -> ClientFeatures:
         """Read a client's capabilities; those that it does not mention are off."""
 
-        def has(field: str) -> bool:
-            return bool(get_capability(capabilities, field))
-
-        def listed(field: str) -> Sequence[Any]:
-            return get_capability(capabilities, field) or ()
+        def has(capability: str, item: str = "") -> bool:
+            value = get_capability(capabilities, capability)
+            return item in (value or ()) if item else bool(value)
 
         diagnostics = "text_document.publish_diagnostics"
         if pulls := has("text_document.diagnostic") and has(
             "workspace.diagnostics.refresh_support"
         ):
             diagnostics = "text_document.diagnostic"
-        experimental = capabilities.experimental
+        action, experimental = "text_document.code_action", capabilities.experimental
         return ClientFeatures(
+            **{each.name: has(**each.metadata) for each in fields(ClientFeatures) if each.metadata},
             name=f"{info.name} {info.version or ''}".rstrip() if info else "",
             pulls_diagnostics=pulls,
-            refreshes_hints=has("workspace.inlay_hint.refresh_support"),
-            refreshes_lenses=has("workspace.code_lens.refresh_support"),
-            hover_markdown="markdown" in listed("text_document.hover.content_format"),
-            completion_markdown="markdown"
-            in listed("text_document.completion.completion_item.documentation_format"),
-            resolves_tooltips="tooltip"
-            in listed("text_document.inlay_hint.resolve_support.properties"),
-            takes_actions=has("text_document.code_action.code_action_literal_support"),
-            resolves_edits="edit" in listed("text_document.code_action.resolve_support.properties")
-            and has("text_document.code_action.data_support"),
-            document_changes=has("workspace.workspace_edit.document_changes"),
-            creates_files="create" in listed("workspace.workspace_edit.resource_operations"),
-            applies_edits=has("workspace.apply_edit"),
+            resolves_edits=has(f"{action}.resolve_support.properties", "edit")
+            and has(f"{action}.data_support"),
             # Clients that pull often describe this under the older `publishDiagnostics` only.
             related_information=has(f"{diagnostics}.related_information")
             or has("text_document.publish_diagnostics.related_information"),
             code_descriptions=has(f"{diagnostics}.code_description_support")
             or has("text_document.publish_diagnostics.code_description_support"),
-            answers_configuration=has("workspace.configuration"),
-            registers_configuration=has("workspace.did_change_configuration.dynamic_registration"),
-            registers_watched_files=has("workspace.did_change_watched_files.dynamic_registration"),
-            shows_documents=has("window.show_document.support"),
-            shows_progress=has("window.work_done_progress"),
             asks_content=capabilities.workspace is not None
             and capabilities.workspace.text_document_content is not None,
             knows_us=isinstance(experimental, dict) and bool(experimental.get("jaxsight")),
             registers=frozenset(
                 method
                 for method in REGISTERED
-                if has(f"text_document.{_field(method)}.dynamic_registration")
+                if has(f"text_document.{capability_of(method)}.dynamic_registration")
             ),
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
@@ -36,6 +36,15 @@ _IN_LOG = " (all of it is in the log)"
 
 Params = TypeVar("Params")
 Result = TypeVar("Result")
+
+
+class _OfDocument(Protocol):
+    """Parameters that name a document."""
+
+    text_document: types.TextDocumentIdentifier
+
+
+DocumentParams = TypeVar("DocumentParams", bound=_OfDocument)
 
 
 def is_long(reason: str) -> bool:
@@ -86,9 +95,28 @@ class ClientContext:
 
         self.connection.feature(method, options)(answer)
 
+    def serve_programs(
+        self,
+        method: str,
+        handler: Callable[[ReadProgram, DocumentParams], Awaitable[Result]],
+        options: object = None,
+    ) -> None:
+        """Serve a request about printed programs; the answer is null for other documents."""
+
+        async def answer(params: DocumentParams) -> Result | None:
+            opened = await self.program(params.text_document.uri)
+            return await handler(opened, params) if opened is not None else None
+
+        self.serve(method, answer, options)
+
     async def program(self, uri: str) -> ReadProgram | None:
         """Return an open printed program, or `None` if the document is none."""
         return await self.printed.read(uri, self.documents.units)
+
+    def path(self, file: str) -> str:
+        """Return the engine's path of a file, given as a path or a URI."""
+        is_uri = "://" in file or file.startswith("untitled:")
+        return (self.documents.served(file) if is_uri else None) or file
 
     def notify(self, method: str, params: object) -> None:
         """Send a notification of jaxsight's own."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.wire.kernel_graph import Collective, Kernel
-from jaxsight.wire.meshes import Spec
+from jaxsight.wire.meshes import Spec, over
 from jaxsight.wire.messages.compiling import Compiled
 
 _RESHARDS = frozenset({"all-gather", "all-to-all", "collective-permute"})
@@ -55,14 +55,7 @@ def divided_type(text: str, spec: Spec) -> str:
     if match is None:
         return text
     sizes = [
-        f"{size}{_axes(axes)}"
+        f"{size}{over(axes)}"
         for size, axes in zip(shape_of(text), (*spec, *[()] * len(shape_of(text))), strict=False)
     ]
     return f"{match[1]}[{','.join(sizes)}]"
-
-
-def _axes(axes: tuple[str, ...]) -> str:
-    """Return axes after the size of a dimension, as jaxprs write them."""
-    if len(axes) > 1:
-        return f"@({','.join(axes)})"
-    return f"@{axes[0]}" if axes else ""

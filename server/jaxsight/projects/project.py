@@ -49,11 +49,9 @@ class OpenFile(Protocol):
     @property
     def text(self) -> str:
         """The editor's text."""
-        ...
 
     def line_of(self, chunk: str) -> int | None:
         """Return the line (from 1) at which a chunk now begins; `None` if it is gone."""
-        ...
 
 
 class Owner(Protocol):
@@ -67,27 +65,21 @@ class Owner(Protocol):
     @property
     def any_settings(self) -> Settings:
         """The settings of the first project."""
-        ...
 
     def ask(self, consent: Consent | None) -> None:
         """Ask the user, once."""
-        ...
 
     def used(self, project: Project) -> None:
         """Record a person's question about a project."""
-        ...
 
     def may_keep_spare(self, project: Project) -> bool:
         """Return whether a project that starts may have a spare tracer."""
-        ...
 
     def watch_idle(self, project: Project) -> None:
         """End the processes of a project after a while without open files."""
-        ...
 
     def locate(self, path: str, chunk: str) -> int | None:
         """Return the line (from 1) at which a chunk now begins; `None` if it is gone."""
-        ...
 
 
 class Project:
@@ -147,11 +139,6 @@ class Project:
     def leads_elsewhere(self) -> bool:
         """Whether its folders are links that were turned to others since it was created."""
         return (os.path.realpath(self.folder), os.path.realpath(self.root)) != self._real
-
-    @property
-    def untrusted(self) -> bool:
-        """Whether the user must agree before any code runs."""
-        return bool(self.held_back)
 
     def _may_use(self, folder: str) -> bool:
         """Return whether environments and versions in a folder at or above the root may be used."""
@@ -363,7 +350,7 @@ class Project:
 
     async def import_whole(self, request: Import) -> Imported | Failed | Died:
         """Import a whole file in a process of its own."""
-        if self.interpreter is None or self.untrusted:
+        if self.interpreter is None or self.held_back:
             why = self.problem or self.held_back
             return Died(request.id, "", results.Death(results.Reason.UNAVAILABLE, last_words=why))
         return await import_whole(
@@ -396,7 +383,7 @@ class Project:
     def _started(self) -> Tracers | None:
         if self.leads_elsewhere:
             return None  # its tracers would import from there
-        if self._tracers is None and self.interpreter is not None and not self.untrusted:
+        if self._tracers is None and self.interpreter is not None and not self.held_back:
             self._tracers = Tracers(
                 self.interpreter.path,
                 self.root,

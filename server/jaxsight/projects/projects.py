@@ -47,7 +47,12 @@ class Projects:
     """All projects of a session, and its workspace folders."""
 
     def __init__(
-        self, trust: Trust | None = None, *, idle: float = IDLE, only_written: bool = False
+        self,
+        trust: Trust | None = None,
+        *,
+        idle: float = IDLE,
+        only_written: bool = False,
+        spares: int = SPARES,
     ) -> None:
         """Start without folders and settings.
 
@@ -55,8 +60,10 @@ class Projects:
             trust: decides which code may run; by default from the user's own decisions.
             idle: seconds after which a project without open files ends its processes.
             only_written: whether only what users wrote as example inputs counts.
+            spares: the number of projects, the last used ones, that keep a second tracer warm.
         """
         self.only_written = only_written
+        self._spares = spares
         self.trust = trust if trust is not None else Trust.of_user()
         self._idle = idle
         self.events: asyncio.Queue[Event] = asyncio.Queue()
@@ -209,14 +216,14 @@ class Projects:
 
     def used(self, project: Project) -> None:
         """Record a person's question about a project: the last used ones keep a spare tracer."""
-        if project.root in self._used[:1]:
+        if not self._spares or project.root in self._used[:1]:
             return
         self._used = [project.root, *(root for root in self._used if root != project.root)]
-        for root in self._used[SPARES:]:
+        for root in self._used[self._spares :]:
             for unused in self._projects.values():
                 if unused.root == root:
                     unused.keep_spare(False)
-        del self._used[SPARES:]
+        del self._used[self._spares :]
         project.keep_spare(True)
 
     def may_keep_spare(self, project: Project) -> bool:
@@ -224,7 +231,7 @@ class Projects:
 
         The first ones may without having been used.
         """
-        if len(self._used) < SPARES and project.root not in self._used:
+        if len(self._used) < self._spares and project.root not in self._used:
             self._used.append(project.root)
         return project.root in self._used
 
@@ -277,15 +284,16 @@ class Projects:
             return
         if project.root in self._used:
             self._used.remove(project.root)
-        task = asyncio.get_running_loop().create_task(self._send_to_sleep(project))
+
+        async def send_to_sleep() -> None:
+            if await project.sleep():
+                log.info("ended the tracers of %s, of which no file is open", project.root)
+            else:
+                self.watch_idle(project)
+
+        task = asyncio.get_running_loop().create_task(send_to_sleep())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
-
-    async def _send_to_sleep(self, project: Project) -> None:
-        if await project.sleep():
-            log.info("ended the tracers of %s, of which no file is open", project.root)
-        else:
-            self.watch_idle(project)
 
     def _find_place(self, path: str, real: str) -> _Place:
         root = self._find_root(path)

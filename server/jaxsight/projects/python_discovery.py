@@ -224,16 +224,13 @@ def _on_path(command: str, root: Path, environ: Mapping[str, str], may_use: MayU
         program = shutil.which(command, path=folder)
         if program is None:
             continue
-        if _is_pyenv_shim(Path(program)):
+        shims = Path(program).parent
+        if shims.name == "shims" and (shims.parent / "versions").is_dir():
             if behind := _behind_shim(Path(program), root, environ, may_use):
                 return behind
             continue
         return os.path.abspath(program)  # noqa: PTH100 (links stay)
     return ""
-
-
-def _is_pyenv_shim(path: Path) -> bool:
-    return path.parent.name == "shims" and (path.parent.parent / "versions").is_dir()
 
 
 def _behind_shim(shim: Path, root: Path, environ: Mapping[str, str], may_use: MayUse) -> str:

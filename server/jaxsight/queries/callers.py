@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import PurePath
 
@@ -20,6 +20,7 @@ from jaxsight.queries.choices import UserChoices
 from jaxsight.queries.documents import Document
 from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.open_documents import OpenDocuments
+from jaxsight.text.units import some
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.wire.observations import Called
 
@@ -57,6 +58,7 @@ class _Caller:
     """Whether its newest trace failed."""
 
 
+@dataclass(eq=False, slots=True)
 class Callers:
     """Keeps the documents' example inputs from callers up to date with the traces.
 
@@ -64,33 +66,26 @@ class Callers:
     may be open: only those that have changed are looked at again, and those that call each other.
     """
 
-    def __init__(
-        self,
-        documents: OpenDocuments,
-        projects: Projects,
-        choices: UserChoices,
-        memory: SessionMemory,
-    ) -> None:
-        self._documents = documents
-        self._projects = projects
-        self._choices = choices
-        self._memory = memory
-        self._seen: dict[str, tuple[object, ...]] = {}
-        """What the callers of each document were last found in."""
-        self._touched: set[str] = set()
-        """Documents with functions that have another answer or example set since then."""
-        self._by_document: dict[str, tuple[_Caller, ...]] = {}
-        """The functions of each document that call others, unless it has none."""
-        self._calls: _Calls = {}
-        self._real: dict[str, str] = {}
-        """The real paths of the documents."""
-        self._changed: set[str] = set()
-        self._rejected: dict[tuple[_Function, str], tuple[str, _Situation]] = {}
-        """Calls with which a function alone is not traced, with the example set's name and the
-        callers at that time.
-        """
-        self._asked: dict[str, dict[tuple[str, str], frozenset[Asked]]] = {}
-        """What was asked about the callers of each example set, by document, function and name."""
+    _documents: OpenDocuments
+    _projects: Projects
+    _choices: UserChoices
+    _memory: SessionMemory
+    _seen: dict[str, tuple[object, ...]] = field(default_factory=dict)
+    """What the callers of each document were last found in."""
+    _touched: set[str] = field(default_factory=set)
+    """Documents with functions that have another answer or example set since then."""
+    _by_document: dict[str, tuple[_Caller, ...]] = field(default_factory=dict)
+    """The functions of each document that call others, unless it has none."""
+    _calls: _Calls = field(default_factory=dict)
+    _real: dict[str, str] = field(default_factory=dict)
+    """The real paths of the documents."""
+    _changed: set[str] = field(default_factory=set)
+    _rejected: dict[tuple[_Function, str], tuple[str, _Situation]] = field(default_factory=dict)
+    """Calls with which a function alone is not traced, with the example set's name and the callers
+    at that time.
+    """
+    _asked: dict[str, dict[tuple[str, str], frozenset[Asked]]] = field(default_factory=dict)
+    """What was asked about the callers of each example set, by document, function and name."""
 
     def touch(self, path: str) -> None:
         """Look at a document's callers again: a function of it has another answer or set."""
@@ -196,12 +191,17 @@ class Callers:
     def _reject_failed(self, path: str) -> None:
         """Reject calls with which a function alone is not traced, until a caller is traced again.
 
-        The function may need what its caller does around the call.
+        The function may need what its caller does around the call. It was never traced with the
+        inputs of the newest, failed trace.
         """
         for function, sets in self._documents.observed(path).items():
             for called in sets:
-                now = self._situation(function, called.text)
-                if now[0] and self._has_failed(function, called.label):
+                now, unit = self._situation(function, called.text), (*function, called.label)
+                latest, traced = self._memory.latest.get(unit), self._memory.traced.get(unit)
+                if not now[0] or latest is None or isinstance(latest.reply, Traced):
+                    continue
+                arguments = latest.question.set.arguments
+                if traced is None or traced.question.set.arguments != arguments:
                     self._rejected[function, called.text] = called.label, now
 
     def _situation(self, function: _Function, text: str) -> _Situation:
@@ -214,15 +214,6 @@ class Callers:
             if caller.fails
         }
         return callers, frozenset(failing.intersection(callers.values()))
-
-    def _has_failed(self, function: _Function, label: str) -> bool:
-        """Return whether a function was never traced with the inputs of the newest, failed one."""
-        unit = (*function, label)
-        latest, traced = self._memory.latest.get(unit), self._memory.traced.get(unit)
-        if latest is None or isinstance(latest.reply, Traced):
-            return False
-        arguments = latest.question.set.arguments
-        return traced is None or traced.question.set.arguments != arguments
 
     def _sets(self, document: Document) -> Mapping[_Function, tuple[OutsideSet, ...]]:
         """Return the example sets of a document's functions, those of each with different names."""
@@ -242,7 +233,7 @@ class Callers:
             labels = Counter[str]()
             numbered: list[OutsideSet] = []
             for text in kept:
-                label = _label(list(inputs[text]))
+                label = f"as called by {some(list(inputs[text]), _NAMED, ' and ')}"
                 labels[label] += 1
                 number = f" {labels[label]}" if labels[label] > 1 else ""
                 numbered.append(OutsideSet("caller", f"{label}{number}", text))
@@ -250,13 +241,3 @@ class Callers:
             if numbered:
                 sets[key] = tuple(numbered)
         return sets
-
-
-def _label(callers: list[str]) -> str:
-    """Return the name of an example set, such as ``as called by `loss` and 2 more``."""
-    more = len(callers) - _NAMED
-    if more > 0:
-        callers = [*callers[:_NAMED], f"{more} more"]
-    *first, last = callers
-    listed = f"{', '.join(first)} and {last}" if first else last
-    return f"as called by {listed}"

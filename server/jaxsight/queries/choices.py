@@ -53,8 +53,12 @@ class UserChoices:
         """Return whether the user chose an example set of a function."""
         return (path, subject.name) in self._sets
 
+    def target(self, path: str) -> Target:
+        """Return the target of a file that is shown first."""
+        return self.targets(path)[0]
+
     def targets(self, path: str) -> tuple[Target, ...]:
-        """Return the targets of a file, the one that is shown first."""
+        """Return the targets of a file, at least one, the one that is shown first."""
         project = self._projects.of(path)
         settings = project.settings
         return chosen_targets(

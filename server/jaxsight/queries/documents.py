@@ -8,6 +8,7 @@ texts.
 from __future__ import annotations
 
 import asyncio
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -68,6 +69,20 @@ class Subject:
         """The whole definition, absolute."""
         return self.function.range.shifted(self.chunk.first_line)
 
+    @property
+    def body(self) -> Range:
+        """Its body, absolute."""
+        return Range(self.function.body_start.down(self.chunk.first_line), self.range.end)
+
+    def place(self, range: Range) -> Range:
+        """Return where a part of its example inputs is written, absolute.
+
+        For those of the project's settings, this is the function's name.
+        """
+        if self.examples.source == "project":
+            return self.name_range
+        return range.shifted(self.chunk.first_line)
+
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
@@ -77,9 +92,8 @@ class _Reading:
     """
 
     module: Module
-    outside: ExampleSettings
-    proposed: Mapping[str, tuple[OutsideSet, ...]]
-    rejected: Mapping[str, tuple[str, frozenset[OutsideSet]]]
+    made_of: tuple[object, ...]
+    """The objects that it follows from: while they are the same, it is current."""
     subjects: tuple[Subject, ...]
     examples: Mapping[_Key, Examples]
     whole: tuple[Module, tuple[Subject, ...]] | None
@@ -183,14 +197,8 @@ class Document:
 
     def subjects(self, outside: ExampleSettings) -> tuple[Subject, ...]:
         """Return the functions with example inputs, valid or not, in text order."""
-        read = self._read
-        if (
-            read is None
-            or read.module is not self.module
-            or read.outside is not outside
-            or read.proposed is not self.proposed
-            or read.rejected is not self.rejected
-        ):
+        read, now = self._read, (self.module, outside, self.proposed, self.rejected)
+        if read is None or not all(map(operator.is_, read.made_of, now)):
             read = self._read = _reading(
                 self.path, self.module, outside, read, self.proposed, self.rejected
             )
@@ -241,7 +249,8 @@ def _reading(
         subjects += _broken(
             *last_whole, module, {function.qualname for _, function in module.functions}
         )
-    return _Reading(module, outside, proposed, rejected, tuple(subjects), read, last_whole)
+    made_of = (module, outside, proposed, rejected)
+    return _Reading(module, made_of, tuple(subjects), read, last_whole)
 
 
 def _broken(

@@ -20,7 +20,10 @@ from jaxsight.queries.programs.programs import Programs
 from jaxsight.queries.proposals.proposals import Proposals
 from jaxsight.queries.rules_ahead import RulesAhead
 from jaxsight.queries.sizes.explorer import SizeExplorer
+from jaxsight.queries.sizes.naming import SizeNames
 from jaxsight.queries.traces.located_answer import View
+from jaxsight.queries.traces.query import Question
+from jaxsight.queries.traces.trace_cache import TraceCache
 from jaxsight.queries.traces.traces import DocumentTraces
 from jaxsight.queries.waiting import Waiting
 
@@ -56,8 +59,9 @@ class Engine:
         documents, choices = OpenDocuments(projects, turns), UserChoices(projects)
         callers = Callers(documents, projects, choices, memory)
         dry_runs = ProgramCalls(documents, projects, choices, memory, aside, callers.touch)
+        cache = TraceCache(projects.texts, memory, callers.touch)
         traces = DocumentTraces(
-            documents, projects, choices, callers, dry_runs, memory, aside, turns
+            documents, projects, choices, callers, dry_runs, memory, aside, turns, cache
         )
         attention = Attention()
         programs = Programs(projects, traces, choices, memory, attention)
@@ -85,6 +89,12 @@ class Engine:
     def events(self) -> asyncio.Queue[Event]:
         """The events for the session's owner."""
         return self.projects.events
+
+    def size_names(self, question: Question) -> SizeNames | None:
+        """Return the names of the sizes in the answer to a question, if they are known."""
+        answer = self.traces.cache.known(question)
+        explored = self.sizes.known(answer) if answer is not None else None
+        return explored.names if explored is not None else None
 
     async def look(self, view: View, look: Callable[[], T]) -> T:
         """Return the result of `look`, which runs in a thread for a large program."""

@@ -7,11 +7,13 @@ computes. Work in a thread shares no mutable state: it takes immutable data and 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from jaxsight.source.module import Module
@@ -45,22 +47,19 @@ class Aside:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
 
-        def tell(set_result: Callable[[object], None], result: object) -> None:
+        def tell(set_result: Callable[[], None]) -> None:
             if not future.done():
-                set_result(result)
+                set_result()
 
         def job() -> None:
             if future.cancelled():
                 return
-            outcome: tuple[Callable[[Any], None], object]
             try:
-                outcome = future.set_result, work()
+                outcome = functools.partial(future.set_result, work())
             except Exception as error:  # noqa: BLE001  # raised where the job is awaited
-                outcome = future.set_exception, error
-            try:
-                loop.call_soon_threadsafe(tell, *outcome)
-            except RuntimeError:
-                return  # the loop is closed
+                outcome = functools.partial(future.set_exception, error)
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(tell, outcome)
 
         with self._there:
             if waiting:
@@ -160,3 +159,28 @@ class Turns:
             break
         if self._waited_for or self._waiting:
             asyncio.get_running_loop().call_soon(self._ended)
+
+
+class RunningTasks:
+    """The tasks of callers that are at work, which are cancelled when the session ends."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[object]] = set()
+
+    @contextlib.contextmanager
+    def current(self) -> Iterator[None]:
+        """Count the current task as being at work."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            yield
+        finally:
+            self._tasks.discard(task)
+
+    async def aclose(self) -> None:
+        """Cancel all of them, and wait for their ends."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jaxsight.queries.cache import Cache
@@ -55,100 +55,68 @@ class HeldResult:
     ended: float = math.inf
 
 
-@dataclass(frozen=True, slots=True)
 class SessionMemory:
     """The caches of a session."""
 
-    answers: Cache[str, Answer] = field(
-        default_factory=lambda: Cache(
+    def __init__(self) -> None:
+        self.answers: Cache[str, Answer] = Cache(
             size=_ANSWERS, function=lambda key, answer: answer.question.unit, outdated=True
         )
-    )
-    """Answers by the key of the question."""
-    killed: Cache[str, Answer] = field(default_factory=lambda: Cache(size=_ANSWERS, outdated=True))
-    """Deaths of tracers that the system or another process killed, by the key of the question."""
-    latest: Cache[Unit, Answer] = field(default_factory=lambda: Cache(file=_file))
-    """The last answer about a function, for whatever text it had then."""
-    traced: Cache[Unit, Answer] = field(default_factory=lambda: Cache(file=_file))
-    """The last answer about a function that is a trace, not an error."""
-    views: Cache[tuple[str, str, str], View] = field(default_factory=lambda: Cache(file=_file))
-    """Answers in the current text, by file, function and role: moving their spans takes time."""
-    sizes: Cache[tuple[Unit, str], Explored] = field(
-        default_factory=lambda: Cache(
+        """Answers by the key of the question."""
+        self.killed: Cache[str, Answer] = Cache(size=_ANSWERS, outdated=True)
+        """Deaths of tracers that another process killed, by the key of the question."""
+        self.latest: Cache[Unit, Answer] = Cache(file=_file)
+        """The last answer about a function, for whatever text it had then."""
+        self.traced: Cache[Unit, Answer] = Cache(file=_file)
+        """The last answer about a function that is a trace, not an error."""
+        self.views: Cache[tuple[str, str, str], View] = Cache(file=_file)
+        """Answers in the current text, by file, function and role: spans take time to move."""
+        self.sizes: Cache[tuple[Unit, str], Explored] = Cache(
             size=_ANSWERS, function=lambda key, explored: key[0], outdated=True
         )
-    )
-    """What traces with other sizes showed, by function and key of the answer."""
-    outlines: Cache[str, tuple[Answer, Outlined]] = field(
-        default_factory=lambda: Cache(
+        """What traces with other sizes showed, by function and key of the answer."""
+        self.outlines: Cache[str, tuple[Answer, Outlined]] = Cache(
             size=_PROGRAMS, function=lambda key, outlined: outlined[0].question.unit
         )
-    )
-    """Traced programs as plain data, by the key of the question."""
-    sources: Cache[tuple[str, SourceOptions], tuple[Answer, Shown]] = field(
-        default_factory=lambda: Cache(size=_SOURCES)
-    )
-    """Verified source, by the key of the question and the options."""
-    lowered: Cache[tuple[str, str, str], tuple[Answer, Lowered | Trouble]] = field(
-        default_factory=lambda: Cache(
+        """Traced programs as plain data, by the key of the question."""
+        self.sources: Cache[tuple[str, SourceOptions], tuple[Answer, Shown]] = Cache(size=_SOURCES)
+        """Verified source, by the key of the question and the options."""
+        self.lowered: Cache[tuple[str, str, str], tuple[Answer, Lowered | Trouble]] = Cache(
             size=_COMPILED,
             function=lambda key, lowered: (lowered[0].question.unit, *key[1:]),
             outdated=True,
         )
-    )
-    """StableHLO, by the key of the question, platform and compute capability."""
-    compiled: Cache[str, Compiled | Trouble] = field(
-        default_factory=lambda: Cache(size=_ON_DISK, outdated=True)
-    )
-    """Compiled programs, by the digest of program, compiler and target."""
-    foldings: Cache[str, Folding | Trouble] = field(
-        default_factory=lambda: Cache(size=_COMPILED, outdated=True)
-    )
-    """Measured constant folding, by the digest of the program."""
-    slow: Cache[str, SlowCompile] = field(
-        default_factory=lambda: Cache(size=_COMPILED, outdated=True)
-    )
-    """What saves time of compiling, by the digest of the program."""
-    results: Cache[tuple[str, str], tuple[Answer, CompileResult]] = field(
-        default_factory=lambda: Cache(
+        """StableHLO, by the key of the question, platform and compute capability."""
+        self.compiled: Cache[str, Compiled | Trouble] = Cache(size=_ON_DISK, outdated=True)
+        """Compiled programs, by the digest of program, compiler and target."""
+        self.foldings: Cache[str, Folding | Trouble] = Cache(size=_COMPILED, outdated=True)
+        """Measured constant folding, by the digest of the program."""
+        self.slow: Cache[str, SlowCompile] = Cache(size=_COMPILED, outdated=True)
+        """What saves time of compiling, by the digest of the program."""
+        self.results: Cache[tuple[str, str], tuple[Answer, CompileResult]] = Cache(
             size=_COMPILED,
             function=lambda key, result: (result[0].question.unit, key[1]),
             outdated=True,
         )
-    )
-    """Compiled programs with their places, by the key of the question and the target."""
-    miscompiled: Cache[str, Miscompiled] = field(default_factory=lambda: Cache(size=_ANSWERS))
-    """Functions whose compiled code was found to be wrong, by the key of the answer."""
-    held: Cache[tuple[str, str, bool], HeldResult] = field(
-        default_factory=lambda: Cache(size=_PROGRAMS, outdated=True, retried=True)
-    )
-    """Compiles for contracts and other machines, running or done.
-
-    By question and target, and whether memory is needed.
-    """
-    shown: Cache[ByFunction, tuple[Answer, CompileResult]] = field(
-        default_factory=lambda: Cache(file=_file)
-    )
-    """The last result of a function for the first target, shown until the next one is ready."""
-    until_kernels: Cache[ByFunction, float] = field(default_factory=lambda: Cache(file=_file))
-    """Seconds that XLA last took until the kernels of a function were known, before its memory."""
-    refused: Cache[ByFunction, tuple[Answer, CompileResult]] = field(
-        default_factory=lambda: Cache(file=_file)
-    )
-    """Results of functions that were last not compiled for the first target."""
-    saved: Cache[Unit, Compiled] = field(default_factory=lambda: Cache(file=_file))
-    """The compiled program of a function when its file was last saved, by function and target."""
-
-    proposals: Cache[Unit, Tried] = field(
-        default_factory=lambda: Cache(
-            size=_ANSWERS,
-            file=_file,
-            function=lambda key, outcome: key[:2],
-            outdated=True,
-            retried=True,
+        """Compiled programs with their places, by the key of the question and the target."""
+        self.miscompiled: Cache[str, Miscompiled] = Cache(size=_ANSWERS)
+        """Functions whose compiled code was found to be wrong, by the key of the answer."""
+        self.held: Cache[tuple[str, str, bool], HeldResult] = Cache(
+            size=_PROGRAMS, outdated=True, retried=True
         )
-    )
-    """Proposed example inputs that were tried, by file, function and what the function means."""
+        """Compiles for contracts and other machines, by question, target and need of memory."""
+        self.shown: Cache[ByFunction, tuple[Answer, CompileResult]] = Cache(file=_file)
+        """The last result of a function for the first target, shown until the next one is ready."""
+        self.until_kernels: Cache[ByFunction, float] = Cache(file=_file)
+        """Seconds that XLA last took until the kernels of a function were known."""
+        self.refused: Cache[ByFunction, tuple[Answer, CompileResult]] = Cache(file=_file)
+        """Results of functions that were last not compiled for the first target."""
+        self.saved: Cache[Unit, Compiled] = Cache(file=_file)
+        """The program of a function when its file was last saved, by function and target."""
+        self.proposals: Cache[Unit, Tried] = Cache(
+            size=_ANSWERS, file=_file, function=lambda key, _: key[:2], outdated=True, retried=True
+        )
+        """Proposed example inputs that were tried, by file, function and what that means."""
 
     def close(self, path: str) -> None:
         """Drop what is about a file that was closed."""
@@ -166,4 +134,4 @@ class SessionMemory:
             cache.retry()
 
     def _caches(self) -> list[Cache[object, object]]:
-        return [getattr(self, cache.name) for cache in fields(self)]
+        return list(vars(self).values())

@@ -27,10 +27,17 @@ class RulesAhead:
         return self._imported.is_set()
 
     async def ready(self) -> None:
-        """Return when all rules are imported; fixes follow in the background."""
+        """Return when all rules are imported."""
         if self._importing is None:
             self._importing = asyncio.create_task(self._import(), name="import rules")
         await self._imported.wait()
+
+    async def fixes(self) -> None:
+        """Import all fixes, too, which an editor verifies without being asked."""
+        await self.ready()
+        with cached_bytecode(file_for("fixes"), dataclasses):
+            for _ in rules.import_fixes_ahead():
+                await self._turns.breathe()
 
     async def aclose(self) -> None:
         """Stop importing."""
@@ -44,9 +51,6 @@ class RulesAhead:
                 await asyncio.sleep(0)
             with cached_bytecode(file_for("rules"), dataclasses):
                 for _ in rules.import_ahead():
-                    await self._turns.breathe()
-                self._imported.set()
-                for _ in rules.import_fixes_ahead():
                     await self._turns.breathe()
         finally:
             self._imported.set()  # what is missing is imported where it is used

@@ -144,7 +144,7 @@ class Sandbox:
             self._ending.cancel()
             self._ending = None
         project = self.project
-        if project.untrusted:
+        if project.held_back:
             return None
         if self._tracers is None and project.interpreter is not None:
             self._tracers = Tracers(
@@ -155,3 +155,28 @@ class Sandbox:
                 variables={"JAX_PLATFORMS": "cpu"},
             )
         return self._tracers
+
+
+class Sandboxes:
+    """The sandbox of each project, by the root of the project."""
+
+    def __init__(self) -> None:
+        self._by_root: dict[str, Sandbox] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def of(self, project: Project) -> Sandbox:
+        """Return the sandbox of a project; that of an earlier one with the same root ends."""
+        sandbox = self._by_root.get(project.root)
+        if sandbox is None or sandbox.project is not project:
+            if sandbox is not None:
+                closing = asyncio.create_task(sandbox.aclose())
+                self._closing.add(closing)
+                closing.add_done_callback(self._closing.discard)
+            sandbox = self._by_root[project.root] = Sandbox(project)
+        return sandbox
+
+    async def aclose(self) -> None:
+        """End all processes."""
+        ending = (sandbox.aclose() for sandbox in self._by_root.values())
+        await asyncio.gather(*ending, *self._closing)
+        self._by_root.clear()

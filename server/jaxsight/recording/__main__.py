@@ -30,7 +30,13 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     command = shlex.split(options.command[0]) if options.line else options.command
     root = options.root or root_of(command, Path.cwd())
-    environment = running.program_environment(options.python, _without_server(os.environ))
+    # Programs do not find the folder of this server in `PYTHONPATH`.
+    variables = dict(os.environ)
+    paths = variables.pop("PYTHONPATH", "").split(os.pathsep)
+    kept = [path for path in paths if path and os.path.realpath(path) != _SERVER]
+    if kept:
+        variables["PYTHONPATH"] = os.pathsep.join(kept)
+    environment = running.program_environment(options.python, variables)
     try:
         recording = running.record(running.with_python(command, options.python), root, environment)
     except OSError as error:
@@ -39,16 +45,6 @@ def main(arguments: Sequence[str]) -> int:
     for line in summary.lines(recording, root, _LISTED):
         sys.stderr.write(f"jaxsight: {line}\n")
     return recording.status
-
-
-def _without_server(environ: os._Environ[str]) -> dict[str, str]:
-    """Return variables without the folder of this server in `PYTHONPATH`."""
-    variables = dict(environ)
-    paths = variables.pop("PYTHONPATH", "").split(os.pathsep)
-    kept = [path for path in paths if path and os.path.realpath(path) != _SERVER]
-    if kept:
-        variables["PYTHONPATH"] = os.pathsep.join(kept)
-    return variables
 
 
 if __name__ == "__main__":

@@ -44,7 +44,13 @@ def write_call(
     lines: list[str] = []
     unwritten: list[tuple[str, str]] = []
     meshes = Meshes()
-    _take_context(meshes)
+    # The mesh that `jax.set_mesh` has put in effect.
+    context = jax.sharding.get_abstract_mesh()
+    if not context.empty:
+        mesh = shardings.mesh(context)
+        if MANUAL in mesh.types:
+            raise UnwritableError("it is called inside a `shard_map`")
+        meshes.take(mesh)
     for name, value in arguments:
         if name == _MESH and isinstance(value, jax.sharding.Mesh):
             meshes.take(shardings.mesh(value))
@@ -63,17 +69,3 @@ def write_call(
     if meshes.text:
         lines.insert(0, f"{_MESH}: {meshes.text}")
     return WrittenCall("\n".join(lines), tuple(unwritten))
-
-
-def _take_context(meshes: Meshes) -> None:
-    """Note the mesh that `jax.set_mesh` has put in effect.
-
-    Raises:
-        UnwritableError: the call is inside a `shard_map`.
-    """
-    context = jax.sharding.get_abstract_mesh()
-    if not context.empty:
-        mesh = shardings.mesh(context)
-        if MANUAL in mesh.types:
-            raise UnwritableError("it is called inside a `shard_map`")
-        meshes.take(mesh)

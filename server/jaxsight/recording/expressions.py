@@ -65,7 +65,10 @@ class Expressions:
         if depth == 0 and name != _SELF and is_bound(value):
             raise UnwritableError("it is a Flax module that has its variables")
         if kind is float or kind is complex:
-            return _number(value)
+            # A number of the same type: in an expression, it is traced as jitted code has it.
+            if type(value) is complex:
+                return "0j"
+            return scalar(value) if not scalar(value).startswith("~") else "0.0"
         if kind in (bool, int, str, type(None)):
             return scalar(value, name)
         if kind is dict:
@@ -142,27 +145,17 @@ class Expressions:
         if shardings.given(value) is not None or shardings.traced(aval) is not None:
             raise UnwritableError("its arrays are divided over a mesh")
         if dtypes.is_key(aval):
-            return self._key(aval)
+            random = self._module("jax.random")
+            tag = avals.text(aval).partition("<")[2].partition(">")[0]
+            impl = {"fry": "", "rbg": ", impl='rbg'", "urbg": ", impl='unsafe_rbg'"}.get(tag)
+            if impl is None:
+                raise UnwritableError(f"its keys are `key<{tag}>`")
+            key = f"{random}.key(0{impl})"
+            return key if aval.shape == () else f"{random}.split({key}, {_shape(aval.shape)})"
         if avals.weak(aval) and aval.shape == ():
             return {"f": "0.0", "c": "0j"}.get(np.dtype(aval.dtype).kind, "0")
         module = self._module("jax.numpy")
         return f"{module}.zeros({_shape(aval.shape)}, {np.dtype(aval.dtype).name!r})"
-
-    def _key(self, aval: Any) -> str:
-        random = self._module("jax.random")
-        tag = avals.text(aval).partition("<")[2].partition(">")[0]
-        impl = {"fry": "", "rbg": ", impl='rbg'", "urbg": ", impl='unsafe_rbg'"}.get(tag)
-        if impl is None:
-            raise UnwritableError(f"its keys are `key<{tag}>`")
-        key = f"{random}.key(0{impl})"
-        return key if aval.shape == () else f"{random}.split({key}, {_shape(aval.shape)})"
-
-
-def _number(value: complex) -> str:
-    """Return a number of the same type: in an expression, it is traced as jitted code has it."""
-    if type(value) is complex:
-        return "0j"
-    return scalar(value) if not scalar(value).startswith("~") else "0.0"
 
 
 def _shape(shape: tuple[object, ...]) -> str:

@@ -18,13 +18,14 @@ import jax
 import numpy as np
 
 from jaxsight.interpreters.compat import avals, dtypes, host_memory
+from jaxsight.interpreters.compat.jaxpr_types import DType
 from jaxsight.meshes.compat import shardings
-from jaxsight.wire.meshes import EXPLICIT, MANUAL, Mesh, Spec
+from jaxsight.wire.meshes import EXPLICIT, MANUAL, Mesh, Spec, over
 
 LONGEST = 20_000
-"""Maximum number of characters of an example."""
+"""Characters of an example: a person reads fewer, and the file of a project stays small."""
 DEEPEST = 30
-"""Maximum depth of an example."""
+"""Depth of an example; Python's parser and ours recurse, and pytrees are shallower."""
 
 _MOST_DIGITS = 6
 """Significant digits of a float that somebody wrote."""
@@ -92,16 +93,14 @@ def write(value: object, meshes: Meshes, name: str = "", depth: int = 0) -> str:
     if is_array(value):
         return _array(value, meshes)
     kind = type(value)
-    if kind is dict:
-        items: Any = value
+    if isinstance(value, dict) and kind is dict:
         parts = [
             f"{_key(key)}: {write(item, meshes, str(key), depth + 1)}"
-            for key, item in items.items()
+            for key, item in value.items()
         ]
         return _short("{" + ", ".join(parts) + "}")
-    if kind in (list, tuple):
-        sequence: Any = value
-        parts = [write(item, meshes, name, depth + 1) for item in sequence]
+    if isinstance(value, list | tuple) and kind in (list, tuple):
+        parts = [write(item, meshes, name, depth + 1) for item in value]
         return _short(bracketed(kind, parts))
     return scalar(value, name)
 
@@ -130,7 +129,9 @@ def scalar(value: object, name: str = "") -> str:
     if type(value) is complex:
         return f"~{_default(complex)}[]"
     if type(value) is str:
-        return _string(value, name)
+        if not _PLAIN.fullmatch(value) or _RANDOM.search(value) or _SECRET.search(name):
+            raise UnwritableError("its string is not stored")
+        return repr(value)
     raise UnwritableError(f"`{type(value).__qualname__}` has no form as example input")
 
 
@@ -139,12 +140,6 @@ def _is_written(number: str) -> bool:
     return number.lstrip("-")[0].isdigit() and len(digits.replace(".", "").strip("0")) <= (
         _MOST_DIGITS
     )
-
-
-def _string(value: str, name: str) -> str:
-    if not _PLAIN.fullmatch(value) or _RANDOM.search(value) or _SECRET.search(name):
-        raise UnwritableError("its string is not stored")
-    return repr(value)
 
 
 def _key(key: object) -> str:
@@ -173,7 +168,7 @@ def _array(value: Any, meshes: Meshes) -> str:
     return f"{weak}{_dtype(aval.dtype)}{memory}[{_sizes(aval.shape, spec)}]"
 
 
-def _dtype(dtype: Any) -> str:
+def _dtype(dtype: DType) -> str:
     if dtype == jax.dtypes.float0:
         raise UnwritableError("it is an array of `float0`")
     head, _, _ = avals.array_text(dtype, ()).partition("[")
@@ -198,10 +193,8 @@ def _spec(value: object, aval: object, meshes: Meshes) -> Spec:
 def _sizes(shape: tuple[object, ...], spec: Spec) -> str:
     if not all(isinstance(size, int) for size in shape):
         raise UnwritableError("one of its sizes is no number")
-    over = spec or ((),) * len(shape)
-    return ", ".join(
-        f"{size}{shardings.over(axes)}" for size, axes in zip(shape, over, strict=True)
-    )
+    divided = spec or ((),) * len(shape)
+    return ", ".join(f"{size}{over(axes)}" for size, axes in zip(shape, divided, strict=True))
 
 
 def _short(text: str) -> str:

@@ -54,7 +54,11 @@ def program(command: Sequence[str], folder: Path) -> StartedProgram:
         case ["-m", "pytest", *arguments]:
             return _tests(arguments, folder)
         case ["-m", module, *_]:
-            return _module(module, folder)
+            path = folder.joinpath(*module.split("."))
+            for file in (path.with_suffix(".py"), path / "__main__.py"):
+                if reading.is_file(file):
+                    return StartedProgram((file,), folder=folder)
+            return StartedProgram()
         case [script, *_] if not script.startswith("-"):
             return _files([script], folder)
         case _:
@@ -117,12 +121,3 @@ def _test_files(path: Path) -> Iterator[Path]:
             folders.clear()
             continue
         yield from (own / name for name in sorted(names) if name.endswith(".py") and is_test(name))
-
-
-def _module(name: str, folder: Path) -> StartedProgram:
-    """Return the file of a module that `python -m` runs."""
-    path = folder.joinpath(*name.split("."))
-    for file in (path.with_suffix(".py"), path / "__main__.py"):
-        if reading.is_file(file):
-            return StartedProgram((file,), folder=folder)
-    return StartedProgram()

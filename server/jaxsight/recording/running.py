@@ -25,7 +25,7 @@ SITE = Path(__file__).parent / "observing" / "site"
 RUN_NOTEBOOK = SITE.parent / "run_notebook.py"
 """Runs the cells of a notebook."""
 _SECONDS = 2.0
-"""Between two merges."""
+"""Between two merges: what an editor shows of a running program is as old."""
 _FORWARDED = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGCONT")
 _IGNORED = ("SIGINT", "SIGQUIT")
 """Signals of the keyboard, which the terminal sends to the program as well."""

@@ -24,7 +24,9 @@ def lines(recording: Recording, root: Path, limit: int) -> Iterator[str]:
             f"recorded nothing: no function in {one_line(str(root))} was called with arrays of JAX"
         )
     for project, functions in recording.functions.items():
-        file = _shown(recorded_file.path_in(project))
+        path = recorded_file.path_in(project)
+        relative = os.path.relpath(path)
+        file = str(path) if relative.startswith(os.pardir) else relative
         unwritten = recording.unwritten.get(project, {})
         whole = {key: calls for key, calls in functions.items() if key not in unwritten}
         yield f"recorded {units.count(len(whole), 'function')} in {one_line(file)}"
@@ -55,9 +57,3 @@ def _unwritten(unwritten: Unwritten) -> Iterator[str]:
             return
         parts = [f"{name_of}: {reason}" if name_of else reason for name_of, reason in reasons]
         yield one_line(f"  {file}:{name}  {'; '.join(parts)}")
-
-
-def _shown(path: Path) -> str:
-    """Return a path relative to the working folder, if it is in it."""
-    relative = os.path.relpath(path)
-    return str(path) if relative.startswith(os.pardir) else relative

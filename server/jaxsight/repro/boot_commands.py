@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxsight.files.private import cache_folder
+from jaxsight.repro.capturing.case import ProgramKind
 from jaxsight.repro.failures import RunFailure
 from jaxsight.text.units import count, time
 from jaxsight.workers.own_python import booted
@@ -25,7 +26,7 @@ class NoResult(Exception):
 
 
 def run_command(
-    python: str, kind: str, case: Path, arguments: Sequence[str], check: str = ""
+    python: str, kind: ProgramKind, case: Path, arguments: Sequence[str], check: str = ""
 ) -> list[str]:
     """Return the command that runs the user's program under capture."""
     flags = ["--nan"] if check == "nan" else []

@@ -39,10 +39,10 @@ class ProgramEnvironment:
     python: str
     packages: Mapping[str, str]
     variables: Mapping[str, str] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict)
     system: str = ""
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Return the environment as JSON."""
         return asdict(self)
 
@@ -60,11 +60,11 @@ class ProgramEnvironment:
 
 def current(options: Mapping[str, object] | None = None) -> ProgramEnvironment:
     """Return the environment of this process, without importing JAX."""
-    packages = {name: version for name in _PACKAGES if (version := _version(name))}
+    found: dict[str, str] = {}
     for distribution in metadata.distributions():
-        name = distribution.metadata["Name"] or ""
-        if name.lower().startswith(_PLUGINS):
-            packages[name.lower()] = distribution.version
+        found.setdefault((distribution.metadata["Name"] or "").lower(), distribution.version)
+    plugins = [name for name in found if name.startswith(_PLUGINS)]
+    packages = {name: found[name] for name in (*_PACKAGES, *plugins) if name in found}
     variables = {
         name: value
         for name, setting in sorted(os.environ.items())
@@ -74,10 +74,3 @@ def current(options: Mapping[str, object] | None = None) -> ProgramEnvironment:
     }
     python = ".".join(map(str, sys.version_info[:3]))
     return ProgramEnvironment(python, packages, variables, dict(options or {}), platform.platform())
-
-
-def _version(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return ""

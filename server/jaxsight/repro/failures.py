@@ -8,6 +8,7 @@ which it arose. Addresses, numbers, shapes and names of values are not part of i
 from __future__ import annotations
 
 import re
+import signal
 import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -119,6 +120,21 @@ def failure_of(
         name = f"{cls.__module__}.{name}"
     message = _without_frames(str(error), ignored)
     return RunFailure(EXCEPTION, name, message, _frame(error.__traceback__, ignored))
+
+
+def failure_of_exit(code: int) -> RunFailure:
+    """Return how a process failed that ended with an exit status; negative for a signal."""
+    if code < 0:
+        return RunFailure(CRASH, signal_name(-code))
+    return RunFailure(EXCEPTION, message=f"exit status {code}") if code else RunFailure(FINISHED)
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal, such as `SIGSEGV`."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def failure_in(action: Callable[[], object]) -> RunFailure:

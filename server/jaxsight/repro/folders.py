@@ -10,16 +10,17 @@ from pathlib import Path
 from jaxsight.files.private import cache_folder
 
 KEPT = 32
-"""How many folders of a kind are kept."""
+"""How many folders of a name are kept: a choice. Fewer would drop cases that a user still reads or
+reduces; with arrays in them, many more would fill the disk."""
 
 
-def new_folder(kind: str) -> Path:
-    """Return a new folder of a kind, and remove the oldest ones.
+def new_folder(name: str) -> Path:
+    """Return a new folder in one of this name, and remove the oldest ones.
 
     Raises:
         LookupError: it cannot be created.
     """
-    above = cache_folder(kind)
+    above = cache_folder(name)
     if above is None:
         raise LookupError("no folder for the repro: set XDG_CACHE_HOME or HOME")
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 import jax
 import numpy as np
@@ -51,7 +50,7 @@ def made(mesh: Mesh) -> jax.sharding.Mesh:
     return jax.sharding.Mesh(devices.reshape(sizes), names, axis_types=_types(mesh))
 
 
-def entered(mesh: Mesh | None) -> AbstractContextManager[Any]:
+def entered(mesh: Mesh | None) -> AbstractContextManager[object]:
     """Make a mesh the context's, if there is one."""
     return nullcontext() if mesh is None else jax.set_mesh(made(mesh))
 

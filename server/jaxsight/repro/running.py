@@ -18,7 +18,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxsight.repro.failures import CRASH, EXCEPTION, FINISHED, HANG, MEMORY, PROCESSES, RunFailure
+from jaxsight.repro.failures import (
+    CRASH,
+    EXCEPTION,
+    FINISHED,
+    HANG,
+    MEMORY,
+    PROCESSES,
+    RunFailure,
+    failure_of_exit,
+)
 from jaxsight.workers.own_python import OwnPython, guarded
 
 OBSERVER = '''\
@@ -71,10 +80,12 @@ DEFAULT_TIMEOUT = 120.0
 """Seconds: a compile that takes longer is what `hang` is about."""
 
 DEFAULT_MEMORY = 16 << 30
-"""Bytes: chosen, not measured."""
+"""Bytes, chosen: less ends what a large compile needs and calls it a failure, more may make the
+machine swap before a leak is stopped."""
 
 MOST_PROCESSES = 64
-"""More of them count as the failure `processes`: chosen, not measured, to stop a fork bomb."""
+"""More of them count as the failure `processes`, chosen: fewer end a compile that runs `ptxas`
+once per core, more let a fork bomb slow the machine down before it is stopped."""
 
 _MOST_OUTPUT = 1 << 20
 """Bytes of each output that are kept: the last ones."""
@@ -232,20 +243,7 @@ class Ending:
         if self.exit is None:
             return self._limit or RunFailure(CRASH, "SIGKILL"), -int(signal.SIGKILL)
         code, number = self.exit
-        ended = RunFailure(FINISHED)
-        if number:
-            ended = RunFailure(CRASH, signal_name(number))
-        elif code:
-            ended = RunFailure(EXCEPTION, message=f"exit status {code}")
-        return self._limit or ended, code or -number
-
-
-def signal_name(number: int) -> str:
-    """Return the name of a signal, such as `SIGSEGV`."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+        return self._limit or failure_of_exit(code or -number), code or -number
 
 
 def _tail(file: object) -> str:

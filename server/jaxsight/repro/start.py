@@ -11,6 +11,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import cast
 
 
 def report(event: dict[str, object]) -> None:
@@ -21,11 +22,12 @@ def report(event: dict[str, object]) -> None:
 
 def run(arguments: list[str]) -> int:
     """Run a user's program under capture."""
+    from jaxsight.repro.capturing.case import ProgramKind
     from jaxsight.repro.capturing.run import run_program
 
     options, rest = arguments[: arguments.index("--")], arguments[arguments.index("--") + 1 :]
     kind, folder, *flags = options
-    return run_program(Path(folder), kind, rest, finds_nan="--nan" in flags)
+    return run_program(Path(folder), cast(ProgramKind, kind), rest, finds_nan="--nan" in flags)
 
 
 def emit(arguments: list[str]) -> int:

@@ -33,7 +33,7 @@ class ConcreteValue:
     weak: bool = False
     key: str = ""
     mesh: Mesh | None = None
-    spec: tuple[Any, ...] = ()
+    spec: tuple[object, ...] = ()
     device: int = 0
 
 
@@ -60,7 +60,7 @@ def value_of(argument: object) -> ConcreteValue:
     return ConcreteValue(np.asarray(argument), weak=weak, mesh=mesh, spec=spec, device=device)
 
 
-def _distribution(argument: jax.Array) -> tuple[Mesh | None, tuple[Any, ...]]:
+def _distribution(argument: jax.Array) -> tuple[Mesh | None, tuple[object, ...]]:
     sharding = argument.sharding
     if not isinstance(sharding, NamedSharding) or sharding.mesh.size == 1:
         return None, ()
@@ -106,7 +106,7 @@ def _weak(data: Any) -> jax.Array:
     return filled
 
 
-def has_nan(array: Any) -> bool:
+def has_nan(array: object) -> bool:
     """Return whether an array or a number has a NaN."""
     if dtypes.is_key(array):
         return False

@@ -8,6 +8,8 @@ The folder `jx207_short_loop` is the rule JX207, called `short-loop`:
   the tests execute;
 * `cases.md` holds programs that it reports, near misses, and the differences that its fix makes.
 
+Those that the engine itself reports are in the table of `own.py`, and have no `rule.py`.
+
 `program/` and `text/` hold what several rules share to read traced programs and modules, `fixing/`
 what their fixes share.
 """
@@ -60,15 +62,18 @@ def _folders() -> list[str]:
     )
 
 
-def _declared() -> Mapping[str, Rule]:
-    """Import all rules, and return them by folder."""
-    return {name: import_module(f"{__name__}.{name}.rule").RULE for name in _folders()}
+def _rule(folder: str) -> Rule:
+    """Import the rule of a folder."""
+    own: Mapping[str, Rule] = import_module(f"{__name__}.own").OWN
+    code = folder.partition("_")[0].upper()
+    rule: Rule = own[code] if code in own else import_module(f"{__name__}.{folder}.rule").RULE
+    return rule
 
 
 def import_ahead() -> Iterator[None]:
     """Import all rules, one for each step."""
     for name in _folders():
-        import_module(f"{__name__}.{name}.rule")
+        _rule(name)
         yield
 
 
@@ -79,7 +84,7 @@ def import_fixes_ahead() -> Iterator[None]:
         yield
 
 
-_BY_FOLDER: Mapping[str, Rule] = _Table(_declared)
+_BY_FOLDER: Mapping[str, Rule] = _Table(lambda: {name: _rule(name) for name in _folders()})
 
 RULES: Mapping[str, Rule] = _Table(lambda: {rule.code: rule for rule in _BY_FOLDER.values()})
 """All rules by code, in the order of their codes."""
@@ -102,7 +107,7 @@ def rule_of(text: str) -> Rule | None:
     code, name = f"{text.lower()}_", f"_{text.lower().replace('-', '_')}"
     for folder in _folders():
         if folder.startswith(code) or folder.endswith(name):
-            rule: Rule = import_module(f"{__name__}.{folder}.rule").RULE
+            rule = _rule(folder)
             if text.upper() == rule.code or text.lower() == rule.name:
                 return rule
     return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from jaxsight.files import reading
 from jaxsight.rules import RULES, file_of
 from jaxsight.rules.rule import Rule
@@ -41,25 +43,22 @@ def table() -> str:
 
 
 def _rows(prefix: str) -> str:
-    rows = (
-        f"| [{code}]({code}.md) | {rule.name} | {rule.summary} |"
-        f" {_looks_at(rule)} | {_mark(rule)} |"
-        for code, rule in RULES.items()
-        if code.startswith(prefix)
-    )
-    return "\n".join(("| code | name | | looks at | |", "|---|---|---|---|---|", *rows))
+    rows = ["| code | name | | looks at | |", "|---|---|---|---|---|"]
+    for code, rule in RULES.items():
+        if not code.startswith(prefix):
+            continue
+        looks_at = {
+            "source": rule.in_text or rule.in_module,
+            "exceptions": rule.explain,
+            "program": rule.in_program,
+            "kernels": rule.in_kernels,
+        }
+        marks = {"fix": _has_fix(rule), "off by default": not rule.on}
+        about = f"| [{code}]({code}.md) | {rule.name} | {rule.summary} |"
+        rows.append(f"{about} {_listed(looks_at)} | {_listed(marks)} |")
+    return "\n".join(rows)
 
 
-def _looks_at(rule: Rule) -> str:
-    sources = {
-        "source": rule.in_text or rule.in_module,
-        "exceptions": rule.explain,
-        "program": rule.in_program,
-        "kernels": rule.in_kernels,
-    }
-    return ", ".join(word for word, find in sources.items() if find is not None)
-
-
-def _mark(rule: Rule) -> str:
-    fix = "fix" if _has_fix(rule) else ""
-    return ", ".join(word for word in (fix, "" if rule.on else "off by default") if word)
+def _listed(words: Mapping[str, object]) -> str:
+    """Return the words that have something."""
+    return ", ".join(word for word, found in words.items() if found)

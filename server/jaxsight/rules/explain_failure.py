@@ -29,15 +29,11 @@ def explain(failure: Failure, expression: str = "", line: str = "") -> tuple[Rul
             violation = rule.explain(failure, expression, line) if rule.explain else None
             if violation is not None:
                 return rule, violation
-    return _explain_any(failure)
+    rule = rule_of_crashes()
+    assert rule.explain_any is not None
+    return rule, rule.explain_any(failure)
 
 
 def rule_of_crashes() -> Rule:
     """Return the rule that reports that a trace ended without an exception that is known."""
     return next(rule for rule in RULES.values() if rule.explain_any is not None)
-
-
-def _explain_any(failure: Failure) -> tuple[Rule, Violation]:
-    rule = rule_of_crashes()
-    assert rule.explain_any is not None
-    return rule, rule.explain_any(failure)

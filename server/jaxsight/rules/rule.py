@@ -9,12 +9,11 @@ from enum import Enum
 
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.recompilation import Miss
+from jaxsight.rules.text.expressions import FunctionNode
 from jaxsight.rules.text.statements import Statement
 from jaxsight.rules.violation import ModuleViolation, NodeViolation, SeverityName, Violation
 from jaxsight.wire.messages.replies import Miscompiled
 from jaxsight.wire.observations import Failure
-
-FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 PAGES = "https://jaxsight.readthedocs.io/en/latest/rules/"
 

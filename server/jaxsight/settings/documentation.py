@@ -53,16 +53,15 @@ def schema_json() -> dict[str, Any]:
     """Return the settings in the form of VS Code's `contributes.configuration`."""
     return {
         "title": "jaxsight",
-        "properties": {f"jaxsight.{s.key}": _property(s) for s in SCHEMA.values()},
-    }
-
-
-def _property(setting: Setting) -> dict[str, Any]:
-    return {
-        **setting.kind.schema,
-        "default": setting.default,
-        "markdownDescription": setting.description,
-        "scope": setting.scope,
+        "properties": {
+            f"jaxsight.{setting.key}": {
+                **setting.kind.schema,
+                "default": setting.default,
+                "markdownDescription": setting.description,
+                "scope": setting.scope,
+            }
+            for setting in SCHEMA.values()
+        },
     }
 
 

@@ -6,7 +6,6 @@ the setting to the invalid part, and returns the valid part, or `None`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -18,6 +17,7 @@ from jaxsight.rules import NAMES, RULES
 from jaxsight.rules.selection import is_selector
 from jaxsight.targets.target import UnknownTarget
 from jaxsight.targets.target import parse as parse_target
+from jaxsight.text import units
 from jaxsight.wire.meshes import Mesh
 
 T = TypeVar("T")
@@ -124,38 +124,38 @@ def one_of(*choices: str) -> ValueKind[str]:
     return _scalar(expected, {"type": "string", "enum": list(choices)}, keep)
 
 
-def _read_target(value: object, complain: Complain) -> str | None:
-    if not isinstance(value, str):
-        complain((), f'expected a target such as "cuda:h100", got {shown(value)}', "")
-        return None
-    if not value:
-        return ""
-    try:
-        return parse_target(value).name
-    except UnknownTarget as error:
-        complain((), error.message, error.help)
-        return None
+def _parsed(expected: str, example: str, parse: Callable[[str], T | None]) -> ValueKind[T]:
+    """Return the kind of a text with a syntax of its own; `parse` raises errors with a help."""
 
-
-TARGET: ValueKind[str] = ValueKind("a target", {"type": "string"}, _read_target)
-
-
-def _read_mesh(value: object, complain: Complain) -> Mesh | None:
-    if not isinstance(value, str):
-        complain((), f'expected a mesh such as "data=2, model=4", got {shown(value)}', "")
-        return None
-    if not value.strip():
-        return None
-    try:
-        return parse_mesh(value)
-    except Malformed as malformed:
-        complain((), malformed.problem.message, malformed.problem.help)
+    def read(value: object, complain: Complain) -> T | None:
+        if not isinstance(value, str):
+            complain((), f"expected {example}, got {shown(value)}", "")
+            return None
+        try:
+            return parse(value)
+        except UnknownTarget as error:
+            complain((), error.message, error.help)
+        except Malformed as malformed:
+            complain((), malformed.problem.message, malformed.problem.help)
         return None
 
+    return ValueKind(expected, {"type": "string"}, read)
 
-MESH: ValueKind[Mesh] = ValueKind(
-    'a mesh such as "data=2, model=4"', {"type": "string"}, _read_mesh
+
+TARGET: ValueKind[str] = _parsed(
+    "a target",
+    'a target such as "cuda:h100"',
+    lambda text: parse_target(text).name if text else "",
 )
+_A_MESH = 'a mesh such as "data=2, model=4"'
+MESH: ValueKind[Mesh] = _parsed(
+    _A_MESH, _A_MESH, lambda text: parse_mesh(text) if text.strip() else None
+)
+
+
+def _below(complain: Complain, key: str | int) -> Complain:
+    """Return what reports the problems of an item."""
+    return lambda path, message, help: complain((key, *path), message, help)
 
 
 def list_of(kind: ValueKind[T], expected: str) -> ValueKind[tuple[T, ...]]:
@@ -165,43 +165,17 @@ def list_of(kind: ValueKind[T], expected: str) -> ValueKind[tuple[T, ...]]:
         if not isinstance(value, list | tuple):
             complain((), f"expected {expected}, got {shown(value)}", "")
             return None
-        elements = []
-        for index, element in enumerate(value):
-
-            def complain_below(path: Path, message: str, help: str, index: int = index) -> None:
-                complain((index, *path), message, help)
-
-            if (read := kind.read(element, complain_below)) is not None:
-                elements.append(read)
-        return tuple(elements)
+        items = (kind.read(item, _below(complain, i)) for i, item in enumerate(value))
+        return tuple(item for item in items if item is not None)
 
     return ValueKind(expected, {"type": "array", "items": dict(kind.schema)}, read)
 
 
-BYTES_PER_UNIT = {
-    "": 1,
-    "B": 1,
-    "KB": 10**3,
-    "MB": 10**6,
-    "GB": 10**9,
-    "TB": 10**12,
-    "KIB": 2**10,
-    "MIB": 2**20,
-    "GIB": 2**30,
-    "TIB": 2**40,
-}
-_AMOUNT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
-
-
 def _bytes(value: object) -> int | None:
-    match value:
-        case str() if match := _AMOUNT.fullmatch(value):
-            unit = BYTES_PER_UNIT.get(match[2].upper())
-            return int(min(float(match[1]) * unit, LARGEST)) or None if unit else None
-        case str():
-            return None
-        case _:
-            return _positive_integer(value)
+    if isinstance(value, str):
+        size = units.parse_size(value)
+        return int(min(size, LARGEST)) or None if size is not None else None
+    return _positive_integer(value)
 
 
 MEMORY: ValueKind[int] = _scalar(
@@ -249,15 +223,11 @@ def table_of(kind: ValueKind[T], expected: str) -> ValueKind[Mapping[str, T]]:
         if not isinstance(value, Mapping):
             complain((), f"expected {expected}, got {shown(value)}", "")
             return None
-        entries = {}
-        for name, entry in value.items():
-
-            def complain_below(path: Path, message: str, help: str, name: str = str(name)) -> None:
-                complain((name, *path), message, help)
-
-            if (read := kind.read(entry, complain_below)) is not None:
-                entries[str(name)] = read
-        return entries
+        entries = (
+            (str(name), kind.read(entry, _below(complain, str(name))))
+            for name, entry in value.items()
+        )
+        return {name: entry for name, entry in entries if entry is not None}
 
     schema = {"type": "object", "additionalProperties": dict(kind.schema)}
     return ValueKind(expected, schema, read, table=True)

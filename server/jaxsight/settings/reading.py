@@ -38,7 +38,7 @@ class ProjectSettings:
     """The settings of one `pyproject.toml`: values by dotted key, and its problems."""
 
     path: str
-    values: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, object] = field(default_factory=dict)
     problems: tuple[Finding, ...] = ()
 
 
@@ -49,7 +49,11 @@ class _Problem:
     message: str
     help: str
     on_key: bool
-    severity: Severity
+    """Whether it is about the key, which is ignored, and not about the value."""
+
+    @property
+    def severity(self) -> Severity:
+        return Severity.WARNING if self.on_key else Severity.ERROR
 
     def range(self, places: Mapping[Keys, TomlPlace]) -> Range:
         key_place = _place(places, self.keys)
@@ -80,9 +84,10 @@ def parse_project(text: str, path: str) -> ProjectSettings:
         return ProjectSettings(path, problems=(_decode_finding(error, text),))
     except ValueError:
         # Python's own error for an integer with too many digits has no place.
-        return ProjectSettings(
-            path, problems=(_finding(_long_integer(text), "integer with too many digits"),)
-        )
+        long = _LONG_INTEGER.search(text)
+        place = _place_of(text, long.start() if long else 0)
+        problems_of_file = (_finding(place, "integer with too many digits"),)
+        return ProjectSettings(path, problems=problems_of_file)
     tool = document.get("tool")
     table = tool.get("jaxsight") if isinstance(tool, dict) else None
     if table is None:
@@ -116,11 +121,11 @@ def merge(project: ProjectSettings, editor: Mapping[str, object]) -> Settings:
         )
     )
     for key, setting in SCHEMA.items():
-        layers = [layer[key] for layer in (project.values, values) if key in layer]
-        if not layers:
-            continue
-        value = {**layers[0], **layers[-1]} if setting.kind.table else layers[-1]
-        settings = _with(settings, setting.attributes, value)
+        match [layer[key] for layer in (project.values, values) if key in layer]:
+            case [Mapping() as below, Mapping() as above] if setting.kind.table:
+                settings = _with(settings, setting.attributes, {**below, **above})
+            case [*_, value]:
+                settings = _with(settings, setting.attributes, value)
     return settings
 
 
@@ -131,8 +136,10 @@ def _with(settings: Any, attributes: tuple[str, ...], value: object) -> Any:
     return replace(settings, **{name: value})
 
 
-def _read(table: Mapping[str, object], *, project: bool) -> tuple[dict[str, Any], list[_Problem]]:
-    values: dict[str, Any] = {}
+def _read(
+    table: Mapping[str, object], *, project: bool
+) -> tuple[dict[str, object], list[_Problem]]:
+    values: dict[str, object] = {}
     problems: list[_Problem] = []
     for written, key, raw in _entries(table):
         setting = SCHEMA.get(key)
@@ -143,8 +150,7 @@ def _read(table: Mapping[str, object], *, project: bool) -> tuple[dict[str, Any]
         if project and setting.editor_only:
             message = f"`{key}` applies only in the editor's settings"
             help = "remove it, and set it in the editor"
-            problem = _Problem(written, message, help, on_key=True, severity=Severity.WARNING)
-            problems.append(problem)
+            problems.append(_Problem(written, message, help, on_key=True))
             continue
         value = setting.kind.read(raw, _complaints(problems, written))
         if value is not None:
@@ -156,12 +162,12 @@ def _complaints(problems: list[_Problem], written: Keys) -> Complain:
     def complain(below: Keys, message: str, help: str) -> None:
         if len(problems) < MOST_PROBLEMS:
             keys = (*written, *below)
-            problems.append(_Problem(keys, message, help, on_key=False, severity=Severity.ERROR))
+            problems.append(_Problem(keys, message, help, on_key=False))
 
     return complain
 
 
-def _entries(table: Mapping[str, Any]) -> Iterator[tuple[Keys, str, object]]:
+def _entries(table: Mapping[str, object]) -> Iterator[tuple[Keys, str, object]]:
     """Yield each setting of a table: keys as written, dotted key, raw value; `null` is unset."""
     for name, raw in table.items():
         key = camel(str(name))
@@ -178,7 +184,7 @@ def _entries(table: Mapping[str, Any]) -> Iterator[tuple[Keys, str, object]]:
 def _unknown(written: Keys, key: str, raw: object) -> _Problem:
     if key in GROUPS:
         message = f"expected a table, got {shown(raw)}"
-        return _Problem(written, message, "", on_key=False, severity=Severity.ERROR)
+        return _Problem(written, message, "", on_key=False)
     group = key.rpartition(".")[0]
     names = {
         name.removeprefix(f"{group}." if group else "") for name in SCHEMA if name.startswith(group)
@@ -186,7 +192,7 @@ def _unknown(written: Keys, key: str, raw: object) -> _Problem:
     names = {name.partition(".")[0] for name in names}
     help = nearest(key.rpartition(".")[2], sorted(names))
     message = f"unknown setting `{shortened(key)}`"
-    return _Problem(written, message, help, on_key=True, severity=Severity.WARNING)
+    return _Problem(written, message, help, on_key=True)
 
 
 def _place(places: Mapping[Keys, TomlPlace], keys: Keys) -> TomlPlace:
@@ -238,11 +244,6 @@ def _nesting_problem(text: str) -> Finding | None:
 
 
 _LONG_INTEGER = re.compile(r"(?<!\w)[+-]?[0-9][0-9_]{999,}")
-
-
-def _long_integer(text: str) -> Range:
-    match = _LONG_INTEGER.search(text)
-    return _place_of(text, match.start() if match else 0)
 
 
 def _place_of(text: str, offset: int) -> Range:

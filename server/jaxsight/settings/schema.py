@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from fnmatch import fnmatch
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
@@ -37,14 +38,14 @@ Scope = Literal["resource", "window", "machine-overridable"]
 class Setting:
     """A setting: `key` is dotted and in camelCase, `default` a value of TOML and JSON."""
 
-    key: str
     kind: ValueKind[Any]
     default: object
     description: str
     scope: Scope
+    editor_only: bool
+    key: str
     attributes: tuple[str, ...]
     """The path of its value in `Settings`."""
-    editor_only: bool
 
 
 def _setting(
@@ -61,14 +62,8 @@ def _setting(
         raise AssertionError(f"the default {default!r}: {message}")
 
     value = kind.read(default, refuse)
-    metadata = {
-        "kind": kind,
-        "default": default,
-        "description": description,
-        "scope": scope,
-        "editor_only": editor_only,
-    }
-    return field(default_factory=lambda: value, metadata=metadata)
+    setting = partial(Setting, kind, default, description, scope, editor_only)
+    return field(default_factory=lambda: value, metadata={"setting": setting})
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,23 +348,11 @@ def camel(name: str) -> str:
 def _settings_of(group: type, keys: tuple[str, ...], attributes: tuple[str, ...]) -> list[Setting]:
     settings = []
     for attribute in fields(group):
-        if "kind" in attribute.metadata:
-            settings.append(
-                Setting(
-                    key=".".join((*keys, camel(attribute.name))),
-                    kind=attribute.metadata["kind"],
-                    default=attribute.metadata["default"],
-                    description=attribute.metadata["description"],
-                    scope=attribute.metadata["scope"],
-                    attributes=(*attributes, attribute.name),
-                    editor_only=attribute.metadata["editor_only"],
-                )
-            )
+        path = (*keys, camel(attribute.name)), (*attributes, attribute.name)
+        if "setting" in attribute.metadata:
+            settings.append(attribute.metadata["setting"](".".join(path[0]), path[1]))
         elif "internal" not in attribute.metadata and attribute.default_factory is not MISSING:
-            below = type(attribute.default_factory())
-            settings += _settings_of(
-                below, (*keys, camel(attribute.name)), (*attributes, attribute.name)
-            )
+            settings += _settings_of(type(attribute.default_factory()), *path)
     return settings
 
 

@@ -11,7 +11,7 @@ import bisect
 from collections.abc import Container, Sequence
 from typing import Protocol
 
-from jaxsight.source.analysis.name_effects import NameEffects
+from jaxsight.source.analysis.name_effects import Mark, NameEffects
 
 
 class HasNameEffects(Protocol):
@@ -20,7 +20,7 @@ class HasNameEffects(Protocol):
     @property
     def name_effects(self) -> NameEffects: ...
     @property
-    def mark(self) -> str: ...
+    def mark(self) -> Mark: ...
 
 
 class Bindings:
@@ -40,7 +40,13 @@ class Bindings:
         ambiguous: set[str] = set()
         for index, chunk in enumerate(chunks):
             effects = chunk.name_effects
-            self._define(index, effects)
+            for name in (*effects.binds, *effects.may_bind):
+                self.definers.setdefault(name, []).append(index)
+            self._sure.update((name, index) for name in effects.binds)
+            if index == 0 and effects.is_text:
+                self.definers["__doc__"] = [0]
+            if effects.star:
+                self.stars.append(index)
             self.future_flags |= effects.future_flags
             imported = dict(effects.imports)
             for name, origin in effects.imports:
@@ -81,14 +87,3 @@ class Bindings:
     def before(self, name: str, index: int) -> int:
         """Return the number of chunks before `index` that bind `name`."""
         return bisect.bisect_left(self.definers.get(name, ()), index)
-
-    def _define(self, index: int, effects: NameEffects) -> None:
-        for name in effects.binds:
-            self.definers.setdefault(name, []).append(index)
-            self._sure.add((name, index))
-        for name in effects.may_bind:
-            self.definers.setdefault(name, []).append(index)
-        if index == 0 and effects.is_text:
-            self.definers["__doc__"] = [0]
-        if effects.star:
-            self.stars.append(index)

@@ -18,6 +18,7 @@ from jaxsight.source.functions import (
     FunctionKind,
     Parameter,
     ParameterKind,
+    Refused,
 )
 from jaxsight.source.source_text import SourceText
 from jaxsight.source.text import Position, Range
@@ -61,7 +62,9 @@ def _in_block(
 ) -> Iterator[Function]:
     for statement in body:
         match statement:
-            case ast.FunctionDef(decorator_list=decorators) if any(map(_is_overload, decorators)):
+            case ast.FunctionDef(decorator_list=decorators) if any(
+                last_name(decorator) == "overload" for decorator in decorators
+            ):
                 pass
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 yield _function(statement, source, context)
@@ -88,6 +91,7 @@ def _function(node: FunctionNode, source: SourceText, context: _Context) -> Func
         start = _at_sign(source, first)
     parameters = tuple(_parameters(node.args, source))
     body = source.range(node.body[0])
+    static = next(filter(None, map(static_of_jit, node.decorator_list)), Static())
     return Function(
         qualname=context.prefix + node.name,
         kind=_kind(node, context),
@@ -98,19 +102,11 @@ def _function(node: FunctionNode, source: SourceText, context: _Context) -> Func
         decorators=tuple(source.text_of(decorator) for decorator in node.decorator_list),
         docstring=_docstring(node.body, source),
         class_docstring=context.class_docstring,
-        static_names=_decorated_static(node, parameters),
+        static_names=static.among(parameters),
         refused=_refused(node, source, context),
         body_indent=_body_indent(source, statement_range.start, body.start),
         body_start=body.start,
     )
-
-
-def _is_overload(decorator: ast.expr) -> bool:
-    match decorator:
-        case ast.Name(id="overload") | ast.Attribute(attr="overload"):
-            return True
-        case _:
-            return False
 
 
 def _at_sign(source: SourceText, expression: Position) -> Position:
@@ -129,19 +125,15 @@ def _at_sign(source: SourceText, expression: Position) -> Position:
 def _name_range(node: FunctionNode, source: SourceText, statement_range: Range) -> Range:
     start = statement_range.start
     head = source.lines[start.line][start.column :]
-    name = _NAME_AFTER_DEF.match(head)
-    if name is not None:
-        first, last = name.span(1)
-        return Range(
-            Position(start.line, start.column + first), Position(start.line, start.column + last)
-        )
-    text = source.between(statement_range)
+    # A name on a line of its own comes after backslashes.
+    text = head if _NAME_AFTER_DEF.match(head) else source.between(statement_range)
     name = _NAME_AFTER_DEF.match(text)
     if name is None:
         return Range(start, start)
-    line = start.line + text.count("\n", 0, name.start(1))
-    column = name.start(1) - (text.rfind("\n", 0, name.start(1)) + 1)
-    return Range(Position(line, column), Position(line, column + len(name.group(1))))
+    down = text.count("\n", 0, name.start(1))
+    left = text.rfind("\n", 0, name.start(1)) + 1 if down else -start.column
+    line = start.line + down
+    return Range(Position(line, name.start(1) - left), Position(line, name.end(1) - left))
 
 
 def _parameters(arguments: ast.arguments, source: SourceText) -> Iterator[Parameter]:
@@ -220,7 +212,7 @@ def _kind(node: FunctionNode, context: _Context) -> FunctionKind:
     return "staticmethod" if node.name == "__new__" else "method"
 
 
-def _refused(node: FunctionNode, source: SourceText, context: _Context) -> str:
+def _refused(node: FunctionNode, source: SourceText, context: _Context) -> Refused:
     if context.nested:
         return "nested"
     if isinstance(node, ast.AsyncFunctionDef):
@@ -276,14 +268,6 @@ def static_of_jit(call: ast.expr) -> Static | None:
                     numbers = tuple(v for v in values if isinstance(v, int))
             return Static(names, numbers)
     return None
-
-
-def _decorated_static(node: FunctionNode, parameters: Sequence[Parameter]) -> tuple[str, ...]:
-    for decorator in node.decorator_list:
-        static = static_of_jit(decorator)
-        if static is not None:
-            return static.among(parameters)
-    return ()
 
 
 def _literals(node: ast.expr) -> tuple[object, ...]:

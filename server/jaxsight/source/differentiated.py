@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Iterator
 
+from jaxsight.source.analysis.syntax_trees import last_name
 from jaxsight.source.module import Module
 from jaxsight.source.statements import tree_of
 
@@ -62,26 +62,18 @@ def gradients(module: Module) -> frozenset[str]:
 @functools.lru_cache(maxsize=_KEPT)
 def _bound(text: str) -> tuple[str, ...]:
     """Return the names that are assigned transformed functions, and of functions so decorated."""
-    return tuple(_bound_in(tree_of(text)))
-
-
-def _bound_in(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+    names: list[str] = []
+    for node in ast.walk(tree_of(text)):
         if isinstance(node, ast.Assign) and _transforms(node.value):
-            for target in node.targets:
-                if isinstance(target, ast.Attribute | ast.Name):
-                    yield target.attr if isinstance(target, ast.Attribute) else target.id
+            names += filter(None, map(last_name, node.targets))
         elif isinstance(node, ast.FunctionDef) and any(map(_transforms, node.decorator_list)):
-            yield node.name
+            names.append(node.name)
+    return tuple(names)
 
 
 def _transforms(node: ast.AST) -> bool:
     """Whether an expression is a transformed function: `jax.jit(jax.grad(f))`, not `grad(f)(x)`."""
-    names = [
-        inner.attr if isinstance(inner, ast.Attribute) else inner.id
-        for inner in ast.walk(node)
-        if isinstance(inner, ast.Attribute | ast.Name)
-    ]
+    names = [last_name(inner) for inner in ast.walk(node) if isinstance(inner, ast.expr)]
     applied = isinstance(node, ast.Call) and isinstance(node.func, ast.Call)
     return not applied and not TRANSFORMATIONS.isdisjoint(names)
 
@@ -89,21 +81,14 @@ def _transforms(node: ast.AST) -> bool:
 @functools.lru_cache(maxsize=_KEPT)
 def _transformed_in(text: str) -> tuple[tuple[str, _Numbers], ...]:
     """Return the functions that a statement differentiates, and by which arguments."""
-    return tuple(_read(tree_of(text)))
-
-
-def _read(tree: ast.AST) -> Iterator[tuple[str, _Numbers]]:
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call) or not node.args:
-            continue
-        if not isinstance(function := node.args[0], ast.Name):
-            continue
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-        name = node.func.id if isinstance(node.func, ast.Name) else name
-        if name in _BY_ALL:
-            yield function.id, None
-        elif name in _BY_FIRST:
-            yield function.id, _numbers(node)
+    transformed: list[tuple[str, _Numbers]] = []
+    for node in ast.walk(tree_of(text)):
+        match node:
+            case ast.Call(func=by, args=[ast.Name(id=function), *_]) if last_name(by) in _BY_ALL:
+                transformed.append((function, None))
+            case ast.Call(func=by, args=[ast.Name(id=function), *_]) if last_name(by) in _BY_FIRST:
+                transformed.append((function, _numbers(node)))
+    return tuple(transformed)
 
 
 def _numbers(call: ast.Call) -> _Numbers:

@@ -14,6 +14,7 @@ from jaxsight.source.text import Position, Range
 ParameterKind = Literal[
     "positional_only", "positional", "var_positional", "keyword_only", "var_keyword"
 ]
+Refused = Literal["", "async", "generator", "nested"]
 FunctionKind = Literal["function", "method", "classmethod", "staticmethod", "property"]
 
 
@@ -63,5 +64,5 @@ class Function:
     """The docstring of the method's class, which may give `self` for all its methods."""
     static_names: tuple[str, ...] = ()
     """Parameters that a decorating `jax.jit` makes static, by name or number."""
-    refused: str = ""
+    refused: Refused = ""
     body_indent: str = "    "

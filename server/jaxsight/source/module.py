@@ -14,13 +14,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from jaxsight.source import limits
-from jaxsight.source.analysis.name_effects import NameEffects, mark_in
+from jaxsight.source.analysis.name_effects import Mark, NameEffects, mark_in
 from jaxsight.source.bindings import Bindings
 from jaxsight.source.definitions import Static
 from jaxsight.source.functions import Function
 from jaxsight.source.statement_splitter import first_start, split_at
 from jaxsight.source.statements import SyntaxProblem, TopLevelStatement, first_line
-from jaxsight.source.text import Position, Range, normalized
+from jaxsight.source.text import Position, Range, normalized, text_in
 from jaxsight.source.text_shift import common_prefix, common_suffix
 
 SHORT = 16_000
@@ -42,7 +42,7 @@ class ModuleChunk:
 
     first_line: int
     statement: TopLevelStatement
-    mark: str
+    mark: Mark
     """`always` or `never`: the comment `# jaxsight: …` on it or above it."""
 
     @property
@@ -107,9 +107,8 @@ class Module:
         self._starts = starts
         self._steps = steps
         if bindings is not None:
-            self.bindings = (
-                bindings  # replaces the cached property: an edit in a body changes no binding
-            )
+            # It replaces the cached property: an edit in a body changes no binding.
+            self.bindings = bindings
 
     @classmethod
     def parse(cls, text: str) -> Module:
@@ -168,13 +167,7 @@ class Module:
 
     def slice_text(self, range: Range) -> str:
         """Return the text of a range."""
-        first, last = range.start, range.end
-        if first.line == last.line:
-            return self.line(first.line)[first.column : last.column]
-        between = self.lines[first.line + 1 : last.line]
-        return "\n".join(
-            (self.line(first.line)[first.column :], *between, self.line(last.line)[: last.column])
-        )
+        return text_in(self.lines, range)
 
     @functools.cached_property
     def functions(self) -> tuple[tuple[ModuleChunk, Function], ...]:
@@ -197,26 +190,23 @@ class Module:
         return self.bindings.future_flags
 
     @property
-    def too_large_parts(self) -> Iterator[SyntaxProblem]:
-        """The parts that are too large to be analyzed: the whole file, or some of its statements.
-
-        Ranges are absolute.
-        """
+    def syntax_problems(self) -> Iterator[SyntaxProblem]:
+        """The syntax errors and the parts that are too large, at absolute ranges."""
         if self.too_large:
             yield SyntaxProblem(first_line(self.text), self.too_large, too_large=True)
         for chunk in self.chunks:
-            if chunk.broken is not None and chunk.broken.too_large:
+            if chunk.broken is not None:
                 yield replace(chunk.broken, range=chunk.broken.range.shifted(chunk.first_line))
 
     @property
+    def too_large_parts(self) -> Iterator[SyntaxProblem]:
+        """The parts that are too large to be analyzed."""
+        return (problem for problem in self.syntax_problems if problem.too_large)
+
+    @property
     def syntax_problem(self) -> SyntaxProblem | None:
-        """The first syntax error or too large part, its range absolute; `None` without any."""
-        if self.too_large:
-            return next(self.too_large_parts)
-        for chunk in self.chunks:
-            if chunk.broken is not None:
-                return replace(chunk.broken, range=chunk.broken.range.shifted(chunk.first_line))
-        return None
+        """The first syntax error or too large part; `None` without any."""
+        return next(self.syntax_problems, None)
 
     def number_of(self, chunk: ModuleChunk) -> int:
         """Return the number of one of this module's chunks in file order."""
@@ -364,7 +354,7 @@ class _Reparse:
 
     def _chunk(self, line: int, position: int, statement: TopLevelStatement) -> ModuleChunk:
         above = self.text[self.text.rfind("\n", 0, max(position - 1, 0)) + 1 : position]
-        mark = mark_in(above) if above.lstrip().startswith("#") else ""
+        mark: Mark = mark_in(above) if above.lstrip().startswith("#") else ""
         return ModuleChunk(line, statement, statement.name_effects.mark or mark)
 
     def _bindings(self, read_from: int, read_to: int) -> Bindings | None:
@@ -376,17 +366,9 @@ class _Reparse:
         bindings: Bindings | None = old.__dict__.get("bindings")
         if bindings is None or len(old.chunks) != len(self.chunks):
             return None
-        return (
-            bindings
-            if _same_name_effects(old.chunks, self.chunks, read_from, read_to + 1)
-            else None
+        parsed = slice(read_from, read_to + 1)
+        are_same = all(
+            before.mark == now.mark and before.name_effects == now.name_effects
+            for before, now in zip(old.chunks[parsed], self.chunks[parsed], strict=True)
         )
-
-
-def _same_name_effects(
-    before: tuple[ModuleChunk, ...], now: list[ModuleChunk], first: int, last: int
-) -> bool:
-    return all(
-        old.mark == new.mark and old.name_effects == new.name_effects
-        for old, new in zip(before[first:last], now[first:last], strict=True)
-    )
+        return bindings if are_same else None

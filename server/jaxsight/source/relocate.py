@@ -20,6 +20,7 @@ from jaxsight.source.text_shift import TextShift
 from jaxsight.wire.spans import Span
 
 _MAPS_KEPT = 64
+"""Pairs of texts whose positions are kept: those of the chunks of the open functions."""
 
 Pair = tuple[int, int]
 """A line (from 1) and a column in bytes, as in syntax trees."""
@@ -41,44 +42,39 @@ def _within(span: Span, old: str, new: str) -> Range | None:
     if old == new:
         return _range(source, (span.line, span.column), (span.end_line, span.end_column))
     if statement_of(old).meaning == statement_of(new).meaning and statement_of(new).broken is None:
-        carried = _carried(old, new)
-        start = carried.starts.get((span.line, span.column))
-        end = carried.ends.get((span.end_line, span.end_column))
+        starts, ends = _carried(old, new)
+        start = starts.get((span.line, span.column))
+        end = ends.get((span.end_line, span.end_column))
         if start is not None and end is not None:
             return _range(_source(new), start, end)
     old_range = _range(source, (span.line, span.column), (span.end_line, span.end_column))
     return _shift(old, new).range(old_range) if old_range is not None else None
 
 
-class _Carried:
-    """The positions of one text's nodes in another text with the same meaning."""
-
-    def __init__(self, old: str, new: str) -> None:
-        self.starts: dict[Pair, Pair] = {}
-        self.ends: dict[Pair, Pair] = {}
-        for before, after in syntax_digest.paired(tree_of(old), tree_of(new)):
-            if isinstance(before, _PLACED) and isinstance(after, _PLACED):
-                self.starts[before.lineno, before.col_offset] = (
-                    after.lineno,
-                    after.col_offset,
-                )
-                if before.end_lineno is not None and after.end_lineno is not None:
-                    self.ends[before.end_lineno, before.end_col_offset or 0] = (
-                        after.end_lineno,
-                        after.end_col_offset or 0,
-                    )
-                if isinstance(before, ast.arg) and before.annotation is not None:
-                    length = len(before.arg.encode())
-                    self.ends[before.lineno, before.col_offset + length] = (
-                        after.lineno,
-                        after.col_offset + length,
-                    )
-
-
 _PLACED = (ast.expr, ast.stmt, ast.arg, ast.keyword, ast.alias, ast.excepthandler, ast.pattern)
 
 
-_carried = functools.lru_cache(maxsize=_MAPS_KEPT)(_Carried)
+@functools.lru_cache(maxsize=_MAPS_KEPT)
+def _carried(old: str, new: str) -> tuple[dict[Pair, Pair], dict[Pair, Pair]]:
+    """Return where nodes begin and where they end in another text with the same meaning."""
+    starts: dict[Pair, Pair] = {}
+    ends: dict[Pair, Pair] = {}
+    for before, after in syntax_digest.paired(tree_of(old), tree_of(new)):
+        if not isinstance(before, _PLACED) or not isinstance(after, _PLACED):
+            continue
+        starts[before.lineno, before.col_offset] = after.lineno, after.col_offset
+        if before.end_lineno is not None and after.end_lineno is not None:
+            end = after.end_lineno, after.end_col_offset or 0
+            ends[before.end_lineno, before.end_col_offset or 0] = end
+        if isinstance(before, ast.arg) and before.annotation is not None:
+            length = len(before.arg.encode())
+            ends[before.lineno, before.col_offset + length] = (
+                after.lineno,
+                after.col_offset + length,
+            )
+    return starts, ends
+
+
 _shift = functools.lru_cache(maxsize=_MAPS_KEPT)(TextShift)
 _source = functools.lru_cache(maxsize=_MAPS_KEPT)(SourceText)
 
@@ -106,8 +102,7 @@ def expressions_at(chunk: ModuleChunk, position: Position) -> tuple[Range, ...]:
             return ()
         inside = Position(inside.line, inside.column - 1)
     elif not _is_word(line[inside.column]) and _is_word(line[max(inside.column - 1, 0)]):
-        preceding = Position(inside.line, inside.column - 1)
-        return tuple(r.shifted(chunk.first_line) for r in _holding(chunk.text, preceding))
+        inside = Position(inside.line, inside.column - 1)
     return tuple(r.shifted(chunk.first_line) for r in _holding(chunk.text, inside))
 
 
@@ -122,12 +117,12 @@ def _holding(text: str, position: Position) -> list[Range]:
     stack: list[ast.AST] = [tree_of(text)]
     while stack:
         node = stack.pop()
-        if isinstance(node, ast.stmt | ast.expr | ast.arg | ast.keyword) and not _spans(
-            node, position
-        ):
-            # Decorators come before the range of their statement.
-            stack.extend(getattr(node, "decorator_list", ()))
-            continue
+        if isinstance(node, ast.stmt | ast.expr | ast.arg | ast.keyword):
+            lines = range(node.lineno - 1, node.end_lineno or node.lineno)
+            if position.line not in lines:
+                # Decorators come before the range of their statement.
+                stack.extend(getattr(node, "decorator_list", ()))
+                continue
         if isinstance(node, ast.expr):
             ranges.append(source.range(node))
         elif isinstance(node, ast.arg):
@@ -135,8 +130,3 @@ def _holding(text: str, position: Position) -> list[Range]:
         stack.extend(ast.iter_child_nodes(node))
     holding = {r for r in ranges if r.start <= position < r.end}
     return sorted(holding, key=lambda r: (-r.start.line, -r.start.column, r.end))
-
-
-def _spans(node: ast.stmt | ast.expr | ast.arg | ast.keyword, position: Position) -> bool:
-    """Return whether the node's lines include the position's line."""
-    return node.lineno - 1 <= position.line <= (node.end_lineno or node.lineno) - 1

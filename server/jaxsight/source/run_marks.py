@@ -23,7 +23,7 @@ def mark_of(module: Module, chunk: ModuleChunk) -> tuple[str, Range] | None:
     """
     for line in dict.fromkeys((0, max(chunk.statement.lines_used - 1, 0))):
         start = _comment(chunk.text, line)
-        if start is not None and (match := _MARK.search(_line(chunk.text, line), start)):
+        if start is not None and (match := _MARK.search(chunk.text.split("\n")[line], start)):
             return _word(match, chunk.first_line + line)
     above = module.line(chunk.first_line - 1)
     if above.lstrip().startswith("#") and (match := _MARK.search(above)) is not None:
@@ -51,10 +51,6 @@ def mark_edit(module: Module, chunk: ModuleChunk, mark: str) -> Edit:
 
 def _word(match: re.Match[str], line: int) -> tuple[str, Range]:
     return match[1], Range(Position(line, match.start(1)), Position(line, match.end(1)))
-
-
-def _line(text: str, line: int) -> str:
-    return text.split("\n")[line]
 
 
 def _comment(text: str, line: int, *, or_end: bool = False) -> int | None:

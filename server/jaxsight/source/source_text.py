@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from jaxsight.source.text import Position, Range, code_point_column
+from jaxsight.source.text import Position, Range, code_point_column, text_in
 
 
 class SourceText:
@@ -28,16 +28,7 @@ class SourceText:
 
     def between(self, range: Range) -> str:
         """Return the text of a range."""
-        first, last = range.start.line, range.end.line
-        if first == last:
-            return self.lines[first][range.start.column : range.end.column]
-        return "\n".join(
-            (
-                self.lines[first][range.start.column :],
-                *self.lines[first + 1 : last],
-                self.lines[last][: range.end.column],
-            )
-        )
+        return text_in(self.lines, range)
 
     def text_of(self, node: ast.expr) -> str:
         """Return the text of an expression."""

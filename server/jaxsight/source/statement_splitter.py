@@ -43,6 +43,7 @@ If there are more, a bracket is assumed to be unclosed.
 _VALUES = frozenset("0123456789+-.\"'")
 """First characters of the lines of a table. They do not count as starters."""
 _MOST_DECORATORS = 200
+"""Lines of decorators of a statement. If there are more, it is taken to be broken."""
 _NEVER_IN_BRACKETS = re.compile(
     r"(?:async\s+def|def|class|import|return|with|while|try|del|pass|raise|global|nonlocal|break|continue|assert)\b"
     r"|from\s+[\w.]+\s+import\b"

@@ -26,6 +26,7 @@ from jaxsight.source.slicing.loop_calls import Code, code_of
 from jaxsight.source.text import Position, Range
 
 _TREES_KEPT = 64
+"""Syntax trees that are kept, those around an edit: they are many times larger than their text."""
 _CONSTANTS = (ast.Constant, ast.Tuple, ast.UnaryOp, ast.BinOp, ast.operator, ast.unaryop, ast.Load)
 _ELSEWHERE = re.compile(r" \(detected at line \d+\)| on line \d+")
 """Line numbers in Python's messages: they count from its start, and the range is more precise."""

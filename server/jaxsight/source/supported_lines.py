@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jaxsight.source.analysis.statement_facts import StatementFacts, facts_of, with_inner
 from jaxsight.source.module import ModuleChunk
@@ -20,6 +20,7 @@ from jaxsight.source.statements import tree_of
 _PASSES = 20
 """Maximum number of passes over the text to propagate errors; chains of functions are shorter."""
 _CHUNKS_KEPT = 256
+"""Chunks whose statements are kept: those of a file."""
 _WORD = re.compile(r"[^\W\d]\w*")
 
 Names = Mapping[str, Collection[str]]
@@ -196,15 +197,10 @@ class _Flow:
 
     def _nested(self, statement: StatementFacts, scope: _Scope, is_lost: bool) -> None:
         """Visit the blocks of a compound statement; lose them with its condition or iterable."""
-        inner = _Scope(
-            scope.name,
-            scope.first_line,
-            scope.lost,
-            scope.outer,
-            scope.own,
-            scope.sure and not statement.decides,
-            scope.looping or statement.loops,
-            scope.functions,
+        inner = replace(
+            scope,
+            sure=scope.sure and not statement.decides,
+            looping=scope.looping or statement.loops,
         )
         for _ in range(2 if statement.loops and not scope.looping else 1):
             for block in statement.blocks:

@@ -30,6 +30,10 @@ class Range:
     def __contains__(self, position: Position) -> bool:
         return self.start <= position <= self.end
 
+    def holds(self, range: Range) -> bool:
+        """Return whether another range is within this one."""
+        return self.start <= range.start and range.end <= self.end
+
     def shifted(self, lines: int) -> Range:
         """Return the range `lines` lines further down.
 
@@ -69,6 +73,14 @@ def normalized(text: str) -> str:
 def lines_of(text: str) -> list[str]:
     """Return the lines of a text without their ends; after a final line end, an empty line."""
     return normalized(text).split("\n")
+
+
+def text_in(lines: list[str], range: Range) -> str:
+    """Return the text of a range of lines without their ends."""
+    part = lines[range.start.line : range.end.line + 1]
+    text = "\n".join(part)
+    end = len(text) - len(part[-1]) + range.end.column if part else 0
+    return text[range.start.column : end]
 
 
 def code_point_column(line: str, byte: int) -> int:

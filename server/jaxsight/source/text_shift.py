@@ -131,8 +131,7 @@ class TextShift:
 
     def keeps(self, line: int) -> bool:
         """Return whether a whole line of the old text is unchanged in the new one."""
-        at = bisect.bisect_right(self._kept, line, key=lambda lines: lines.old) - 1
-        return at >= 0 and line < self._kept[at].old + self._kept[at].count
+        return self._moved(line) is not None
 
     def kept(self, line: int) -> bool:
         """Return whether a whole line of the new text is unchanged from the old one."""
@@ -143,15 +142,20 @@ class TextShift:
         self, line: int, first: int, last: int
     ) -> tuple[Position, Position] | tuple[None, None]:
         """Return the new positions of a part of one old line, if it is unchanged."""
-        at = bisect.bisect_right(self._kept, line, key=lambda lines: lines.old) - 1
-        if at >= 0 and line < self._kept[at].old + self._kept[at].count:
-            new = line + self._kept[at].new - self._kept[at].old
+        if (new := self._moved(line)) is not None:
             return Position(new, first), Position(new, last)
         typed = self._typed.get(line)
         columns = typed.columns(first, last) if typed is not None else None
         if typed is None or columns is None:
             return None, None
         return Position(typed.line, columns[0]), Position(typed.line, columns[1])
+
+    def _moved(self, line: int) -> int | None:
+        """Return the number of an old line in the new text; `None` if it was changed."""
+        at = bisect.bisect_right(self._kept, line, key=lambda lines: lines.old) - 1
+        if at < 0 or line >= self._kept[at].old + self._kept[at].count:
+            return None
+        return line + self._kept[at].new - self._kept[at].old
 
     def _keep(self, old: int, new: int, count: int) -> None:
         if count:

@@ -28,18 +28,30 @@ from jaxsight.sourcerizer.written import Written, load
 _log = logging.getLogger(__name__)
 
 MOST_LINES = 3
-"""The maximum number of lines of text for each equation of a program."""
+"""The maximum number of lines of text for each equation of a program.
+
+A choice: an equation is a line, and a small function of few equations adds its `def` and `return`,
+so less would refuse programs of small functions; more would return text that nobody reads, instead
+of an error that names the option to change.
+"""
 
 LEAST_REFUSED = 3000
-"""The number of lines that are allowed for any program, however few its equations."""
+"""The number of lines that are allowed for any program, however few its equations.
+
+A choice: one call of a library function may stand for many rules; this is still a readable file.
+"""
 
 LONGEST_RULES = 8
 """The maximum number of equations written, including those of rules, for each equation of a
-program.
+program. It ends a text that would be too long in any case, before all of it is written.
 """
 
 LEAST_SHARED = 300
-"""The minimum number of lines of a text in which repeated code is searched for."""
+"""The minimum number of lines of a text in which repeated code is searched for.
+
+A choice: the text is written twice then. Less would double the time for texts that are short
+enough to read; more would leave repetitions on several screens.
+"""
 
 _LONGEST = 400
 """The maximum length of a difference in a message, in characters; jaxprs may have thousands."""
@@ -86,7 +98,10 @@ def write_and_prove(
         if isinstance(why, Ran):
             written = replace(written, ran=why)
         if isinstance(why, (Ran, BoundCall)):
-            return _of_length(written, equations)
+            if len(written.lines) > max(MOST_LINES * equations, LEAST_REFUSED):
+                length = f"{len(written.lines):,} lines"
+                raise TooLong(length, equations, written.derivatives)
+            return written
         level = logging.INFO if chosen.folds else logging.WARNING
         _log.log(level, "the %s style of %s is not the same program: %s", chosen.style, name, why)
     short = textwrap.shorten(str(why), _LONGEST, placeholder=" …")
@@ -128,13 +143,6 @@ def _shortest(
     if len(shorter.lines) >= len(written.lines):
         return written
     return replace(shorter, shares=True)
-
-
-def _of_length(written: Written, equations: int) -> Written:
-    """Return the text; raise `TooLong` if it has far more lines than the program has equations."""
-    if len(written.lines) > max(MOST_LINES * equations, LEAST_REFUSED):
-        raise TooLong(f"{len(written.lines):,} lines", equations, written.derivatives)
-    return written
 
 
 def _same_call(

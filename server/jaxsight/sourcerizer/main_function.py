@@ -54,7 +54,7 @@ def write_once(
     results = scope.program(program)
     if decorated is None:
         pairs = zip(results, traced_call.numbers, strict=True)
-        results = [_as_number(expr) if number else _as_array(expr) for expr, number in pairs]
+        results = [_returned(expr, number) for expr, number in pairs]
         if options.style == "pretty":
             scope.body = [*_converted(inner, scope.body), *scope.body]
     arguments = inner.bound.arguments.items()
@@ -72,13 +72,8 @@ def write_once(
         body = parameters.apart(main, body_name, new_names)
         writer.functions.statements.append(body)
     statements: list[Statement] = [main] if decorated is None else decorated.decorated(main)
-    return _written(writer, name, statements), writer
-
-
-def _written(writer: Writer, name: str, main: list[Statement]) -> Written:
-    options = writer.options
-    lines = tuple(module_lines(writer, main, name))
-    return Written(
+    lines = tuple(module_lines(writer, statements, name))
+    written = Written(
         "\n".join(line.text for line in lines) + "\n",
         name,
         lines,
@@ -90,6 +85,7 @@ def _written(writer: Writer, name: str, main: list[Statement]) -> Written:
         options.constants,
         options.derivatives,
     )
+    return written, writer
 
 
 def _write_arguments(scope: Scope, called: BoundCall, program: Program) -> None:
@@ -182,26 +178,16 @@ def _converted(called: BoundCall, body: list[Statement]) -> list[Statement]:
     return conversions
 
 
-def _as_number(expr: Expr) -> Expr:
-    """Return the expression of a result that the original returns as a Python number.
+def _returned(expr: Expr, was_number: bool) -> Expr:
+    """Return the expression of a result that the original returns as a Python number or an array.
 
-    `True` has no weak type.
+    Numbers of NumPy and Python are not arrays. `True` has no weak type.
     """
     match expr:
-        case Call(Atom("np.bool_"), (Atom(text),)):
-            return Atom(text)
-        case _:
+        case Call(Atom("np.bool_"), (Atom() as number,)) if was_number:
+            return number
+        case _ if was_number or not is_number(expr):
             return expr
-
-
-def _as_array(expr: Expr) -> Expr:
-    """Return the expression of a result that the original returns as an array.
-
-    Numbers of NumPy and Python are not arrays.
-    """
-    if not is_number(expr):
-        return expr
-    match expr:
         case Call(Atom(text), items) if text.startswith("np.") and hasattr(jnp, text[3:]):
             return Call(Atom(f"jnp.{text[3:]}"), items)
         case _:

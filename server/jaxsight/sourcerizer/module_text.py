@@ -36,7 +36,12 @@ def module_lines(writer: Writer, main: list[Statement], name: str) -> list[Line]
         for constant, packed in constants.packed:
             derived.append(Raw(arrays.definition(constant, packed)))
     if options.constants == "npz" and constants.stored:
-        derived.extend(_companion(writer))
+        reading: list[Statement] = []
+        for constant, array in constants.stored.items():
+            entry = Index(Atom("_stored"), (scalars.text(constant),))
+            reading.append(Assign(constant, arrays.read_back(entry, array)))
+        beside = Atom('np.load(Path(__file__).with_suffix(".npz")) as _stored')
+        derived.append(With(beside, reading))
     derived.extend(constants.derived)
     statements = [*constants.statements, *inner, *derived]
     written = lines(statements, before=Raw([]))
@@ -81,17 +86,8 @@ def _devices_note(text: str) -> list[str]:
     return ["", f"# needs {count} devices: {flags} simulates them"]
 
 
-def _companion(writer: Writer) -> list[Statement]:
-    """Return statements that read the stored arrays from the file next to the module."""
-    reading: list[Statement] = []
-    for name, array in writer.constants.stored.items():
-        stored = Index(Atom("_stored"), (scalars.text(name),))
-        reading.append(Assign(name, arrays.read_back(stored, array)))
-    opened_ = Atom('np.load(Path(__file__).with_suffix(".npz")) as _stored')
-    return [With(opened_, reading)]
-
-
 def _imports(text: str, statements: Sequence[Statement], writer: Writer) -> list[str]:
+    """Return the imports of a module as import sorters order them: `import` before `from`."""
     used = roots(text)
     standard = [
         f"import {module}"
@@ -102,17 +98,12 @@ def _imports(text: str, statements: Sequence[Statement], writer: Writer) -> list
         standard.append("from pathlib import Path")
     short = [line for name, line in IMPORTS.items() if name in used]
     full = {f"import {module}" for module in modules_read(statements)}
-    groups = [standard, _merged(sorted({*short, *full}, key=_import_order))]
+    ordered = sorted({*short, *full}, key=lambda line: (line.startswith("from "), line.split()[1:]))
+    groups = [standard, _merged(ordered)]
     lines_: list[str] = []
     for group in groups:
         lines_ += ([""] if lines_ and group else []) + group
     return lines_
-
-
-def _import_order(line: str) -> tuple[bool, str, str]:
-    """Return the sort key of import sorters: `import` before `from`, each by module."""
-    words = line.split()
-    return words[0] == "from", words[1], line
 
 
 def _merged(imports: list[str]) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from jaxsight.interpreters.compat.inner import inner_jaxprs, replaced
 from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation
@@ -19,7 +18,7 @@ from jaxsight.interpreters.compat.staging import (
 _CUSTOM = ("custom_jvp_call", "custom_vjp_call")
 
 
-def primal(jaxpr: object) -> Any:
+def primal(jaxpr: object) -> object:
     """Return a jaxpr with `custom_jvp` and `custom_vjp` calls inlined, at every level.
 
     It computes the same values; its derivatives are those of the equations. Calls of programs with
@@ -44,7 +43,7 @@ def _primal(jaxpr: object, cache: dict[int, tuple[object, object]]) -> object:
     if id(jaxpr) not in cache:
         inside = open_jaxpr(jaxpr)
         equations: list[Equation] = []
-        values: dict[int, object] = {}
+        values: dict[int, Atom] = {}
         _inline(inside.eqns, equations, values, cache, renamed=False)
         outputs = [_read(atom, values) for atom in inside.outvars]
         with_primal = with_inner(jaxpr, inside.replace(eqns=equations, outvars=outputs))
@@ -53,10 +52,10 @@ def _primal(jaxpr: object, cache: dict[int, tuple[object, object]]) -> object:
 
 
 def _inline(
-    originals: Sequence[Any],
+    originals: Sequence[Equation],
     equations: list[Equation],
-    values: dict[int, Any],
-    cache: dict[int, tuple[Any, Any]],
+    values: dict[int, Atom],
+    cache: dict[int, tuple[object, object]],
     *,
     renamed: bool,
 ) -> None:
@@ -83,5 +82,5 @@ def _inline(
         equations.append(equation.replace(invars=operands, outvars=results, params=params))
 
 
-def _read(atom: Atom, values: dict[int, object]) -> Any:
+def _read(atom: Atom, values: dict[int, Atom]) -> Atom:
     return atom if is_literal(atom) else values.get(id(atom), atom)

@@ -35,7 +35,7 @@ class Source(str):
     contains all.
     """
 
-    passed: dict[str, Any]
+    passed: dict[str, object]
     """Values that the caller passes by keyword, because they cannot be written as source:
     callbacks, structures of results, and arrays with `constants="argument"`.
     """
@@ -81,7 +81,7 @@ class Written:
     """The lines of the text, each with its equations."""
     placeholders: tuple[Placeholder, ...]
     """Additional keyword arguments of the written function, for values without an expression."""
-    stored: dict[str, Any]
+    stored: dict[str, object]
     """Arrays that are not in the text, by name: in the companion file, or passed as arguments."""
     bound: tuple[str, ...]
     """Names of the primitives that are written with `Primitive.bind`, once for each equation."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jaxsight.targets.chips.links import LINKS, Links
+from jaxsight.targets.chips.links import LINKS
 from jaxsight.targets.target import Target
 from jaxsight.wire.kernel_graph import Collective, Graph, Kernel
 
@@ -63,7 +63,8 @@ def seconds(kernel: Kernel, target: Target) -> float | None:
     if collective is None or links is None or not collective.groups:
         return None
     sent = _sent(collective)
-    if sent is None or not _connected(collective, links):
+    domains = [{device // max(links.domain, 1) for device in group} for group in collective.groups]
+    if sent is None or (links.domain and any(len(each) != 1 for each in domains)):
         return None
     rate = links.rate(target.topology)
     if sent and not rate:
@@ -83,11 +84,3 @@ def _sent(collective: Collective) -> float | None:
     if collective.kind == "all-reduce":
         return 2 * share * collective.bytes
     return share * collective.bytes if collective.kind in _WITHIN else None
-
-
-def _connected(collective: Collective, links: Links) -> bool:
-    """Return whether the devices of each group are connected by such links."""
-    domain = links.domain
-    return not domain or all(
-        len({device // domain for device in group}) == 1 for group in collective.groups
-    )

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from jaxsight.targets import communication, host_links
@@ -105,6 +106,13 @@ def estimate(kernel: Kernel, target: Target) -> float | None:
     """Return the seconds of all executions of a kernel, or `None` if unknown."""
     found = bounds(kernel, target)
     return found.least if found is not None and found.is_certain else None
+
+
+def together(kernels: Iterable[Kernel], target: Target) -> float | None:
+    """Return the seconds of some kernels, or `None` if there are none, or one is unknown."""
+    times = [estimate(kernel, target) for kernel in kernels]
+    known = [seconds for seconds in times if seconds is not None]
+    return sum(known) if known and len(known) == len(times) else None
 
 
 def bounds(kernel: Kernel, target: Target) -> Bounds | None:

@@ -48,7 +48,7 @@ class Target:
     """The chip to compile for, whose figures apply; of the machine's own device, if it is known."""
     is_own: bool = False
     """Whether it is the device of the machine that compiles, not a chip that need not be there."""
-    kind: str = field(default="", compare=False)
+    device_kind: str = field(default="", compare=False)
     """JAX's `device_kind` of the machine's own device; empty if not known, and for other targets.
     """
     why_default: str = field(default="", compare=False)
@@ -93,9 +93,9 @@ class Target:
         """The device that code sees for this target; `None` for a CPU."""
         if self.platform == CPU:
             return None
-        kind = self.kind or (self.chip.kind if self.chip is not None else "")
+        known = self.device_kind or (self.chip.kind if self.chip is not None else "")
         cores = self.chip.cores_of_device if isinstance(self.chip, Tpu) else 0
-        return SeenDevice(self.platform, kind, self.capability, cores)
+        return SeenDevice(self.platform, known, self.capability, cores)
 
     @property
     def title(self) -> str:
@@ -103,16 +103,16 @@ class Target:
         if self.chip is not None and not self.is_own:
             return self.chip.title
         device = {"cpu": "CPU", "cuda": "GPU", "rocm": "AMD GPU", "tpu": "TPU"}[self.platform]
-        device = self.kind or device
+        device = self.device_kind or device
         return f"the {device} of {self.host}" if self.host else f"this machine's {device}"
 
     @property
     def facts(self) -> tuple[str, ...]:
         """Why this is the default target, and why there are no estimates, each in a clause."""
         why = f"default target: {self.why_default}" if self.why_default else ""
-        is_unknown = self.chip is None and self.kind
-        unknown = f"no estimates: figures of {self.kind} are not known" if is_unknown else ""
-        return tuple(filter(None, (why, unknown)))
+        is_unknown = self.chip is None and self.device_kind
+        figures = f"no estimates: figures of {self.device_kind} are not known"
+        return tuple(filter(None, (why, figures if is_unknown else "")))
 
     @property
     def instead(self) -> str:
@@ -195,16 +195,16 @@ def counted(target: Target, devices: int) -> str:
             return f"tpu:{tpu.name}:{tpu.slice_for(devices)}"
 
 
-def recognized(target: Target, kind: str) -> Target:
+def recognized(target: Target, device_kind: str) -> Target:
     """Return a machine's own target with the figures of the chip that its device is.
 
     Args:
         target: any target; that of a chip is returned as it is.
-        kind: JAX's `device_kind` of the device; empty if not known.
+        device_kind: JAX's name of the device; empty if not known.
     """
-    if not target.is_own or target.platform == CPU or not kind:
+    if not target.is_own or target.platform == CPU or not device_kind:
         return target
-    return replace(target, kind=kind, chip=chip_of_kind(kind))
+    return replace(target, device_kind=device_kind, chip=chip_of_kind(device_kind))
 
 
 def _with_platform(wanted: str) -> str:

@@ -49,7 +49,7 @@ def bound_in_scope(*nodes: ast.AST, blocks: bool = True) -> Iterator[str]:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.Lambda():
                 yield from bound_by(node)
-                waiting += _evaluated_around(node)
+                waiting += evaluated_around(node)
             case _ if isinstance(node, _COMPREHENSIONS):
                 # PEP 572: `:=` binds in the scope around a comprehension.
                 walruses = (n for n in ast.walk(node) if isinstance(n, ast.NamedExpr))
@@ -60,7 +60,7 @@ def bound_in_scope(*nodes: ast.AST, blocks: bool = True) -> Iterator[str]:
                 waiting += (c for c in children if blocks or not isinstance(c, ast.stmt))
 
 
-def _evaluated_around(node: _Function | ast.ClassDef) -> list[ast.expr]:
+def evaluated_around(node: _Function | ast.ClassDef) -> list[ast.expr]:
     """Return the expressions of a definition that are evaluated in the scope around it."""
     parts = [] if isinstance(node, ast.Lambda) else list(node.decorator_list)
     if isinstance(node, ast.ClassDef):
@@ -71,6 +71,14 @@ def _evaluated_around(node: _Function | ast.ClassDef) -> list[ast.expr]:
 def parameters_of(arguments: ast.arguments) -> Iterator[str]:
     """Yield the names of all parameters of a function, with those of `*args` and `**kwargs`."""
     return (node.arg for node in ast.iter_child_nodes(arguments) if isinstance(node, ast.arg))
+
+
+def with_defaults(arguments: ast.arguments) -> list[tuple[ast.arg, ast.expr | None]]:
+    """Return the parameters of a function, but `*args` and `**kwargs`, with their defaults."""
+    positional = [*arguments.posonlyargs, *arguments.args]
+    missing = [None] * (len(positional) - len(arguments.defaults))
+    named = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    return [*zip(positional, [*missing, *arguments.defaults], strict=True), *named]
 
 
 def read_in(*nodes: ast.AST) -> Iterator[str]:

@@ -6,7 +6,7 @@ This module uses only the standard library, as every process of jaxsight formats
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 
@@ -16,9 +16,11 @@ BYTES_PER_UNIT = {
     "KB": 10**3,
     "MB": 10**6,
     "GB": 10**9,
+    "TB": 10**12,
     "KIB": KIB,
     "MIB": MIB,
     "GIB": GIB,
+    "TIB": 2**40,
 }
 """The units that `parse_size` reads, in capitals."""
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
@@ -60,6 +62,11 @@ def time(seconds: float) -> str:
     return f"{_digits(seconds * 1e3, 2)} ms" if seconds < 1 else f"{_digits(seconds, 2)} s"
 
 
+def about(seconds: float) -> str:
+    """Return an estimated time: `≈ 3.6 µs`; `< 0.1 µs` for one that is too short for a figure."""
+    return f"{'≈ ' if seconds >= SHORTEST else ''}{time(seconds)}"
+
+
 def seconds(amount: float) -> str:
     """Return a time that was measured on a machine with other work: `< 0.1 s`, `6.1 s`, `64 s`."""
     if amount < 0.05:
@@ -79,6 +86,13 @@ def interval(least: int, most: int | None, write: Callable[[int], str] = str) ->
         return f"≥ {write(least)}"
     ends = dict.fromkeys((write(least), write(most)))
     return "–".join(ends)
+
+
+def some(texts: Sequence[str], most: int, last: str = ", ") -> str:
+    """Return `a, b`, with `last` before the last text; of more, the first: `a, b and 3 more`."""
+    if len(texts) > most:
+        return f"{', '.join(texts[:most])} and {len(texts) - most} more"
+    return last.join(filter(None, (", ".join(texts[:-1]), *texts[-1:])))
 
 
 def count(number: int, noun: str, plural: str = "") -> str:

@@ -16,7 +16,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, ref
 
 import jax
@@ -74,7 +74,7 @@ a jitted helper); clearing them takes about 20 ms, and slows the next trace by a
 """
 
 FIRST_LINE = 80
-"""Characters of a statement that a person sees while it is executed."""
+"""Characters of a statement that a person sees while it is executed, in a status bar."""
 
 TRACES = 64
 """Maximum number of traces whose namespace is remembered, which is more than are kept."""
@@ -122,7 +122,11 @@ class Tracer:
                     self._send(self._about(HANDLERS[type(request)], request))
                 case Request(executes=Trace() as slice) as request:
                     self._send(self._apart(self._executed, HANDLERS[type(request)], request, slice))
-                    self._keep_house()
+                    if self._edits >= HOUSEKEEPING and self._connection.requests.empty():
+                        self._edits = 0
+                        _clear_caches()
+                        scopes.forget()
+                        gc.collect()
                 case Request(executes=None) as request:
                     self._send(HANDLERS[type(request)].answer(Job(request, self._traces)))
                 case message:
@@ -130,7 +134,7 @@ class Tracer:
 
     def _apart(
         self,
-        answer: Callable[[Handler, Any, Any], FromTracer | None],
+        answer: Callable[..., FromTracer | None],
         handler: Handler,
         request: Request[object],
         about: Trace | FileNamespace | None,
@@ -238,7 +242,7 @@ class Tracer:
                         reply = handler.answer(Job(request, self._traces, announce, module))
                     for path, version in module.files.items():
                         read.note(path, version)
-                    namespace.note_imports(self._imports)
+                    namespace.note_imports()
                     completed = self._completed(reply, slice, namespace, read, seconds)
                 finally:
                     # First, as user code may have changed `builtins`.
@@ -305,13 +309,6 @@ class Tracer:
             # The imports of a spare do not belong to a file.
             self._irreversible.end(lost)
 
-    def _keep_house(self) -> None:
-        if self._edits >= HOUSEKEEPING and self._connection.requests.empty():
-            self._edits = 0
-            _clear_caches()
-            scopes.forget()
-            gc.collect()
-
     def _prepared(self, slice: Trace, namespace: FileNamespace) -> ExecutedModule:
         """Execute the slice, from the beginning if a file that its statements read has changed."""
         earlier_reads = self._reads.setdefault(namespace, Reads())
@@ -322,7 +319,7 @@ class Tracer:
             earlier_reads.clear()
         self._library_changes.begin(namespace, slice.chunks)
         with file_reads.recording(earlier_reads):
-            namespace.prepare(slice, self._imports)
+            namespace.prepare(slice)
         executed = replace(slice, chunks=namespace.chunks)
         return ExecutedModule(
             executed, namespace.names, namespace.recorder, self._evaluator, lambda: self._dry_runs
@@ -366,30 +363,28 @@ class Tracer:
             return ()
         jaxpr = self._traces.of(id).shown.jaxpr
         current = self._imports.modules.texts.current
-        texts = {file: current(file) for file in namespace.files(self._imports)}
+        texts = {file: current(file) for file in namespace.files()}
         caveat = unknown_devices.caveat(
             namespace.chunks,
             namespace.names,
             jaxpr,
             texts,
-            functools.partial(namespace.importer_of, imports=self._imports),
+            namespace.importer_of,
         )
         return (caveat,) if caveat is not None else ()
 
     def _asks_platform(self, namespace: FileNamespace) -> bool:
-        depends_on = functools.partial(namespace.depends_on, self._imports)
-        return self._namespaces.platform.concerns(depends_on, namespace.chunks)
+        return self._namespaces.platform.concerns(namespace.depends_on, namespace.chunks)
 
     def _platform_caveats(self, namespace: FileNamespace) -> tuple[Caveat, ...]:
         """Return the caveats of code that asks for what is not known of the target."""
-        importer_of = functools.partial(namespace.importer_of, imports=self._imports)
-        return tuple(self._namespaces.platform.caveats(namespace.chunks, importer_of))
+        return tuple(self._namespaces.platform.caveats(namespace.chunks, namespace.importer_of))
 
     def _files(self, namespace: FileNamespace, read: Reads) -> tuple[tuple[str, Version], ...]:
         """Return the files that an answer was made of: those imported, and those read."""
         earlier_reads = self._reads.get(namespace, Reads())
         read_files = read.unwritten() | earlier_reads.unwritten()
-        return tuple(sorted({**read_files, **namespace.files(self._imports)}.items()))
+        return tuple(sorted({**read_files, **namespace.files()}.items()))
 
     def _failed(
         self,

@@ -12,30 +12,31 @@ import functools
 import itertools
 import linecache
 import re
-import sysconfig
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
+from jaxsight.tracer.isolation import code_origins
 from jaxsight.tracer.observation.observation_table import Observed
 from jaxsight.wire.chunks import chunk_of, line_in_chunk
 from jaxsight.wire.observations import Failure, Frame
 from jaxsight.wire.spans import Span
 
 _MESSAGE = 20_000
-"""Maximum number of characters of a message."""
+"""Characters of a message that are sent: a person reads fewer, a frame takes more."""
 
 _CHAIN = 8
-"""Maximum number of causes."""
+"""Causes that are sent; without a limit, a cyclic chain never ends."""
 
 _REPEATS = 2
 """How often a place may occur in the frames; an endless recursion repeats itself."""
 
 _FRAMES = 100
+"""Frames that are sent, half of them outermost: deep recursion has thousands."""
 
 _SPANS_KEPT = 4096
+"""Places that are kept: the equations of a program share those of its lines."""
 
 _FILTER_NOTE = "JAX has removed its internal frames"
 _UNFILTERED = "UnfilteredStackTrace"
@@ -61,13 +62,15 @@ def refusal(stage: str, message: str, argument: str = "", type: str = "TypeError
     return UserError(Failure(stage, f"jaxsight.{type}", message, bases=(type,), argument=argument))
 
 
-def failure(error: BaseException, stage: str, argument: str = "") -> Failure:
-    """Return `error` as data, with its causes; frames are ordered from outermost to innermost."""
-    return _failure(error, stage, argument, set())
+def failure(
+    error: BaseException, stage: str, argument: str = "", visited: frozenset[int] = frozenset()
+) -> Failure:
+    """Return `error` as data, with its causes; frames are ordered from outermost to innermost.
 
-
-def _failure(error: BaseException, stage: str, argument: str, visited: set[int]) -> Failure:
-    visited.add(id(error))
+    Args:
+        visited: the ids of errors that this one is a cause of.
+    """
+    visited |= {id(error)}
     notes = [
         clean(str(note))
         for note in getattr(error, "__notes__", ())
@@ -87,7 +90,7 @@ def _failure(error: BaseException, stage: str, argument: str, visited: set[int])
         message=message(error),
         bases=tuple(_class(base) for base in type(error).__mro__[1:-1]),
         frames=frames(error),
-        cause=_failure(cause, stage, "", visited) if cause is not None and follow else None,
+        cause=failure(cause, stage, "", visited) if cause is not None and follow else None,
         notes=tuple(notes),
         argument=argument,
     )
@@ -134,7 +137,14 @@ def _class(cls: type) -> str:
 
 def frames(error: BaseException) -> tuple[Frame, ...]:
     """Return the frames of the user's files, and the innermost one if it is in a library."""
-    out = _trimmed([*_walk(error.__traceback__)])
+    walked = [*_walk(error.__traceback__)]
+    last_own = max((at for at, (_, library) in enumerate(walked) if not library), default=-1)
+    out = [frame for frame, library in walked[: last_own + 1] if not library]
+    beyond = walked[last_own + 1 :]
+    if beyond:
+        out.append(beyond[-1][0])
+    if len(out) > _FRAMES:
+        out = [*out[: _FRAMES // 2], *out[-(_FRAMES // 2) :]]
     if isinstance(error, SyntaxError) and (frame := _syntax(error)) is not None:
         out.append(frame)
     return tuple(out)
@@ -154,30 +164,22 @@ def _walk(traceback: TracebackType | None) -> list[tuple[Frame, bool]]:
         if occurrences[instruction] > _REPEATS or (match is None and _is_hidden(file)):
             continue
         if match is not None:
-            span = _moved(match, _span(match["chunk"], code, lasti, line))
+            chunk = match["chunk"]
+            positions = next(itertools.islice(code.co_positions(), lasti // 2, None), (None,) * 4)
+            start, end, column, end_column = (part or 0 for part in positions)
+            first = start or line or 1
+            span = _moved(
+                match,
+                _condition(
+                    code.co_filename, Span(chunk, first, column, max(end, first), end_column)
+                ),
+            )
             inside = max(line_in_chunk(match, line or 0), 0)
             frame = Frame(code.co_qualname, match["path"], inside, span)
             out.append((frame, False))
         else:
-            out.append((Frame(code.co_qualname, clean(file), line or 0), _is_library(file)))
+            out.append((Frame(code.co_qualname, clean(file), line or 0), is_library(file)))
     return out
-
-
-def _trimmed(walked: list[tuple[Frame, bool]]) -> list[Frame]:
-    last_own = max((at for at, (_, library) in enumerate(walked) if not library), default=-1)
-    out = [frame for frame, library in walked[: last_own + 1] if not library]
-    beyond = walked[last_own + 1 :]
-    if beyond:
-        out.append(beyond[-1][0])
-    half = _FRAMES // 2
-    return out if len(out) <= _FRAMES else [*out[:half], *out[-half:]]
-
-
-def _span(chunk: str, code: Any, lasti: int, line: int | None) -> Span:
-    positions = next(itertools.islice(code.co_positions(), lasti // 2, None), (None,) * 4)
-    start, end, column, end_column = (part or 0 for part in positions)
-    first = start or line or 1
-    return _condition(code.co_filename, Span(chunk, first, column, max(end, first), end_column))
 
 
 def _condition(file: str, span: Span) -> Span:
@@ -236,17 +238,6 @@ def span_of(file: str, line: int, column: int, end_line: int, end_column: int) -
     return _moved(match, span)
 
 
-_LIBRARIES = tuple(
-    {
-        str(Path(path).resolve())
-        for path in (
-            *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
-        )
-        if path
-    }
-)
-
-
 def _is_hidden(file: str) -> bool:
     """Return whether a frame is JAX's or ours, or of code that is not in a file."""
     return file.startswith(("<", _OURS, *_jax_folders()))
@@ -259,26 +250,17 @@ def is_own(file: str) -> bool:
 
 def is_library(file: str) -> bool:
     """Return whether a frame's file is one of an installed library, or of Python's own."""
-    return chunk_of(file) is None and _is_library(file)
+    return code_origins.of_file(file) != code_origins.USER
 
 
-def _is_library(file: str) -> bool:
-    return file.startswith(_LIBRARIES) or "/site-packages/" in file.replace("\\", "/")
-
-
+@functools.cache
 def _jax_folders() -> tuple[str, ...]:
-    global _folders
-    if _folders is None:
-        import jax
-        import jaxlib
+    import jax
+    import jaxlib
 
-        _folders = tuple(
-            str(Path(module.__file__).parent) + sep
-            for module in (jax, jaxlib)
-            if module.__file__
-            for sep in ("/", "\\")
-        )
-    return _folders
-
-
-_folders: tuple[str, ...] | None = None
+    return tuple(
+        str(Path(module.__file__).parent) + sep
+        for module in (jax, jaxlib)
+        if module.__file__
+        for sep in ("/", "\\")
+    )

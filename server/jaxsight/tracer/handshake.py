@@ -10,6 +10,7 @@ import os
 import platform
 import re
 import sys
+from dataclasses import replace
 
 from jaxsight.targets.own.plugins import plugins
 from jaxsight.wire.messages.replies import VERSION, Hello
@@ -24,52 +25,34 @@ DEFAULT_PLATFORM = "cpu"
 def greet() -> Hello:
     """Import JAX and return the handshake, without initializing a backend."""
     os.environ.setdefault(PLATFORM_VARIABLE, DEFAULT_PLATFORM)
+    version = platform.python_version()
+    where = f"{sys.executable} (Python {version})"
+    hello = Hello(version=VERSION, python=version, executable=sys.executable, pid=os.getpid())
     try:
         import jax
         import jaxlib
-    except ModuleNotFoundError as error:
-        if error.name in ("jax", "jaxlib"):
-            return _greeting(problem=f"{_interpreter()} has no {error.name}. {_REMEDY}")
-        return _greeting(problem=f"importing jax failed in {_interpreter()}: {error}. {_REMEDY}")
     except BaseException as error:  # noqa: BLE001 - incompatible versions may raise even SystemExit
-        description = f"{type(error).__name__}: {error}"
-        return _greeting(
-            problem=f"importing jax failed in {_interpreter()}: {description}. {_REMEDY}"
-        )
-    jax_version = getattr(jax, "__version__", "")
-    jaxlib_version = getattr(jaxlib, "__version__", "")
+        problem = f"importing jax failed in {where}: {type(error).__name__}: {error}"
+        if isinstance(error, ModuleNotFoundError):
+            has_none = error.name in ("jax", "jaxlib")
+            failed = f"importing jax failed in {where}: {error}"
+            problem = f"{where} has no {error.name}" if has_none else failed
+        return replace(hello, problem=f"{problem}. {_REMEDY}")
+    jax_version: str = getattr(jax, "__version__", "")
+    hello = replace(
+        hello,
+        jax=jax_version,
+        jaxlib=getattr(jaxlib, "__version__", ""),
+        plugins=plugins() if jax_version else (),
+    )
     if tuple(int(part) for part in re.findall(r"\d+", jax_version)[:2]) < OLDEST_JAX:
         oldest = ".".join(map(str, OLDEST_JAX))
-        return _greeting(
-            jax_version,
-            jaxlib_version,
-            problem=f"{_interpreter()} has jax {jax_version or 'without a version'}; jaxsight "
-            f"requires {oldest} or newer. " + _REMEDY,
-        )
-    return _greeting(
-        jax_version, jaxlib_version, chosen=str(jax.config.values["jax_platforms"] or "default")
-    )
+        problem = f"{where} has jax {jax_version or 'without a version'}; jaxsight "
+        return replace(hello, problem=f"{problem}requires {oldest} or newer. {_REMEDY}")
+    return replace(hello, platform=str(jax.config.values["jax_platforms"] or "default"))
 
 
 _REMEDY = (
     "Install JAX there, or choose another interpreter with the setting `jaxsight.python` "
     "(`python` under [tool.jaxsight] in pyproject.toml)."
 )
-
-
-def _greeting(jax: str = "", jaxlib: str = "", chosen: str = "", problem: str = "") -> Hello:
-    return Hello(
-        version=VERSION,
-        python=platform.python_version(),
-        executable=sys.executable,
-        jax=jax,
-        jaxlib=jaxlib,
-        platform=chosen,
-        problem=problem,
-        pid=os.getpid(),
-        plugins=plugins() if jax else (),
-    )
-
-
-def _interpreter() -> str:
-    return f"{sys.executable} (Python {platform.python_version()})"

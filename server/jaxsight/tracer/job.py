@@ -71,7 +71,20 @@ class ExecutedModule:
         with self._inputs(function, known) as inputs:
             first = inputs.args[0] if inputs.args and function.owner is not None else None
             if linen.is_module(first):
-                yield _applied(self.trace.function, inputs)
+                # A method of a Linen module is a function of the module's variables.
+                module, *args = inputs.args
+                method = self.trace.function.rpartition(".")[2]
+                try:
+                    call, arguments, kwargs = linen.applied(
+                        module, method, tuple(args), inputs.kwargs
+                    )
+                except Exception as error:
+                    raise UserError(failure(error, "trace")) from error
+                applied = UserFunction(call, False, None)
+                yield (
+                    applied,
+                    Inputs(arguments, kwargs, named(applied, arguments, kwargs), inputs.warnings),
+                )
             else:
                 yield function, inputs
 
@@ -112,22 +125,6 @@ class ExecutedModule:
                 device_demand.demand(error, self.trace)
                 raise
             yield inputs
-
-
-def _applied(name: str, inputs: Inputs) -> tuple[UserFunction, Inputs]:
-    """Return the call of a Linen module's method, with the module's variables as first argument.
-
-    Raises:
-        UserError: the module cannot be initialized with these inputs; its stage is `trace`.
-    """
-    module, *args = inputs.args
-    method = name.rpartition(".")[2]
-    try:
-        call, arguments, kwargs = linen.applied(module, method, tuple(args), inputs.kwargs)
-    except Exception as error:
-        raise UserError(failure(error, "trace")) from error
-    applied = UserFunction(call, False, None)
-    return applied, Inputs(arguments, kwargs, named(applied, arguments, kwargs), inputs.warnings)
 
 
 @dataclass(frozen=True, slots=True)

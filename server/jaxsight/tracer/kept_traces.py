@@ -17,7 +17,7 @@ Settings = tuple[Mapping[str, object], ...]
 """Options of `jax.config`, and those of the thread."""
 
 _MOST_TRACES = 16
-"""Maximum number of traces that are kept."""
+"""Traces that are kept, with their jaxprs; a request about another one traces again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,17 +25,13 @@ def serve(incoming: int, outgoing: int) -> None:
     hello = greet()
     connection.send(hello)
     if hello.problem:
-        _decline(connection, hello.problem)
+        # All requests are answered with the reason why this environment cannot trace.
+        failure = Failure(stage="start", type="ImportError", message=hello.problem)
+        while True:
+            message = connection.requests.get()
+            if isinstance(message, Request):
+                connection.send(Failed(message.id, failure))
     with cached_bytecode(file_for("tracer"), dataclasses):
         from jaxsight.tracer.dispatcher import Tracer
 
     Tracer(connection).run()
-
-
-def _decline(connection: Connection, problem: str) -> None:
-    """Answer all requests with the reason why this environment cannot trace."""
-    failure = Failure(stage="start", type="ImportError", message=problem)
-    while True:
-        message = connection.requests.get()
-        if isinstance(message, Request):
-            connection.send(Failed(message.id, failure))

@@ -15,7 +15,7 @@ from jaxsight.wire.observations import Warned
 from jaxsight.wire.spans import Span
 
 _WARNINGS = 50
-"""Maximum number of warnings of a trace."""
+"""Warnings of a trace that are sent; a loop may repeat one."""
 
 _SHOWWARNING = warnings.showwarning
 """Python's own, or that of the process's parent code."""

@@ -22,10 +22,10 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any
 
 from jaxsight.tracer.importing.after_import import AfterImport
 from jaxsight.tracer.importing.import_folders import import_folders
+from jaxsight.tracer.importing.overlay_finder import found_by_others
 from jaxsight.wire import frames as wire
 from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.messages.replies import VERSION, Failed, Hello, Imported, Made
@@ -63,7 +63,17 @@ def _request(incoming: int) -> Import | None:
 def _reply(request: Import) -> Imported | Failed:
     """Return the answer; the import is repeated with as many devices as the file needs."""
     before = set(sys.modules)
-    _show_device(request)
+    # The file sees the device of the target as soon as it has imported JAX.
+    device = next((function.device for function in request.functions), None)
+
+    def show() -> None:
+        from jaxsight.tracer.platforms.compat import seen
+
+        seen.watch(lambda frame, unknown: None)
+        seen.see(device)
+
+    if device is not None:
+        AfterImport("jax", show)
     while True:
         answered = _answered(request)
         if not isinstance(answered, int):
@@ -76,20 +86,6 @@ def _reply(request: Import) -> Imported | Failed:
             file = getattr(sys.modules[name], "__file__", None) or ""
             if name == request.module or lies_in(file, request.root):
                 del sys.modules[name]
-
-
-def _show_device(request: Import) -> None:
-    """Let the file see the device of the target as soon as it has imported JAX."""
-    device = next((function.device for function in request.functions), None)
-
-    def show() -> None:
-        from jaxsight.tracer.platforms.compat import seen
-
-        seen.watch(lambda frame, unknown: None)
-        seen.see(device)
-
-    if device is not None:
-        AfterImport("jax", show)
 
 
 def _answered(request: Import) -> Imported | Failed | int:
@@ -185,14 +181,10 @@ class _Finder(MetaPathFinder):
     ) -> ModuleSpec | None:
         if name != self._name:
             return None
-        for finder in sys.meta_path:
-            find: Any = getattr(finder, "find_spec", None)
-            spec: ModuleSpec | None = find(name, path, target) if finder is not self else None
-            if spec is not None:
-                if os.path.realpath(spec.origin or "") == self._file:
-                    spec.loader = _Loader(name, self._file, self._lines)
-                return spec
-        return None
+        spec = found_by_others(self, name, path, target)
+        if spec is not None and os.path.realpath(spec.origin or "") == self._file:
+            spec.loader = _Loader(name, self._file, self._lines)
+        return spec
 
 
 class _Loader(SourceFileLoader):

@@ -24,6 +24,7 @@ VARIABLE = "JAXSIGHT_TRUST"
 FILE = "config.toml"
 KEY = "trust"
 _MOST = 1024 * 1024
+"""Bytes of a configuration that is read: one has a few lines."""
 _ROOT = 0
 """Files that the system's administrator or a package manager wrote count as the user's."""
 

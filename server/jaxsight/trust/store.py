@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 NAME = "trust.json"
 VERSION = 1
 _MOST = 8 * 1024 * 1024
+"""Bytes of a file of decisions that is read: room for tens of thousands of folders."""
 _PATIENCE = 5.0
 """Seconds to wait for another process that is writing."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from jaxsight.text.inert import one_line
 
 _MOST = 200
+"""Characters of a path in a question, which editors show in a small dialog."""
 _LINKS = str.maketrans({"[": "\\x5b", "]": "\\x5d", "<": "\\x3c", "`": "\\x60"})
 """Characters that some editors interpret as links, markup or code."""
 

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
 
 TO_HOST, TO_DEVICE, WITHIN_HOST = "to host", "to device", "within host"
 
-COPY, SLICE, UPDATE = "copy", "slice", "update"
+Transferred: TypeAlias = Literal[
+    "copy", "slice", "update", "computation", "callback", "infeed", "outfeed", "send", "receive"
+]
+COPY: Final = "copy"
+SLICE: Final = "slice"
+UPDATE: Final = "update"
 """What is moved: a whole array, a part of one, or an array into a part of a larger one."""
-COMPUTATION = "computation"
+COMPUTATION: Final = "computation"
+"""The operands and results of a computation on the host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +26,7 @@ class HostTransfer:
     """The instruction's name in the HLO."""
     direction: str
     """`to host`, `to device`, or `within host` for a copy that does not cross the link."""
-    what: str
-    """`copy`, `slice`, `update`, or `callback`, `infeed`, `outfeed`, `send`, `receive`, and
-    `computation` for the operands and results of a computation on the host.
-    """
+    what: Transferred
     type: str
     """The arrays that are moved, as HLO prints them without layouts: `f32[8,16], s32[]`."""
     bytes: int

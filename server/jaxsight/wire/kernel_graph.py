@@ -18,16 +18,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
 
 from jaxsight.wire.host_transfers import TO_DEVICE, HostTransfer
 from jaxsight.wire.kernels.undecided import Undecided, scratch_at_most
 from jaxsight.wire.kernels.work import Work
 
-PARAMETER = "parameter"
-KERNEL = "kernel"
-OUTPUT = "output"
-CALLBACK = "callback"
+EndKind: TypeAlias = Literal["parameter", "kernel", "output"]
+PARAMETER: Final = "parameter"
+KERNEL: Final = "kernel"
+OUTPUT: Final = "output"
+
+KernelKind: TypeAlias = Literal[
+    "fusion", "library", "sort", "copy", "memset", "collective", "triton", "custom call",
+    "callback", "op",
+]  # fmt: skip
+CALLBACK: Final = "callback"
 """The kind of a kernel that transfers data to or from the host."""
+
+CollectiveKind: TypeAlias = Literal[
+    "all-reduce", "all-gather", "all-to-all", "ragged-all-to-all", "reduce-scatter",
+    "collective-permute", "collective-broadcast", "send", "recv",
+]  # fmt: skip
+"""Operations of HLO that communicate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +61,7 @@ class Value:
 class Collective:
     """The communication of one run of a kernel of the kind `collective`."""
 
-    kind: str
-    """`all-reduce`, `all-gather`, `reduce-scatter`, `all-to-all`, `collective-permute`, …, as the
-    HLO has it.
-    """
+    kind: CollectiveKind
     bytes: int
     """The size of the data on one device: of its operands or its results, whichever is larger."""
     groups: tuple[tuple[int, ...], ...] = ()
@@ -79,11 +89,8 @@ class Kernel:
 
     name: str
     """The instruction's name in the HLO."""
-    kind: str
-    """`fusion`, `library`, `sort`, `copy`, `memset`, `collective`, `triton`, `custom call`,
-    `callback`, `op`, …
-    """
-    what: str
+    kind: KernelKind
+    title: str
     """A description: `loop fusion`, `input fusion (reduction)`, `cuBLAS matmul`, `cuFFT`, …"""
     ends_because: str
     """The fusion boundary: one of `REASONS`."""
@@ -183,9 +190,9 @@ REASONS = (
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """An end of an edge: `what` is `parameter`, `kernel` or `output`, with its `index`."""
+    """An end of an edge: a parameter, a kernel or an output, with its `index`."""
 
-    what: str
+    what: EndKind
     index: int
 
 

@@ -20,6 +20,13 @@ array.
 """
 
 
+def over(axes: tuple[str, ...]) -> str:
+    """Return what a size is followed by that is divided over axes: `@data`, `@(x,y)`."""
+    if not axes:
+        return ""
+    return f"@{axes[0]}" if len(axes) == 1 else f"@({','.join(axes)})"
+
+
 @dataclass(frozen=True, slots=True)
 class Mesh:
     """A mesh of devices."""
@@ -44,11 +51,6 @@ class Mesh:
     def ordered(self, names: Collection[str]) -> tuple[str, ...]:
         """Return names of axes in the order of the mesh."""
         return tuple(name for name, _ in self.axes if name in names)
-
-    def of_type(self, type: str) -> tuple[str, ...]:
-        """Return the names of the axes of a type."""
-        types = self.types or (AUTO,) * len(self.axes)
-        return tuple(name for (name, _), own in zip(self.axes, types, strict=True) if own == type)
 
 
 @dataclass(frozen=True, slots=True)

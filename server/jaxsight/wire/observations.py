@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from jaxsight.wire.meshes import Sharding
 from jaxsight.wire.spans import Span
@@ -60,16 +61,18 @@ class Seen:
     """Set for modules, and for trees of more than a few arrays."""
 
 
+ObservedKind: TypeAlias = Literal["expression", "target", "parameter"]
+
+
 @dataclass(frozen=True, slots=True)
 class Observation:
     """Values of an expression, assignment target or parameter, as indices of `Traced.seen`.
 
-    `kind`: `expression`, `target` or `parameter`.
     At most `OBSERVED_VALUES` distinct values are kept; `more` counts the others.
     """
 
     span: Span
-    kind: str
+    kind: ObservedKind
     values: tuple[int, ...]
     more: int = 0
 

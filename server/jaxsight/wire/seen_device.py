@@ -13,8 +13,8 @@ class SeenDevice:
 
     platform: str
     """As JAX lowers for it: `cuda`, `rocm`, `tpu`."""
-    kind: str = ""
-    """`Device.device_kind`; empty if unknown."""
+    device_kind: str = ""
+    """JAX's name of it; empty if unknown."""
     capability: str = ""
     """The compute capability of an NVIDIA GPU (`9.0`); empty if none or unknown."""
     cores: int = 0

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections import deque
 from collections.abc import Callable
 
 from jaxsight.wire.chunks import CHUNK_FILE, line_in_chunk
@@ -49,15 +48,14 @@ class OutputMeter:
         self._locate = locate
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._tail = ""
-        self._last: deque[bytes] = deque()
-        self._last_size = 0
+        self._last = b""
 
     def feed(self, data: bytes) -> str:
         """Return the lines that `data` completes.
 
         Returns `""` past the limit; reaching it adds one line that says so.
         """
-        self._remember(data)
+        self._last = (self._last + data[-LAST_WORDS:])[-LAST_WORDS:]
         if self._allowed <= 0:
             return ""
         accepted = data[: self._allowed]
@@ -84,12 +82,4 @@ class OutputMeter:
     @property
     def last_words(self) -> str:
         """The end of the output of all requests."""
-        joined = b"".join(self._last)[-LAST_WORDS:]
-        return real_places(joined.decode("utf-8", "replace").strip(), self._locate)
-
-    def _remember(self, data: bytes) -> None:
-        piece = data[-LAST_WORDS:]
-        self._last.append(piece)
-        self._last_size += len(piece)
-        while self._last_size - len(self._last[0]) >= LAST_WORDS:
-            self._last_size -= len(self._last.popleft())
+        return real_places(self._last.decode("utf-8", "replace").strip(), self._locate)

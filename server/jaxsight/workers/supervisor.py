@@ -179,7 +179,7 @@ class Tracers:
                 change any more.
             on_stage: called with each stage that the tracer reports.
         """
-        message = request.numbered(self._next_id())
+        message = request.numbered(next(self._ids))
         if self._closed:
             return _unavailable(message, SHUT_DOWN)
         self.start()
@@ -294,11 +294,8 @@ class Tracers:
                 continue
             slice = message.executes
             if slice is not None and _is_internal(outcome):
-                if (
-                    tracer.answered > 1
-                    and not retried
-                    and not self._crash_backoff.has_failed(slice)
-                ):
+                failed_before = retried or self._crash_backoff.has_failed(slice)
+                if tracer.answered > 1 and not failed_before:
                     # An earlier request may have corrupted the tracer: a fresh one shows whether
                     # this request fails by itself.
                     tracer.process.kill(Death(Reason.STOPPED))
@@ -447,12 +444,9 @@ class Tracers:
                 end = entry.cancelled_at + self._limits.cancel
                 entry.timer.reschedule(min(end, entry.timer.when() or end))
 
-    def _next_id(self) -> int:
-        return next(self._ids)
-
     def _warm_spare(self, spare: PooledTracer) -> None:
         """Let the spare execute the imports of the project's files; its answer is ignored."""
-        if (request := self._warm_imports.request(self._next_id())) is not None:
+        if (request := self._warm_imports.request(next(self._ids))) is not None:
             spare.process.send(request)
 
     def _spawn(self) -> TracerProcess:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from pathlib import Path
 
@@ -44,7 +44,10 @@ FAILED = "internal-error"
 """The code for a file whose check failed because of an error in jaxsight."""
 
 _SHARE = 4
-"""A file has at most so many times its even share of the time that is left for inputs."""
+"""A file has at most so many times its even share of the time that is left for inputs.
+
+With 1, a file that needs more gets none of what others leave; with more, the first files take all.
+"""
 
 log = logging.getLogger(__name__)
 
@@ -102,13 +105,8 @@ class CheckResult:
 
     def add(self, more: CheckResult) -> None:
         """Add the result for other files."""
-        self.reported += more.reported
-        self.incomplete += more.incomplete
-        self.refused += more.refused
-        self.files += more.files
-        self.examined += more.examined
-        self.compared += more.compared
-        self.imported += more.imported
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(more, each.name))
 
 
 async def check_file(run: CommandRun, text: SourceFile, options: CheckOptions) -> CheckResult:

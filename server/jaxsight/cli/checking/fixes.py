@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jaxsight.cli.command_run import CommandRun
-from jaxsight.cli.errors import CommandError
+from jaxsight.cli.errors import failing_on
 from jaxsight.cli.output.file_writing import write_file
 from jaxsight.cli.output.printing import Printer, Text, styled
 from jaxsight.cli.output.reports.text import shown_path
@@ -22,7 +22,7 @@ from jaxsight.text.inert import one_line
 from jaxsight.text.units import count
 
 ROUNDS = 20
-"""Maximum number of rounds for a file."""
+"""Maximum number of rounds for a file: fixes that undo each other would go on forever."""
 
 
 @dataclass(slots=True)
@@ -77,7 +77,10 @@ async def apply_fixes(run: CommandRun, path: Path, source: str, log: FixLog) -> 
         for fix in chosen:
             log.add(str(path), fix)
     if source != original:
-        _write(path, source)
+        kinds = (reading.UnreadableError, SyntaxError, UnicodeEncodeError)
+        with failing_on(*kinds, about=f"cannot write {path}: "):
+            content = source.encode(reading.encoding(reading.data(path)))
+        write_file(path, content)
     return source
 
 
@@ -92,11 +95,3 @@ def _independent(module: Module, fixes: list[Fix]) -> list[Fix]:
             chosen_lines |= lines
             chosen.append(fix)
     return chosen
-
-
-def _write(path: Path, source: str) -> None:
-    try:
-        content = source.encode(reading.encoding(reading.data(path)))
-    except (reading.UnreadableError, SyntaxError, UnicodeEncodeError) as error:
-        raise CommandError(f"cannot write {path}: {error}") from error
-    write_file(path, content)

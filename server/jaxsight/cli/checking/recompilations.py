@@ -24,7 +24,7 @@ from jaxsight.source.text import Position, Range
 PLUGIN = Path(__file__).parents[2] / "recompiling"
 _NO_TESTS = 5
 _FAILED = (0, 1)
-"""The exit statuses of pytest when tests ran, passed or not."""
+"""The exit statuses of pytest when tests ran, passed or not (`pytest.ExitCode`)."""
 
 
 def recompiled(

@@ -21,8 +21,8 @@ from jaxsight.cli.checking.file_check import (
 )
 from jaxsight.cli.checking.fixes import FixLog
 from jaxsight.cli.checking.recompilations import recompiled
-from jaxsight.cli.command_run import CommandRun, start_run
-from jaxsight.cli.errors import FOUND, NOTHING_EXAMINED, CommandError
+from jaxsight.cli.command_run import start_run
+from jaxsight.cli.errors import FOUND, NOTHING_EXAMINED, CommandError, failing_on
 from jaxsight.cli.execution import command
 from jaxsight.cli.options import Allow, InputsChoice, Python, WhichInputs
 from jaxsight.cli.output import notes
@@ -225,13 +225,6 @@ def _codes(option: str, arguments: Sequence[str] | None) -> list[str]:
     return codes
 
 
-def _choose_target(run: CommandRun, target: str) -> None:
-    try:
-        run.session.choose_target(target)
-    except LookupError as error:
-        raise CommandError(str(error.args[0])) from error
-
-
 @dataclass(frozen=True, slots=True)
 class _Start:
     """What a run is started with."""
@@ -263,22 +256,25 @@ async def _check(
     Raises:
         CommandError: a file cannot be read, there is no such target, or no tracer starts.
     """
-    editor: dict[str, object] = {name: list(codes) for name, codes in rules.items() if codes}
-    if start.python:
-        editor["python"] = start.python
+    chosen = {name: codes for name, codes in rules.items() if codes}
     total = CheckResult()
     paths = [file.path for file in files]
     # What the user named is trusted, not what links in a folder lead to.
     is_stdin = any(file.text is not None for file in files)
     named = hosts([start.target] if start.target else ())
     roots = [*(paths if is_stdin else start.paths), *([Path()] if start.calls else [])]
-    async with start_run(roots, editor, [*start.allow, *named], start.inputs) as run:
+    allow = [*start.allow, *named]
+    async with start_run(roots, start.python, allow, start.inputs, chosen) as run:
+        # This process is idle while JAX starts.
+        importing = asyncio.create_task(run.session.engine.rules.ready())
         if start.target:
-            _choose_target(run, start.target)
+            with failing_on(LookupError):
+                run.session.choose_target(start.target)
         for number, file in enumerate(files, 1):
             run.show_step(f"{number}/{len(files)} {text.shown_path(str(file.path))}")
             total.add(await check_file(run, file, options))
             run.note_target(file.path)
+        await importing
         total.reported += await check_settings(run, paths)
         pythons: dict[str, object] = {str(path): run.python(path) for path in paths}
         if start.calls:

@@ -31,7 +31,7 @@ from jaxsight.dataset.schema import VERSION
 from jaxsight.dataset.spec import GENERATOR, InvalidSpec, Spec, read
 from jaxsight.dataset.tables import again, arrow, building, manifest, statistics, verification
 from jaxsight.dataset.tables.arrow import MissingLibrary
-from jaxsight.dataset.tables.files import UnreadableFile
+from jaxsight.dataset.tables.files import TableFormat, UnreadableFile
 from jaxsight.dataset.tables.manifest import Manifest, NoDataset
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
@@ -55,13 +55,6 @@ class EngineName(StrEnum):
 
     local = "local"
     ray = "ray"
-
-
-class TableFormat(StrEnum):
-    """How tables are stored."""
-
-    parquet = "parquet"
-    jsonl = "jsonl"
 
 
 app = typer.Typer(
@@ -162,11 +155,11 @@ def generate(
         interpreter = user_interpreter(python)
         versions, _ = _versions(interpreter)
         title = {"spec": spec.record(), "generator": GENERATOR}
-        run = _Run(out, form.value, engine, jobs or os.cpu_count() or 1, interpreter, versions)
+        run = _Run(out, form, engine, jobs or os.cpu_count() or 1, interpreter, versions)
         made = run.make(title, partial(make.generate, spec))
         if made is None:
             return INTERRUPTED
-        built = building.build(out, made, spec, versions, form.value)
+        built = building.build(out, made, spec, versions, form)
     _print_made(out, built, made, as_json=as_json)
     return 0
 
@@ -201,13 +194,13 @@ def mine(
         read = partial(mined_sources.in_module, place=mined_sources.SourcePlace.of(Path.cwd()))
         names = _names(targets) or ["cpu"]
         contents = {"packages": known, "targets": names}
-        run = _Run(out, form.value, engine, jobs or os.cpu_count() or 1, interpreter, versions)
+        run = _Run(out, form, engine, jobs or os.cpu_count() or 1, interpreter, versions)
         made = run.make(contents, partial(make.mine, installed, project, read, names))
         if made is None:
             return INTERRUPTED
         if not made.rows:
             raise CommandError(_nothing_mined(packages, made))
-        built = building.build(out, made, contents, versions, form.value)
+        built = building.build(out, made, contents, versions, form)
     _print_made(out, built, made, as_json=as_json)
     return 0
 
@@ -239,11 +232,11 @@ def rewrites(
         versions, _ = _versions(interpreter)
         contents = {"rewrites": samples, "seed": seed, "generator": GENERATOR}
         count = jobs or os.cpu_count() or 1
-        run = _Run(out, form.value, EngineName.local, count, interpreter, versions, rewriting.make)
+        run = _Run(out, form, EngineName.local, count, interpreter, versions, rewriting.make)
         made = run.make(contents, partial(make.rewrite, samples, seed))
         if made is None:
             return INTERRUPTED
-        built = building.build(out, made, contents, versions, form.value)
+        built = building.build(out, made, contents, versions, form)
     _print_made(out, built, made, as_json=as_json)
     return 0
 
@@ -393,7 +386,7 @@ class _Run:
     """How shards are made, and of which versions."""
 
     out: Path
-    form: str
+    form: TableFormat
     engine: EngineName
     jobs: int
     python: str
@@ -415,7 +408,7 @@ class _Run:
             CannotMake: the folder has another dataset, or there is nothing to make.
             MissingLibrary: the format requires pyarrow.
         """
-        if self.form == TableFormat.parquet.value:
+        if self.form is TableFormat.parquet:
             arrow.pyarrow()
         _check_folder(self.out)
         title = {**contents, "schema_version": VERSION, "versions": self.versions}

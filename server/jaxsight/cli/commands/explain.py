@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Annotated
 
 import typer
 
-from jaxsight.cli.errors import CommandError
+from jaxsight.cli.errors import CommandError, failing_on
 from jaxsight.cli.execution import command
 from jaxsight.cli.options import AsJson
 from jaxsight.cli.output.printing import Printer, Table, cells, print_json, print_page
+from jaxsight.files.bytecode import cached_bytecode, file_for
 from jaxsight.files.reading import UnreadableError
 from jaxsight.rules import RULES, rule_of
 from jaxsight.rules.documentation import page
@@ -34,10 +36,8 @@ def explain(name: RuleName = None, as_json: AsJson = False) -> int:
     rule = rule_of(name)
     if rule is None:
         raise CommandError(f"unknown rule {name}; run `jaxsight explain` for a list")
-    try:
+    with failing_on(UnreadableError, about=f"{rule.code} ({rule.name}) has no page: "):
         text = page(rule)
-    except UnreadableError as error:
-        raise CommandError(f"{rule.code} ({rule.name}) has no page: {error}") from error
     if as_json:
         print_json({**_record(rule), "page": text})
     else:
@@ -57,11 +57,13 @@ def _record(rule: Rule) -> dict[str, object]:
 
 
 def _print_all(as_json: bool) -> None:
+    with cached_bytecode(file_for("rules"), dataclasses):
+        rules = list(RULES.values())
     if as_json:
-        print_json([_record(rule) for rule in RULES.values()])
+        print_json([_record(rule) for rule in rules])
         return
     table = Table("code", "name", "severity", "", box=None, pad_edge=False)
-    for rule in RULES.values():
+    for rule in rules:
         off = "" if rule.on else " (off by default)"
         table.add_row(*cells(rule.code, rule.name, rule.severity, f"{rule.summary}{off}"))
     Printer(wrap=True).print(table)

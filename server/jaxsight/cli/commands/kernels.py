@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal
 
 import typer
 
 from jaxsight.cli import git
 from jaxsight.cli.command_run import CommandRun, start_run
-from jaxsight.cli.errors import FOUND, CommandError
+from jaxsight.cli.errors import FOUND, failing_on
 from jaxsight.cli.execution import command
 from jaxsight.cli.options import Allow, AsJson, Function, InputsChoice, Python, SetName, WhichInputs
 from jaxsight.cli.output.notes import print_inputs, print_notes
@@ -27,7 +26,6 @@ from jaxsight.features.kernels.summary import change, headline, memory_lines, or
 from jaxsight.features.proposals import assumptions
 from jaxsight.files import reading
 from jaxsight.library.drawing import NoGraphviz, dot, drawn_by_graphviz
-from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.targets.roofline import bounds, total
 from jaxsight.text import units
@@ -37,23 +35,10 @@ from jaxsight.wire.messages.replies import Traced
 from jaxsight.workers.compilation.compilers import Trouble
 
 _MOST = 200
-"""Maximum number of kernels in a table."""
+"""Maximum number of kernels in a table: several screens, and JSON has all of them."""
 
 _MOST_MODULES = 40
 """Maximum number of functions and modules in a table; modules inside of them are added up."""
-
-_COLUMNS: tuple[tuple[str, Literal["left", "right"]], ...] = (
-    ("", "right"),
-    ("kernel", "left"),
-    ("launches", "right"),
-    ("in", "right"),
-    ("out", "right"),
-    ("≈ time", "right"),
-    ("fusion boundary", "left"),
-    ("lines", "left"),
-)
-"""The titles of the table's columns, with their alignment."""
-
 
 Targets = Annotated[
     list[str] | None,
@@ -93,6 +78,9 @@ AsSvg = Annotated[
 AsHlo = Annotated[bool, typer.Option("--hlo", help="Print the optimized HLO.")]
 
 
+_Form = Literal["json", "dot", "svg", "hlo", "modules", "table"]
+
+
 @command
 async def kernels(
     function: Function,
@@ -120,18 +108,20 @@ async def kernels(
         jaxsight kernels model.py:loss --svg > loss.svg
     """
     complete = not (as_dot or as_svg or as_hlo)
-    forms = {"json": as_json, "dot": as_dot, "svg": as_svg, "hlo": as_hlo}
-    table = "modules" if by_module else "table"
+    forms: dict[_Form, bool] = {"json": as_json, "dot": as_dot, "svg": as_svg, "hlo": as_hlo}
+    table: _Form = "modules" if by_module else "table"
     form = next((name for name, is_requested in forms.items() if is_requested), table)
     address, baseline = parse_address(function), _parse_against(against)
     printer = Printer(wrap=form == table)
     paths = [address.path, *([baseline.path] if isinstance(baseline, Address) else [])]
     allowed = [*(allow or ()), *hosts(targets or ())]
-    async with start_run(paths, {"python": python} if python else {}, allowed, which) as run:
+    async with start_run(paths, python, allowed, which) as run:
         after = await _results(run, address, targets or (), set_name, printer, complete)
         before = []
         if isinstance(baseline, str):
-            old = _text_at(baseline, address.path)
+            about = f"cannot read {address.path.name} at {baseline}: "
+            with failing_on(git.NoAnswer, about=about):
+                old = git.committed(address.path, baseline).decode("utf-8", "replace")
             before = await _results(run, address, targets or (), set_name, printer, complete, old)
         elif baseline is not None:
             before = await _results(run, baseline, targets or (), None, printer, complete)
@@ -187,22 +177,12 @@ async def _results(
         )
         kernels = Kernels.of(view, compile_result)
         if kernels is None:
-            _print_error(printer, address, compile_result)
+            assert isinstance(compile_result.outcome, Trouble)
+            where = one_line(f"{address.function} on {compile_result.target.name}")
+            printer.labelled(where, "bold", compile_result.outcome.message)
             return []
         results.append(kernels)
     return results
-
-
-def _text_at(revision: str, path: Path) -> str:
-    """Return a file's text in a git revision.
-
-    Raises:
-        CommandError: git is not installed, or there is no such revision or file.
-    """
-    try:
-        return git.committed(path, revision).decode("utf-8", "replace")
-    except git.NoAnswer as error:
-        raise CommandError(f"cannot read {path.name} at {revision}: {error}") from error
 
 
 def _records(
@@ -230,21 +210,16 @@ def _records(
     ]
 
 
-def _print_error(printer: Printer, address: Address, compile_result: CompileResult) -> None:
-    assert isinstance(compile_result.outcome, Trouble)
-    where = f"{address.function} on {compile_result.target.name}"
-    printer.labelled(one_line(where), "bold", compile_result.outcome.message)
-
-
 def _print(
-    printer: Printer, form: str, address: Address, kernels: Kernels, before: Kernels | None
+    printer: Printer, form: _Form, address: Address, kernels: Kernels, before: Kernels | None
 ) -> None:
     """Print the kernels of a function, as a document or as a table with a comparison."""
     match form:
         case "dot":
             print_document(_as_dot(kernels))
         case "svg":
-            print_document(_as_svg(kernels))
+            with failing_on(NoGraphviz):
+                print_document(drawn_by_graphviz(_as_dot(kernels)))
         case "hlo":
             print_document(kernels.compiled.hlo)
         case _:
@@ -253,7 +228,6 @@ def _print(
                 _print_modules(printer, address, kernels)
             if form != "modules":
                 _print_table(printer, kernels)
-                _print_hidden(printer, kernels)
             _print_transfers(printer, kernels)
             _print_totals(printer, kernels)
             if before is not None:
@@ -265,18 +239,6 @@ def _print(
 def _as_dot(kernels: Kernels) -> str:
     """Return the graph as DOT, with escapes for characters that no picture can contain."""
     return dot(kernels.graph, lambda path: one_line(kernels.source(path)))
-
-
-def _as_svg(kernels: Kernels) -> str:
-    """Return the graph as SVG.
-
-    Raises:
-        CommandError: Graphviz is not installed, or fails.
-    """
-    try:
-        return drawn_by_graphviz(_as_dot(kernels))
-    except NoGraphviz as error:
-        raise CommandError(str(error)) from error
 
 
 def _print_summary(printer: Printer, address: Address, kernels: Kernels) -> None:
@@ -294,31 +256,24 @@ def _print_summary(printer: Printer, address: Address, kernels: Kernels) -> None
 
 def _print_modules(printer: Printer, address: Address, kernels: Kernels) -> None:
     """Print a row for each function or module that kernels belong to."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("module", justify="left")
-    for column in ("kernels", "launches", "in + out", "≈ time"):
-        table.add_column(column, justify="right")
-    for group in modules.groups(kernels, _MOST_MODULES):
-        seconds = group.seconds
-        row = cells(
+    rows = (
+        (
             modules.title(group, address.function),
             str(len(group.kernels)),
             str(kernels.graph.launches_of(group.kernels)),
             units.size(group.bytes),
-            units.time(seconds) if seconds is not None else "",
+            units.time(group.seconds) if group.seconds is not None else "",
         )
-        table.add_row(*row)
-    printer.print(table)
+        for group in modules.groups(kernels, _MOST_MODULES)
+    )
+    _print_rows(printer, ("module", "kernels", "launches", "in + out", "≈ time"), rows, "lrrrr")
     printer.print()
 
 
 def _print_table(printer: Printer, kernels: Kernels) -> None:
     """Print a row for each kernel."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for title, justify in _COLUMNS:
-        table.add_column(title, justify=justify)
-    for index, kernel in enumerate(kernels.graph.kernels[:_MOST]):
-        row = cells(
+    rows = (
+        (
             str(index + 1),
             "  " * len(kernel.loops) + kernel_title(kernel),
             launches.launches_of(kernel),
@@ -328,29 +283,45 @@ def _print_table(printer: Printer, kernels: Kernels) -> None:
             kernels.reason(kernel),
             _lines(kernels, kernel),
         )
-        table.add_row(*row)
-    printer.print(table)
+        for index, kernel in enumerate(kernels.graph.kernels[:_MOST])
+    )
+    columns = ("", "kernel", "launches", "in", "out", "≈ time", "fusion boundary", "lines")
+    _print_rows(printer, columns, rows, "rlrrrrll", kernels.graph.kernel_count)
 
 
 def _print_transfers(printer: Printer, kernels: Kernels) -> None:
     """Print a row for each transfer between the host and the device."""
-    rows = host_transfers.rows(kernels)
-    if not rows:
+    if not (rows := host_transfers.rows(kernels)):
         return
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in host_transfers.COLUMNS:
-        table.add_column(title, justify="right" if title in ("bytes", "≥ time") else "left")
-    for row in rows[:_MOST]:
-        table.add_row(*cells(*row))
+    columns = host_transfers.COLUMNS
+    sides = "".join("r" if title in ("bytes", "≥ time") else "l" for title in columns)
     printer.print()
+    _print_rows(printer, columns, rows[:_MOST], sides, len(rows))
+
+
+def _print_rows(
+    printer: Printer,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    sides: str,
+    total: int = 0,
+) -> None:
+    """Print a table, and how many of `total` rows it leaves out.
+
+    Args:
+        printer: where to print.
+        columns: the titles.
+        rows: the texts of each row.
+        sides: for each column `l` or `r`: left- or right-aligned.
+        total: the number of all rows.
+    """
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for title, side in zip(columns, sides, strict=True):
+        table.add_column(title, justify="right" if side == "r" else "left")
+    for row in rows:
+        table.add_row(*cells(*row))
     printer.print(table)
-    if (more := len(rows) - _MOST) > 0:
-        printer.print(styled((f"and {more} more (use --json to list all)", "dim")))
-
-
-def _print_hidden(printer: Printer, kernels: Kernels) -> None:
-    """Print how many kernels the table does not show."""
-    if (more := kernels.graph.kernel_count - _MOST) > 0:
+    if (more := total - _MOST) > 0:
         printer.print(styled((f"and {more} more (use --json to list all)", "dim")))
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from jaxsight.cli.errors import CommandError
+from jaxsight.cli.errors import CommandError, failing_on
 from jaxsight.cli.execution import command
 from jaxsight.cli.options import Python
 from jaxsight.cli.output.printing import Printer
@@ -149,8 +149,11 @@ async def record(
         }
     else:
         root = project_root(Path.cwd())
-        functions = {root: _chosen(_recorded(root), only or ())}
-        _list(functions[root], limit, is_listed=not write)
+        about = f"cannot read {recorded_file.path_in(root)}: "
+        with failing_on(RecordedFileError, about=about):
+            functions = {root: _chosen(recorded_file.read(root), only or ())}
+        if not write:
+            _list(functions[root], limit)
     if write:
         for project, chosen in functions.items():
             _write(project, chosen, to, is_named=bool(only))
@@ -168,13 +171,13 @@ def _write(root: Path, functions: Functions, place: WrittenTo, *, is_named: bool
         printer.print(f"not added, as JAX did not trace them (name them with `--only`): {names}")
 
 
-def _list(functions: Functions, limit: int, *, is_listed: bool) -> None:
+def _list(functions: Functions, limit: int) -> None:
     """List what was recorded before."""
-    if not functions and is_listed:
+    if not functions:
         raise CommandError(
             "nothing is recorded; run a program: `jaxsight record -- python train.py`"
         )
-    for line in summary.listed(functions, limit) if is_listed else ():
+    for line in summary.listed(functions, limit):
         Printer().print(line)
 
 
@@ -182,7 +185,12 @@ async def _ran(
     request: RunRequest, python: str | None, limit: int, *, until_seen: bool
 ) -> Recording:
     """Run a program, and print what was recorded; its status is that of the command."""
-    interpreter = _interpreter(python, request.root)
+    try:
+        interpreter = user_interpreter(python, request.root)
+    except CommandError:
+        if python is not None:
+            raise
+        interpreter = None  # the program's own is used
     environment = running.program_environment(interpreter, user_environment())
     if until_seen:
         status, outcome = await run(request, interpreter, environment)
@@ -195,16 +203,6 @@ async def _ran(
     return recording
 
 
-def _interpreter(python: str | None, root: Path) -> str | None:
-    """Return the interpreter of a project; `None` if the command has to bring its own."""
-    try:
-        return user_interpreter(python, root)
-    except CommandError:
-        if python is not None:
-            raise
-        return None
-
-
 def _run(request: RunRequest, interpreter: str | None, environment: dict[str, str]) -> Recording:
     """Run a program to its end."""
     command = running.with_python(request.program, interpreter)
@@ -213,13 +211,6 @@ def _run(request: RunRequest, interpreter: str | None, environment: dict[str, st
     except OSError as error:
         name = one_line(request.program[0])
         raise CommandError(f"cannot run {name}: {error.strerror}") from error
-
-
-def _recorded(root: Path) -> Functions:
-    try:
-        return recorded_file.read(root)
-    except RecordedFileError as error:
-        raise CommandError(f"cannot read {recorded_file.path_in(root)}: {error}") from error
 
 
 def _chosen(functions: Functions, only: list[str] | tuple[str, ...]) -> Functions:

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from jaxsight.cli.boot_process import emit, follow, run_captured
-from jaxsight.cli.errors import FOUND, CommandError
+from jaxsight.cli.errors import FOUND, failing_on
 from jaxsight.cli.execution import INTERRUPTED
 from jaxsight.cli.execution import command as as_command
 from jaxsight.cli.explaining import (
@@ -95,14 +95,10 @@ def reduce(
     wanted = Wanted(
         table_names(explain_tables), tuple(with_python or ()), tuple(host or ()), offline, issue
     )
-    try:
+    with failing_on(InvalidCheck, about=f"--check {check}: "):
         parse(check)
-    except InvalidCheck as error:
-        raise CommandError(f"--check {check}: {error}") from error
-    try:
+    with failing_on(UnreadableError):
         text = source(repro)
-    except UnreadableError as error:
-        raise CommandError(str(error)) from error
     out = output or repro.with_name(f"{repro.stem}_min.py")
     interpreter = user_interpreter(python, repro)
     with tempfile.TemporaryDirectory(prefix="jaxsight-") as folder:
@@ -130,10 +126,8 @@ def reduce(
 
 def _is_repro(text: str) -> bool:
     """Return whether a file defines `main` and `inputs`, as repros do."""
-    try:
+    with failing_on(SyntaxError, ValueError, RecursionError, about="not a Python file: "):
         tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError) as error:
-        raise CommandError(f"not a Python file: {error}") from error
     functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     return functions >= {"main", "inputs"}
 

@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 from jaxsight.cli.boot_process import emit, run_captured
 from jaxsight.cli.command_run import start_run
-from jaxsight.cli.errors import FOUND, CommandError
+from jaxsight.cli.errors import FOUND, CommandError, failing_on
 from jaxsight.cli.execution import command
 from jaxsight.cli.explaining import Issue, Wanted, explain
 from jaxsight.cli.options import Allow, AsJson, Function, Python, SetName
@@ -23,6 +23,7 @@ from jaxsight.cli.sources.arguments import parse_address
 from jaxsight.cli.traced_view import find_question
 from jaxsight.cli.user_python import user_interpreter
 from jaxsight.repro.boot_commands import difference
+from jaxsight.repro.capturing.case import ProgramKind
 from jaxsight.repro.failures import RunFailure
 from jaxsight.repro.folders import new_folder
 from jaxsight.text.inert import one_line
@@ -120,7 +121,7 @@ def run(
     Options of jaxsight come before the program, all others are the program's own.
     Exits with 0 if the repro fails in the same way as the program.
     """
-    kind = "module" if module else "pytest" if pytest else "script"
+    kind: ProgramKind = "module" if module else "pytest" if pytest else "script"
     script = Path(program[0])
     if kind == "script" and not script.is_file():
         raise CommandError(f"no such file: {program[0]}")
@@ -154,7 +155,7 @@ async def function(
     address = parse_address(function)
     case = _new_case()
     request = case / "request"
-    async with start_run([address.path], {"python": python} if python else {}, allow or ()) as run:
+    async with start_run([address.path], python, allow) as run:
         interpreter = run.python_path(address.path)
         question = await find_question(run, address, set_name)
         await asyncio.to_thread(request.write_bytes, encode(question.trace))
@@ -225,7 +226,5 @@ def _print_verdict(event: dict[str, Any]) -> None:
 
 def _new_case() -> Path:
     """Return a new folder for a case, which survives this process."""
-    try:
+    with failing_on(LookupError):
         return new_folder("cases")
-    except LookupError as error:
-        raise CommandError(str(error)) from error

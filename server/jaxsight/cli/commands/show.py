@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.cells import cell_len
@@ -88,8 +88,7 @@ async def show(
     address = parse_address(function)
     source = read_source(address.path)
     printer = Printer()
-    editor = {"python": python} if python else {}
-    async with start_run([address.path], editor, allow or (), which) as run:
+    async with start_run([address.path], python, allow, which) as run:
         view = await trace_view(run, address, source, set_name, printer)
         if not isinstance(view.answer.reply, Traced):
             return FOUND
@@ -169,7 +168,7 @@ def _grouped(shapes: Sequence[tuple[str, str]]) -> str:
 
 def _object(
     view: View, traced: Traced, view_name: str, document: VirtualText | None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the object that `--json` prints: common keys, and those of the view."""
     shown: dict[str, object] = {
         "filename": view.answer.question.path,

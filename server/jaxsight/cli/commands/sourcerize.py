@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -139,10 +139,10 @@ async def sourcerize(
         scopes=scopes,
         derivatives=derivatives or "",
     )
-    form = "json" if as_json else "verdict" if check else "source"
-    editor = {"python": python} if python else {}
-    async with start_run([address.path], editor, allow or (), which) as run:
-        written = await _write_source(run, address, set_name, options, form)
+    async with start_run([address.path], python, allow, which) as run:
+        written = await _write_source(
+            run, address, set_name, options, as_json=as_json, is_check=check
+        )
     if written is None:
         return FOUND
     if output is not None and not check:
@@ -170,12 +170,15 @@ class _Written:
 
 
 async def _write_source(
-    run: CommandRun, address: Address, set_name: str | None, options: SourceOptions, form: str
+    run: CommandRun,
+    address: Address,
+    set_name: str | None,
+    options: SourceOptions,
+    *,
+    as_json: bool,
+    is_check: bool,
 ) -> _Written | None:
     """Return the source of a function, or `None` if the reason why there is none was printed.
-
-    Args:
-        form: the requested output: `source`, `verdict` or `json`.
 
     Raises:
         CommandError: the function does not exist or has no example inputs, or no tracer starts.
@@ -192,10 +195,10 @@ async def _write_source(
         options = with_settings(run.session.engine, path, options)
         shown = await run.get(run.session.show(path, address.function, options))
     except NotSourcerized as problem:
-        if form == "json":
+        if as_json:
             record = {**_record(view, options, verified=False), "reason": str(problem)}
             print_json(record | {"python": python})
-        elif form == "verdict" and problem.different:
+        elif is_check and problem.different:
             Printer().print(block(str(problem)))
         else:
             errors.labelled("error", "bold red", str(problem))
@@ -222,7 +225,7 @@ def _proofs(shown: VirtualText) -> str:
     return f"{count(shown.equations, 'equation')}{ran}"
 
 
-def _record(view: View, options: SourceOptions, *, verified: bool) -> dict[str, Any]:
+def _record(view: View, options: SourceOptions, *, verified: bool) -> dict[str, object]:
     """Return the first keys of the object that `--json` prints."""
     return {
         "filename": view.answer.question.path,
@@ -237,7 +240,7 @@ def _record(view: View, options: SourceOptions, *, verified: bool) -> dict[str, 
     }
 
 
-def _success_record(written: _Written) -> dict[str, Any]:
+def _success_record(written: _Written) -> dict[str, object]:
     """Return the object that `--json` prints for verified source."""
     shown = written.shown
     return {

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from jaxsight.cli.errors import CommandError
+from jaxsight.cli.errors import CommandError, failing_on
 from jaxsight.cli.execution import command
 from jaxsight.cli.options import AsJson, Python
 from jaxsight.cli.output.printing import Printer, Table, Text, cells, print_json, styled
@@ -17,6 +17,7 @@ from jaxsight.targets.target import Target, counted, names, parse
 from jaxsight.text.inert import one_line
 from jaxsight.workers.compilation import environments, installation, target_states
 from jaxsight.workers.compilation.default_target import default_target, own_target
+from jaxsight.workers.compilation.target_states import State
 
 _SEVERAL = 8
 """The number of devices of the examples in JSON."""
@@ -33,7 +34,7 @@ class ListedTarget:
     target: str
     several: str
     title: str
-    state: str
+    state: State
     detail: str
     default: str
 
@@ -104,12 +105,10 @@ def install(platform: Platform, python: Python = None) -> int:
             if megabytes:
                 status.update(Text(f"{megabytes} MB on disk"))
 
-        try:
+        with failing_on(installation.InstallError):
             environment = installation.install(
                 platform.partition(":")[0], jax, interpreter, progress
             )
-        except installation.InstallError as error:
-            raise CommandError(str(error)) from error
     Printer().print(one_line(f"{platform}: ready, JAX {environment.jax} in {environment.folder}"))
     return 0
 

@@ -66,7 +66,10 @@ def trust(
     folder = os.path.realpath(path)
     programs = [stored_form(text) for text in allow or ()]
     if not store.change(lambda decisions: _changed(decisions, folder, programs, forget)):
-        raise CommandError(_store_error(store))
+        reason = f" in {store.file}: {store.problem or 'write failed'}"
+        raise CommandError(
+            "cannot store the decision" + (reason if store.file else ": no home folder")
+        )
     shown = shown_path(folder)
     for program in programs:
         verb = "may no longer use" if forget else "may use"
@@ -107,9 +110,3 @@ def _print_decisions(printer: Printer, store: TrustStore) -> None:
         printer.print(f"{shown_path(folder)} may use {shown_path(program)}")
     if not decisions.folders and not decisions.approvals:
         printer.print("no folder is trusted")
-
-
-def _store_error(store: TrustStore) -> str:
-    if store.file is None:
-        return "cannot store the decision: no home folder"
-    return f"cannot store the decision in {store.file}: {store.problem or 'write failed'}"

@@ -12,13 +12,13 @@ import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from jaxsight import examples
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.sources.arguments import python_files
 from jaxsight.cli.trusted_paths import trust_paths
 from jaxsight.dataset.mining.doctest_names import with_doctests
+from jaxsight.dataset.program import Record
 from jaxsight.examples import ExampleSet
 from jaxsight.files import reading
 from jaxsight.projects.projects import SETTINGS_FILE
@@ -30,9 +30,6 @@ from jaxsight.source.module import Module
 from jaxsight.source.text import normalized
 from jaxsight.wire.frames import HEADER, encode
 from jaxsight.wire.messages.requests import NEW, Trace
-
-Source = dict[str, Any]
-"""What a worker is asked to mine."""
 
 _MOST_SETS = 3
 """Example sets of one function that become programs."""
@@ -67,7 +64,7 @@ def is_path(argument: str) -> bool:
     return has_separator or argument in (".", "..") or argument.endswith(".py")
 
 
-def in_module(module: str, file: str, place: SourcePlace) -> list[Source]:
+def in_module(module: str, file: str, place: SourcePlace) -> list[Record]:
     """Return the sources of a module's functions with example inputs; none if it is unreadable."""
     try:
         text = reading.source(file)
@@ -76,13 +73,13 @@ def in_module(module: str, file: str, place: SourcePlace) -> list[Source]:
     return [{"trace": trace} for trace in _traces(text, module, file, place)]
 
 
-def in_project(paths: Sequence[Path]) -> list[Source]:
+def in_project(paths: Sequence[Path]) -> list[Record]:
     """Return the sources of the functions of a project that have example inputs or doctests.
 
     Raises:
         CommandError: a path does not exist, or a file cannot be read.
     """
-    sources: list[Source] = []
+    sources: list[Record] = []
     for path in paths:
         place = SourcePlace.of(path)
         for file in python_files([path]):
@@ -121,7 +118,7 @@ def _text(file: Path) -> str:
         raise CommandError(str(error)) from error
 
 
-def _traces(text: str, module: str, file: str, place: SourcePlace) -> list[dict[str, Any]]:
+def _traces(text: str, module: str, file: str, place: SourcePlace) -> list[Record]:
     """Return the calls of a file's functions with their example inputs, as records."""
     traces = []
     for _, function in Module.parse(normalized(text)).functions:
@@ -141,7 +138,7 @@ def _traces(text: str, module: str, file: str, place: SourcePlace) -> list[dict[
 
 def _record(
     module: str, file: str, place: SourcePlace, function: Function, chosen: ExampleSet
-) -> dict[str, Any]:
+) -> Record:
     request = Trace(
         id=NEW,
         file=file,
@@ -155,33 +152,24 @@ def _record(
         mesh_is_default=chosen.mesh_is_default,
         mesh_source=chosen.mesh_source,
     )
-    record: dict[str, Any] = json.loads(encode(request)[HEADER.size :])
+    record: Record = json.loads(encode(request)[HEADER.size :])
     return record
 
 
 def _project(root: Path, file: Path, module: str) -> dict[str, str]:
     """Return where a file is from, and the folder from which its module is imported."""
     depth = module.count(".") + (file.stem == "__init__")
-    about = _about(root)
+    try:
+        project = tomllib.loads(reading.text(root / SETTINGS_FILE, reading.SETTINGS))["project"]
+    except (reading.UnreadableError, ValueError, RecursionError, KeyError):
+        project = {}
+    about = project if isinstance(project, dict) else {}
+    licence = about.get("license")  # a text, or a table with one
+    text = licence.get("text") if isinstance(licence, dict) else licence
     return {
         "package": str(about.get("name") or root.name),
         "version": str(about.get("version") or ""),
-        "licence": _licence(about.get("license")),
+        "licence": str(text or "").partition("\n")[0],
         "root": str(root),
         "imports": str(file.parents[depth]),
     }
-
-
-def _about(root: Path) -> dict[str, Any]:
-    """Return the table `project` of a folder's `pyproject.toml`; empty if there is none."""
-    try:
-        table = tomllib.loads(reading.text(root / SETTINGS_FILE, reading.SETTINGS)).get("project")
-    except (reading.UnreadableError, ValueError, RecursionError):
-        return {}
-    return table if isinstance(table, dict) else {}
-
-
-def _licence(licence: object) -> str:
-    """Return the licence that a `pyproject.toml` names, in either of its forms."""
-    text = licence.get("text") if isinstance(licence, dict) else licence
-    return str(text or "").partition("\n")[0]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Any
 
 from jaxsight.cli.output.printing import Printer, Table, cells, code, styled
+from jaxsight.dataset.program import Record
 from jaxsight.dataset.tables.statistics import Statistics
 from jaxsight.dataset.tables.verification import Verified
 from jaxsight.text import units
@@ -23,7 +23,7 @@ _WORDS = {
 }
 
 
-def print_row(row: dict[str, Any]) -> None:
+def print_row(row: Record) -> None:
     """Print a row: its source, its jaxpr and its kernels on each target."""
     printer = Printer()
     facts = [
@@ -42,7 +42,7 @@ def print_row(row: dict[str, Any]) -> None:
         _print_target(printer, target)
 
 
-def print_pair(pair: dict[str, Any]) -> None:
+def print_pair(pair: Record) -> None:
     """Print a rewrite pair: what the rule reports, the change, and the figures of both programs."""
     printer = Printer()
     facts = [pair["rule"], pair["title"], pair["category"], pair["split"]]
@@ -53,9 +53,7 @@ def print_pair(pair: dict[str, Any]) -> None:
     printer.print()
     _print_code(printer, pair["diff"], "diff")
     printer.print()
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in (pair["target"], "before", "after"):
-        table.add_column(title)
+    table = _table(pair["target"], "before", "after")
     before, after = pair["figures_before"], pair["figures_after"]
     for title, name in (
         ("equations", "equation_count"),
@@ -71,6 +69,13 @@ def print_pair(pair: dict[str, Any]) -> None:
     printer.print(table)
 
 
+def _table(*titles: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for title in titles:
+        table.add_column(title)
+    return table
+
+
 def _print_code(printer: Printer, text: str, language: str) -> None:
     if printer.is_terminal and language:
         printer.print(code(text.rstrip("\n"), language))
@@ -78,7 +83,7 @@ def _print_code(printer: Printer, text: str, language: str) -> None:
         printer.print(text.rstrip("\n"))
 
 
-def _print_target(printer: Printer, target: dict[str, Any]) -> None:
+def _print_target(printer: Printer, target: Record) -> None:
     if target.get("refused"):
         printer.print(styled((target["target"], "bold"), f": not compiled: {target['refused']}"))
         return
@@ -91,9 +96,7 @@ def _print_target(printer: Printer, target: dict[str, Any]) -> None:
     if target["estimate_seconds"] is not None:
         facts.append(f"≈ {units.time(target['estimate_seconds'])}")
     printer.print(styled((target["target"], "bold"), f": {' · '.join(facts)}"))
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("kernel", "what", "launches", "reads", "writes", "ends because"):
-        table.add_column(title)
+    table = _table("kernel", "what", "launches", "reads", "writes", "ends because")
     for kernel in target["kernels"]:
         read, written = units.size(kernel["bytes_in"]), units.size(kernel["bytes_out"])
         launches = f"{kernel['launches']}"
@@ -132,8 +135,7 @@ def _print_counts(printer: Printer, title: str, counts: dict[str, int]) -> None:
     if not counts:
         return
     printer.print()
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column(title)
+    table = _table(title)
     table.add_column("", justify="right")
     for value, count in islice(counts.items(), _MOST):
         table.add_row(*cells(value, f"{count:,}"))

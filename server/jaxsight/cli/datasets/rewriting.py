@@ -13,8 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from jaxsight.dataset.making import shards
-from jaxsight.dataset.making.shards import Record, ShardTask
+from jaxsight.dataset.making.shards import ShardTask
 from jaxsight.dataset.making.worker_process import WorkerDied, WorkerProcess
+from jaxsight.dataset.program import Record
 from jaxsight.dataset.schema import PASSED, is_fine
 from jaxsight.features.fixes.registry import FIXES
 from jaxsight.features.fixes.verifier import Fix

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxsight.cli.errors import CommandError, or_nearest
+from jaxsight.cli.errors import CommandError, failing_on, or_nearest
 from jaxsight.cli.sources import notebooks
 from jaxsight.files import reading
 from jaxsight.source.module import Module
@@ -69,10 +69,8 @@ def read_source(path: Path) -> str:
     Raises:
         CommandError: it cannot be read or decoded.
     """
-    try:
+    with failing_on(reading.UnreadableError):
         return notebooks.read(path)[0] if notebooks.is_notebook(path) else reading.source(path)
-    except reading.UnreadableError as error:
-        raise CommandError(str(error)) from error
 
 
 def python_files(paths: Iterable[Path], *, with_notebooks: bool = False) -> Iterator[Path]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxsight.cli.errors import CommandError
+from jaxsight.cli.errors import CommandError, failing_on
 from jaxsight.cli.sources import notebooks
 from jaxsight.cli.sources.arguments import python_files, read_source
 from jaxsight.cli.sources.notebooks import NO_CELLS, Cells
@@ -43,10 +43,8 @@ class SourceFile:
             return self.text, NO_CELLS
         if not notebooks.is_notebook(self.path):
             return read_source(self.path), NO_CELLS
-        try:
+        with failing_on(reading.UnreadableError):
             return notebooks.read(self.path)
-        except reading.UnreadableError as error:
-            raise CommandError(str(error)) from error
 
 
 def texts(paths: Iterable[Path], stdin_name: Path | None) -> Iterator[SourceFile]:
@@ -60,18 +58,13 @@ def texts(paths: Iterable[Path], stdin_name: Path | None) -> Iterator[SourceFile
         if len(paths) > 1:
             raise CommandError("`-` is stdin; it cannot be combined with other paths")
         name = stdin_name if stdin_name is not None else Path(STDIN_NAME)
-        yield SourceFile(name.absolute(), is_argument=True, text=_stdin())
+        content = sys.stdin.buffer.read(reading.SOURCE)
+        with failing_on(SyntaxError, UnicodeError, LookupError, about="cannot read stdin: "):
+            text = content.decode(reading.encoding(content))
+        yield SourceFile(name.absolute(), is_argument=True, text=text)
         return
     if stdin_name is not None:
         raise CommandError("--stdin-filename requires `-` as the path")
     named = {path.absolute() for path in paths}
     for file in python_files(paths, with_notebooks=True):
         yield SourceFile(file, is_argument=file in named)
-
-
-def _stdin() -> str:
-    content = sys.stdin.buffer.read(reading.SOURCE)
-    try:
-        return content.decode(reading.encoding(content))
-    except (SyntaxError, UnicodeError, LookupError) as error:
-        raise CommandError(f"cannot read stdin: {error}") from error

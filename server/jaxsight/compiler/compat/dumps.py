@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxsight.compiler.hlo.shapes import HOST_SPACE
+from jaxsight.wire.messages.compiling import HostMemory, Memory
 
 _PREFIX = "jaxsight-dump-"
 _CACHE = "kernels"
@@ -46,22 +47,11 @@ _THREAD_LOCAL, _PARAMETER, _RESULT, _CONSTANT, _ALIASED = 3, 5, 7, 12, 13
 
 
 @dataclass(frozen=True, slots=True)
-class BufferSizes:
-    """The bytes of a program's buffers in one memory."""
-
-    temporaries: int
-    arguments: int
-    outputs: int
-    aliased: int
-
-
-@dataclass(frozen=True, slots=True)
 class Dumped:
-    """An optimized program: a serialized HloModuleProto, and the sizes of its buffers."""
+    """An optimized program: a serialized HloModuleProto, and its memory without code and peak."""
 
     program: bytes
-    on_device: BufferSizes
-    on_host: BufferSizes
+    memory: Memory
 
 
 @contextlib.contextmanager
@@ -118,16 +108,21 @@ def read(folder: Path) -> Dumped | None:
         return None
     match dict(_fields(files[0].read_bytes())):
         case {1: bytes(program), 3: bytes(assignment)}:  # `hlo_module`, `buffer_assignment`
-            return Dumped(program, _sizes(assignment, False), _sizes(assignment, True))
+            host = HostMemory(*_sizes(assignment, on_host=True))
+            return Dumped(program, Memory(*_sizes(assignment, on_host=False), host=host))
     raise ValueError(f"{files[0].name} is not an HloProto with a buffer assignment")
 
 
-def _sizes(assignment: bytes, on_host: bool) -> BufferSizes:
-    """Return the sizes of the buffers in a BufferAssignmentProto, of the device or of the host.
+def _sizes(assignment: bytes, *, on_host: bool) -> tuple[int, int, int, int]:
+    """Return the bytes of temporaries, arguments, results, and arguments that are also results.
 
     They are those of an executable's memory analysis (`PopulateBufferStatsFromAllocations` in
     `xla/pjrt/pjrt_executable.cc`; temporaries: `BufferAllocation::IsPreallocatedTempBuffer` in
     `xla/service/buffer_assignment.h`).
+
+    Args:
+        assignment: a BufferAssignmentProto.
+        on_host: whether they are those of the host, or of the device.
     """
     temporaries = arguments = outputs = aliased = 0
     for field, allocation in _fields(assignment):
@@ -143,7 +138,7 @@ def _sizes(assignment: bytes, on_host: bool) -> BufferSizes:
         aliased += size * bool(is_parameter and values.get(_ALIASED))
         others = is_parameter, is_result, values.get(_THREAD_LOCAL), values.get(_CONSTANT)
         temporaries += size * (not any(others))
-    return BufferSizes(temporaries, arguments, outputs, aliased)
+    return temporaries, arguments, outputs, aliased
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:

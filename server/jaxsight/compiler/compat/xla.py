@@ -17,7 +17,7 @@ import logging
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -28,7 +28,7 @@ from jaxlib.mlir.dialects import stablehlo
 from jaxsight import timeline
 from jaxsight.compiler.compat import configuration, dumps, partitioning, schedule
 from jaxsight.wire.meshes import ONE_DEVICE, Distribution
-from jaxsight.wire.messages.compiling import HostMemory
+from jaxsight.wire.messages.compiling import HostMemory, Memory, Refusal
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class NoDevice(Exception):
 class Refused(Exception):
     """The program cannot be compiled; `kind` as in `protocol.NotCompiled`."""
 
-    def __init__(self, kind: str, message: str) -> None:
+    def __init__(self, kind: Refusal, message: str) -> None:
         super().__init__(message)
         self.kind = kind
 
@@ -74,18 +74,12 @@ class Devices:
 
 @dataclass(frozen=True, slots=True)
 class Compilation:
-    """The result of XLA; sizes in bytes, -1 if unknown."""
+    """The result of XLA."""
 
     hlo: str
     is_complete: bool = True
     """Whether XLA generated code; if not, at most the size of temporaries is known."""
-    temporaries: int = -1
-    arguments: int = -1
-    outputs: int = -1
-    aliased: int = -1
-    code: int = -1
-    peak: int = -1
-    host: HostMemory = field(default_factory=HostMemory)
+    memory: Memory = field(default_factory=Memory)
     flops: float = -1.0
     unpartitioned: str = ""
     """The HLO before it was partitioned, with shardings; empty for one device."""
@@ -324,7 +318,7 @@ def _complete(executable: Any) -> Compilation:
     if not modules:
         raise Refused("target", f"jaxlib {JAXLIB} has no optimized HLO for this target")
     flops = _flops(executable, modules[0])
-    return Compilation(modules[0].to_string(), **_memory(executable), flops=flops)
+    return Compilation(modules[0].to_string(), memory=_memory(executable), flops=flops)
 
 
 def _parsed(program: bytes, devices: Devices) -> Any:
@@ -365,19 +359,15 @@ def _dump_in(folder: Path) -> dumps.Dumped | None:
 
 def _without_code(dumped: dumps.Dumped) -> Compilation:
     """Return the result for a dumped program: all sizes but those of code, and the peak."""
-    return replace(
-        _incomplete(dumped.program),
-        **asdict(dumped.on_device),
-        host=HostMemory(**asdict(dumped.on_host)),
-    )
+    return replace(_incomplete(dumped.program), memory=dumped.memory)
 
 
-def _memory(executable: Any) -> dict[str, Any]:
+def _memory(executable: Any) -> Memory:
     try:
         stats = executable.get_compiled_memory_stats()
     except Exception:
         log.exception("no memory analysis")
-        return {}
+        return Memory()
     host = HostMemory(
         stats.host_temp_size_in_bytes,
         stats.host_argument_size_in_bytes,
@@ -386,15 +376,15 @@ def _memory(executable: Any) -> dict[str, Any]:
     )
     # XLA's peak is that of all memories together.
     is_alone = max(host.temporaries, host.arguments, host.outputs) <= 0
-    return {
-        "temporaries": stats.temp_size_in_bytes,
-        "arguments": stats.argument_size_in_bytes,
-        "outputs": stats.output_size_in_bytes,
-        "aliased": stats.alias_size_in_bytes,
-        "code": stats.generated_code_size_in_bytes,
-        "peak": getattr(stats, "peak_memory_in_bytes", -1) if is_alone else -1,
-        "host": host,
-    }
+    return Memory(
+        stats.temp_size_in_bytes,
+        stats.argument_size_in_bytes,
+        stats.output_size_in_bytes,
+        stats.alias_size_in_bytes,
+        stats.generated_code_size_in_bytes,
+        getattr(stats, "peak_memory_in_bytes", -1) if is_alone else -1,
+        host,
+    )
 
 
 def _flops(executable: Any | None, module: Any) -> float:

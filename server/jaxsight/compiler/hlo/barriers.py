@@ -90,73 +90,42 @@ def reasons(
     Args:
         barriers: the equations whose results go into an `optimization_barrier`.
     """
-    found = _Boundaries(units, boundaries, flow, frozenset(barriers))
-    return [found.reason(index) for index in range(len(units))]
+    behind = frozenset(barriers)
+    readers_of: dict[int, set[int]] = {}
+    for source, kernel, _ in flow.reads:
+        if source.what == KERNEL:
+            readers_of.setdefault(source.number, set()).add(kernel)
+    outputs = {source.number for source, _, _ in flow.outputs if source.what == KERNEL}
 
-
-class _Boundaries:
-    """The reasons of the kernels themselves, and the kernels that read their results."""
-
-    def __init__(
-        self,
-        units: list[Unit],
-        boundaries: list[Boundary],
-        flow: Flow,
-        barriers: frozenset[str],
-    ) -> None:
-        self._units = units
-        self._boundaries = boundaries
-        self._flow = flow
-        self._barriers = barriers
-        self._readers: dict[int, set[int]] = {}
-        for source, kernel, _ in flow.reads:
-            if source.what == KERNEL:
-                self._readers.setdefault(source.number, set()).add(kernel)
-        self._outputs = {source.number for source, _, _ in flow.outputs if source.what == KERNEL}
-
-    def reason(self, index: int) -> tuple[str, str]:
-        """Return the reason of a kernel, and the equation if it is in another kernel."""
-        readers = sorted(self._readers.get(index, set()) - {index})
-        if reason := self._before_readers(index, readers):
-            return reason, ""
-        if (boundary := self._in_readers(index, readers)) is not None:
-            return boundary
-        return self._after_readers(index, readers), ""
-
-    def _before_readers(self, index: int, readers: list[int]) -> str:
-        """Return the reason of a kernel if its readers do not matter, or `""`."""
-        unit, own = self._units[index], self._boundaries[index].reason
-        if own and own != "concat/slice":
-            return own
-        if not self._barriers.isdisjoint(self._boundaries[index].results):
-            return "optimization_barrier"
-        if self._flow.feeds_loop.get(index) or (unit.loops and not readers):
-            return "while"  # It is for the next iteration, or decides whether there is one.
-        return OUTPUT if not readers and index in self._outputs else ""
-
-    def _in_readers(self, index: int, readers: list[int]) -> tuple[str, str] | None:
-        """Return the reason in the kernels that read the results, if there is one."""
+    def reason(index: int) -> tuple[str, str]:
+        unit, own = units[index], boundaries[index]
+        readers = sorted(readers_of.get(index, set()) - {index})
+        if own.reason and own.reason != "concat/slice":
+            return own.reason, ""
+        if not behind.isdisjoint(own.results):
+            return "optimization_barrier", ""
+        if flow.feeds_loop.get(index) or (unit.loops and not readers):
+            return "while", ""  # It is for the next iteration, or decides whether there is one.
+        if index in outputs and not readers:
+            return OUTPUT, ""
         for kernel in readers:
-            if self._boundaries[kernel].reason in _BEFORE:
-                return self._boundaries[kernel].reason, self._units[kernel].instruction.equation
-        if any(self._units[kernel].loops != self._units[index].loops for kernel in readers):
+            if boundaries[kernel].reason in _BEFORE:
+                return boundaries[kernel].reason, units[kernel].instruction.equation
+        if any(units[kernel].loops != unit.loops for kernel in readers):
             return "while", ""
         for kernel in readers:
-            if self._boundaries[kernel].is_reduction:
-                return "reduction", self._boundaries[kernel].reduction
-        return None
-
-    def _after_readers(self, index: int, readers: list[int]) -> str:
-        """Return the reason of a kernel that no operation ends."""
-        if self._boundaries[index].reason:
-            return self._boundaries[index].reason
+            if boundaries[kernel].is_reduction:
+                return "reduction", boundaries[kernel].reduction
+        if own.reason:
+            return own.reason, ""
         if len(readers) > 1:
-            return "shared result"
-        if index in self._outputs:
-            return OUTPUT
-        if self._units[index].branch >= 0 or index in self._flow.chooses:
-            return "conditional"
-        return "XLA's choice"
+            return "shared result", ""
+        if index in outputs:
+            return OUTPUT, ""
+        is_conditional = unit.branch >= 0 or index in flow.chooses
+        return "conditional" if is_conditional else "XLA's choice", ""
+
+    return [reason(index) for index in range(len(units))]
 
 
 def _own_reason(unit: Unit, kind: Kind, roots: set[str]) -> str:
@@ -188,13 +157,8 @@ def _own_reason(unit: Unit, kind: Kind, roots: set[str]) -> str:
 
 def _changes_layout(unit: Unit) -> bool:
     """Return whether a copy has a different layout than its operand."""
-    operand = (
-        unit.computation.by_name.get(unit.instruction.operands[0])
-        if unit.instruction.operands
-        else None
-    )
+    operand = unit.computation.by_name.get(next(iter(unit.instruction.operands), ""))
     if operand is None:
         return False
-    return [value.layout for value in arrays(operand.shape)] != [
-        value.layout for value in arrays(unit.instruction.shape)
-    ]
+    before, after = (arrays(each.shape) for each in (operand, unit.instruction))
+    return [value.layout for value in before] != [value.layout for value in after]

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from jaxsight.compiler.hlo.shapes import arrays, dims, dtype, elements, sizes
+from jaxsight.compiler.hlo.shapes import arrays, bits, dims, dtype, elements, sizes
+from jaxsight.compiler.hlo.sorts import sorted_lengths
 from jaxsight.compiler.hlo.text import Computation, Instruction
 from jaxsight.wire.kernels.work import Operations
 
@@ -56,13 +56,14 @@ _WINDOW = re.compile(r"window=\{([^}]*)\}")
 _GROUPS = re.compile(r"(feature|batch)_group_count=(\d+)")
 _PRECISION = re.compile(r'operand_precision(?:=\{|":\[)([^\]}]*)[\]}]')
 _ALGORITHM = re.compile(r'algorithm(?:=|":"ALG_)(dot_\w+)', re.IGNORECASE)
-_DIMENSION = re.compile(r"\bdimensions=\{(\d+)")
 _CHANNELS_READ, _CHANNELS_WRITTEN = 16, 128
 """Channels of a tile of cuDNN's convolutions on tensor cores: 64 result channels take as long as
 128, and 3 read channels as 16 (measured on an H100)."""
 _MOST_PADDING = 11
 """Of 3 channels read and 64 written; for fewer, cuDNN has other kernels."""
 _LARGE_WINDOW = 1_000_000
+"""Positions that are counted one by one, chosen: with more, a convolution with holes takes long;
+with fewer, the padding of more convolutions counts as work."""
 _LONG_WINDOW = 32
 
 Lookup = Callable[[str], Instruction | None]
@@ -105,16 +106,14 @@ def fused_multiplications(computation: Computation) -> frozenset[str]:
     XLA allows it on GPUs (`llvm::FPOpFusion::Fast` in
     xla/service/gpu/llvm_gpu_backend/gpu_backend_lib.cc).
     """
-    readers = Counter(
-        name for each in computation.instructions for name in dict.fromkeys(each.operands)
-    )
     found = set()
     for each in computation.instructions:
         if each.opcode not in ("add", "subtract") or not dtype(each.shape).startswith(("f", "bf")):
             continue
         for name in each.operands:
             factor = computation.by_name.get(name)
-            if factor is not None and factor.opcode == "multiply" and readers[name] == 1:
+            alone = len(computation.users[name]) == 1
+            if alone and factor is not None and factor.opcode == "multiply":
                 found.add(name)
                 break
     return frozenset(found)
@@ -138,12 +137,13 @@ def _plain(instruction: Instruction, lookup: Lookup) -> int:
         return 0
     match opcode:
         case "fft":
-            lengths = _LENGTHS.search(instruction.attributes)
-            length = math.prod(dims(lengths[1])) if lengths else 1
+            length = math.prod(fft_lengths(instruction))
             count = max(elements(instruction.shape), elements(operand(instruction, lookup, 0)))
             return int(5 * count * math.log2(max(length, 2)))
-        case "sort":
-            return _comparisons(instruction)
+        case "sort":  # half of the elements in each stage of a bitonic network (`sorts`)
+            length, rows = sorted_lengths(instruction) or (0, 0)
+            stages = (length - 1).bit_length() if length > 1 else 0
+            return rows * (1 << stages) // 2 * stages * (stages + 1) // 2
         case "scatter":
             return elements(operand(instruction, lookup, len(instruction.operands) - 1))
         case "reduce" | "select-and-scatter":
@@ -156,17 +156,10 @@ def _plain(instruction: Instruction, lookup: Lookup) -> int:
             return elements(instruction.shape) * steps
 
 
-def _comparisons(sort: Instruction) -> int:
-    """Return the comparisons of a bitonic network (`sorts`): half of the elements in each stage."""
-    values = arrays(sort.shape)
-    axis = _DIMENSION.search(sort.attributes)
-    lengths = sizes(values[0]) if values else ()
-    dimension = int(axis[1]) if axis else 0
-    if dimension >= len(lengths) or lengths[dimension] < 2:
-        return 0
-    stages = (lengths[dimension] - 1).bit_length()
-    rows = math.prod(lengths) // lengths[dimension]
-    return rows * (1 << (stages - 1)) * stages * (stages + 1) // 2
+def fft_lengths(fft: Instruction) -> tuple[int, ...]:
+    """Return the lengths of the axes that an FFT transforms."""
+    lengths = _LENGTHS.search(fft.attributes)
+    return dims(lengths[1]) if lengths else (1,)
 
 
 def operand(instruction: Instruction, lookup: Lookup, index: int) -> str:
@@ -184,7 +177,7 @@ def _product(
     lhs = dtype(operand(instruction, lookup, 0) or instruction.shape)
     rhs = dtype(operand(instruction, lookup, 1) or instruction.shape)
     # The narrower operand is converted to the wider dtype.
-    wider = max(lhs, rhs, key=lambda name: (name.startswith("c"), _digits(name)))
+    wider = max(lhs, rhs, key=lambda name: (name.startswith("c"), bits(name)))
     count = products * (8 if wider.startswith("c") else 2)
     if not on_matrix_units:
         return Operations(VECTOR, wider, count, _precision(instruction.attributes), FUSED)
@@ -214,11 +207,6 @@ def _padding(instruction: Instruction, lookup: Lookup) -> float:
         for length, tile in ((inner, _CHANNELS_READ), (outer, _CHANNELS_WRITTEN))
     )
     return min(padding, _MOST_PADDING)
-
-
-def _digits(name: str) -> int:
-    numbers = re.search(r"\d+", name)
-    return int(numbers[0]) if numbers else 0
 
 
 def _precision(attributes: str) -> str:

@@ -9,14 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from jaxsight.compiler.hlo.shapes import HOST_MARK, arrays, parts
 from jaxsight.compiler.hlo.text import Instruction
 from jaxsight.compiler.hlo.walk import Call, Walk
-from jaxsight.wire.kernel_graph import KERNEL, OUTPUT, PARAMETER, Edge, End, Temporary, Value
+from jaxsight.wire.kernel_graph import (
+    KERNEL,
+    OUTPUT,
+    PARAMETER,
+    Edge,
+    End,
+    EndKind,
+    Temporary,
+    Value,
+)
 
-_CARRIED = "carried"
+_CARRIED: Final = "carried"
 
 
 class Source(NamedTuple):
@@ -25,7 +34,7 @@ class Source(NamedTuple):
     A tuple, as sources are hashed for each read.
     """
 
-    what: str
+    what: EndKind | Literal["carried"]
     number: int
     """The kernel, or the loop."""
     leaf: int
@@ -54,12 +63,14 @@ class Flow:
 
     def edges(self) -> tuple[Edge, ...]:
         """Return all edges, without duplicates."""
-        edges: dict[tuple[Source, str, int], Edge] = {}
-        for what, reads in ((KERNEL, self.reads), (OUTPUT, self.outputs)):
+        edges: dict[tuple[Source, EndKind, int], Edge] = {}
+        kinds: tuple[EndKind, EndKind] = (KERNEL, OUTPUT)
+        for what, reads in zip(kinds, (self.reads, self.outputs), strict=True):
             for read, index, value in reads:
                 source = read._replace(via_host=False) if read.via_host else read
-                if (source, what, index) not in edges:
-                    edge = Edge(_end(source), End(what, index), value)
+                if source.what != _CARRIED and (source, what, index) not in edges:
+                    number = source.leaf if source.what == PARAMETER else source.number
+                    edge = Edge(End(source.what, number), End(what, index), value)
                     edges[source, what, index] = edge
         return tuple(edges.values())
 
@@ -80,10 +91,6 @@ class Flow:
 def follow(walk: Walk) -> Flow:
     """Return the flow of all values of a walk."""
     return _Following(walk).run()
-
-
-def _end(source: Source) -> End:
-    return End(source.what, source.leaf if source.what == PARAMETER else source.number)
 
 
 @dataclass(slots=True, eq=False)
@@ -236,7 +243,7 @@ class _Following:
             return [(Source(KERNEL, unit, leaf),) for leaf in range(len(arrays(instruction.shape)))]
         match instruction.opcode:
             case "parameter":
-                number = int(instruction.literal) if instruction.literal.isdigit() else 0
+                number = instruction.number
                 return frame.arguments[number] if number < len(frame.arguments) else []
             case "tuple":
                 return [leaf for name in instruction.operands for leaf in values.get(name, [()])]
@@ -255,19 +262,17 @@ class _Following:
 
     def _read(self, leaves_of: dict[str, Leaves], instruction: Instruction, unit: int) -> None:
         inputs: list[Value] = []
+        computation = self.walk.units[unit].computation
         for name in dict.fromkeys(instruction.operands):
             leaves = leaves_of.get(name, [])
-            operand = self._shape_of(instruction, unit, name)
-            values = arrays(operand) if operand else ()
+            operand = computation.by_name.get(name)
+            is_read = operand is not None and operand.opcode != "after-all"
+            values = arrays(operand.shape) if operand is not None and is_read else ()
             inputs += values
             for leaf, sources in enumerate(leaves):
                 if sources and leaf < len(values):
                     self.reads.append((sources, unit, values[leaf]))
         self.flow.inputs[unit] = tuple(inputs)
-
-    def _shape_of(self, instruction: Instruction, unit: int, name: str) -> str:
-        operand = self.walk.units[unit].computation.by_name.get(name)
-        return operand.shape if operand is not None and operand.opcode not in ("after-all",) else ""
 
     def _element(self, frame: _Frame, instruction: Instruction) -> Leaves:
         if not instruction.operands:
@@ -278,7 +283,9 @@ class _Following:
         index = int(instruction.attribute("index") or 0)
         if tuple_ is None:
             return leaves[index : index + 1]
-        start, count = _element_leaves(tuple_.shape, index)
+        elements = parts(tuple_.shape)
+        start = sum(len(arrays(part)) for part in elements[:index])
+        count = len(arrays(elements[index])) if index < len(elements) else 0
         return leaves[start : start + count]
 
     def _done(self, frame: _Frame, instruction: Instruction) -> Leaves:
@@ -293,17 +300,6 @@ class _Following:
             return [(Source(KERNEL, unit, leaf),) for leaf in range(count)]
         # A transfer: the same value elsewhere.
         return [_joined(*before)] * count
-
-
-def _element_leaves(shape: str, index: int) -> tuple[int, int]:
-    """Return the index of the first array of element `index` of a tuple type, and their number."""
-    start = 0
-    for position, part in enumerate(parts(shape)):
-        count = len(arrays(part))
-        if position == index:
-            return start, count
-        start += count
-    return start, 0
 
 
 def _via_host(sources: tuple[Source, ...]) -> tuple[Source, ...]:

@@ -14,8 +14,13 @@ _INDEXED = frozenset(
 _FEW = 16
 """Instructions of a fusion that are not worth the look."""
 _MOST_INDICES = 4096
-"""Indices of one instruction that are told apart."""
+"""Indices of one instruction that are told apart, chosen: with fewer, less code is counted than is
+generated; with more, sets that may double with each instruction take long."""
 _WITH_BODY = frozenset({"fusion", "fusion-start", "async-start"})
+_WRAPPERS = frozenset({"bitcast", "tuple", "reshape", "copy"})
+_CONVERSIONS = frozenset({"bitcast", "reshape", "convert"})
+"""Operations that a result passes through after the one that it is named after: of a computation
+within, and of the launch itself."""
 
 
 class Fused:
@@ -58,14 +63,11 @@ class Fused:
                 if len(known) >= _MOST_INDICES:
                     continue
                 at = hash((reader.opcode, *reader.operands[:number], reader.attributes))
-                shifted = reader.opcode in _INDEXED and not self._updates(reader, number)
+                # The array that is updated is read where it stays.
+                updated = reader.opcode == "dynamic-update-slice" and number == 0
+                shifted = reader.opcode in _INDEXED and not updated
                 known |= {hash((at, index)) for index in indices} if shifted else indices
         return sum(map(len, read_at.values()))
-
-    @staticmethod
-    def _updates(reader: Instruction, number: int) -> bool:
-        """Return whether an operand is the array that is updated, which is read where it stays."""
-        return reader.opcode == "dynamic-update-slice" and number == 0
 
     def roots(self) -> list[Instruction]:
         """Return the operations that compute the results, one for each result."""
@@ -74,7 +76,8 @@ class Fused:
         if computation is None or computation.root is None:
             return [self.instruction]
         return [
-            self._producer(computation.by_name, operation) for operation in computation.results()
+            self._root(computation.source(result, _CONVERSIONS, until="parameter"))
+            for result in computation.results()
         ]
 
     def called(self, instruction: Instruction) -> Computation | None:
@@ -96,21 +99,9 @@ class Fused:
             root = computation.root if computation is not None else None
             if computation is None or root is None:
                 break
-            while root.opcode in ("bitcast", "tuple", "reshape", "copy") and root.operands:
-                operand = computation.by_name.get(root.operands[0])
-                if operand is None or operand.opcode == "parameter":
-                    break
-                root = operand
-            instruction, depth = root, depth + 1
+            instruction = computation.source(root, _WRAPPERS, until="parameter")
+            depth += 1
         return instruction
-
-    def _producer(self, by_name: dict[str, Instruction], instruction: Instruction) -> Instruction:
-        while instruction.opcode in ("bitcast", "reshape", "convert") and instruction.operands:
-            operand = by_name.get(instruction.operands[0])
-            if operand is None or operand.opcode == "parameter":
-                break
-            instruction = operand
-        return self._root(instruction)
 
     def _instructions(self, name: str) -> list[Instruction]:
         """Return the instructions of a computation, with those of fusions and calls in it."""

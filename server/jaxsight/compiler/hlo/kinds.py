@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 
-from jaxsight.compiler.hlo.distributed.collectives import COLLECTIVES, collective_in
+from jaxsight.compiler.hlo.distributed.collectives import (
+    COLLECTIVES,
+    collective_in,
+    collective_kind,
+)
 from jaxsight.compiler.hlo.fused import Fused
 from jaxsight.compiler.hlo.shapes import arrays, elements
 from jaxsight.compiler.hlo.text import HOST_EXECUTE, Instruction
+from jaxsight.wire.kernel_graph import KernelKind
 
 TRIVIAL = frozenset(
     {"parameter", "constant", "bitcast", "tuple", "get-tuple-element", "broadcast", "reshape"}
@@ -57,6 +63,8 @@ _LIBRARIES = (
     ("xla.gpu.ext.cub_sort", "CUB radix sort"),
 )
 
+_WITH_ROUTINES = frozenset({"cuSOLVER", "LAPACK", "cuBLAS", "HIP", "BLAS"})
+"""Libraries that are described with their routine, such as `cuSOLVER LU`."""
 _ROUTINES = (
     # Names of LAPACK's routines, as also in cuSOLVER and hipSOLVER; targets of JAX contain them.
     ("getrf", "LU"),
@@ -116,13 +124,13 @@ _AS_CONVOLUTION = {"dot_general": ("dot", "matmul"), "fft": ("fft", "FFT")}
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """`word` and `what` as in `graph.Kernel`, and the characteristic operation `hero`.
+    """The kind and the title of a `Kernel`, and its characteristic operation.
 
     `hero` is `reduce`, `dot`, `fft`, `custom-call`, …, or empty.
     """
 
-    word: str
-    what: str
+    word: KernelKind
+    title: str
     hero: str = ""
 
 
@@ -165,8 +173,8 @@ def _operation(instruction: Instruction) -> Kind:
         # On TPUs, a callback to Python is a pair of these.
         words = "send to the host" if opcode == "send" else "receive from the host"
         return Kind("callback", words, "callback")
-    if opcode in COLLECTIVES:
-        return Kind("collective", COLLECTIVES[opcode], "collective")
+    if (communicates := collective_kind(opcode)) is not None:
+        return Kind("collective", COLLECTIVES[communicates], "collective")
     match opcode:
         case "custom-call":
             return _custom_call(instruction)
@@ -176,7 +184,9 @@ def _operation(instruction: Instruction) -> Kind:
             hero, words = _convolution([instruction])
             return Kind("library", words, hero)
         case "copy":
-            return Kind("copy", _copy(instruction), "copy")
+            value = next(iter(arrays(instruction.shape)), None)
+            of = f" of {value.text}" if value is not None and value.bytes > 0 else ""
+            return Kind("copy", f"copy{of}", "copy")
         case _:
             return _OPERATIONS.get(opcode, Kind("op", opcode, opcode))
 
@@ -200,7 +210,9 @@ def _fusion(fused: Fused) -> Kind:
     if "fft" in opcodes:
         return Kind("library", "FFT", "fft")
     real = opcodes - TRIVIAL
-    if real <= {"copy"} and not instruction.operands and _is_of_scalars(fused.inside):
+    constants = [inner for inner in fused.inside if inner.opcode == "constant"]
+    is_of_scalars = all(elements(constant.shape) == 1 for constant in constants)
+    if real <= {"copy"} and not instruction.operands and is_of_scalars:
         return Kind("memset", "memset", "")
     if not real:
         return Kind("fusion", "broadcast", "")
@@ -210,11 +222,6 @@ def _fusion(fused: Fused) -> Kind:
         return Kind("copy", "transpose", "transpose")
     name = _FUSION.get(instruction.attribute("kind"), "fusion")
     return Kind("fusion", f"{name} ({words})" if words else name, hero)
-
-
-def _is_of_scalars(inside: list[Instruction]) -> bool:
-    """Return whether all constants in a kernel have one element."""
-    return all(elements(inner.shape) == 1 for inner in inside if inner.opcode == "constant")
 
 
 def _convolution(inside: list[Instruction]) -> tuple[str, str]:
@@ -232,25 +239,13 @@ def _custom_call(instruction: Instruction) -> Kind:
                 "dot" if "matmul" in words else "convolution" if "conv" in words else "custom-call"
             )
             hero = "sort" if "sort" in words else hero
-            word = "triton" if "Triton" in words else "library"
-            return Kind(word, _with_routine(words, target), hero)
+            if words in _WITH_ROUTINES:
+                routines = (computes for routine, computes in _ROUTINES if routine in target)
+                words = " ".join([words, *itertools.islice(routines, 1)])
+            return Kind("triton" if "Triton" in words else "library", words, hero)
     if _CALLBACKS.search(target):
         return Kind("callback", HOST_CALLBACK, "callback")
     if target == HOST_EXECUTE:
         return Kind("custom call", "computation on the host", "callback")
     name = target.removeprefix("__gpu$").removeprefix("__cpu$").removesuffix("_ffi")
     return Kind("custom call", f"custom call {name}".rstrip(), "custom-call")
-
-
-def _with_routine(words: str, target: str) -> str:
-    """Return a library's name with its routine, such as `cuSOLVER LU`, if the target has it."""
-    if words in ("cuSOLVER", "LAPACK", "cuBLAS", "HIP", "BLAS"):
-        for routine, computes in _ROUTINES:
-            if routine in target:
-                return f"{words} {computes}"
-    return words
-
-
-def _copy(instruction: Instruction) -> str:
-    values = arrays(instruction.shape)
-    return f"copy of {values[0].text}" if values and values[0].bytes > 0 else "copy"

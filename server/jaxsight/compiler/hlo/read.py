@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from jaxsight.compiler.hlo import sorts
 from jaxsight.compiler.hlo.barriers import Boundary, boundary, reasons
@@ -15,18 +14,16 @@ from jaxsight.compiler.hlo.distributed import collectives
 from jaxsight.compiler.hlo.feeds import feeds
 from jaxsight.compiler.hlo.flow import Flow, follow
 from jaxsight.compiler.hlo.fused import Fused
-from jaxsight.compiler.hlo.kinds import HOST_CALLBACK, TRIVIAL, Kind, kind
+from jaxsight.compiler.hlo.kinds import HOST_CALLBACK, TRIVIAL, kind
 from jaxsight.compiler.hlo.memory.described import host_transfers
 from jaxsight.compiler.hlo.shapes import arrays, dtype, elements, parts, without_layout
 from jaxsight.compiler.hlo.text import Instruction, Module, parse
 from jaxsight.compiler.hlo.undecided.autotuning import undecided
 from jaxsight.compiler.hlo.undecided.library_calls import launches_besides
 from jaxsight.compiler.hlo.walk import Unit, Walk, walk
-from jaxsight.compiler.hlo.work import Works
+from jaxsight.compiler.hlo.work import work_of
 from jaxsight.wire.chunks import equation_order
-from jaxsight.wire.kernel_graph import Collective, Constant, Graph, Kernel, Loop, Temporary, Value
-from jaxsight.wire.kernels.undecided import Undecided
-from jaxsight.wire.kernels.work import Work
+from jaxsight.wire.kernel_graph import Constant, Graph, Kernel, Value
 from jaxsight.wire.meshes import Mesh
 
 _PASSED_ON = frozenset({"parameter", "constant", "bitcast", "tuple", "get-tuple-element"})
@@ -113,7 +110,7 @@ def _graph(
             for value in arrays(parameter.shape)
         ),
         outputs=arrays(root.shape) if root is not None else (),
-        temporaries=_temporaries(flow, kernels),
+        temporaries=flow.temporaries(kernel.ends_at for kernel in kernels),
         constants=_constants(module, constants),
         transfers=walked.transfers,
         host_transfers=host_transfers(walked, kernels),
@@ -127,69 +124,31 @@ def _kernels(
     """Return the kernels of a module, in the order in which they run."""
     units = walked.units
     described = [describer.describe(unit) for unit in units]
-    boundaries = [description.boundary for description in described]
-    equations = [description.equations for description in described]
+    boundaries = [boundary for _, boundary in described]
+    equations = [kernel.equations for kernel, _ in described]
     ended = reasons(units, boundaries, flow, barriers)
     ends = [
-        equation or next(filter(None, boundary.results), "") or _equation(unit)
+        equation or next(filter(None, (*boundary.results, *_equations(unit))), "")
         for unit, boundary, (_, equation) in zip(units, boundaries, ended, strict=True)
     ]
     fed = feeds(units, equations, ends, walked.loops, walked.branches, flow)
-    kernels = []
-    for index, (unit, description) in enumerate(zip(units, described, strict=True)):
-        instruction, work = unit.instruction, description.work
-        launches = unit.launches * description.most
-        kernel = Kernel(
-            name=instruction.name,
-            kind=description.kind.word,
-            what=_what(description.kind.what, walked.platform),
+    return tuple(
+        replace(
+            kernel,
             ends_because=ended[index][0],
-            equations=equations[index],
             ends_at=ends[index],
             inputs=flow.inputs.get(index, ()),
-            outputs=_outputs(instruction),
-            workspace=_workspace(instruction),
-            flops=sum(operations.count for operations in (work.operations if work else ())),
-            loops=unit.loops,
-            branch=unit.branch,
-            launches=launches,
-            runs=_runs(unit, walked.loops) if launches else 0,
-            work=work,
-            at_least=unit.at_least * description.least,
-            besides=description.besides,
-            recomputes=description.recomputes,
             feeds=fed[index],
-            instruction=instruction.line,
-            collective=description.collective,
-            undecided=description.undecided,
-            emitted=description.emitted,
         )
-        kernels.append(kernel)
-    return tuple(kernels)
-
-
-@dataclass(slots=True, eq=False)
-class _Description:
-    """What a kernel is by its own instructions, which are dropped afterwards."""
-
-    kind: Kind
-    boundary: Boundary
-    equations: tuple[str, ...]
-    """The equations that it computes, or else those that it passes on."""
-    recomputes: tuple[str, ...]
-    """The equations that an earlier kernel has computed too."""
-    work: Work | None
-    collective: Collective | None
-    least: int
-    """Launches of one execution, more than one only for a sort."""
-    most: int
-    undecided: Undecided | None
-    besides: int | None
-    emitted: int
+        for index, (kernel, _) in enumerate(described)
+    )
 
 
 class _Describer:
-    """Describes the kernels of a module in the order in which they run."""
+    """Describes the kernels of a module in the order in which they run.
+
+    Their instructions are dropped afterwards.
+    """
 
     def __init__(
         self,
@@ -198,39 +157,51 @@ class _Describer:
         capability: str,
         workspace: int | None,
     ) -> None:
+        self._walked = walked
         self._program = program
         self._capability = capability
         self._workspace = workspace
-        self._module = walked.module
-        self._platform = walked.platform
-        self._works = Works(capability)
         self._done: set[tuple[str, str, str]] = set()
 
-    def describe(self, unit: Unit) -> _Description:
-        """Describe the next kernel."""
-        fused = Fused(unit.instruction, self._module)
-        what = kind(fused)
+    def describe(self, unit: Unit) -> tuple[Kernel, Boundary]:
+        """Return the next kernel, as far as its own instructions say what it is."""
+        instruction, platform = unit.instruction, self._walked.platform
+        fused = Fused(instruction, self._walked.module)
+        own = kind(fused)
         computed, passed_on, recomputed = self._equations(fused)
-        equations = _in_order(computed or {*passed_on, *_equations(unit)})
+        equations = sorted(computed or {*passed_on, *_equations(unit)}, key=equation_order)
         sort = sorts.launches(
-            self._module, unit.computation, fused, self._platform, self._capability
+            self._walked.module, unit.computation, fused, platform, self._capability
         )
+        launches = unit.launches * (1 if sort is None else sort.most)
         tuned = undecided(fused, self._workspace) if self._workspace is not None else None
-        return _Description(
-            kind=what,
-            boundary=boundary(unit, what, fused),
-            equations=equations,
+        work = work_of(fused, unit.computation, self._capability)
+        copies = own.title == HOST_CALLBACK and platform != "cpu"  # on CPUs, callbacks do not
+        kernel = Kernel(
+            name=instruction.name,
+            kind=own.word,
+            title=f"{own.title} (copies to the host)" if copies else own.title,
+            ends_because="",
+            equations=tuple(equations),
+            outputs=_outputs(instruction),
+            workspace=_workspace(instruction),
+            flops=sum(operations.count for operations in (work.operations if work else ())),
+            loops=unit.loops,
+            branch=unit.branch,
+            launches=launches,
+            runs=self._walked.runs(unit) if launches else 0,
+            work=work,
+            at_least=unit.at_least * (1 if sort is None else sort.least),
+            besides=launches_besides(fused, own, tuned, platform),
             recomputes=recomputed,
-            work=self._works.of(fused, unit.computation),
+            instruction=instruction.line,
             collective=self._program.describe(fused, unit.computation, equations)
-            if what.word == "collective"
+            if own.word == "collective"
             else None,
-            least=1 if sort is None else sort.least,
-            most=1 if sort is None else sort.most,
             undecided=tuned,
-            besides=launches_besides(fused, what, tuned, self._platform),
             emitted=fused.emitted,
         )
+        return kernel, boundary(unit, own, fused)
 
     def _equations(self, fused: Fused) -> tuple[set[str], set[str], tuple[str, ...]]:
         """Return the equations that a kernel computes, passes on, and computes again."""
@@ -251,15 +222,6 @@ class _Describer:
                 operations.add(operation)
         self._done |= operations
         return computed, passed_on, tuple(recomputed)
-
-
-def _in_order(paths: Collection[str]) -> tuple[str, ...]:
-    return tuple(sorted(paths, key=equation_order) if len(paths) > 1 else paths)
-
-
-def _equation(unit: Unit) -> str:
-    """Return the equation of an operation, the first of several, or `""`."""
-    return next(iter(_equations(unit)), "")
 
 
 def _equations(unit: Unit) -> tuple[str, ...]:
@@ -309,21 +271,6 @@ def _outputs(instruction: Instruction) -> tuple[Value, ...]:
             return arrays(elements[1])
         case _:
             return values[:-1] if _workspace(instruction) else values
-
-
-def _what(words: str, platform: str) -> str:
-    """Return the description of a kernel; on CPUs, callbacks do not copy."""
-    copies = words == HOST_CALLBACK and platform != "cpu"
-    return f"{words} (copies to the host)" if copies else words
-
-
-def _runs(unit: Unit, loops: Sequence[Loop]) -> int:
-    """Return the iterations of the loops around a kernel."""
-    return math.prod([loops[index].trips or 1 for index in unit.loops])
-
-
-def _temporaries(flow: Flow, kernels: tuple[Kernel, ...]) -> tuple[Temporary, ...]:
-    return flow.temporaries(kernel.ends_at for kernel in kernels)
 
 
 def _constants(module: Module, own: frozenset[str]) -> tuple[Constant, ...]:

@@ -50,6 +50,11 @@ def arrays(shape: str) -> tuple[Value, ...]:
     return tuple(values)
 
 
+def total_bytes(shape: str) -> int:
+    """Return the bytes of all arrays of a type."""
+    return sum(value.bytes for value in arrays(shape))
+
+
 @lru_cache(maxsize=16384)
 def elements(shape: str) -> int:
     """Return the number of elements of the first array of a type."""

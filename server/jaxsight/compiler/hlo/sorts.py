@@ -28,7 +28,7 @@ SHARED_PER_BLOCK = {"cuda": 48 * 1024, "rocm": 64 * 1024}
 """Default bytes of shared memory of a block, by platform."""
 _UNROLLED = 4
 """`kUnrollFactor` of `EmitBitonicSortLLVMIR`, since XLA of 2024."""
-_DIMENSION = re.compile(r"dimensions=\{(\d+)\}")
+_DIMENSION = re.compile(r"\bdimensions=\{(\d+)")
 CUB = ("__cub$DeviceRadixSort", "xla.gpu.ext.cub_sort")
 """Beginnings of the targets of XLA's calls of CUB."""
 _TILE_THREADS, _TILE_ITEMS = 256, 19
@@ -170,24 +170,33 @@ def launches(
         return radix.launches
     if "sort" not in fused.opcodes or platform not in SHARED_PER_BLOCK:
         return None
-    instruction = fused.instruction
-    sort, inside = _sort(computation, fused)
-    if sort is None:
+    instruction, inside = fused.instruction, fused.body
+    sort = inside.root if inside and instruction.opcode == "fusion" else instruction
+    if sort is None or sort.opcode != "sort" or (lengths := sorted_lengths(sort)) is None:
         return None
-    operands = arrays(sort.shape)
-    axis = _DIMENSION.search(sort.attributes)
-    if not operands or axis is None:
-        return None
-    length = sizes(operands[0])[int(axis[1])]
-    elements = max(1, math.prod(sizes(operands[0])))
-    width = sum(-(-operand.bytes // elements) for operand in operands)
+    names = [name for name in sort.operands if name in computation.by_name]
+    if inside is not None:  # What is read from memory, unlike an `iota` in the fusion.
+        given = [inside.by_name.get(name) for name in sort.operands]
+        inputs = [each.number for each in given if each and each.opcode == "parameter"]
+        names = [instruction.operands[number] for number in inputs]
+    length, rows = lengths
+    elements = max(1, length * rows)
+    width = sum(-(-operand.bytes // elements) for operand in arrays(sort.shape))
     kernels = bitonic_kernels(length, width, SHARED_PER_BLOCK[platform])
-    inputs = [name for name in sort.operands if _is_given(inside, computation, name)]
-    names = inputs
-    if inside is not computation:
-        names = [instruction.operands[int(inside.by_name[name].literal)] for name in inputs]
     copied = sum(_is_kept(module, computation, name) for name in names)
     return Launches(kernels + copied, kernels + len(names))
+
+
+def sorted_lengths(sort: Instruction) -> tuple[int, int] | None:
+    """Return the elements along the sorted axis and the number of rows; `None` if unknown."""
+    values = arrays(sort.shape)
+    axis = _DIMENSION.search(sort.attributes)
+    lengths = sizes(values[0]) if values else ()
+    dimension = int(axis[1]) if axis else 0
+    if dimension >= len(lengths):
+        return None
+    length = lengths[dimension]
+    return length, math.prod(lengths) // max(length, 1)
 
 
 def bitonic_kernels(length: int, width: int, shared: int) -> int:
@@ -228,37 +237,15 @@ def separate_stages(length: int, tile: int) -> int:
     return sum(1 + stage - fits for stage in range(fits, (length - 1).bit_length()))
 
 
-def _sort(computation: Computation, fused: Fused) -> tuple[Instruction | None, Computation]:
-    """Return the sort itself, and its computation."""
-    if fused.instruction.opcode == "sort":
-        return fused.instruction, computation
-    if fused.instruction.opcode == "fusion" and (inside := fused.body) is not None:
-        root = inside.root
-        if root is not None and root.opcode == "sort":
-            return root, inside
-    return None, computation
-
-
-def _is_given(inside: Computation, outside: Computation, name: str) -> bool:
-    """Return whether an operand is read from memory, unlike an `iota` in a fusion."""
-    operand = inside.by_name.get(name)
-    return operand is not None and (inside is outside or operand.opcode == "parameter")
-
-
 def _is_kept(module: Module, computation: Computation, name: str) -> bool:
     """Return whether an operand's buffer is certain not to be reused for the result.
 
     That applies to constants, and to arguments that were not donated.
     """
-    operand = computation.by_name.get(name)
-    depth = 0
-    while operand is not None and operand.opcode == "bitcast" and depth < len(computation.by_name):
-        operand, depth = computation.by_name.get(operand.operands[0]), depth + 1
-    if operand is None or computation is not module.entry:
+    value = computation.by_name.get(name)
+    if value is None or computation is not module.entry:
         return False
-    if operand.opcode == "constant":
-        return True
-    if operand.opcode != "parameter":
-        return False
+    operand = computation.source(value, ("bitcast",))
     donated = {int(match[1]) for match in _ALIAS.finditer(module.header)}
-    return int(operand.literal) not in donated
+    is_argument = operand.opcode == "parameter" and operand.number not in donated
+    return is_argument or operand.opcode == "constant"

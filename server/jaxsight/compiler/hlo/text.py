@@ -9,7 +9,7 @@ asked for, so that the instructions of a fusion exist only while its kernel is d
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
@@ -55,6 +55,11 @@ class Instruction:
     literal: str = ""
     """The text in the parentheses of a constant or parameter."""
     _called: dict[str, tuple[str, ...]] | None = None
+
+    @property
+    def number(self) -> int:
+        """The number of a parameter."""
+        return int(self.literal) if self.literal.isdigit() else 0
 
     @property
     def op_name(self) -> str:
@@ -141,6 +146,33 @@ class Computation:
                 instructions.setdefault(instruction.operands[0], instruction)
         return instructions
 
+    @cached_property
+    def users(self) -> dict[str, list[Instruction]]:
+        """The instructions that read each value, by its name."""
+        users: dict[str, list[Instruction]] = {}
+        for instruction in self.instructions:
+            for name in dict.fromkeys(instruction.operands):
+                users.setdefault(name, []).append(instruction)
+        return users
+
+    def source(
+        self, instruction: Instruction, passed: Collection[str], *, until: str = ""
+    ) -> Instruction:
+        """Return the instruction before those of some operations, which pass their operand on.
+
+        Args:
+            passed: their opcodes.
+            until: the opcode of instructions that do not count.
+        """
+        for _ in self.instructions:  # a broken text may have a circle
+            if instruction.opcode not in passed or not instruction.operands:
+                break
+            operand = self.by_name.get(instruction.operands[0])
+            if operand is None or operand.opcode == until:
+                break
+            instruction = operand
+        return instruction
+
     @property
     def root(self) -> Instruction | None:
         """The instruction that returns the result."""
@@ -159,13 +191,8 @@ class Computation:
 
     def parameters(self) -> list[Instruction]:
         """Return the parameters in the order of their numbers."""
-        parameters = [
-            instruction for instruction in self.instructions if instruction.opcode == "parameter"
-        ]
-        return sorted(
-            parameters,
-            key=lambda parameter: int(parameter.literal) if parameter.literal.isdigit() else 0,
-        )
+        parameters = [each for each in self.instructions if each.opcode == "parameter"]
+        return sorted(parameters, key=lambda each: each.number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +237,11 @@ class Module:
         if name in self._unread:
             self._unread.remove(name)
             self._unparsed += unparsed
-            self._constants += filter(_is_array_constant, computation.instructions)
+            self._constants += [
+                instruction
+                for instruction in computation.instructions
+                if instruction.opcode == "constant" and elements(instruction.shape) > 1
+            ]
         return computation
 
     def constants(self) -> list[Instruction]:
@@ -272,10 +303,6 @@ def _unindented(text: str) -> Iterator[tuple[int, str]]:
         yield match.start(1), match[1]
 
 
-def _is_array_constant(instruction: Instruction) -> bool:
-    return instruction.opcode == "constant" and elements(instruction.shape) > 1
-
-
 def _lines(text: str, first: int) -> Iterator[tuple[int, str]]:
     """Yield the indented lines of a computation with their numbers, which begin at `first`.
 
@@ -304,13 +331,10 @@ def _instruction(line: str, number: int) -> Instruction | None:
         root, name, shape, opcode, inside, end = parts
     else:
         return None
-    operands: tuple[str, ...] = ()
-    literal = ""
     if opcode in _WITHOUT_OPERANDS:
-        literal = inside
-    elif inside:
-        operands = _operands(inside)
-    return Instruction(name, opcode, shape, operands, line[end:], number, bool(root), literal)
+        return Instruction(name, opcode, shape, (), line[end:], number, bool(root), inside)
+    operands = _operands(inside) if inside else ()
+    return Instruction(name, opcode, shape, operands, line[end:], number, bool(root))
 
 
 def _bracketed(line: str) -> tuple[str | None, str, str, str, str, int] | None:

@@ -15,7 +15,16 @@ from dataclasses import dataclass, field
 
 from jaxsight.compiler.hlo.flops import Lookup, operand
 from jaxsight.compiler.hlo.fused import Fused
-from jaxsight.compiler.hlo.shapes import arrays, bits, dims, dtype, elements, layout, sizes
+from jaxsight.compiler.hlo.shapes import (
+    arrays,
+    bits,
+    dims,
+    dtype,
+    elements,
+    layout,
+    sizes,
+    total_bytes,
+)
 from jaxsight.compiler.hlo.text import Computation, Instruction
 
 SECTOR = 32
@@ -98,7 +107,7 @@ def needs(
     if root is None:
         return needed
     wanted = _Wanted({root.name: share})
-    results = [_producer(computation, instruction) for instruction in computation.results()]
+    results = [computation.source(result, _SAME) for result in computation.results()]
     in_place = _in_place(computation, results) if last else set()
     for instruction in reversed(computation.instructions):
         name, opcode = instruction.name, instruction.opcode
@@ -120,7 +129,12 @@ def needs(
         else:
             wanted.add(instruction.operands, 1.0 if opcode in _WHOLE else share)
     if not needed.written:
-        needed.written = _written(computation, results, in_place)
+        needed.written = [
+            updated_bytes(result, computation.by_name.get)
+            if result.name in in_place
+            else total_bytes(result.shape)
+            for result in results
+        ]
     return needed
 
 
@@ -133,24 +147,19 @@ def _spread(
 ) -> None:
     """Add the shares of the operands of one of `_PARTIAL`, for `share` of its result."""
     lookup = computation.by_name.get
-    opcode = instruction.opcode
+    opcode, read = instruction.opcode, operand(instruction, lookup, 0)
     for index, name in enumerate(dict.fromkeys(instruction.operands)):
         if index == 0 and opcode in ("slice", "dynamic-slice", "gather"):
-            part = sliced_bytes(instruction, lookup) / max(
-                _bytes(operand(instruction, lookup, 0)), 1
-            )
+            part = sliced_bytes(instruction, lookup) / max(_bytes(read), 1)
             wanted.add_slice(name, min(1.0, share * part))
         elif index == 0 and opcode in ("dynamic-update-slice", "scatter") and in_place:
             # A scatter reads the elements that it updates; an update of a slice does not.
             touched = updated_bytes(instruction, lookup) if opcode == "scatter" else 0
-            part = touched / max(_bytes(operand(instruction, lookup, 0)), 1)
-            wanted.add_slice(name, min(1.0, part))
+            wanted.add_slice(name, min(1.0, touched / max(_bytes(read), 1)))
         elif index > 0 and opcode in ("scatter", "dynamic-update-slice"):
             wanted.add([name], 1.0)
         elif opcode == "broadcast":
-            repeats = elements(instruction.shape) / max(
-                elements(operand(instruction, lookup, 0)), 1
-            )
+            repeats = elements(instruction.shape) / max(elements(read), 1)
             wanted.add([name], min(1.0, share * repeats))
         else:
             wanted.add([name], share)
@@ -240,47 +249,19 @@ def _bytes(shape: str) -> int:
     return values[0].bytes if values else 0
 
 
-def _producer(computation: Computation, instruction: Instruction) -> Instruction:
-    """Return the instruction that computes a value, skipping bitcasts."""
-    while instruction.opcode in _SAME and instruction.operands:
-        operand = computation.by_name.get(instruction.operands[0])
-        if operand is None:
-            break
-        instruction = operand
-    return instruction
-
-
 def _in_place(computation: Computation, results: list[Instruction]) -> set[str]:
     """Return the results that update a parameter in place, by name.
 
     If the parameter is still needed, XLA copies it first, in a kernel of its own (`CopyInsertion`,
     `HloDataflowAnalysis::GetInPlaceInputOutputPairs`).
     """
-    updates: set[str] = set()
-    for instruction in results:
-        if (
-            instruction.opcode not in ("dynamic-update-slice", "scatter")
-            or not instruction.operands
-        ):
-            continue
-        source = computation.by_name.get(instruction.operands[0])
-        if source is not None and _producer(computation, source).opcode == "parameter":
-            updates.add(instruction.name)
-    return updates
-
-
-def _written(computation: Computation, results: list[Instruction], in_place: set[str]) -> list[int]:
-    lookup = computation.by_name.get
-    return [
-        updated_bytes(instruction, lookup)
-        if instruction.name in in_place
-        else _all_bytes(instruction.shape)
-        for instruction in results
-    ]
-
-
-def _all_bytes(shape: str) -> int:
-    return sum(value.bytes for value in arrays(shape))
+    return {
+        each.name
+        for each in results
+        if each.opcode in ("dynamic-update-slice", "scatter")
+        and (array := computation.by_name.get(next(iter(each.operands), ""))) is not None
+        and computation.source(array, _SAME).opcode == "parameter"
+    }
 
 
 def shares(computation: Computation, required: Needs) -> Mapping[int, float]:

@@ -71,9 +71,7 @@ def _result(body: Computation, index: int) -> Instruction | None:
 def _source(computation: Computation, name: str) -> Instruction | None:
     """Return the instruction that computes a value, before copies of it."""
     instruction = computation.by_name.get(name)
-    while instruction is not None and instruction.opcode in _SAME and instruction.operands:
-        instruction = computation.by_name.get(instruction.operands[0])
-    return instruction
+    return None if instruction is None else computation.source(instruction, _SAME)
 
 
 def _element(computation: Computation, instruction: Instruction | None) -> int | None:

@@ -6,6 +6,7 @@ A computation that is called twice has its units twice.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -120,6 +121,11 @@ class Walk:
     computations: dict[str, Computation | None] = field(default_factory=dict)
     """The computations that run, besides the entry."""
     notes: list[str] = field(default_factory=list)
+
+    def runs(self, unit: Unit) -> int:
+        """Return the iterations of the loops around an instruction; 0 if it is never launched."""
+        trips = [self.loops[index].trips or 1 for index in unit.loops]
+        return math.prod(trips) if unit.launches else 0
 
 
 @dataclass(slots=True)

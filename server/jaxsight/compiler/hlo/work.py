@@ -13,6 +13,7 @@ from jaxsight.compiler.hlo.flops import (
     FUSED,
     UNCOUNTED,
     VECTOR,
+    fft_lengths,
     fused_multiplications,
     is_convolution_call,
     is_matmul_call,
@@ -29,6 +30,7 @@ from jaxsight.compiler.hlo.shapes import (
     elements,
     is_tiled,
     sizes,
+    total_bytes,
 )
 from jaxsight.compiler.hlo.sorts import (
     CUB,
@@ -37,6 +39,7 @@ from jaxsight.compiler.hlo.sorts import (
     bitonic_kernels,
     radix_sort,
     separate_stages,
+    sorted_lengths,
     tile_length,
 )
 from jaxsight.compiler.hlo.text import Computation, Instruction
@@ -58,9 +61,7 @@ _SEVERAL_PASSES = frozenset({"fft", "sort", "custom-call"})
 """Operations that may read and write their values more than once."""
 
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
-_LENGTHS = re.compile(r"fft_length=\{([^}]*)\}")
 _TILE = re.compile(r'"__triton".*?"output_tiles":\[\{"sizes":\[([^\]]*)\]')
-_DIMENSION = re.compile(r"\bdimensions=\{(\d+)")
 
 _ONE_ROW = 0.58
 _ROWS = 0.49
@@ -83,142 +84,131 @@ _FFT_AT_ONCE = 8192
 """
 
 
-class Works:
-    """Estimates the work of kernels; reads each computation's users once."""
+def work_of(fused: Fused, computation: Computation, capability: str = "") -> Work | None:
+    """Return the work of one execution of a kernel, or `None` without a model of it.
 
-    def __init__(self, capability: str = "") -> None:
-        self._capability = capability
-        self._readers: dict[str, dict[str, list[Instruction]]] = {}
+    Args:
+        computation: the computation of its instruction.
+        capability: the compute capability of the GPU, such as `9.0`; empty if unknown.
+    """
+    instruction = fused.instruction
+    on_tpu = is_tiled(instruction.shape)
+    if not _is_modelled(fused, on_tpu):
+        return None
+    estimated = _CYCLES.search(instruction.attributes)
+    cycles = int(estimated[1]) if estimated else 0
+    body = fused.body
+    if (radix := radix_sort(instruction, capability)) is not None:
+        return _of_radix_sort(radix)
+    sort = next((inner for inner in fused.inside if inner.opcode == "sort"), None)
+    if sort is not None:
+        return _sorted(sort, body or computation)
+    if body is None:
+        return _single(instruction, computation, cycles)
+    needs = traffic.needs(body, fused)
+    shares = traffic.shares(body, needs)
+    passes = 1.0
+    if not _SEVERAL_PASSES.isdisjoint(fused.opcodes):
+        passes = max(_passes(inner) for inner in fused.inside)
+    read = sum(
+        math.ceil(_arriving(computation, instruction, name) * shares.get(number, 1.0))
+        for number, name in enumerate(instruction.operands)
+    )
+    written = sum(_leaving(computation, instruction, needs.written))
+    matrix_units = on_tpu or instruction.attribute("kind") not in ("kLoop", "kInput")
+    # Each pass except the first reads the output of the previous pass.
+    work = Work(
+        _operations(body, needs, matrix_units),
+        math.ceil(read + (passes - 1) * written),
+        math.ceil(passes * written),
+        cycles,
+    )
+    if on_tpu:
+        return work
+    repeated = sum(
+        traffic.repeated_bytes(inner, within.by_name.get)
+        for within, required in _within(body, needs)
+        for inner in within.instructions
+        if inner.opcode == "gather" and required.by_name.get(inner.name)
+    )
+    return replace(
+        work,
+        repeated=repeated + _far_apart(instruction) * (read + written),
+        blocks=_rows(fused),
+        atomics=_atomics(fused, body, needs),
+        before=_prepared(fused, body),
+    )
 
-    def of(self, fused: Fused, computation: Computation) -> Work | None:
-        """Return the work of one execution of a kernel, or `None` without a model of it.
 
-        Args:
-            computation: the computation of its instruction.
-        """
-        instruction = fused.instruction
-        on_tpu = is_tiled(instruction.shape)
-        if not _is_modelled(fused, on_tpu):
-            return None
-        estimated = _CYCLES.search(instruction.attributes)
-        cycles = int(estimated[1]) if estimated else 0
-        body = fused.body
-        if (radix := radix_sort(instruction, self._capability)) is not None:
-            return _of_radix_sort(radix)
-        sort = next((inner for inner in fused.inside if inner.opcode == "sort"), None)
-        if sort is not None:
-            return _sorted(sort, body or computation)
-        if body is None:
-            return self._single(instruction, computation, cycles)
-        needs = traffic.needs(body, fused)
-        shares = traffic.shares(body, needs)
-        passes = 1.0
-        if not _SEVERAL_PASSES.isdisjoint(fused.opcodes):
-            passes = max(_passes(inner) for inner in fused.inside)
-        read = sum(
-            math.ceil(self._arriving(computation, instruction, name) * shares.get(number, 1.0))
-            for number, name in enumerate(instruction.operands)
-        )
-        written = sum(self._leaving(computation, instruction, needs.written))
-        matrix_units = on_tpu or instruction.attribute("kind") not in ("kLoop", "kInput")
-        counted = _operations(body, needs, matrix_units)
-        # Each pass except the first reads the output of the previous pass.
-        return Work(
-            counted,
-            math.ceil(read + (passes - 1) * written),
-            math.ceil(passes * written),
-            cycles,
-            repeated=0
-            if on_tpu
-            else _repeated(body, needs) + _far_apart(instruction) * (read + written),
-            blocks=0 if on_tpu else _rows(fused),
-            atomics=None if on_tpu else _atomics(fused, body, needs),
-            before=None if on_tpu else _prepared(fused, body),
-        )
+def _single(instruction: Instruction, computation: Computation, cycles: int) -> Work:
+    """Return the work of an operation that is a kernel by itself."""
+    lookup = computation.by_name.get
+    opcode = instruction.opcode
+    names = list(dict.fromkeys(instruction.operands))
+    read = {name: _arriving(computation, instruction, name) for name in names}
+    results = [value.bytes for value in arrays(instruction.shape)]
+    if is_matmul_call(instruction) or is_convolution_call(instruction):
+        results = results[:1]  # The others are workspace.
+    if names and opcode in ("slice", "dynamic-slice", "gather") and read[names[0]]:
+        read[names[0]] = traffic.sliced_bytes(instruction, lookup)
+    if names and opcode in ("dynamic-update-slice", "scatter"):
+        updated = traffic.updated_bytes(instruction, lookup)
+        read[names[0]] = min(read[names[0]], updated) if opcode == "scatter" else 0
+        results = [updated]
+    if opcode.endswith("-start"):
+        results = results[:1]
+    passes = _passes(instruction)
+    written = sum(_leaving(computation, instruction, results))
+    counted = operations(instruction, lookup, on_matrix_units=True)
+    return Work(
+        (counted,) if counted.count else (),
+        math.ceil(sum(read.values()) + (passes - 1) * written),
+        math.ceil(passes * written),
+        cycles,
+    )
 
-    def _single(self, instruction: Instruction, computation: Computation, cycles: int) -> Work:
-        """Return the work of an operation that is a kernel by itself."""
-        lookup = computation.by_name.get
-        opcode = instruction.opcode
-        names = list(dict.fromkeys(instruction.operands))
-        read = {name: self._arriving(computation, instruction, name) for name in names}
-        results = [value.bytes for value in arrays(instruction.shape)]
-        if is_matmul_call(instruction) or is_convolution_call(instruction):
-            results = results[:1]  # The others are workspace.
-        if names and opcode in ("slice", "dynamic-slice", "gather") and read[names[0]]:
-            read[names[0]] = traffic.sliced_bytes(instruction, lookup)
-        if names and opcode in ("dynamic-update-slice", "scatter"):
-            updated = traffic.updated_bytes(instruction, lookup)
-            read[names[0]] = min(read[names[0]], updated) if opcode == "scatter" else 0
-            results = [updated]
-        if opcode.endswith("-start"):
-            results = results[:1]
-        passes = _passes(instruction)
-        written = sum(self._leaving(computation, instruction, results))
-        counted = operations(instruction, lookup, on_matrix_units=True)
-        return Work(
-            (counted,) if counted.count else (),
-            math.ceil(sum(read.values()) + (passes - 1) * written),
-            math.ceil(passes * written),
-            cycles,
-        )
 
-    def _arriving(self, computation: Computation, reader: Instruction, name: str) -> int:
-        """Return the bytes that are read from device memory for an operand.
+def _arriving(computation: Computation, reader: Instruction, name: str) -> int:
+    """Return the bytes that are read from device memory for an operand.
 
-        On a TPU an operand may be in vector memory: a kernel's result there costs nothing, and a
-        transfer to it counts for the first kernel that reads it.
-        """
-        definition = computation.by_name.get(name)
-        if definition is None:
-            return 0
-        size = sum(value.bytes for value in arrays(definition.shape))
-        if not is_on_chip(definition.shape):
-            return size
-        if not definition.opcode.endswith("-done"):
-            return 0
-        return size if self._users(computation)[name][0] is reader else 0
+    On a TPU an operand may be in vector memory: a kernel's result there costs nothing, and a
+    transfer to it counts for the first kernel that reads it.
+    """
+    definition = computation.by_name.get(name)
+    if definition is None:
+        return 0
+    if is_on_chip(definition.shape) and not (
+        definition.opcode.endswith("-done") and computation.users[name][0] is reader
+    ):
+        return 0
+    return total_bytes(definition.shape)
 
-    def _leaving(
-        self, computation: Computation, instruction: Instruction, results: list[int]
-    ) -> list[int]:
-        """Return the bytes that are written to device memory.
 
-        Results in a TPU's vector memory count if a transfer copies them to device memory.
-        """
-        types = array_types(instruction.shape)
-        if not any(is_on_chip(type) for type in types):
-            return results
-        sent = self._sent(computation, instruction)
-        return [
-            size
-            for index, size in enumerate(results)
-            if index >= len(types) or not is_on_chip(types[index]) or index in sent
-        ]
+def _leaving(computation: Computation, instruction: Instruction, results: list[int]) -> list[int]:
+    """Return the bytes that are written to device memory.
 
-    def _sent(self, computation: Computation, instruction: Instruction) -> set[int]:
-        """Return the results that transfers copy to device memory."""
-        users = self._users(computation)
-        indices = {instruction.name: 0} | {
-            user.name: next(iter(dims(user.attribute("index"))), 0)
-            for user in users.get(instruction.name, ())
-            if user.opcode == "get-tuple-element"
-        }
-        return {
-            index
-            for name, index in indices.items()
-            for user in users.get(name, ())
-            if user.opcode == "copy-start" and not is_on_chip("".join(array_types(user.shape)[:1]))
-        }
-
-    def _users(self, computation: Computation) -> dict[str, list[Instruction]]:
-        users = self._readers.get(computation.name)
-        if users is None:
-            users = self._readers[computation.name] = {}
-            for instruction in computation.instructions:
-                for name in dict.fromkeys(instruction.operands):
-                    users.setdefault(name, []).append(instruction)
-        return users
+    Results in a TPU's vector memory count if a transfer copies them to device memory.
+    """
+    types = array_types(instruction.shape)
+    if not any(is_on_chip(type) for type in types):
+        return results
+    users = computation.users
+    indices = {instruction.name: 0} | {
+        user.name: next(iter(dims(user.attribute("index"))), 0)
+        for user in users.get(instruction.name, ())
+        if user.opcode == "get-tuple-element"
+    }
+    sent = {
+        index
+        for name, index in indices.items()
+        for user in users.get(name, ())
+        if user.opcode == "copy-start" and not is_on_chip("".join(array_types(user.shape)[:1]))
+    }
+    return [
+        size
+        for index, size in enumerate(results)
+        if index >= len(types) or not is_on_chip(types[index]) or index in sent
+    ]
 
 
 def _is_modelled(fused: Fused, on_tpu: bool) -> bool:
@@ -226,18 +216,14 @@ def _is_modelled(fused: Fused, on_tpu: bool) -> bool:
     opcodes = fused.opcodes | {fused.instruction.opcode}
     if not _UNKNOWN.isdisjoint(opcodes) or ("sort" in opcodes and on_tpu):
         return False
-    return "custom-call" not in opcodes or all(
-        _is_modelled_call(inner) for inner in fused.inside if inner.opcode == "custom-call"
-    )
-
-
-def _is_modelled_call(instruction: Instruction) -> bool:
-    target = instruction.attribute("custom_call_target")
-    return (
-        is_matmul_call(instruction)
-        or is_convolution_call(instruction)
+    calls = [inner for inner in fused.inside if inner.opcode == "custom-call"]
+    targets = [call.attribute("custom_call_target") for call in calls]
+    return all(
+        is_matmul_call(call)
+        or is_convolution_call(call)
         or target in _MOVES
         or target.startswith(CUB)
+        for call, target in zip(calls, targets, strict=True)
     )
 
 
@@ -270,16 +256,6 @@ def _within(body: Computation, needs: traffic.Needs) -> Iterator[tuple[Computati
         computation, required = waiting.pop()
         waiting += required.inner
         yield computation, required
-
-
-def _repeated(body: Computation, needs: traffic.Needs) -> int:
-    """Return the bytes that the gathers of a fusion read more often than once."""
-    return sum(
-        traffic.repeated_bytes(instruction, computation.by_name.get)
-        for computation, required in _within(body, needs)
-        for instruction in computation.instructions
-        if instruction.opcode == "gather" and required.by_name.get(instruction.name)
-    )
 
 
 def _far_apart(fusion: Instruction) -> int:
@@ -367,7 +343,7 @@ def _prepared(fused: Fused, body: Computation) -> Work | None:
             continue
         for name in dict.fromkeys(dot.operands):
             value = body.by_name.get(name)
-            size = sum(each.bytes for each in arrays(value.shape)) if value is not None else 0
+            size = total_bytes(value.shape) if value is not None else 0
             while value is not None and value.opcode in _THROUGH and value.operands:
                 if value.opcode in ("transpose", "copy") and dtype(value.shape) in ("s8", "u8"):
                     transposed += elements(value.shape)
@@ -392,15 +368,14 @@ def _sorted(sort: Instruction, computation: Computation) -> Work | None:
 
     Stages within a tile are bound by instructions, those between tiles by memory.
     """
-    values = arrays(sort.shape)
-    axis = _DIMENSION.search(sort.attributes)
-    lengths = sizes(values[0]) if values else ()
-    dimension = int(axis[1]) if axis else 0
-    if dimension >= len(lengths):
+    if (lengths := sorted_lengths(sort)) is None:
         return None
-    length, count = lengths[dimension], math.prod(lengths)
-    written = sum(value.bytes for value in values)
-    read = sum(_all_read(computation, name) for name in dict.fromkeys(sort.operands))
+    values = arrays(sort.shape)
+    length, rows = lengths
+    count = length * rows
+    written = total_bytes(sort.shape)
+    operands = [computation.by_name.get(name) for name in dict.fromkeys(sort.operands)]
+    read = sum(total_bytes(each.shape) for each in operands if each and each.opcode != "iota")
     width = max(1, written // max(count, 1))
     tile = tile_length(max(length, 1), width, SHARED_PER_BLOCK["cuda"])
     separate = separate_stages(length, tile)
@@ -425,18 +400,18 @@ def _sorted(sort: Instruction, computation: Computation) -> Work | None:
     )
 
 
-def _all_read(computation: Computation, name: str) -> int:
-    value = computation.by_name.get(name)
-    if value is None or value.opcode == "iota":
-        return 0
-    return sum(each.bytes for each in arrays(value.shape))
-
-
 def _passes(instruction: Instruction) -> float:
-    """Return how often an operation reads and writes its values."""
-    if instruction.opcode == "fft":
-        return _fft_passes(instruction)
-    return 1
+    """Return how often an operation reads and writes its values; more than once for an FFT.
+
+    An inverse one is scaled by a kernel of its own, and XLA copies the operand of one with a real
+    result, which cuFFT overwrites (`RunFft` in xla/backends/gpu/runtime/fft_thunk.cc).
+    """
+    if instruction.opcode != "fft":
+        return 1
+    *strided, last = fft_lengths(instruction)
+    passes = 1.0 if last <= _FFT_AT_ONCE else 2.0
+    passes += sum(_STRIDED if length <= _FFT_AT_ONCE else 2 * _STRIDED for length in strided)
+    return passes + {"IFFT": 1, "IRFFT": 2}.get(instruction.attribute("fft_type"), 0)
 
 
 def _of_radix_sort(radix: RadixSort) -> Work:
@@ -449,16 +424,3 @@ def _of_radix_sort(radix: RadixSort) -> Work:
         return Work((), read, moved, efficiency=_ONE_ROW, before=waiting)
     cycles = math.ceil(radix.passes * radix.length / _PER_CYCLE)
     return Work((), read, moved, cycles, efficiency=_ROWS)
-
-
-def _fft_passes(fft: Instruction) -> float:
-    """Return the passes over memory of an FFT.
-
-    An inverse one is scaled by a kernel of its own, and XLA copies the operand of one with a real
-    result, which cuFFT overwrites (`RunFft` in xla/backends/gpu/runtime/fft_thunk.cc).
-    """
-    match = _LENGTHS.search(fft.attributes)
-    *strided, last = dims(match[1]) if match else (1,)
-    passes = 1.0 if last <= _FFT_AT_ONCE else 2.0
-    passes += sum(_STRIDED if length <= _FFT_AT_ONCE else 2 * _STRIDED for length in strided)
-    return passes + {"IFFT": 1, "IRFFT": 2}.get(fft.attribute("fft_type"), 0)

@@ -12,7 +12,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
-from jaxsight.dataset.making.shards import Record, ShardTask, make
+from jaxsight.dataset.making.shards import ShardTask, make
+from jaxsight.dataset.program import Record
 
 _SURVEY = "survey"
 """Tasks whose programs are counted when they are done: rows are made at the same time."""

@@ -15,12 +15,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 from jaxsight.dataset.generating.improvable import improvable
 from jaxsight.dataset.making.engines import Engine
 from jaxsight.dataset.making.selection import Selection
-from jaxsight.dataset.making.shards import Record, ShardTask
+from jaxsight.dataset.making.shards import ShardKind, ShardTask
+from jaxsight.dataset.program import Record
 from jaxsight.dataset.spec import Spec
 from jaxsight.files import private, reading
 
@@ -41,6 +42,10 @@ _PAIRS = 8
 
 _HARNESSES = 40
 """The number of parts of JAX's harnesses."""
+
+
+Report: TypeAlias = Callable[[str, int, int], None]
+"""Takes the stage, how many of its programs are done, and how many there are (0 if unknown)."""
 
 
 class CannotMake(Exception):
@@ -67,7 +72,22 @@ class MadeDataset:
     structures: int = 0
     shards: dict[str, str] = field(default_factory=dict)
 
-    def record(self) -> dict[str, Any]:
+    def add(self, shard: str, digest: str, records: list[Record]) -> None:
+        """Count the records of a shard of rows or pairs."""
+        self.shards[shard] = digest
+        for record in records:
+            self.rows += "row" in record or "rewrite" in record
+            self.disagreements += "disagreement" in record
+            if "rejected" in record:
+                self.rejected[record["rejected"]] += 1
+
+    def finish(self, selection: Selection) -> None:
+        """Add what is known of all programs that were surveyed."""
+        self.surveyed = selection.surveyed
+        self.rejected += selection.rejected
+        self.structures = selection.structures
+
+    def record(self) -> Record:
         """Return this as JSON, the same for the same shards."""
         return {
             "rows": self.rows,
@@ -82,7 +102,7 @@ class MadeDataset:
 class Store:
     """The shards in a folder. A shard is written beside its place, and then renamed."""
 
-    def __init__(self, out: Path, title: dict[str, Any]) -> None:
+    def __init__(self, out: Path, title: Record) -> None:
         """Open a folder.
 
         Args:
@@ -123,9 +143,7 @@ class Store:
         private.replace(self.folder / task.name, data, 0o644)
 
 
-def generate(
-    spec: Spec, store: Store, engine: Engine, report: Callable[[str, int, int], None]
-) -> MadeDataset:
+def generate(spec: Spec, store: Store, engine: Engine, report: Report) -> MadeDataset:
     """Make the rows of generated programs.
 
     Args:
@@ -133,43 +151,23 @@ def generate(
         store: where shards are kept.
         engine: what makes shards.
         report: called with the stage, how many of its programs are done, and how many there are.
+
+    Raises:
+        CannotMake: the generator has too few programs that differ.
     """
-    made, selection = MadeDataset(), Selection()
+    record, shards = spec.record(), itertools.count()
+
+    def tasks(wave: list[tuple[int, str]]) -> Iterator[ShardTask]:
+        for start in range(0, len(wave), spec.shard_size):
+            block = wave[start : start + spec.shard_size]
+            sources = [{"spec": record, "number": at, "split": split} for at, split in block]
+            yield ShardTask("rows", next(shards), tuple(sources), spec.targets)
+
     surveyed = _surveyed(spec, store, engine)
-    shards = itertools.count()
-    used = 0
-    while made.rows < spec.samples:
-        missing = spec.samples - made.rows
-        while len(selection.chosen) - used < missing:
-            task, records = next(surveyed)
-            for source, each in zip(task.sources, records, strict=True):
-                selection.add(source["number"], each)
-            report("surveyed", selection.surveyed, 0)
-            if selection.surveyed > 100 * spec.samples + 1000:
-                raise CannotMake(f"only {len(selection.chosen)} different programs were found")
-        wave = selection.chosen[used : used + missing]
-        used += missing
-        report("rows", made.rows, spec.samples)
-        for _, records in _done(list(_rows(wave, spec, shards)), store, engine):
-            _count(made, records)
-            report("rows", made.rows, spec.samples)
-    return _finished(made, selection, store)
+    return _until_enough("rows", spec.samples, surveyed, tasks, store, engine, report)
 
 
-def _finished(made: MadeDataset, selection: Selection, store: Store) -> MadeDataset:
-    """Add what is known of all programs."""
-    made.surveyed = selection.surveyed
-    made.rejected += selection.rejected
-    made.structures = selection.structures
-    made.shards = {
-        name: digest for name, digest in store.digests.items() if name.startswith("rows-")
-    }
-    return made
-
-
-def rewrite(
-    samples: int, seed: int, store: Store, engine: Engine, report: Callable[[str, int, int], None]
-) -> MadeDataset:
+def rewrite(samples: int, seed: int, store: Store, engine: Engine, report: Report) -> MadeDataset:
     """Make pairs of improvable programs before and after a proved fix.
 
     The engine has to make shards of the kind `rewrites`, too, which need jaxsight's own checks.
@@ -177,45 +175,61 @@ def rewrite(
     Raises:
         CannotMake: the generator has too few programs that differ.
     """
+    size, shards = min(_PROGRAMS, max(2 * samples, _SMALLEST)), itertools.count()
+
+    def source(number: int) -> Record:
+        return {"program": improvable(seed, number).record()}
+
+    def surveyed() -> Iterator[tuple[ShardTask, list[Record]]]:
+        for shard in itertools.count():
+            sources = map(source, range(shard * size, (shard + 1) * size))
+            yield from _done([ShardTask("survey", shard, tuple(sources), x64=False)], store, engine)
+
+    def tasks(wave: list[tuple[int, str]]) -> Iterator[ShardTask]:
+        for start in range(0, len(wave), _PAIRS):
+            block = wave[start : start + _PAIRS]
+            sources = [{**source(number), "split": split} for number, split in block]
+            yield ShardTask("rewrites", next(shards), tuple(sources), x64=False)
+
+    return _until_enough("pairs", samples, surveyed(), tasks, store, engine, report)
+
+
+def _until_enough(
+    stage: str,
+    samples: int,
+    surveyed: Iterator[tuple[ShardTask, list[Record]]],
+    tasks: Callable[[list[tuple[int, str]]], Iterator[ShardTask]],
+    store: Store,
+    engine: Engine,
+    report: Report,
+) -> MadeDataset:
+    """Make rows, or pairs, of the programs that are chosen, until there are as many as asked for.
+
+    Args:
+        stage: what `report` calls them.
+        samples: how many there shall be.
+        surveyed: the shards of programs to choose from, without end.
+        tasks: returns the shards of chosen programs, given their numbers and splits.
+    """
     made, selection = MadeDataset(), Selection()
-    size = min(_PROGRAMS, max(2 * samples, _SMALLEST))
-    surveys, shards, used = itertools.count(), itertools.count(), 0
+    used = 0
     while made.rows < samples:
         missing = samples - made.rows
         while len(selection.chosen) - used < missing:
-            survey = _improvable(next(surveys), size, seed)
-            ((_, records),) = _done([survey], store, engine)
+            survey, records = next(surveyed)
             for source, record in zip(survey.sources, records, strict=True):
-                selection.add(source["program"]["number"], record)
+                selection.add(source.get("program", source)["number"], record)
             report("surveyed", selection.surveyed, 0)
             if selection.surveyed > 100 * samples + 1000:
                 raise CannotMake(f"only {len(selection.chosen)} different programs were found")
         wave = selection.chosen[used : used + missing]
         used += missing
-        blocks = [wave[start : start + _PAIRS] for start in range(0, len(wave), _PAIRS)]
-        report("pairs", made.rows, samples)
-        tasks = [_rewriting(next(shards), block, seed) for block in blocks]
-        for task, records in _done(tasks, store, engine):
-            made.shards[task.name] = store.digests[task.name]
-            _count(made, records)
-            report("pairs", made.rows, samples)
-    made.surveyed = selection.surveyed
-    made.rejected += selection.rejected
-    made.structures = selection.structures
+        report(stage, made.rows, samples)
+        for task, records in _done(list(tasks(wave)), store, engine):
+            made.add(task.name, store.digests[task.name], records)
+            report(stage, made.rows, samples)
+    made.finish(selection)
     return made
-
-
-def _improvable(shard: int, size: int, seed: int) -> ShardTask:
-    numbers = range(shard * size, (shard + 1) * size)
-    sources = tuple({"program": improvable(seed, number).record()} for number in numbers)
-    return ShardTask("survey", shard, sources, x64=False)
-
-
-def _rewriting(shard: int, block: list[tuple[int, str]], seed: int) -> ShardTask:
-    sources = tuple(
-        {"program": improvable(seed, number).record(), "split": split} for number, split in block
-    )
-    return ShardTask("rewrites", shard, sources, x64=False)
 
 
 def mine(
@@ -225,7 +239,7 @@ def mine(
     targets: Sequence[str],
     store: Store,
     engine: Engine,
-    report: Callable[[str, int, int], None],
+    report: Report,
 ) -> MadeDataset:
     """Make the rows of functions with example inputs, and of calls that docstrings make.
 
@@ -266,12 +280,12 @@ def mine(
             selection.add(source["program"]["number"], record)
         report("surveyed", selection.surveyed, len(programs))
     chosen = [{"program": programs[number], "split": split} for number, split in selection.chosen]
-    for _, records in _done(_tasks("rows", chosen, tuple(targets)), store, engine):
-        _count(made, records)
+    for task, records in _done(_tasks("rows", chosen, tuple(targets)), store, engine):
+        made.add(task.name, store.digests[task.name], records)
         report("rows", made.rows, len(chosen))
-    finished = _finished(made, selection, store)
-    finished.surveyed += unwritten
-    return finished
+    made.finish(selection)
+    made.surveyed += unwritten
+    return made
 
 
 def _mining(
@@ -301,7 +315,7 @@ def _mining(
 
 
 def _tasks(
-    kind: str, sources: Sequence[Record], targets: tuple[str, ...] = (), first: int = 0
+    kind: ShardKind, sources: Sequence[Record], targets: tuple[str, ...] = (), first: int = 0
 ) -> list[ShardTask]:
     """Return the tasks of mined programs, or of functions."""
     size = _FUNCTIONS if kind == "mine" else _PROGRAMS
@@ -324,22 +338,6 @@ def _surveyed(spec: Spec, store: Store, engine: Engine) -> Iterator[tuple[ShardT
             sources = tuple({"spec": record, "number": number} for number in numbers)
             tasks.append(ShardTask("survey", shard, sources))
         yield from _done(tasks, store, engine)
-
-
-def _rows(wave: list[tuple[int, str]], spec: Spec, shards: Iterator[int]) -> Iterator[ShardTask]:
-    record = spec.record()
-    for start in range(0, len(wave), spec.shard_size):
-        block = wave[start : start + spec.shard_size]
-        sources = [{"spec": record, "number": number, "split": split} for number, split in block]
-        yield ShardTask("rows", next(shards), tuple(sources), spec.targets)
-
-
-def _count(made: MadeDataset, records: list[Record]) -> None:
-    for record in records:
-        made.rows += "row" in record or "rewrite" in record
-        made.disagreements += "disagreement" in record
-        if "rejected" in record:
-            made.rejected[record["rejected"]] += 1
 
 
 def _done(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
+
+from jaxsight.dataset.program import Record
 
 SPLITS = ("train", "validation", "test")
 
@@ -37,7 +38,7 @@ class Selection:
         """The number of different structures among the chosen programs."""
         return len(self._structures)
 
-    def add(self, number: int, record: dict[str, Any]) -> None:
+    def add(self, number: int, record: Record) -> None:
         """Choose a surveyed program, or count why not."""
         self.surveyed += 1
         if "rejected" in record:

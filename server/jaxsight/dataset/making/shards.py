@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 from jaxsight.dataset.making.worker_process import WorkerDied, WorkerProcess
+from jaxsight.dataset.program import Record
 from jaxsight.dataset.schema import is_fine
 
-Record = dict[str, Any]
+ShardKind = Literal["mine", "survey", "rows", "rewrites"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class ShardTask:
         is_foreign: whether others wrote the programs, which may have no effects then.
     """
 
-    kind: str
+    kind: ShardKind
     shard: int
     sources: tuple[Record, ...]
     targets: tuple[str, ...] = ()

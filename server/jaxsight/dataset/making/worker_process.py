@@ -9,9 +9,9 @@ import select
 import signal
 import subprocess
 import time
-from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
+from jaxsight.dataset.program import Record
 from jaxsight.workers.compilation import environments
 from jaxsight.workers.own_python import booted, with_packages
 from jaxsight.workers.watchdog import guardian
@@ -68,15 +68,10 @@ class WorkerProcess:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
-    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+    def ask(self, request: Record) -> Record:
         """Return the answer to a request.
 
         Raises:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import inspect
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import PyTreeDef
 
-from jaxsight.dataset.program import Array, Program
+from jaxsight.dataset.program import Array, Program, Record
 from jaxsight.dataset.rows.directions import Direction, forward, has_derivative, primitives
 from jaxsight.sourcerizer.api import sourcerize
-from jaxsight.sourcerizer.text.names import identifier
+from jaxsight.sourcerizer.text.names import identifier, unused
 from jaxsight.tracer.execution import device_demand
 
 _CATEGORIES = (
@@ -66,13 +67,7 @@ class Origin:
 
     def record(self) -> dict[str, str]:
         """Return this as a program's provenance."""
-        return {
-            "package": self.package,
-            "version": self.version,
-            "path": self.path,
-            "licence": self.licence,
-            "source": self.source,
-        }
+        return {name: text for name, text in asdict(self).items() if name != "name"}
 
 
 @dataclass(slots=True)
@@ -84,9 +79,9 @@ class Mined:
 
     def add(
         self,
-        function: Callable[..., Any],
-        args: Sequence[Any],
-        kwargs: dict[str, Any],
+        function: Callable[..., object],
+        args: Sequence[object],
+        kwargs: dict[str, object],
         origin: Origin,
     ) -> None:
         """Add the program of a call, or count why there is none."""
@@ -95,14 +90,17 @@ class Mined:
         except NoProgram as reason:
             self.rejected[reason.cause] += 1
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """Return this as JSON."""
         programs = [program.record() for program in self.programs]
         return {"programs": programs, "rejected_calls": dict(self.rejected)}
 
 
 def program_of(
-    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], origin: Origin
+    function: Callable[..., object],
+    args: Sequence[object],
+    kwargs: dict[str, object],
+    origin: Origin,
 ) -> Program:
     """Return a call as a program of the arrays among its arguments.
 
@@ -155,9 +153,9 @@ class _Flat:
         kept: the positions of results that are returned, of those that are arrays; all if None.
     """
 
-    function: Callable[..., Any]
+    function: Callable[..., object]
     leaves: Sequence[Any]
-    tree: Any
+    tree: PyTreeDef
     at: Sequence[int]
     names: Sequence[str]
     kept: Sequence[int] | None = None
@@ -166,10 +164,10 @@ class _Flat:
         """Return the arrays that the call has."""
         return tuple(jnp.asarray(self.leaves[index]) for index in self.at)
 
-    def call(self) -> Callable[..., Any]:
+    def call(self) -> Callable[..., object]:
         """Return the function; its parameters have names."""
 
-        def flat(*arrays: Any) -> Any:
+        def flat(*arrays: jax.Array) -> object:
             values = list(self.leaves)
             for index, array in zip(self.at, arrays, strict=True):
                 values[index] = array
@@ -207,18 +205,20 @@ class _Flat:
         return replace(self, at=at, names=[self.names[index] for index in used], kept=kept)
 
 
-def _is_variable(atom: Any) -> bool:
+def _is_variable(atom: object) -> bool:
     return not hasattr(atom, "val")  # literals have one, and no hash
 
 
-def _is_array(leaf: Any) -> bool:
+def _is_array(leaf: object) -> bool:
     kinds = (np.number, np.bool_, jax.dtypes.prng_key)
     return isinstance(leaf, jax.Array | np.ndarray) and any(
         jnp.issubdtype(leaf.dtype, kind) for kind in kinds
     )
 
 
-def _names(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
+def _names(
+    function: Callable[..., object], args: Sequence[object], kwargs: dict[str, object]
+) -> list[str]:
     """Return distinct names for the arrays among arguments, after the parameters."""
     try:
         parameters = list(inspect.signature(function).parameters)
@@ -230,15 +230,9 @@ def _names(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, 
     for name, value in labelled:
         count = sum(map(_is_array, jax.tree.leaves(value)))
         bases = [name] if count == 1 else [f"{name}_{index}" for index in range(count)]
-        names += [_fresh(identifier(base, "x"), names) for base in bases]
+        for base in bases:
+            names.append(unused(identifier(base, "x"), names.__contains__))
     return names
-
-
-def _fresh(base: str, taken: Sequence[str]) -> str:
-    name, number = base, 1
-    while name in taken:
-        name, number = f"{base}_{number}", number + 1
-    return name
 
 
 def _argument(array: jax.Array) -> Array:

@@ -56,7 +56,7 @@ def mine(module: str, name: str, project: Mapping[str, str]) -> Mined:
     return mined
 
 
-def _is_own(function: Any, module: types.ModuleType) -> bool:
+def _is_own(function: object, module: types.ModuleType) -> bool:
     """Return whether a module defines a function; its `__module__` may name where it is public."""
     plain = inspect.unwrap(function) if callable(function) else function
     return (
@@ -70,9 +70,9 @@ def _is_own(function: Any, module: types.ModuleType) -> bool:
 class ExampleCall:
     """A call that was watched; `part` names a function that the function returned, else empty."""
 
-    function: Callable[..., Any]
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
+    function: Callable[..., object]
+    args: tuple[object, ...]
+    kwargs: dict[str, object]
     part: str = ""
 
 
@@ -86,11 +86,11 @@ class _Watch:
         self.calls: list[ExampleCall] = []
         self._depth = 0
 
-    def watched(self, function: Callable[..., Any], part: str = "") -> Callable[..., Any]:
+    def watched(self, function: Callable[..., object], part: str = "") -> Callable[..., object]:
         """Return a function that does the same, and is watched."""
 
         @functools.wraps(function)
-        def noting(*args: Any, **kwargs: Any) -> Any:
+        def noting(*args: object, **kwargs: object) -> object:
             if not self._depth:
                 self.calls.append(ExampleCall(function, args, kwargs, part))
             self._depth += 1
@@ -102,7 +102,7 @@ class _Watch:
 
         return noting
 
-    def _with_watched_parts(self, result: Any) -> Any:
+    def _with_watched_parts(self, result: object) -> object:
         if not isinstance(result, tuple) or not hasattr(result, "_replace"):
             return result
         parts = {
@@ -123,7 +123,7 @@ class _Watch:
         return kept
 
 
-def calls(test: doctest.DocTest, function: Callable[..., Any]) -> list[ExampleCall]:
+def calls(test: doctest.DocTest, function: Callable[..., object]) -> list[ExampleCall]:
     """Run an example; return the first outermost calls of a function and of what it returns."""
     watch = _Watch()
     watched = watch.watched(function)
@@ -138,7 +138,7 @@ def calls(test: doctest.DocTest, function: Callable[..., Any]) -> list[ExampleCa
 
 
 @contextlib.contextmanager
-def _replaced(function: Callable[..., Any], watched: Callable[..., Any]) -> Iterator[None]:
+def _replaced(function: Callable[..., object], watched: Callable[..., object]) -> Iterator[None]:
     """Put another function in the place of one, in all modules of its package."""
     package = f"{function.__module__.partition('.')[0]}."
     places = [

@@ -47,7 +47,7 @@ def files(package: str) -> dict[str, str]:
     return {name: path for name, path in sorted(paths.items()) if path.endswith(".py")}
 
 
-def origin_of(function: Callable[..., Any], project: Mapping[str, str]) -> Origin:
+def origin_of(function: Callable[..., object], project: Mapping[str, str]) -> Origin:
     """Return where a function is from.
 
     Args:

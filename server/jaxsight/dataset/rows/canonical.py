@@ -142,12 +142,8 @@ def _shingles(operations: Sequence[str]) -> Iterator[tuple[str, ...]]:
         yield tuple(operations[start : start + _SHINGLE])
 
 
-def _coefficients() -> list[tuple[int, int]]:
-    chance = random.Random("minhash")
-    return [(chance.randrange(1, _PRIME), chance.randrange(_PRIME)) for _ in range(_HASHES)]
-
-
-_COEFFICIENTS = _coefficients()
+_CHANCE = random.Random("minhash")
+_COEFFICIENTS = [(_CHANCE.randrange(1, _PRIME), _CHANCE.randrange(_PRIME)) for _ in range(_HASHES)]
 
 
 def _minhash(shingles: set[int]) -> tuple[int, ...]:

@@ -49,7 +49,7 @@ def check(program: Program, digest: str, stablehlo: str, results: str) -> dict[s
     if digests(direction.program).program != digest:
         return {"printed": "traces to another program"}
 
-    def eagerly(arguments: tuple[Any, ...]) -> list[Any]:
+    def eagerly(arguments: tuple[object, ...]) -> list[jax.Array]:
         return jax.tree.leaves(loaded.function(*arguments))
 
     comparison = _Comparison(unpacked(results), _coarsest(direction), eagerly, arguments)
@@ -92,12 +92,12 @@ class _Comparison:
         arguments: those of the row.
     """
 
-    expected: Sequence[np.ndarray[Any, Any]]
+    expected: Sequence[np.ndarray]
     coarsest: float
-    eagerly: Callable[[tuple[Any, ...]], list[Any]]
-    arguments: tuple[Any, ...]
+    eagerly: Callable[[tuple[object, ...]], list[jax.Array]]
+    arguments: tuple[object, ...]
 
-    def outcome(self, run: Callable[[], Sequence[Any]]) -> str:
+    def outcome(self, run: Callable[[], Sequence[jax.Array]]) -> str:
         """Return the outcome of a check whose results `run` returns."""
         try:
             results = [plain(result) for result in run()]

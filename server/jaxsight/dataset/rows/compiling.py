@@ -10,6 +10,7 @@ from typing import Any
 import jax
 
 from jaxsight.compiler.hlo import read
+from jaxsight.dataset.program import Record
 from jaxsight.dataset.rows.directions import Direction
 from jaxsight.interpreters.compat.inner import inner_jaxprs
 from jaxsight.interpreters.compat.locations import places
@@ -43,9 +44,9 @@ class Executable:
         header = self.hlo.partition("\n")[0]
         return math.prod(map(int, _DEVICES.findall(header)))
 
-    def __call__(self, arrays: tuple[Any, ...]) -> list[Any]:
+    def __call__(self, arrays: tuple[jax.Array, ...]) -> list[jax.Array]:
         """Run it."""
-        leaves: list[Any] = self.compiled.call_flat(arrays)
+        leaves: list[jax.Array] = self.compiled.call_flat(arrays)
         return leaves
 
 
@@ -56,9 +57,9 @@ class _Flat:
     compiled: Any
     tree: Any
 
-    def call_flat(self, arrays: tuple[Any, ...]) -> list[Any]:
+    def call_flat(self, arrays: tuple[jax.Array, ...]) -> list[jax.Array]:
         args, kwargs = jax.tree.unflatten(self.tree, arrays)
-        leaves: list[Any] = jax.tree.leaves(self.compiled(*args, **kwargs))
+        leaves: list[jax.Array] = jax.tree.leaves(self.compiled(*args, **kwargs))
         return leaves
 
 
@@ -104,9 +105,7 @@ def _graph(hlo: str, direction: Direction) -> Graph:
     )
 
 
-def label(
-    graph: Graph, memory: Memory, target: Target, hlo: str, flops: float, how: str
-) -> dict[str, Any]:
+def label(graph: Graph, memory: Memory, target: Target, hlo: str, flops: float, how: str) -> Record:
     """Return the figures of a compiled program as JSON; sizes in bytes, times in seconds.
 
     `estimate_seconds` is a roofline estimate, None where it is not known.
@@ -129,11 +128,11 @@ def label(
     }
 
 
-def _kernel(kernel: Kernel, target: Target) -> dict[str, Any]:
+def _kernel(kernel: Kernel, target: Target) -> Record:
     return {
         "name": kernel.name,
         "kind": kernel.kind,
-        "what": kernel.what,
+        "what": kernel.title,
         "ends_because": kernel.ends_because,
         "equations": list(kernel.equations),
         "launches": kernel.launches,
@@ -144,7 +143,7 @@ def _kernel(kernel: Kernel, target: Target) -> dict[str, Any]:
     }
 
 
-def alignment(direction: Direction, file: str, text: str, hlo: str) -> list[dict[str, Any]]:
+def alignment(direction: Direction, file: str, text: str, hlo: str) -> list[Record]:
     """Return where each equation comes from, and what XLA made of it on the CPU.
 
     Lines are 1-based, columns are in code points from 0. `expression` is the Python expression in
@@ -157,14 +156,14 @@ def alignment(direction: Direction, file: str, text: str, hlo: str) -> list[dict
         if scopes := _EQUATION.findall(path):
             instructions.setdefault("/".join(scopes).replace(".", "/"), []).append(name)
     lines = text.split("\n")
-    rows: list[dict[str, Any]] = []
+    rows: list[Record] = []
     waiting = [(open_jaxpr(direction.traced.jaxpr), "")]
     while waiting:
         opened, prefix = waiting.pop(0)
         for index, equation in enumerate(opened.eqns):
             path = f"{prefix}{index}"
             place = next((place for name, place in places(equation) if name == file), None)
-            row: dict[str, Any] = {
+            row: Record = {
                 "equation": path,
                 "primitive": equation.primitive.name,
                 "line": None,
@@ -183,7 +182,7 @@ def alignment(direction: Direction, file: str, text: str, hlo: str) -> list[dict
     return rows
 
 
-def _span(lines: list[str], place: tuple[int, int, int, int]) -> dict[str, Any]:
+def _span(lines: list[str], place: tuple[int, int, int, int]) -> Record:
     """Return a place as columns in code points, with its text."""
     first, start, last, end = place
     start = len(lines[first - 1].encode()[:start].decode(errors="ignore"))

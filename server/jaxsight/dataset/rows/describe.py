@@ -11,7 +11,7 @@ import json
 import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ import numpy as np
 
 import jaxsight
 from jaxsight.compiler.compat import xla
-from jaxsight.dataset.program import Program, leaves
+from jaxsight.dataset.program import Program, Record, leaves
 from jaxsight.dataset.rows import compiling, loading
 from jaxsight.dataset.rows.canonical import digests
 from jaxsight.dataset.rows.compiling import Executable
@@ -41,10 +41,11 @@ from jaxsight.tracer.comparison.closeness import plain
 _LEVELS = ((8, "basic"), (24, "medium"), (80, "hard"))
 """The largest number of equations, inner ones included, of each difficulty."""
 
-Row = dict[str, Any]
-
-Labels = Callable[[Direction, Sequence[str]], list[Row]]
+Labels = Callable[[Direction, Sequence[str]], list[Record]]
 """Compiles a direction for targets other than this machine's CPU."""
+
+
+Result = TypeVar("Result")
 
 
 class Rejected(Exception):
@@ -70,19 +71,19 @@ def survey(program: Program) -> Survey:
     Raises:
         Rejected: it cannot be loaded or traced.
     """
-    _, direction = _traced(program)
+    _, direction = traced(program)
     found = digests(direction.program)
     return Survey(found.program, found.structure, len(primitives(direction.program)))
 
 
-def describe(program: Program, targets: Sequence[str], labels: Labels) -> Row:
+def describe(program: Program, targets: Sequence[str], labels: Labels) -> Record:
     """Return the row of a program, with what `check` needs under `_results`.
 
     Raises:
         Rejected: it cannot be traced, compiled or run, or its results do not depend on its
             arguments.
     """
-    loaded, direction = _traced(program)
+    loaded, direction = traced(program)
     executable = compiled("compile", direction)
     results = attempt("run", lambda: executable(direction.arguments))
     row = _described(program, direction, executable, targets, labels)
@@ -93,7 +94,7 @@ def describe(program: Program, targets: Sequence[str], labels: Labels) -> Row:
         "finite": finiteness(program, results),
         "inputs": _dependence(program, direction, executable, results),
     }
-    backwards: Row = dict.fromkeys(("jaxpr", "stablehlo", "hlo", "equation_count", "targets"))
+    backwards: Record = dict.fromkeys(("jaxpr", "stablehlo", "hlo", "equation_count", "targets"))
     gradient = "not applicable"
     is_differentiable = program.is_differentiable and has_derivative(direction)
     if is_differentiable:
@@ -107,13 +108,18 @@ def describe(program: Program, targets: Sequence[str], labels: Labels) -> Row:
     return row
 
 
-def _traced(program: Program) -> tuple[loading.LoadedProgram, Direction]:
+def traced(program: Program) -> tuple[loading.LoadedProgram, Direction]:
+    """Load a program and trace it.
+
+    Raises:
+        Rejected: one of these fails.
+    """
     loaded = attempt("load", lambda: loading.load(program))
     arguments = loading.arguments(program)
     return loaded, attempt("trace", lambda: forward(loaded.function, arguments))
 
 
-def _normal_form(function: Callable[..., Any], arguments: tuple[Any, ...]) -> str | None:
+def _normal_form(function: Callable[..., object], arguments: tuple[object, ...]) -> str | None:
     """Return a function as pretty source that traces to the same jaxpr; None if it has no such."""
     try:
         return str(sourcerize(function, style="pretty", run=False)(*arguments))
@@ -121,7 +127,7 @@ def _normal_form(function: Callable[..., Any], arguments: tuple[Any, ...]) -> st
         return None
 
 
-def attempt(stage: str, action: Callable[[], Any]) -> Any:
+def attempt(stage: str, action: Callable[[], Result]) -> Result:
     """Do a step of the work.
 
     Raises:
@@ -141,7 +147,7 @@ def compiled(stage: str, direction: Direction, *, quickly: bool = False) -> Exec
         Rejected: that fails, or it runs on several devices, while the figures of a row, which are
             those of one device, do not say so.
     """
-    executable: Executable = attempt(stage, lambda: compiling.compile(direction, quickly=quickly))
+    executable = attempt(stage, lambda: compiling.compile(direction, quickly=quickly))
     if executable.devices > 1:
         raise Rejected("spans several devices", f"it spans {executable.devices} devices")
     return executable
@@ -153,11 +159,10 @@ def _described(
     executable: Executable,
     targets: Sequence[str],
     labels: Labels,
-) -> Row:
+) -> Record:
     """Return the columns of the forward direction."""
-    traced = direction.program
-    names = primitives(traced)
-    found = digests(traced)
+    names = primitives(direction.program)
+    found = digests(direction.program)
     arrays = [array for argument in program.arguments.values() for array in leaves(argument)]
     return {
         "schema_version": VERSION,
@@ -178,7 +183,7 @@ def _described(
         "stablehlo": executable.stablehlo,
         "hlo": executable.hlo,
         "targets": [
-            _cpu(executable),
+            on_cpu(executable),
             *labels(direction, [name for name in targets if name != CPU]),
         ],
         "canonical_digest": found.program,
@@ -188,7 +193,7 @@ def _described(
     }
 
 
-def origin(program: Program) -> Row:
+def origin(program: Program) -> Record:
     """Return where a program is from, and what it is made into a row with."""
     return {
         "provenance": {
@@ -215,19 +220,14 @@ def difficulty(equations: int) -> str:
     return next((name for most, name in _LEVELS if equations <= most), "very hard")
 
 
-def _cpu(executable: Executable) -> Row:
-    return compiling.label(
-        executable.graph,
-        executable.memory,
-        parse(CPU),
-        "",
-        executable.flops,
-        "device",
-    )
+def on_cpu(executable: Executable) -> Record:
+    """Return the figures of a program that is compiled for this machine's CPU."""
+    graph, memory, flops = executable.graph, executable.memory, executable.flops
+    return compiling.label(graph, memory, parse(CPU), "", flops, "device")
 
 
 def _dependence(
-    program: Program, direction: Direction, executable: Executable, results: list[Any]
+    program: Program, direction: Direction, executable: Executable, results: list[jax.Array]
 ) -> str:
     """Return `passed` if each argument has an effect on the results.
 
@@ -251,13 +251,13 @@ def _dependence(
     return "passed"
 
 
-def same_bits(first: Any, second: Any) -> bool:
+def same_bits(first: jax.Array, second: jax.Array) -> bool:
     """Return whether two arrays are equal, NaNs included."""
     lhs, rhs = plain(first), plain(second)
     return lhs.tobytes() == rhs.tobytes()
 
 
-def finiteness(program: Program, results: list[Any]) -> str:
+def finiteness(program: Program, results: list[jax.Array]) -> str:
     """Return whether all results are finite.
 
     Raises:
@@ -275,10 +275,10 @@ def finiteness(program: Program, results: list[Any]) -> str:
 def _backward(
     direction: Direction,
     executable: Executable,
-    results: list[Any],
+    results: list[jax.Array],
     targets: Sequence[str],
     labels: Labels,
-) -> tuple[Row, str]:
+) -> tuple[Record, str]:
     """Return the columns of the backward direction, and what was found about the gradients.
 
     Raises:
@@ -297,23 +297,23 @@ def _backward(
         "stablehlo": pullback.stablehlo,
         "hlo": pullback.hlo,
         "equation_count": len(primitives(derivative.program)),
-        "targets": [_cpu(pullback), *labels(derivative, [t for t in targets if t != CPU])],
+        "targets": [on_cpu(pullback), *labels(derivative, [t for t in targets if t != CPU])],
     }
     problem = gradient_problem(executable, direction, cotangents, gradients)
     return row, problem
 
 
-def _cotangent(result: Any, chance: np.random.Generator) -> Any:
+def _cotangent(result: jax.Array, chance: np.random.Generator) -> jax.Array:
     values = chance.normal(size=result.shape)
     if jnp.issubdtype(result.dtype, jnp.complexfloating):
         values = values + 1j * chance.normal(size=result.shape)
     return jnp.asarray(np.asarray(values).astype(result.dtype))
 
 
-def packed(arrays: Sequence[Any]) -> str:
+def packed(arrays: Sequence[jax.Array]) -> str:
     """Return arrays as text, exactly; keys as their data."""
     data = io.BytesIO()
-    contents: dict[str, np.ndarray[Any, Any]] = {}
+    contents: dict[str, np.ndarray] = {}
     for at, array in enumerate(map(plain, arrays)):
         shape = ",".join(map(str, array.shape))
         content = np.ascontiguousarray(array).tobytes()
@@ -322,9 +322,9 @@ def packed(arrays: Sequence[Any]) -> str:
     return base64.b64encode(data.getvalue()).decode()
 
 
-def unpacked(text: str) -> list[np.ndarray[Any, Any]]:
+def unpacked(text: str) -> list[np.ndarray]:
     """Return the arrays of `packed`."""
-    arrays: list[np.ndarray[Any, Any]] = []
+    arrays: list[np.ndarray] = []
     with np.load(io.BytesIO(base64.b64decode(text)), allow_pickle=False) as contents:
         for name in contents.files:
             _, dtype, shape = name.split(" ")

@@ -26,8 +26,8 @@ class Direction:
     """
 
     traced: Traced
-    call: Callable[..., list[Any]]
-    arguments: tuple[Any, ...]
+    call: Callable[..., list[jax.Array]]
+    arguments: tuple[jax.Array, ...]
 
     @property
     def program(self) -> Program:
@@ -35,7 +35,7 @@ class Direction:
         return opened(self.traced.jaxpr)
 
 
-def forward(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Direction:
+def forward(function: Callable[..., object], arguments: tuple[object, ...]) -> Direction:
     """Trace a function.
 
     Raise whatever tracing raises.
@@ -43,13 +43,13 @@ def forward(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Directi
     traced = jax.jit(function, keep_unused=True).trace(*arguments)
     leaves, tree = jax.tree.flatten(arguments)
 
-    def call(*arrays: Any) -> list[Any]:
+    def call(*arrays: jax.Array) -> list[jax.Array]:
         return jax.tree.leaves(function(*jax.tree.unflatten(tree, arrays)))
 
     return Direction(traced, call, tuple(leaves))
 
 
-def backward(direction: Direction, cotangents: Sequence[Any]) -> Direction:
+def backward(direction: Direction, cotangents: Sequence[jax.Array]) -> Direction:
     """Trace the derivative: from arguments and cotangents of inexact results to gradients.
 
     The gradients are those of the inexact arguments. Raise whatever tracing raises.
@@ -58,10 +58,10 @@ def backward(direction: Direction, cotangents: Sequence[Any]) -> Direction:
     results = positions(direction.program.jaxpr.outvars)
     count = len(direction.arguments)
 
-    def derivative(*arrays: Any) -> tuple[Any, ...]:
+    def derivative(*arrays: jax.Array) -> tuple[jax.Array, ...]:
         values, given = list(arrays[:count]), arrays[count:]
 
-        def differentiable(*some: Any) -> list[Any]:
+        def differentiable(*some: jax.Array) -> list[jax.Array]:
             whole = list(values)
             for position, value in zip(inexact, some, strict=True):
                 whole[position] = value

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -25,11 +26,15 @@ _SPREAD = 0.2
 _Doubles: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 
 
+_Call: TypeAlias = Callable[[tuple[jax.Array, ...]], list[jax.Array]]
+"""A function of flat arrays that returns flat arrays."""
+
+
 def gradient_problem(
-    call: Callable[[tuple[Any, ...]], list[Any]],
+    call: _Call,
     direction: Direction,
-    cotangents: Sequence[Any],
-    gradients: Sequence[Any],
+    cotangents: Sequence[jax.Array],
+    gradients: Sequence[jax.Array],
 ) -> str:
     """Return `passed`, why gradients were not compared, or `differs: …`.
 
@@ -78,7 +83,7 @@ def gradient_problem(
 
 
 def _value_along(
-    call: Callable[[tuple[Any, ...]], list[Any]], direction: Direction, cotangents: Sequence[Any]
+    call: _Call, direction: Direction, cotangents: Sequence[jax.Array]
 ) -> Callable[[float, Sequence[_Doubles]], float]:
     """Return `sum(cotangent * result)` as a function of a step along tangents."""
     inexact = positions(direction.arguments)

@@ -20,7 +20,7 @@ from jaxsight.dataset.program import Argument, Array, Program
 class LoadedProgram:
     """The function of a program; `file` is the file name of its code."""
 
-    function: Callable[..., Any]
+    function: Callable[..., object]
     file: str
 
 
@@ -38,7 +38,7 @@ def load(program: Program) -> LoadedProgram:
     return LoadedProgram(getattr(module, program.function), file)
 
 
-def arguments(program: Program, draw: int = 0) -> tuple[Any, ...]:
+def arguments(program: Program, draw: int = 0) -> tuple[object, ...]:
     """Return the arguments of a program's call, with arrays of JAX.
 
     They depend on the parameters' names and types alone; each `draw` has other values.
@@ -48,7 +48,7 @@ def arguments(program: Program, draw: int = 0) -> tuple[Any, ...]:
     )
 
 
-def _filled(argument: Argument, path: str) -> Any:
+def _filled(argument: Argument, path: str) -> object:
     match argument:
         case Array():
             return _array(argument, path)

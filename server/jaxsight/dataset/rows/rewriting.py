@@ -5,28 +5,27 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import numpy as np
 
-from jaxsight.dataset.program import Program
-from jaxsight.dataset.rows import compiling, loading
+from jaxsight.dataset.program import Program, Record
 from jaxsight.dataset.rows.canonical import digests
 from jaxsight.dataset.rows.check import SLACK
 from jaxsight.dataset.rows.compiling import Executable
 from jaxsight.dataset.rows.describe import (
     Rejected,
-    Row,
     attempt,
     compiled,
     finiteness,
+    on_cpu,
     origin,
     packed,
+    traced,
 )
-from jaxsight.dataset.rows.directions import Direction, forward, primitives
+from jaxsight.dataset.rows.directions import Direction, primitives
 from jaxsight.dataset.schema import VERSION
-from jaxsight.targets.target import CPU, parse
+from jaxsight.targets.target import CPU
 from jaxsight.tracer.comparison.closeness import Incomparable, agree
 
 _FIGURES = (
@@ -41,10 +40,10 @@ class _Form:
 
     direction: Direction
     executable: Executable
-    results: list[Any]
+    results: list[jax.Array]
 
 
-def compare(before: Program, after: Program) -> Row:
+def compare(before: Program, after: Program) -> Record:
     """Return the columns of a pair that need JAX; with what `check` needs, under `_` names.
 
     Raises:
@@ -54,7 +53,7 @@ def compare(before: Program, after: Program) -> Row:
     first, second = _form(before), _form(after)
     finiteness(before, first.results)
     found = digests(first.direction.program)
-    traced = digests(second.direction.program)
+    found_after = digests(second.direction.program)
     return {
         "schema_version": VERSION,
         "number": before.number,
@@ -73,7 +72,7 @@ def compare(before: Program, after: Program) -> Row:
         "hlo_after": second.executable.hlo,
         "canonical_digest": found.program,
         "structure_digest": found.structure,
-        "after_digest": traced.program,
+        "after_digest": found_after.program,
         "validation": {"results": _agreement(first.results, second.results)},
         **origin(before),
         "_stablehlo": second.executable.stablehlo,
@@ -82,23 +81,18 @@ def compare(before: Program, after: Program) -> Row:
 
 
 def _form(program: Program) -> _Form:
-    loaded = attempt("load", lambda: loading.load(program))
-    arguments = loading.arguments(program)
-    direction = attempt("trace", lambda: forward(loaded.function, arguments))
+    _, direction = traced(program)
     executable = compiled("compile", direction)
     return _Form(direction, executable, attempt("run", lambda: executable(direction.arguments)))
 
 
-def _figures(form: _Form) -> Row:
-    executable = form.executable
-    label = compiling.label(
-        executable.graph, executable.memory, parse(CPU), "", executable.flops, "device"
-    )
+def _figures(form: _Form) -> Record:
+    label = on_cpu(form.executable)
     equations = len(primitives(form.direction.program))
     return {"equation_count": equations, **{name: label[name] for name in _FIGURES}}
 
 
-def _agreement(expected: Sequence[Any], results: Sequence[Any]) -> str:
+def _agreement(expected: Sequence[jax.Array], results: Sequence[jax.Array]) -> str:
     """Return how results agree.
 
     Raises:
@@ -115,5 +109,5 @@ def _agreement(expected: Sequence[Any], results: Sequence[Any]) -> str:
     return "equal" if equal else "within rounding"
 
 
-def _type(array: jax.Array | np.ndarray[Any, Any]) -> tuple[str, tuple[int, ...]]:
+def _type(array: jax.Array | np.ndarray) -> tuple[str, tuple[int, ...]]:
     return str(array.dtype), array.shape

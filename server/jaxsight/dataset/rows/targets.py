@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import contextlib
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 
+from jaxsight.dataset.program import Record
 from jaxsight.dataset.rows import compiling
 from jaxsight.dataset.rows.directions import Direction
 from jaxsight.targets.target import CPU, Target, parse
@@ -32,11 +32,11 @@ class TargetCompilers:
                 with contextlib.suppress(NoCompiler):
                     self._of(target)
 
-    def labels(self, direction: Direction, names: Sequence[str]) -> list[dict[str, Any]]:
+    def labels(self, direction: Direction, names: Sequence[str]) -> list[Record]:
         """Return the labels of a direction for targets; what cannot be compiled says why."""
         return [self._label(direction, parse(name)) for name in names]
 
-    def _label(self, direction: Direction, target: Target) -> dict[str, Any]:
+    def _label(self, direction: Direction, target: Target) -> Record:
         try:
             artifact = lowering.artifact(direction.traced, target.platform, target.capability)
         except Exception as error:  # noqa: BLE001 - JAX's, about a platform
@@ -71,6 +71,6 @@ class TargetCompilers:
         return self._running[target.platform]
 
 
-def refusal(target: Target, reason: str) -> dict[str, Any]:
+def refusal(target: Target, reason: str) -> Record:
     """Return the label of a program that cannot be compiled for a target."""
     return {"target": target.name, "refused": reason.strip().partition("\n")[0][:300]}

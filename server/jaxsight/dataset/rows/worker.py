@@ -5,14 +5,14 @@ from __future__ import annotations
 import gc
 import json
 import warnings
-from dataclasses import replace
-from typing import Any, TextIO
+from dataclasses import asdict, replace
+from typing import TextIO
 
 import jax
 
 from jaxsight.dataset.generating import generate
 from jaxsight.dataset.mining import doctest_names, doctests, examples, harnesses, modules
-from jaxsight.dataset.program import Program
+from jaxsight.dataset.program import Program, Record
 from jaxsight.dataset.rows import check, describe, rewriting
 from jaxsight.dataset.rows.describe import Rejected
 from jaxsight.dataset.rows.targets import TargetCompilers
@@ -42,7 +42,7 @@ def serve(requests: TextIO, answers: TextIO, *, is_foreign: bool) -> None:
             gc.collect()
 
 
-def _answer(request: dict[str, Any]) -> dict[str, Any]:
+def _answer(request: Record) -> Record:
     try:
         return _ACTIONS[request["action"]](request)
     except Rejected as rejected:
@@ -51,40 +51,34 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         return {"rejected": "internal error", "message": f"{type(error).__name__}: {error}"[:300]}
 
 
-def _program(request: dict[str, Any]) -> Program:
+def _program(request: Record) -> Program:
     """Return the program of a request, or the one that its specification has at its number."""
     if "program" in request:
         return Program.of_record(request["program"])
     return generate(Spec.of_record(request["spec"]), request["number"])
 
 
-def _survey(request: dict[str, Any]) -> dict[str, Any]:
+def _survey(request: Record) -> Record:
     program = _program(request)
-    surveyed = describe.survey(program)
-    return {
-        "program": surveyed.program,
-        "structure": surveyed.structure,
-        "equations": surveyed.equations,
-        "category": program.category,
-        "template": program.template,
-    }
+    surveyed = asdict(describe.survey(program))
+    return {**surveyed, "category": program.category, "template": program.template}
 
 
-def _describe(request: dict[str, Any]) -> dict[str, Any]:
+def _describe(request: Record) -> Record:
     return {"row": describe.describe(_program(request), request["targets"], _compilers.labels)}
 
 
-def _check(request: dict[str, Any]) -> dict[str, Any]:
+def _check(request: Record) -> Record:
     program = _program(request)
     return {"checks": check.check(program, *(request[name] for name in _CHECKED))}
 
 
-def _rewrite(request: dict[str, Any]) -> dict[str, Any]:
+def _rewrite(request: Record) -> Record:
     before = _program(request)
     return {"rewrite": rewriting.compare(before, replace(before, text=request["after"]))}
 
 
-def _mine(request: dict[str, Any]) -> dict[str, Any]:
+def _mine(request: Record) -> Record:
     project = request.get("project", {})
     if project:
         examples.make_importable(project)

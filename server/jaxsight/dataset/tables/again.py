@@ -7,14 +7,14 @@ import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from jaxsight.dataset.making.shards import Record, ShardTask, make
+from jaxsight.dataset.making.shards import ShardTask, make
+from jaxsight.dataset.program import Record
 from jaxsight.dataset.schema import TABLES, problem
-from jaxsight.dataset.tables.files import Row
 from jaxsight.dataset.tables.manifest import Manifest
 from jaxsight.dataset.tables.verification import Verified
 
 
-def sample(out: Path, manifest: Manifest, count: int) -> list[Row]:
+def sample(out: Path, manifest: Manifest, count: int) -> list[Record]:
     """Return some rows of a dataset, the same ones each time.
 
     Raises:
@@ -31,7 +31,7 @@ def sample(out: Path, manifest: Manifest, count: int) -> list[Row]:
 
 
 def make_again(
-    rows: Sequence[Row], python: str, verified: Verified, on_program: Callable[[], None]
+    rows: Sequence[Record], python: str, verified: Verified, on_program: Callable[[], None]
 ) -> None:
     """Make rows again with the user's Python, in fresh processes, and note what differs.
 
@@ -55,7 +55,7 @@ def make_again(
             verified.add("again", f"row {row['number']}: {difference}")
 
 
-def program(row: Row) -> Record:
+def program(row: Record) -> Record:
     """Return the program of a row, as `Program.of_record` reads it."""
     return {
         "number": row["number"],
@@ -71,7 +71,7 @@ def program(row: Row) -> Record:
     }
 
 
-def _difference(row: Row, record: Record) -> str:
+def _difference(row: Record, record: Record) -> str:
     if "rejected" in record:
         return f"rejected: {record['rejected']}: {record['message']}"
     if "disagreement" in record:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 from jaxsight.dataset.making.make import WORK, MadeDataset
+from jaxsight.dataset.program import Record
 from jaxsight.dataset.spec import Spec
 from jaxsight.dataset.tables import card, statistics, writing
+from jaxsight.dataset.tables.files import TableFormat
 from jaxsight.dataset.tables.manifest import Manifest
 from jaxsight.dataset.tables.statistics import Statistics
 
@@ -16,9 +17,9 @@ from jaxsight.dataset.tables.statistics import Statistics
 def build(
     out: Path,
     made: MadeDataset,
-    contents: Spec | dict[str, Any],
+    contents: Spec | Record,
     versions: dict[str, str],
-    form: str,
+    form: TableFormat,
 ) -> Manifest:
     """Write the tables, the manifest and the card of a dataset, and return the manifest.
 
@@ -27,7 +28,7 @@ def build(
         made: what was made of the specification.
         contents: what was generated; for mined programs, the packages and targets.
         versions: of JAX, jaxlib, NumPy, Python and jaxsight.
-        form: `parquet` or `jsonl`.
+        form: that of the tables.
 
     Raises:
         MissingLibrary: the format requires pyarrow.
@@ -43,7 +44,7 @@ def build(
     return manifest
 
 
-def _specified(spec: Spec) -> tuple[dict[str, Any], str]:
+def _specified(spec: Spec) -> tuple[Record, str]:
     """Return a specification with lists, as it is read again, and its digest."""
     return json.loads(json.dumps(spec.record())), spec.digest
 

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from jaxsight.dataset.program import Record
 from jaxsight.dataset.schema import TABLES, markdown
 from jaxsight.dataset.tables import croissant, drawing, files, yaml_text
 from jaxsight.dataset.tables.features import hugging_face
@@ -99,7 +100,7 @@ def text(manifest: Manifest, statistics: Statistics) -> str:
     return "\n".join(parts)
 
 
-def _front_matter(manifest: Manifest, statistics: Statistics) -> dict[str, Any]:
+def _front_matter(manifest: Manifest, statistics: Statistics) -> Record:
     tables = [table for table in TABLES if manifest.of_table(table)]
     is_free = set(statistics.counts.get("licence", {})) <= {"CC0-1.0"}
     return {

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from jaxsight.dataset.program import Record
 from jaxsight.dataset.schema import TABLES
 from jaxsight.dataset.tables.features import croissant
 from jaxsight.dataset.tables.manifest import Manifest
@@ -36,7 +35,7 @@ _CONTEXT = {
 _ENCODINGS = {"parquet": "application/x-parquet", "jsonl": "application/jsonlines"}
 
 
-def description(manifest: Manifest, name: str, text: str, licence: str) -> dict[str, Any]:
+def description(manifest: Manifest, name: str, text: str, licence: str) -> Record:
     """Return a dataset as JSON-LD.
 
     Args:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from jaxsight.dataset.program import Record
 from jaxsight.dataset.schema import Column, List, Struct, Type
 
 _CROISSANT_TYPES = {
@@ -14,12 +13,12 @@ _CROISSANT_TYPES = {
 }
 
 
-def hugging_face(columns: tuple[Column, ...]) -> list[dict[str, Any]]:
+def hugging_face(columns: tuple[Column, ...]) -> list[Record]:
     """Return columns as the field `features` of `dataset_info` in a card."""
     return [{"name": column.name, **_hugging_face(column.type)} for column in columns]
 
 
-def _hugging_face(kind: Type) -> dict[str, Any]:
+def _hugging_face(kind: Type) -> Record:
     match kind:
         case List(of=Struct(fields=fields)):
             return {"list": hugging_face(fields)}
@@ -32,7 +31,7 @@ def _hugging_face(kind: Type) -> dict[str, Any]:
     return {"dtype": kind}
 
 
-def croissant(columns: tuple[Column, ...], files: str, record: str) -> list[dict[str, Any]]:
+def croissant(columns: tuple[Column, ...], files: str, record: str) -> list[Record]:
     """Return columns as fields of a Croissant record set.
 
     Records and lists of lists are left out: readers of Croissant 1.0 have no fields for them.
@@ -42,7 +41,7 @@ def croissant(columns: tuple[Column, ...], files: str, record: str) -> list[dict
         files: the identifier of the table's files.
         record: the identifier of the record set.
     """
-    fields: list[dict[str, Any]] = []
+    fields: list[Record] = []
     for column in columns:
         kind = column.type
         of = kind.of if isinstance(kind, List) else kind

@@ -5,17 +5,25 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
+from jaxsight.dataset.program import Record
 from jaxsight.dataset.schema import Column
 from jaxsight.dataset.tables import arrow
 from jaxsight.files import private, reading
 from jaxsight.text import units
 
-Row = dict[str, Any]
 
-PARQUET, JSON_LINES = "parquet", "jsonl"
+class TableFormat(StrEnum):
+    """How tables are stored."""
+
+    parquet = "parquet"
+    jsonl = "jsonl"
+
+
+_PARQUET = f".{TableFormat.parquet}"
 
 _GROUP = 250
 """Rows of a row group."""
@@ -35,7 +43,7 @@ class UnreadableFile(Exception):
 class TableWriter(Protocol):
     """Writes rows into a file."""
 
-    def add(self, row: Row) -> None:
+    def add(self, row: Record) -> None:
         """Write a row, now or later."""
         ...
 
@@ -49,7 +57,7 @@ class _JsonLines:
         self._names = [column.name for column in columns]
         self._file = path.open("w", encoding="utf-8", newline="\n")
 
-    def add(self, row: Row) -> None:
+    def add(self, row: Record) -> None:
         ordered = {name: row.get(name) for name in self._names}
         self._file.write(json.dumps(ordered, ensure_ascii=False) + "\n")
 
@@ -61,7 +69,7 @@ class _Parquet:
     def __init__(self, path: Path, columns: tuple[Column, ...]) -> None:
         self._library = arrow.pyarrow()
         self._schema = arrow.schema(columns)
-        self._rows: list[Row] = []
+        self._rows: list[Record] = []
         names = [column.name for column in columns]
         self._writer = self._library.parquet.ParquetWriter(
             path,
@@ -72,7 +80,7 @@ class _Parquet:
             write_statistics=[name for name in _WITH_STATISTICS if name in names],
         )
 
-    def add(self, row: Row) -> None:
+    def add(self, row: Record) -> None:
         self._rows.append(row)
         if len(self._rows) == _GROUP:
             self._flush()
@@ -93,17 +101,17 @@ def writer(path: Path, columns: tuple[Column, ...]) -> TableWriter:
     Raises:
         MissingLibrary: the format requires pyarrow.
     """
-    return _Parquet(path, columns) if path.suffix == f".{PARQUET}" else _JsonLines(path, columns)
+    return _Parquet(path, columns) if path.suffix == _PARQUET else _JsonLines(path, columns)
 
 
-def read_rows(path: Path, names: Sequence[str] | None = None) -> Iterator[Row]:
+def read_rows(path: Path, names: Sequence[str] | None = None) -> Iterator[Record]:
     """Yield the rows of a regular file, with some columns or all.
 
     Raises:
         UnreadableFile: it cannot be read.
         MissingLibrary: its format requires pyarrow.
     """
-    if path.suffix == f".{PARQUET}":
+    if path.suffix == _PARQUET:
         yield from _parquet_rows(path, names)
         return
     for number, line in enumerate(lines(path), start=1):
@@ -116,7 +124,7 @@ def read_rows(path: Path, names: Sequence[str] | None = None) -> Iterator[Row]:
         yield row if names is None else {name: row.get(name) for name in names}
 
 
-def _parquet_rows(path: Path, names: Sequence[str] | None) -> Iterator[Row]:
+def _parquet_rows(path: Path, names: Sequence[str] | None) -> Iterator[Record]:
     library = arrow.pyarrow()
     try:
         with reading.opened(path) as opened, library.parquet.ParquetFile(opened) as file:
@@ -135,7 +143,7 @@ def stored_columns(path: Path) -> list[str] | None:
         UnreadableFile: it cannot be read.
         MissingLibrary: pyarrow is not installed.
     """
-    if path.suffix != f".{PARQUET}":
+    if path.suffix != _PARQUET:
         return None
     library = arrow.pyarrow()
     try:

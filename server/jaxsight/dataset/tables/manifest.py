@@ -6,11 +6,10 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
 
+from jaxsight.dataset.program import Record
 from jaxsight.dataset.schema import TABLES, VERSION
 from jaxsight.dataset.tables import files
-from jaxsight.dataset.tables.files import Row
 from jaxsight.files import reading
 
 NAME = "manifest.json"
@@ -57,10 +56,10 @@ class Manifest:
     """
 
     format: str
-    spec: dict[str, Any]
+    spec: Record
     spec_digest: str
     versions: dict[str, str]
-    made: dict[str, Any]
+    made: Record
     files: dict[str, File] = field(default_factory=dict)
     schema_version: int = VERSION
 
@@ -87,7 +86,7 @@ class Manifest:
 
     def read_rows(
         self, out: Path, table: str, names: Sequence[str] | None = None
-    ) -> Iterator[tuple[str, Row]]:
+    ) -> Iterator[tuple[str, Record]]:
         """Yield the rows of a table, with the path of their file.
 
         Raises:

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
+from jaxsight.dataset.program import Record
 from jaxsight.dataset.schema import NOT_COMPARED
-from jaxsight.dataset.tables.files import Row
 from jaxsight.dataset.tables.manifest import Manifest
 from jaxsight.dataset.tables.near_duplicates import NearDuplicates
 
@@ -81,7 +80,7 @@ class _Counting:
         }
         self.near = NearDuplicates()
 
-    def add(self, row: Row) -> None:
+    def add(self, row: Record) -> None:
         self.rows += 1
         counts = self.counts
         for name in ("split", "category", "difficulty"):
@@ -116,7 +115,7 @@ def compute(out: Path, manifest: Manifest) -> Statistics:
         counting.add(row)
     for _, pair in manifest.read_rows(out, "rewrites", ["rule"]):
         counting.counts["rule"][pair["rule"]] += 1
-    made: dict[str, Any] = manifest.made
+    made: Record = manifest.made
     counts = {name: _by_frequency(counter) for name, counter in counting.counts.items()}
     counts["equations"] = _in_order(counting.counts["equations"], _BINS)
     return Statistics(

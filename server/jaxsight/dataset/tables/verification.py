@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal, get_args
 
+from jaxsight.dataset.program import Record
 from jaxsight.dataset.schema import PASSED, TABLES, is_fine, problem
 from jaxsight.dataset.tables import arrow, files
-from jaxsight.dataset.tables.files import Row, UnreadableFile
+from jaxsight.dataset.tables.files import UnreadableFile
 from jaxsight.dataset.tables.manifest import Manifest
 from jaxsight.dataset.tables.writing import FOLDERS
 
 _MOST = 20
 """Problems of a kind that are kept; the rest are counted."""
 
-KINDS = ("files", "schema", "programs", "splits", "validation", "again")
+ProblemKind = Literal["files", "schema", "programs", "splits", "validation", "again"]
+KINDS: tuple[ProblemKind, ...] = get_args(ProblemKind)
 
 
 @dataclass(slots=True)
@@ -39,7 +42,7 @@ class Verified:
         """Whether nothing is wrong."""
         return not any(self.counts.values())
 
-    def add(self, kind: str, text: str) -> None:
+    def add(self, kind: ProblemKind, text: str) -> None:
         """Note a problem."""
         self.counts[kind] += 1
         if len(self.problems[kind]) < _MOST:
@@ -53,7 +56,7 @@ class _Splits:
         self._programs: dict[str, int] = {}
         self._split_of: dict[str, dict[str, str]] = {"structure_digest": {}, "template": {}}
 
-    def add(self, row: Row, verified: Verified) -> None:
+    def add(self, row: Record, verified: Verified) -> None:
         number, split = row["number"], row["split"]
         first = self._programs.setdefault(row["canonical_digest"], number)
         if first != number:
@@ -134,7 +137,7 @@ def _unlisted(out: Path, manifest: Manifest) -> Iterator[str]:
                 yield name
 
 
-def _row(row: Row, path: str, manifest: Manifest, verified: Verified) -> None:
+def _row(row: Record, path: str, manifest: Manifest, verified: Verified) -> None:
     file = manifest.files[path]
     where = f"{path}: row {row.get('number')}"
     if wrong := problem(row, TABLES[file.table]):

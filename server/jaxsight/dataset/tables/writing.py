@@ -12,9 +12,10 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+from jaxsight.dataset.program import Record
 from jaxsight.dataset.schema import TABLES
 from jaxsight.dataset.tables import files
-from jaxsight.dataset.tables.files import Row, TableWriter
+from jaxsight.dataset.tables.files import TableFormat, TableWriter
 from jaxsight.dataset.tables.manifest import File
 
 FOLDERS = {"rows": "data", "rewrites": "rewrites", "disagreements": "disagreements"}
@@ -37,7 +38,7 @@ class _Parts:
         self._writer: TableWriter | None = None
         self._counts: list[int] = []
 
-    def add(self, row: Row) -> None:
+    def add(self, row: Record) -> None:
         if self._writer is None or self._counts[-1] == self._most:
             self.close()
             path = self._temporary(len(self._counts))
@@ -77,14 +78,14 @@ def _remove_old(out: Path) -> None:
 
 
 def write(
-    out: Path, shards: Iterable[Path], form: str, *, rows_in_file: int = 10000
+    out: Path, shards: Iterable[Path], form: TableFormat, *, rows_in_file: int = 10000
 ) -> dict[str, File]:
     """Write the tables of a dataset, and return its files by path.
 
     Args:
         out: the folder of the dataset; tables that are in it are replaced.
         shards: files with the records of programs, in the order of the programs' numbers.
-        form: `parquet` or `jsonl`.
+        form: that of the tables.
         rows_in_file: the largest number of rows of a file.
 
     Raises:

@@ -7,13 +7,15 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from jaxsight.dataset.program import Record
+
 _PLAIN = re.compile(r"[A-Za-z][\w/<>*+-]*(?: [\w/<>*+-]+)*")
 """Strings that need no quotes, but for the words below."""
 
 _WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 
 
-def dump(value: dict[str, Any]) -> str:
+def dump(value: Record) -> str:
     """Return a mapping as YAML."""
     return "\n".join(_lines(value)) + "\n"
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from jaxsight.examples.inlining import inlined
 from jaxsight.examples.notation.chunk_text import ChunkText
+from jaxsight.source.analysis.syntax_trees import dotted_name, first_name
 from jaxsight.source.functions import Docstring, Function
 from jaxsight.source.limits import docstring_problem
 from jaxsight.source.text import Range
@@ -50,7 +51,7 @@ def calls_in(function: Function) -> tuple[DoctestCall, ...]:
         if _configures(statement):
             break  # the following calls are meant for other options than the module's
         for call in _calls_of(name, statement):
-            if _root(call.func) in values:
+            if first_name(dotted_name(call.func)) in values:
                 # A method of a value of the doctest, such as `x.sum()` in `sum`.
                 continue
             whole = inlined(call, values)
@@ -105,17 +106,10 @@ def _calls_of(name: str, statement: ast.stmt) -> Iterator[ast.Call]:
             ):
                 continue
             case ast.Call(func=ast.Name(id=called) | ast.Attribute(attr=called)) if (
-                called == name and _root(node.func)
+                called == name and dotted_name(node.func)
             ):
                 yield node
         waiting.extend(ast.iter_child_nodes(node))
-
-
-def _root(called: ast.expr) -> str | None:
-    """Return `a` for `a.b.c`; `None` for other nodes than dotted names."""
-    while isinstance(called, ast.Attribute):
-        called = called.value
-    return called.id if isinstance(called, ast.Name) else None
 
 
 def _configures(statement: ast.stmt) -> bool:

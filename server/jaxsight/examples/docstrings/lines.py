@@ -18,7 +18,7 @@ from jaxsight.examples.docstrings.sections import (
     whole_text,
 )
 from jaxsight.examples.notation.chunk_text import ChunkText
-from jaxsight.examples.notation.contracts import Expect, read_conditions
+from jaxsight.examples.notation.contracts import Expect, read_contract
 from jaxsight.examples.notation.expressions import Expression, read_expression
 from jaxsight.examples.notation.meshes import NAME as MESH
 from jaxsight.examples.notation.meshes import MeshAxes, begins_mesh, read_mesh
@@ -42,6 +42,7 @@ from jaxsight.source.text import Position, Range
 _DUPLICATE_HELP = "remove one, or give each a set of its own: `Example inputs (NAME):`"
 
 _DOCSTRINGS_KEPT = 256
+"""Docstrings whose sections are kept: those of the functions of a few open files."""
 
 _SECTION = re.compile(r"^[ \t]*:?(?:example inputs|Expect)\b", re.MULTILINE | re.IGNORECASE)
 
@@ -102,18 +103,13 @@ def read_docstring(docstring: Docstring | None) -> Declared:
     """Return the sections of a docstring, cached because most edits are below it."""
     if docstring is None:
         return Declared()
-    if reason := docstring_problem(docstring.text):
-        return _too_long(docstring, reason)
-    return read_source(ChunkText(docstring.text, docstring.start))
-
-
-def _too_long(docstring: Docstring, reason: str) -> Declared:
-    """Report a docstring that is too long to be searched, if it seems to have a section."""
-    if _SECTION.search(docstring.text) is None:
-        return Declared()
     start = docstring.start
-    first = Range(start, Position(start.line, start.column + 1))
-    return Declared(problems=(problem(MALFORMED, first, reason, "shorten the docstring"),))
+    if reason := docstring_problem(docstring.text):
+        if _SECTION.search(docstring.text) is None:
+            return Declared()
+        first = Range(start, Position(start.line, start.column + 1))
+        return Declared(problems=(problem(MALFORMED, first, reason, "shorten the docstring"),))
+    return read_source(ChunkText(docstring.text, start))
 
 
 def read_project(text: str) -> Declared:
@@ -143,30 +139,19 @@ def read_source(source: ChunkText) -> Declared:
                 problems.append(problem(CONFLICT, section.heading, message, help))
             sets.append(_read_set(source, section))
             continue
+        first, past = section.lines
+        end = source.line_bounds(max(section.line, past - 1))[1]
         start = section.inline
         if start is None:
-            start = (
-                source.line_bounds(section.lines[0])[0]
-                if section.lines[0] < section.lines[1]
-                else None
-            )
-        end = source.line_bounds(max(section.line, section.lines[1] - 1))[1]
-        expect, wrong = _expect(
-            source, section.name, section.heading, end if start is None else start, end
-        )
+            start = source.line_bounds(first)[0] if first < past else end
+        reader = TokenReader(source, start, end)
+        expect, wrong = read_contract(reader, section.name, section.heading)
         problems += wrong
         if sets:
             sets[-1] = replace(sets[-1], expects=(*sets[-1].expects, expect))
         else:
             loose.append(expect)
     return Declared(tuple(sets), tuple(loose), tuple(problems))
-
-
-def _expect(
-    source: ChunkText, target: str, range: Range, start: int, end: int
-) -> tuple[Expect, list[Problem]]:
-    conditions, problems = read_conditions(source, start, end)
-    return Expect(target, tuple(conditions), range), problems
 
 
 @dataclass(slots=True)
@@ -187,8 +172,14 @@ def _read_set(source: ChunkText, section: Section) -> DeclaredSet:
     lines = _Lines(source)
     for line in logical_lines(source, section):
         reader = TokenReader(source, line.start, line.end)
+        first, after = reader.token, reader.peek()
         try:
-            _read_line(lines, reader, line)
+            if first.kind == "name" and first.text == "Expect" and not after.is_("=", ","):
+                _read_expect(lines, reader, line)
+            elif first.kind == "name" and first.text == "where" and after.kind in ("name", "end"):
+                _read_sizes(lines, reader)
+            else:
+                _read_example(lines, reader, line)
         except Malformed as malformed:
             lines.problems.append(malformed.problem)
     return DeclaredSet(
@@ -200,18 +191,6 @@ def _read_set(source: ChunkText, section: Section) -> DeclaredSet:
         frozenset(lines.spoiled),
         tuple(lines.problems),
     )
-
-
-def _read_line(lines: _Lines, reader: TokenReader, line: LogicalLine) -> None:
-    first, after = reader.token, reader.peek()
-    if first.kind == "name" and first.text == "Expect" and after.is_(":"):
-        return _read_bare_expect(lines, reader, line)
-    if first.kind == "name" and not after.is_(":", "=", ","):
-        if first.text == "where" and (after.kind in ("name", "end")):
-            return _read_sizes(lines, reader)
-        if first.text == "Expect":
-            return _read_expect(lines, reader, line)
-    return _read_example(lines, reader, line)
 
 
 def _read_example(lines: _Lines, reader: TokenReader, line: LogicalLine) -> None:
@@ -287,28 +266,20 @@ def _read_sizes(lines: _Lines, reader: TokenReader) -> None:
         reader.take(",", "`,` or the end of the line")
 
 
-def _read_bare_expect(lines: _Lines, reader: TokenReader, line: LogicalLine) -> None:
-    """Read a contract for the configured target: `Expect: kernels <= 3`."""
-    start = reader.advance().start
-    range = reader.range_from(start)
-    colon = reader.take(":")
-    expect, problems = _expect(reader.source, "", range, colon.end, line.end)
-    lines.expects.append(expect)
-    lines.problems += problems
-
-
 def _read_expect(lines: _Lines, reader: TokenReader, line: LogicalLine) -> None:
+    """Read `Expect (h100): kernels <= 3`; without a target it is for the configured one."""
     start = reader.advance().start
+    target = ""
     try:
-        opening = reader.take("(", "`(` after `Expect`", help=TARGET_HELP)
-        while not reader.token.is_(")"):
-            if reader.token.kind == "end":
-                raise reader.unclosed(opening, ")")
-            reader.advance()
-        closing = reader.advance()
-        target = reader.source.text[opening.end : closing.start].strip()
-        if not target:
-            raise reader.fail("missing target in parentheses", closing, help=TARGET_HELP)
+        if not reader.token.is_(":"):
+            opening = reader.take("(", "`(` after `Expect`", help=TARGET_HELP)
+            while not reader.token.is_(")"):
+                reader.check_closed(opening, ")")
+                reader.advance()
+            closing = reader.advance()
+            target = reader.source.text[opening.end : closing.start].strip()
+            if not target:
+                raise reader.fail("missing target in parentheses", closing, help=TARGET_HELP)
         range = reader.range_from(start)
         colon = reader.take(":")
     except Malformed as malformed:
@@ -316,6 +287,7 @@ def _read_expect(lines: _Lines, reader: TokenReader, line: LogicalLine) -> None:
         raise Malformed(
             problem(MALFORMED_EXPECT, wrong.range, wrong.message, wrong.help)
         ) from malformed
-    expect, problems = _expect(reader.source, target, range, colon.end, line.end)
+    conditions = TokenReader(reader.source, colon.end, line.end)
+    expect, problems = read_contract(conditions, target, range)
     lines.expects.append(expect)
     lines.problems += problems

@@ -90,17 +90,11 @@ def find_sections(source: ChunkText) -> Sections:
         if section is None:
             if unclosed := _UNCLOSED.fullmatch(source.line(line)):
                 start = source.line_bounds(line)[0] + unclosed.start("open")
-                problems.append(
-                    problem(
-                        MALFORMED,
-                        source.range(start, start + 1),
-                        "`(` is never closed",
-                        SET_HELP,
-                    )
-                )
+                bracket = source.range(start, start + 1)
+                problems.append(problem(MALFORMED, bracket, "`(` is never closed", SET_HELP))
             line += 1
             continue
-        if not section.name and "(" in _text(source, section.heading):
+        if not section.name and "(" in source.text_of(section.heading):
             missing, help = (
                 ("set name", SET_HELP) if section.topic == "inputs" else ("target", TARGET_HELP)
             )
@@ -109,11 +103,6 @@ def find_sections(source: ChunkText) -> Sections:
         sections.append(section)
         line = max(section.lines[1], line + 1)
     return Sections(tuple(sections), tuple(problems))
-
-
-def _text(source: ChunkText, range: Range) -> str:
-    start, end = source.offset(range.start), source.offset(range.end)
-    return source.text[start:end]
 
 
 def _section_at(source: ChunkText, line: int) -> Section | None:
@@ -191,31 +180,19 @@ def _numpydoc_until(source: ChunkText, first: int, indent: int) -> int:
         text = source.line(line)
         if not text.strip():
             continue
-        if source.indent(line) < indent or _is_heading(source, line) or _OTHER.match(text):
+        heading = _HEADING.fullmatch(text)
+        is_heading = heading and heading["title"] != "Expect" and heading["colon"] is not None
+        is_other = is_heading or _underlined(source, line) or _OTHER.match(text)
+        if source.indent(line) < indent or is_other:
             break
         end = line + 1
     return end
 
 
-def _is_heading(source: ChunkText, line: int) -> bool:
-    return _underlined(source, line) or (
-        (match := _HEADING.fullmatch(source.line(line))) is not None
-        and match["title"] != "Expect"
-        and match["colon"] is not None
-    )
-
-
 def whole_text(source: ChunkText) -> Section:
     """Return a section without heading whose body is the whole text."""
-    return Section(
-        "inputs",
-        "google",
-        "",
-        source.range(0, source.line_bounds(0)[1]),
-        0,
-        -1,
-        (0, source.line_count),
-    )
+    first_line = source.range(0, source.line_bounds(0)[1])
+    return Section("inputs", "google", "", first_line, 0, -1, (0, source.line_count))
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,10 @@ class ChunkText:
     def range(self, start: int, end: int) -> Range:
         return Range(self.position(start), self.position(end))
 
+    def text_of(self, range: Range) -> str:
+        """Return the text of a range."""
+        return self.text[self.offset(range.start) : self.offset(range.end)]
+
     def offset(self, position: Position) -> int | None:
         """Return the offset of a position of the chunk; `None` outside of the text."""
         line = position.line - self.origin.line

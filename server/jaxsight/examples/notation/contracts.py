@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal as OneOf
 
-from jaxsight.examples.notation.chunk_text import ChunkText
 from jaxsight.examples.notation.tokens import Token, TokenReader
 from jaxsight.examples.problems import (
     MALFORMED_EXPECT,
@@ -65,7 +64,7 @@ UNITS = {
     "GB": 10**9,
     "TB": 10**12,
 }
-_BEGUN = {name.partition("-")[0] for name in METRICS if "-" in name}
+_BEGINNINGS = {name.partition("-")[0] for name in METRICS}
 _PLAIN = re.compile(r"[0-9][0-9_]*(\.[0-9_]+)?")
 
 
@@ -88,15 +87,15 @@ class Expect:
     range: Range
 
 
-def read_conditions(
-    source: ChunkText, start: int, end: int
-) -> tuple[list[MetricDemand], list[Problem]]:
-    """Return the conditions between two offsets, separated by commas or lines.
+def read_contract(
+    reader: TokenReader, target: str, range: Range
+) -> tuple[Expect, tuple[Problem, ...]]:
+    """Return the contract for a target: the conditions, separated by commas or lines.
 
     Reading stops at the first malformed condition, which is the problem returned.
     """
-    reader = TokenReader(source, start, end)
     conditions: list[MetricDemand] = []
+    problems: tuple[Problem, ...] = ()
     try:
         if reader.token.is_a("end"):
             raise reader.expected("a condition", help="write a condition such as `kernels <= 3`")
@@ -108,8 +107,8 @@ def read_conditions(
                 raise reader.expected("`,` or the end of the line")
     except Malformed as malformed:
         wrong = malformed.problem
-        return conditions, [problem(MALFORMED_EXPECT, wrong.range, wrong.message, wrong.help)]
-    return conditions, []
+        problems = (problem(MALFORMED_EXPECT, wrong.range, wrong.message, wrong.help),)
+    return Expect(target, tuple(conditions), range), problems
 
 
 def _condition(reader: TokenReader) -> MetricDemand:
@@ -124,7 +123,9 @@ def _condition(reader: TokenReader) -> MetricDemand:
         raise reader.expected("a number")
     reader.advance()
     amount = Decimal(number.text.replace("_", ""))
-    unit = reader.token if _is_unit(reader.token) else None
+    # The name after an amount is its unit, unless it is the metric of the next line.
+    is_unit = reader.token.kind == "name" and reader.token.text not in _BEGINNINGS
+    unit = reader.token if is_unit else None
     if METRICS[name.text] == "bytes":
         if unit is None and amount:
             raise reader.expected(
@@ -172,8 +173,3 @@ def _metric(reader: TokenReader) -> Token:
             help=did_you_mean(text.replace("_", "-"), METRICS, _METRICS_HELP),
         )
     return name
-
-
-def _is_unit(token: Token) -> bool:
-    """Return whether a token after an amount is its unit, and not the metric of the next line."""
-    return token.kind == "name" and token.text not in METRICS and token.text not in _BEGUN

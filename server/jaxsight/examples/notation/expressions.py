@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from jaxsight.examples.notation.chunk_text import ChunkText
 from jaxsight.examples.notation.tokens import DEEPEST, TokenReader
 from jaxsight.examples.problems import (
-    MALFORMED,
     Malformed,
-    problem,
+    malformed,
     python_error,
     quoted,
 )
@@ -41,12 +40,10 @@ def read_expression(source: ChunkText, start: int, end: int, subject: str) -> Ex
         written = ast.unparse(tree)
     except SyntaxError as error:
         message, help = python_error(error, "Python expression")
-        range = _place(source, first, end, error)
-        raise Malformed(problem(MALFORMED, range, message, help)) from error
+        raise malformed(_place(source, first, end, error), message, help) from error
     except (ValueError, RecursionError, MemoryError) as error:
         message, help = python_error(error, "Python expression")
-        range = source.range(first, end)
-        raise Malformed(problem(MALFORMED, range, message, help)) from error
+        raise malformed(source.range(first, end), message, help) from error
     return Expression(written, names.free_in(written), reader.range_from(first))
 
 

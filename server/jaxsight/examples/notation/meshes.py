@@ -16,14 +16,14 @@ from jaxsight.examples.notation.dtypes import BY_NAME
 from jaxsight.examples.notation.shapes import read_size
 from jaxsight.examples.notation.sizes import Sizes
 from jaxsight.examples.notation.tokens import TokenReader
-from jaxsight.examples.notation.values import Axis, Node, Number, Size, arrays_of, show_size
+from jaxsight.examples.notation.values import Node, Number, Size, arrays_of, show_size
 from jaxsight.examples.problems import (
     CONFLICT,
     UNKNOWN_SIZE,
-    Malformed,
     Problem,
     did_you_mean,
     listed,
+    malformed,
     problem,
     quoted,
 )
@@ -78,7 +78,7 @@ def read_mesh(reader: TokenReader) -> MeshAxes:
         axis = _read_axis(reader)
         if any(axis.name == earlier.name for earlier in axes):
             message = f"duplicate mesh axis {quoted(axis.name)}"
-            raise Malformed(problem(CONFLICT, axis.range, message, "remove one of them"))
+            raise malformed(axis.range, message, "remove one of them", CONFLICT)
         axes.append(axis)
         if reader.token.kind == "name":
             type = _read_type(reader)
@@ -120,7 +120,7 @@ def to_mesh(mesh: MeshAxes, value_of: Callable[[Size], int]) -> Mesh:
         size = value_of(axis.size)
         if size < 1:
             message = f"mesh axis {quoted(axis.name)} has size {size}"
-            raise Malformed(problem(UNKNOWN_SIZE, axis.range, message, "use a size of at least 1"))
+            raise malformed(axis.range, message, "use a size of at least 1", UNKNOWN_SIZE)
         axes.append((axis.name, size))
     types = tuple(axis.type for axis in mesh.axes)
     return Mesh(tuple(axes), types if any(type != AUTO for type in types) else ())
@@ -145,24 +145,19 @@ def division_problem(node: Node, mesh: Mesh, value_of: Callable[[Size], int]) ->
         for size, axes in zip(array.shape, array.division, strict=False):
             for axis in axes:
                 if axis.name not in sizes:
-                    return _unknown(axis, mesh)
+                    message = f"unknown mesh axis {quoted(axis.name)}"
+                    help = did_you_mean(
+                        axis.name, sizes, f"use an axis of the mesh: {listed(sizes)}"
+                    )
+                    return problem(UNKNOWN_SIZE, axis.range, message, help)
             count = math.prod(sizes[axis.name] for axis in axes)
             if value_of(size) % count:
-                return _uneven(size, value_of(size), axes, count)
+                value = value_of(size)
+                over = f"mesh ax{'es' if len(axes) > 1 else 'is'} {listed(a.name for a in axes)}"
+                is_number = isinstance(size, Number)
+                shown = str(value) if is_number else f"{quoted(show_size(size))} ({value})"
+                message = f"size {shown} is not divisible by {over} of size {count}"
+                if len(message) > 100:
+                    message = f"size {shown} is not divisible by {count}"
+                return problem(CONFLICT, size.range, message, f"use a multiple of {count}")
     return None
-
-
-def _unknown(axis: Axis, mesh: Mesh) -> Problem:
-    names = [name for name, _ in mesh.axes]
-    help = did_you_mean(axis.name, names, f"use an axis of the mesh: {listed(names)}")
-    return problem(UNKNOWN_SIZE, axis.range, f"unknown mesh axis {quoted(axis.name)}", help)
-
-
-def _uneven(size: Size, value: int, axes: tuple[Axis, ...], count: int) -> Problem:
-    names = listed(axis.name for axis in axes)
-    over = f"mesh ax{'es' if len(axes) > 1 else 'is'} {names} of size {count}"
-    shown = str(value) if isinstance(size, Number) else f"{quoted(show_size(size))} ({value})"
-    message = f"size {shown} is not divisible by {over}"
-    if len(message) > 100:
-        message = f"size {shown} is not divisible by {count}"
-    return problem(CONFLICT, size.range, message, f"use a multiple of {count}")

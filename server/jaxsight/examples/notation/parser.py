@@ -25,15 +25,15 @@ from jaxsight.examples.notation.values import (
 )
 from jaxsight.examples.problems import (
     CONFLICT,
-    MALFORMED,
     UNKNOWN_DTYPE,
     Malformed,
     did_you_mean,
-    problem,
+    malformed,
     python_error,
     quoted,
 )
 
+_CONSTANTS = ("True", "False", "None")
 _KEY_HELP = "use `fry`, `rbg` or `urbg`"
 
 
@@ -66,9 +66,7 @@ class _Parser:
                 self.reader.advance()
                 if self.reader.token.kind != "name" or self.reader.token.text in (
                     "key",
-                    "True",
-                    "False",
-                    "None",
+                    *_CONSTANTS,
                 ):
                     raise self.reader.expected(
                         "a dtype after `~`", help="write `~f32[]` for a weakly typed scalar"
@@ -80,7 +78,7 @@ class _Parser:
                 raise self.reader.fail("string is never closed")
             case "string" | "number":
                 return self._literal()
-            case "name" if token.text in ("True", "False", "None"):
+            case "name" if token.text in _CONSTANTS:
                 return self._literal()
             case "name" if token.text == "key" and self.reader.peek().is_("<", "["):
                 return self._key()
@@ -194,8 +192,12 @@ class _Parser:
                     keys.append(self._dict_key(child, keys))
                     self.reader.take(":", "`:` after a dict key")
                     child = self.value()
-                else:
-                    _check_set_element(child)
+                elif not is_literal(child):
+                    raise malformed(
+                        child.range,
+                        "a set can only contain literals",
+                        "write `key: example` for each item of a dict",
+                    )
             children.append(child)
             comma = self.reader.token.is_(",")
         self._depth -= 1
@@ -214,17 +216,11 @@ class _Parser:
 
     def _dict_key(self, key: Node, before: list[Node]) -> Node:
         if not _hashable(key):
-            raise Malformed(
-                problem(
-                    MALFORMED,
-                    key.range,
-                    "dict key is not a hashable literal",
-                    "use a literal such as `'w'` or `0`",
-                )
-            )
+            help = "use a literal such as `'w'` or `0`"
+            raise malformed(key.range, "dict key is not a hashable literal", help)
         if key in before:
             message = f"duplicate dict key {quoted(show(key))}"
-            raise Malformed(problem(CONFLICT, key.range, message, "remove one of the items"))
+            raise malformed(key.range, message, "remove one of the items", CONFLICT)
         return key
 
     def _literal(self) -> Literal:
@@ -246,7 +242,7 @@ class _Parser:
         except (SyntaxError, ValueError) as error:
             message, help = python_error(error, "Python literal")
             range = self.reader.range_from(first.start)
-            raise Malformed(problem(MALFORMED, range, message, help)) from error
+            raise malformed(range, message, help) from error
         return Literal(source, self.reader.range_from(first.start))
 
     def _string(self) -> str:
@@ -270,18 +266,6 @@ class _Parser:
         if self.reader.token.is_("+", "-", "*", "/", "//", "%", "**"):
             raise self._expression("arithmetic")
         return source
-
-
-def _check_set_element(node: Node) -> None:
-    if not is_literal(node):
-        raise Malformed(
-            problem(
-                MALFORMED,
-                node.range,
-                "a set can only contain literals",
-                "write `key: example` for each item of a dict",
-            )
-        )
 
 
 def _hashable(node: Node) -> bool:

@@ -18,14 +18,14 @@ from jaxsight.examples.notation.values import (
 from jaxsight.examples.problems import (
     CONFLICT,
     UNKNOWN_SIZE,
-    Malformed,
     did_you_mean,
-    problem,
+    malformed,
     quoted,
 )
 from jaxsight.text.inert import clause
 
 LARGEST = 2**63 - 1
+"""The largest size that XLA can represent: a dimension is an `int64` (`xla/shape.h`)."""
 _OPERATIONS: Mapping[Operator, Callable[[int, int], int]] = {
     "+": operator.add,
     "-": operator.sub,
@@ -72,27 +72,24 @@ class Sizes:
             case NamedSize(name, range):
                 if name in inside:
                     circle = clause(" → ".join((*inside[inside.index(name) :], name)), 60)
-                    raise Malformed(problem(CONFLICT, range, f"circular size definition: {circle}"))
+                    raise malformed(range, f"circular size definition: {circle}", code=CONFLICT)
                 if name in self.defined:
                     return self._value(self.defined[name], (*inside, name))
                 if name in self.configured:
                     return self.configured[name]
-                message = f"undefined size {quoted(name)}"
-                raise Malformed(problem(UNKNOWN_SIZE, range, message, self._remedy(name)))
+                known = (*self.defined, *self.configured)
+                help = did_you_mean(name, known, f"add `where {name}=…`")
+                raise malformed(range, f"undefined size {quoted(name)}", help, UNKNOWN_SIZE)
             case Arithmetic(sign, left, right, range):
                 first, second = self._value(left, inside), self._value(right, inside)
                 shown = quoted(show_size(size))
                 if sign in ("//", "%") and second == 0:
-                    raise Malformed(problem(UNKNOWN_SIZE, range, f"division by zero in {shown}"))
+                    raise malformed(range, f"division by zero in {shown}", code=UNKNOWN_SIZE)
                 value = _OPERATIONS[sign](first, second)
                 if value < 0:
                     message = f"size {shown} is negative ({value})"
-                    raise Malformed(problem(UNKNOWN_SIZE, range, message))
+                    raise malformed(range, message, code=UNKNOWN_SIZE)
                 if value > LARGEST:
                     message = f"size {shown} exceeds {LARGEST:,}"
-                    raise Malformed(problem(UNKNOWN_SIZE, range, message))
+                    raise malformed(range, message, code=UNKNOWN_SIZE)
                 return value
-
-    def _remedy(self, name: str) -> str:
-        known = (*self.defined, *self.configured)
-        return did_you_mean(name, known, f"add `where {name}=…`")

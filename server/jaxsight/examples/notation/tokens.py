@@ -80,7 +80,9 @@ class TokenReader:
 
     def expected(self, noun: str, *, help: str = "") -> Malformed:
         """Return the error at the current token, which the message quotes."""
-        return self.fail(f"expected {noun}, found {quoted_token(self.token)}", help=help)
+        token = self.token
+        found = "the end of the line" if token.kind == "end" else quoted(token.text)
+        return self.fail(f"expected {noun}, found {found}", help=help)
 
     def take(self, operator: str, noun: str | None = None, *, help: str = "") -> Token:
         """Return the current token, which must be an operator, and move to the next one."""
@@ -100,10 +102,10 @@ class TokenReader:
                 raise self.expected(f"`,` or `{closing}`")
         self.advance()
 
-    def finish(self, noun: str = "the end of the line") -> None:
+    def finish(self) -> None:
         """Raise `Malformed` unless all tokens were read."""
         if self.token.kind != "end":
-            raise self.expected(noun)
+            raise self.expected("the end of the line")
 
     def unclosed(self, opening: Token, closing: str) -> Malformed:
         """Return the error at a bracket without its closing bracket."""
@@ -131,8 +133,3 @@ class TokenReader:
             if token := pattern.match(text, offset, end):
                 return Token(kind, token[0], offset, token.end())
         raise AssertionError("an operator is any character")
-
-
-def quoted_token(token: Token) -> str:
-    """Return a token as messages quote it."""
-    return "the end of the line" if token.kind == "end" else quoted(token.text)

@@ -10,7 +10,7 @@ sizes by name.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal as OneOf
 
 from jaxsight.examples.notation.dtypes import KEY_TAGS, short
@@ -133,13 +133,12 @@ def show(node: Node) -> str:
 
 
 def _shape(shape: tuple[Size, ...], division: Division) -> str:
-    axes = division or ((),) * len(shape)
-    return ", ".join(show_size(size) + _axes(over) for size, over in zip(shape, axes, strict=True))
-
-
-def _axes(axes: tuple[Axis, ...]) -> str:
-    names = ",".join(axis.name for axis in axes)
-    return f"@({names})" if len(axes) > 1 else f"@{names}" if axes else ""
+    sizes: list[str] = []
+    for size, axes in zip(shape, division or ((),) * len(shape), strict=True):
+        names = ",".join(axis.name for axis in axes)
+        over = f"@({names})" if len(axes) > 1 else f"@{names}" if axes else ""
+        sizes.append(show_size(size) + over)
+    return ", ".join(sizes)
 
 
 def show_size(size: Size) -> str:
@@ -190,6 +189,17 @@ def arrays_of(node: Node) -> Iterator[Array | Key]:
                 yield from arrays_of(child)
         case Literal():
             return
+
+
+def with_sizes(node: Node, size_of: Callable[[Size], Size]) -> Node:
+    """Return a node with other sizes of its arrays."""
+    match node:
+        case Array(shape=shape) | Key(shape=shape):
+            return replace(node, shape=tuple(map(size_of, shape)))
+        case TreeNode(children=children):
+            return replace(node, children=tuple(with_sizes(c, size_of) for c in children))
+        case Literal():
+            return node
 
 
 def sizes_of(node: Node) -> tuple[Size, ...]:

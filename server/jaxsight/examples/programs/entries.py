@@ -18,7 +18,7 @@ from jaxsight.source.analysis.syntax_trees import (
 )
 from jaxsight.source.limits import file_problem, statement_problem
 from jaxsight.source.statements import tree_of
-from jaxsight.text.names import read_in
+from jaxsight.text.names import read_in, with_defaults
 
 _CONFIGURES = ("jax.config", "config", "logging", "warnings", "sys.path", "print", "os.environ")
 _MAINS = frozenset({"main", "run", "cli", "run_main", "_main"})
@@ -71,19 +71,22 @@ def entries_in(text: str, wanted: frozenset[str] | None = None) -> Entries:
     others: list[str] = []
     for name, function, cls in _functions(body):
         last = function.name
+        inner = (node for statement in function.body for node in ast.walk(statement))
         reaches = not wanted.isdisjoint(set(read_in(function if cls is None else cls)) - {last})
         if last.startswith("test") and (cls is not None or last != "test" or reaches):
             needs = set(_required(function)) - {"self"}
             if not needs:
                 tests[name] = _uses(function, wanted)
-            elif _is_parametrized(function):
+            elif any(
+                "param" in ast.unparse(decorator).lower() for decorator in function.decorator_list
+            ):
                 of_lists[name] = _uses(function, wanted)
         elif cls is not None:
             continue
         elif last in _MAINS and set(_required(function)) <= _GIVEN:
             mains.append(name)
         elif (
-            (reaches or (is_own and _has_inner(function)))
+            (reaches or (is_own and any(isinstance(n, ast.FunctionDef) for n in inner)))
             and not _required(function)
             and not _SETTINGS.fullmatch(last)
         ):
@@ -113,11 +116,7 @@ def _functions(
 
 
 def _required(function: ast.FunctionDef) -> list[str]:
-    parameters = function.args
-    positional = [*parameters.posonlyargs, *parameters.args]
-    needed = positional[: len(positional) - len(parameters.defaults)]
-    keywords = zip(parameters.kwonlyargs, parameters.kw_defaults, strict=True)
-    return [p.arg for p in (*needed, *(p for p, value in keywords if value is None))]
+    return [p.arg for p, default in with_defaults(function.args) if default is None]
 
 
 def _uses(function: ast.FunctionDef, wanted: frozenset[str]) -> set[str]:
@@ -141,17 +140,6 @@ def _varied(tests: dict[str, set[str]]) -> Iterator[str]:
             name = next(iter(left))
         used |= left.pop(name)
         yield name
-
-
-def _is_parametrized(function: ast.FunctionDef) -> bool:
-    """Return whether a test is called for each item of a list in its decorator."""
-    return any("param" in ast.unparse(decorator).lower() for decorator in function.decorator_list)
-
-
-def _has_inner(function: ast.FunctionDef) -> bool:
-    """Return whether a function defines others."""
-    nodes = ast.walk(function)
-    return any(isinstance(n, ast.FunctionDef) and n is not function for n in nodes)
 
 
 def _acts(statement: ast.stmt, wanted: set[str] | frozenset[str]) -> bool:

@@ -46,10 +46,8 @@ def imports_in(text: str) -> tuple[TextImport, ...]:
             if aliased is None:
                 continue
             name, alias = aliased["name"], aliased["alias"]
-            if module is None:
-                found.append(TextImport(name, "", alias or name))
-            else:
-                found.append(TextImport(module, name, alias or name))
+            origin = (name, "") if module is None else (module, name)
+            found.append(TextImport(*origin, alias or name))
         if len(found) >= _MOST:
             break
     return tuple(found[:_MOST])

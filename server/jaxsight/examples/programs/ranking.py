@@ -128,7 +128,7 @@ def _of_importer(
     path = importer.path
     if kind is _Kind.NOTEBOOK:
         code = texts.of_notebook(text)
-        return [EntryPoint(path, PurePath(path).stem, text=code)] if code else []
+        return [EntryPoint(path, PurePath(path).stem, text=code)] if code.strip() else []
     if kind is _Kind.DOCUMENT:
         code = texts.of_markdown(text)
         return [_written(path, PurePath(path).stem, code)] if code else []

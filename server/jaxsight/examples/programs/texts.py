@@ -6,14 +6,13 @@ the text.
 
 from __future__ import annotations
 
-import json
 import re
+
+from jaxsight.files import notebooks
 
 _FENCE = re.compile(r"[ \t]{0,3}(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[\w+-]*)[^\n]*")
 _PYTHON = frozenset({"python", "py", "python3", "pycon"})
 _PROMPT = re.compile(r"[ \t]*(?:>>>|\.\.\.)(?: (?P<code>.*))?")
-_MAGIC = re.compile(r"(?P<indent>[ \t]*)(?:[%!?]|.*\?\s*$)")
-_OTHER_CELL = re.compile(r"\s*%%(?!(?:time|timeit|capture|prun)\b)\w")
 
 
 def of_notebook(text: str) -> str:
@@ -21,28 +20,7 @@ def of_notebook(text: str) -> str:
 
     The editor's text of a notebook has them already.
     """
-    if not text.lstrip().startswith("{"):
-        return text
-    try:
-        notebook = json.loads(text)
-        cells = notebook["cells"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return ""
-    parts: list[str] = []
-    for cell in cells if isinstance(cells, list) else ():
-        if not isinstance(cell, dict) or cell.get("cell_type") != "code":
-            continue
-        source = cell.get("source", "")
-        if isinstance(source, list):
-            source = "".join(part for part in source if isinstance(part, str))
-        if isinstance(source, str) and not _OTHER_CELL.match(source):
-            parts.append("\n".join(map(_without_magic, source.splitlines())))
-    return "\n".join(parts)
-
-
-def _without_magic(line: str) -> str:
-    magic = _MAGIC.match(line)
-    return f"{magic['indent']}pass" if magic is not None and not line.isspace() else line
+    return notebooks.text(text) if text.lstrip().startswith("{") else text
 
 
 def of_markdown(text: str) -> str:

@@ -7,6 +7,7 @@ import re
 
 from jaxsight.examples.proposals.kinds import UNKNOWN, Kind, What
 from jaxsight.examples.proposals.sources import ModuleScope
+from jaxsight.source.analysis.quiet_compiler import expression_in
 
 _DEEPEST = 2
 """Definitions of types that are followed from one to the next."""
@@ -95,7 +96,7 @@ def is_optional(annotation: str | None) -> bool:
 
 def _of_union(inside: str) -> What:
     """Return the kind of the first of several annotations that says something, arrays first."""
-    tree = _parsed(inside)
+    tree = expression_in(inside)
     parts = tree.elts if isinstance(tree, ast.Tuple) else [tree] if tree is not None else []
     every = [what for part in parts if (what := kind_of(ast.unparse(part)))]
     every = [what for what in every if what.kind is not Kind.NONE]
@@ -106,17 +107,10 @@ def _of_union(inside: str) -> What:
 
 def _first_choice(annotation: str) -> str | None:
     """Return the source of the first value of a `Literal[...]`."""
-    match _parsed(annotation):
+    match expression_in(annotation):
         case ast.Subscript(
             value=ast.Name(id="Literal") | ast.Attribute(attr="Literal"), slice=inside
         ):
             first = inside.elts[0] if isinstance(inside, ast.Tuple) and inside.elts else inside
             return repr(first.value) if isinstance(first, ast.Constant) else None
     return None
-
-
-def _parsed(text: str) -> ast.expr | None:
-    try:
-        return ast.parse(text, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from jaxsight.examples.proposals.annotated import kind_of
 from jaxsight.examples.proposals.kinds import Kind
 from jaxsight.examples.proposals.sources import DefinedName, ModuleScope
-from jaxsight.text.names import words
+from jaxsight.text.names import with_defaults, words
 
 _NOT_A_FIELD = re.compile(r"\b(?:ClassVar|InitVar)\b")
 _HIGHEST = 3
@@ -145,10 +145,9 @@ def first_member(node: ast.ClassDef) -> str:
 
 
 def is_abstract(node: ast.ClassDef) -> bool:
-    bases = [ast.unparse(base).partition("[")[0] for base in node.bases]
     return (
         bool(re.match(r"_?(?:Abstract|Base)", node.name))
-        or any(base.rpartition(".")[2] in ("ABC", "Protocol") for base in bases)
+        or any(base.rpartition(".")[2] in ("ABC", "Protocol") for base in _bases(node))
         or any(
             "abstractmethod" in ast.unparse(decorator)
             for method in _methods(node)
@@ -202,6 +201,11 @@ def _methods(node: ast.ClassDef) -> Iterator[ast.FunctionDef]:
     return (statement for statement in node.body if isinstance(statement, ast.FunctionDef))
 
 
+def _bases(node: ast.ClassDef) -> list[str]:
+    """Return the names of the bases of a class: `Generic` for `Generic[T]`."""
+    return [ast.unparse(base).partition("[")[0] for base in node.bases]
+
+
 def inherits(definition: DefinedName, name: str, names: ModuleScope, depth: int = 0) -> bool:
     """Return whether a class has a base of this name."""
     node = definition.node
@@ -213,7 +217,7 @@ def inherits(definition: DefinedName, name: str, names: ModuleScope, depth: int 
             (above := ModuleScope(definition.source, names.library).find(written)) is not None
             and inherits(above, name, names, depth + 1)
         )
-        for written in (ast.unparse(base).partition("[")[0] for base in node.bases)
+        for written in _bases(node)
     )
 
 
@@ -229,48 +233,34 @@ def arguments_of(
             yield from required(method.args, 1)
             return
     given: set[str] = set()
-    for base in node.bases:
-        written = ast.unparse(base).partition("[")[0]
+    defaults = {
+        s.target.id
+        for s in node.body
+        if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name) and _has_default(s.value)
+    }
+    for written in _bases(node):
         above = ModuleScope(definition.source, names.library).find(written)
         if above is not None and depth < _HIGHEST and above.node is not node:
             for argument in arguments_of(above, names, depth + 1):
                 given.add(argument.name)
-                if not _gives(node, argument.name):
+                if argument.name not in defaults:
                     yield argument
     for statement in node.body:
         match statement:
-            case ast.AnnAssign(target=ast.Name(id=name), annotation=kind, value=value):
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=kind):
                 text = ast.unparse(kind)
                 is_field = name not in given and not _NOT_A_FIELD.search(text)
-                if is_field and not _has_default(value):
+                if is_field and name not in defaults:
                     yield RequiredArgument(name, text)
 
 
 def required(arguments: ast.arguments, skipped: int) -> Iterator[RequiredArgument]:
     """Yield the parameters without a default."""
-    every = [*arguments.posonlyargs, *arguments.args]
-    needed: Sequence[ast.arg] = every[: len(every) - len(arguments.defaults)][skipped:]
-    keyword_only = [
-        argument
-        for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-        if default is None
-    ]
-    for argument in (*needed, *keyword_only):
+    for argument, default in with_defaults(arguments)[skipped:]:
         annotation = argument.annotation
-        yield RequiredArgument(
-            argument.arg, ast.unparse(annotation) if annotation is not None else ""
-        )
-
-
-def _gives(node: ast.ClassDef, name: str) -> bool:
-    """Return whether a class gives a field of its base a value."""
-    return any(
-        isinstance(s, ast.AnnAssign)
-        and isinstance(s.target, ast.Name)
-        and s.target.id == name
-        and _has_default(s.value)
-        for s in node.body
-    )
+        if default is None:
+            written = ast.unparse(annotation) if annotation is not None else ""
+            yield RequiredArgument(argument.arg, written)
 
 
 def _has_default(value: ast.expr | None) -> bool:

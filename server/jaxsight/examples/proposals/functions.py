@@ -9,6 +9,7 @@ from jaxsight.examples.proposals import names
 from jaxsight.examples.proposals.annotated import kind_of
 from jaxsight.examples.proposals.interpreting.evidence import Evidence
 from jaxsight.examples.proposals.kinds import Kind
+from jaxsight.source.analysis.quiet_compiler import expression_in
 
 _SCALARS = (Kind.SCALAR, Kind.FLOAT)
 ANY = "lambda *args: args[0]"
@@ -83,11 +84,8 @@ def stub(name: str, evidence: Evidence, key: str, numpy: str) -> str:
 
 def _annotated(annotation: str) -> tuple[list[Kind] | None, Kind]:
     """Return the kinds of the arguments that `Callable[[A, B], C]` takes, and of its result."""
-    try:
-        tree = ast.parse(annotation.strip("'\" "), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None, Kind.UNKNOWN
-    for node in ast.walk(tree):
+    tree = expression_in(annotation.strip("'\" "))
+    for node in ast.walk(tree) if tree is not None else ():
         match node:
             case ast.Subscript(value=value, slice=ast.Tuple(elts=[ast.List(elts=taken), result])):
                 if ast.unparse(value).endswith("Callable"):

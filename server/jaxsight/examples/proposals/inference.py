@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import permutations
 from types import MappingProxyType
@@ -110,7 +111,12 @@ def infer(
         )
         itself = What(Kind.OBJECT, signature.class_name)
         around.kinds[p.name] = itself if is_self else kind_of(clues[p.name])
-        _fix_scalars(clues[p.name], around.kinds[p.name])
+        if around.kinds[p.name].kind is Kind.SCALAR:
+            clues[p.name].uses.shape.set_rank(0)
+        for part in clues[p.name].uses.parts:
+            item = replace(clues[p.name], name=part.name, annotation="", uses=part)
+            if kind_of(item).kind is Kind.SCALAR:
+                part.shape.set_rank(0)
     _flatten_biases(facts.evidence)
     _link(interpreter.links)
     _batch(facts.evidence)
@@ -152,7 +158,10 @@ class _Facts:
         }
         self._class = signature.class_name
         self._declared = {p.name: example_of(p.annotation) for p in signature.parameters}
-        self._declared |= {name: _parsed(text) for name, text in known.items()}
+        for name, text in known.items():
+            self._declared[name] = None  # an expression, or the name of a class
+            with suppress(Malformed):
+                self._declared[name] = parse_example(text)
         self._values: dict[str, Value] = {n: Param(facts) for n, facts in self.evidence.items()}
         self._values |= {
             p.name: Const(value.value)
@@ -203,12 +212,10 @@ class _Facts:
                 for i, size in enumerate(sizes):
                     facts.shape.fix(i, self._dim(size))
             case Key():
-                facts.key = True
+                facts.random = True
             case TreeNode("dict", children, keys):
                 for key, child in zip(keys, children, strict=True):
-                    shape = facts.keys.setdefault(key, Shape())
-                    inner = facts.labelled.setdefault(key, Evidence(key, shape=shape))
-                    self._declare(key, inner, child)
+                    self._declare(key, facts.key(key), child)
             case TreeNode(_, children):
                 facts.parts = tuple(Evidence(f"{name}{i}") for i in range(len(children)))
                 for part, child in zip(facts.parts, children, strict=True):
@@ -245,11 +252,9 @@ class _Facts:
 
     def _settle(self, links: list[tuple[Shape, Shape]]) -> None:
         """Give arrays of unknown rank the rank that is likely for them or what comes of them."""
-        every = [*self.evidence.items()]
-        for facts in self.evidence.values():
-            every += [(key.strip("'"), inner) for key, inner in facts.labelled.items()]
-        for name, facts in every:
-            shape = facts.shape.find()
+        items = [inner for facts in self.evidence.values() for inner in facts.keys.values()]
+        for facts in (*self.evidence.values(), *items):
+            name, shape = facts.name, facts.shape.find()
             if names.INDEX.fullmatch(name) and facts.integer and not shape.least:
                 shape.set_rank(0)
             is_array = facts.array or names.IMAGE.fullmatch(name)
@@ -280,28 +285,11 @@ class _Facts:
                 shape.set_rank(max(likely, shape.least))
 
 
-def _parsed(text: str) -> Node | None:
-    """Return an example in the notation; `None` for an expression or the name of a class."""
-    try:
-        return parse_example(text)
-    except Malformed:
-        return None
-
-
 def _constant(text: str) -> Const | None:
     try:
         return Const(ast.literal_eval(text))
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return None
-
-
-def _fix_scalars(clues: Clues, what: What) -> None:
-    """Give scalars rank 0, also those in a list."""
-    if what.kind is Kind.SCALAR:
-        clues.uses.shape.set_rank(0)
-    for part in clues.uses.parts:
-        if kind_of(replace(clues, name=part.name, annotation="", uses=part)).kind is Kind.SCALAR:
-            part.shape.set_rank(0)
 
 
 def _definition(chunk: ModuleChunk, function: Function) -> ast.FunctionDef | None:
@@ -319,6 +307,7 @@ def _definition(chunk: ModuleChunk, function: Function) -> ast.FunctionDef | Non
 
 
 _LONGEST_TEXT = 20_000
+"""Characters of documentation that patterns search: a choice. Longer texts take noticeable time."""
 _COMMENT = re.compile(r"^(?P<code>[^#\n]*?)#(?P<text>.*)$", re.MULTILINE)
 
 
@@ -343,9 +332,8 @@ def _flatten_biases(evidence: Mapping[str, Evidence]) -> None:
     """Give biases one axis, if the body does not say otherwise."""
     shapes = {name: facts.shape for name, facts in evidence.items() if len(name) > 2}
     for facts in evidence.values():
-        shapes |= {key.strip("'"): shape for key, shape in facts.keys.items()}
         listed = facts.item.parts if facts.item is not None else ()
-        shapes |= {part.name: part.shape for part in listed}
+        shapes |= {inner.name: inner.shape for inner in (*facts.keys.values(), *listed)}
     for name, shape in shapes.items():
         if names.BIAS.fullmatch(name) and shape.find().likely is None:
             shape.set_rank(1)
@@ -353,13 +341,12 @@ def _flatten_biases(evidence: Mapping[str, Evidence]) -> None:
 
 def _batch(evidence: Mapping[str, Evidence]) -> None:
     """Give labels as many items as the inputs that they belong to."""
-    every = [(name, facts) for name, facts in evidence.items()]
+    every = [*evidence.values()]
     for facts in evidence.values():
-        every += [(key.strip("'\""), inner) for key, inner in facts.labelled.items()]
-        every += [(part.name, part) for part in facts.parts]
+        every += (*facts.keys.values(), *facts.parts)
     batch: Dim | None = None
-    for name, facts in every:
-        root = facts.shape.find()
+    for facts in every:
+        name, root = facts.name, facts.shape.find()
         if names.LABELS.fullmatch(name) and root.rank is None and facts.integer and root.least < 2:
             facts.shape.set_rank(1)
         is_batched = names.INPUTS.fullmatch(name) or names.LABELS.fullmatch(name)

@@ -1,7 +1,7 @@
 """What a parameter can be.
 
 `table` decides it from clues, and `writing` writes an example of each kind. To add a kind: a member
-here, a row in `table.ROWS`, an entry in `writing.EXAMPLES`.
+here, a row in `table.ROWS`, a case in `writing.ExampleWriter`.
 """
 
 from __future__ import annotations

@@ -135,7 +135,11 @@ class Proposal:
                 found[size] = next(free)
                 taken.add(found[size])
                 sizes[found[size]] = size
-        examples = {name: _renamed(g, found) for name, g in self.examples.items()}
+
+        def name_of(size: Length) -> Length:
+            return size if isinstance(size, str | Demanded) else found.get(size, size)
+
+        examples = {name: resized(guess, name_of) for name, guess in self.examples.items()}
         return Proposal(examples, sizes, self.parameters)
 
     @property
@@ -166,13 +170,14 @@ class Proposal:
         }
         return {name: size for name, size in self.sizes.items() if name in names}
 
+    @property
+    def arrays(self) -> dict[str, ArrayGuess]:
+        """The examples that are arrays."""
+        return {n: g for n, g in self.examples.items() if isinstance(g, ArrayGuess)}
+
     def shape(self, array: ArrayGuess) -> tuple[int, ...]:
         """Return a shape in numbers."""
         return tuple(self.sizes[s] if isinstance(s, str) else s for s in array.shape)
-
-    def with_example(self, name: str, guess: Guess) -> Proposal:
-        """Return the proposal with another example of one parameter."""
-        return self.having({name: guess})
 
     def having(self, examples: Mapping[str, Guess]) -> Proposal:
         """Return the proposal with other examples of some parameters."""
@@ -181,16 +186,13 @@ class Proposal:
 
 def _lines(examples: Mapping[str, Guess]) -> Iterator[str]:
     """Yield a line for each example, or for several parameters that have the same one."""
-    for example, group in groupby(examples.items(), key=lambda pair: _rest(pair[1])):
-        names = [name for name, _ in group]
-        if example.startswith(" ="):
-            yield from (name + example for name in names)
+    written = ((name, isinstance(g, ExpressionGuess), g.text) for name, g in examples.items())
+    for (is_expression, text), group in groupby(written, key=lambda line: line[1:]):
+        names = [name for name, *_ in group]
+        if is_expression:
+            yield from (f"{name} = {text}" for name in names)
         else:
-            yield ", ".join(names) + example
-
-
-def _rest(guess: Guess) -> str:
-    return f" = {guess.text}" if isinstance(guess, ExpressionGuess) else f": {guess.text}"
+            yield f"{', '.join(names)}: {text}"
 
 
 def changed(guess: Guess, change: Callable[[ArrayGuess], ArrayGuess]) -> Guess:
@@ -208,16 +210,9 @@ def changed(guess: Guess, change: Callable[[ArrayGuess], ArrayGuess]) -> Guess:
 def numbered(guess: Guess, sizes: Mapping[str, int]) -> Guess:
     """Return a guess with numbers for the names of sizes."""
 
-    def change(array: ArrayGuess) -> ArrayGuess:
-        shape = tuple(sizes[s] if isinstance(s, str) else s for s in array.shape)
-        return replace(array, shape=shape)
-
-    return changed(guess, change)
+    return resized(guess, lambda size: sizes[size] if isinstance(size, str) else size)
 
 
-def _renamed(guess: Guess, found: Mapping[int, str]) -> Guess:
-    def change(array: ArrayGuess) -> ArrayGuess:
-        shape = tuple(s if isinstance(s, str | Demanded) else found.get(s, s) for s in array.shape)
-        return replace(array, shape=shape)
-
-    return changed(guess, change)
+def resized(guess: Guess, size_of: Callable[[Length], Length]) -> Guess:
+    """Return a guess with other sizes of the arrays in it."""
+    return changed(guess, lambda array: replace(array, shape=tuple(map(size_of, array.shape))))

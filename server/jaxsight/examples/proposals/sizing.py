@@ -15,7 +15,9 @@ from jaxsight.examples.proposals.proposal import Demanded, Guess, Length, number
 _POOL = (4, 8, 16, 32, 64, 24, 48, 12, 40)
 """Each divides most of those after it, so that what a body divides is likely divisible."""
 USUAL_RANK = 2
+"""The rank of arrays about which nothing is known: rows of features, as most functions take."""
 _HIGHEST_RANK = 8
+"""Axes of an array: a choice. Code that seems to ask for more was misread."""
 
 
 class Sizing:
@@ -36,12 +38,11 @@ class Sizing:
         """Take the shape of a parameter, and those of its items."""
         self._is_laid_out = False
         self._shapes[name] = evidence.items if kind is Kind.LIST else evidence.shape
-        for key, shape in evidence.keys.items():
-            facts = evidence.labelled.get(key)
-            if facts is not None and facts.keys:
+        for key, facts in evidence.keys.items():
+            if facts.keys:
                 self.add(f"{name}[{key}]", facts, Kind.DICT)
             else:
-                self._shapes[f"{name}[{key}]"] = shape
+                self._shapes[f"{name}[{key}]"] = facts.shape
         if kind is Kind.LIST:
             listed = evidence.item.parts if evidence.item is not None else ()
             for part in (*listed, *evidence.parts):
@@ -55,10 +56,10 @@ class Sizing:
         dims = self._shapes[name].dims or []
         return tuple(self._written[id(dim.find())] for dim in dims)
 
-    def usual(self, rank: int = USUAL_RANK) -> tuple[Length, ...]:
+    def usual(self) -> tuple[Length, ...]:
         """Return the shape of arrays about which nothing is known."""
         self._lay_out()
-        return tuple(self._written[id(dim.find())] for dim in reversed(self._usual[:rank]))
+        return tuple(self._written[id(dim.find())] for dim in reversed(self._usual[:USUAL_RANK]))
 
     def numbers(self, shape: tuple[Length, ...]) -> tuple[int, ...]:
         return tuple(self.sizes[size] if isinstance(size, str) else size for size in shape)

@@ -15,11 +15,13 @@ from jaxsight.source.statements import tree_of
 
 _MODULES_KEPT = 4
 _FILES_KEPT = 48
+"""Files of libraries whose definitions are kept: a choice. With fewer, files are parsed again."""
 _LARGEST = 400_000
 _DEEPEST = 5
 """Imports that are followed from a name to its definition."""
 _ALIAS = re.compile(r"(?:type )?[A-Za-z_]\w*(?:\s*:[^=\n]+)?\s*=[^=]")
 _LONGEST_ALIAS = 800
+"""Characters of an assignment that may be a type: longer ones are data."""
 _HIGHEST = 8
 """Folders above a file that are searched for modules."""
 
@@ -82,21 +84,15 @@ def _collect(body: Iterable[ast.stmt], source: Definitions, package: str) -> Non
                         alias.name if alias.asname else alias.name.partition(".")[0]
                     )
             case ast.ImportFrom(module=origin, names=imported, level=level):
-                base = _relative(package, level, origin or "") if package else origin or ""
+                parents = package.split(".") if package and level else []
+                above = parents[: len(parents) - level + 1]
+                base = ".".join([*above, *filter(None, [origin])])
                 for alias in imported:
                     source.aliases[alias.asname or alias.name] = f"{base}.{alias.name}"
             case ast.If(body=inner) if "TYPE_CHECKING" in ast.unparse(node.test):
                 _collect(inner, source, package)
             case _ if type(node).__name__ == "TypeAlias":
                 source.types[node.name.id] = node.value  # type: ignore[attr-defined]
-
-
-def _relative(package: str, level: int, origin: str) -> str:
-    if not level:
-        return origin
-    parents = package.split(".")
-    kept = parents[: len(parents) - (level - 1)]
-    return ".".join([*kept, *([origin] if origin else [])])
 
 
 @functools.lru_cache(maxsize=_FILES_KEPT)

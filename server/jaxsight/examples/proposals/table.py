@@ -63,10 +63,7 @@ ROWS: tuple[Row, ...] = (
     (lambda c: c.is_argument and c.is_optional and not c.is_used, Kind.NONE),
     # Uses in the body.
     (lambda c: c.is_annotated(Kind.SIZES), Kind.SIZES),
-    (
-        lambda c: c.named(names.WIDTHS) and not c.annotated and not c.uses.number,
-        Kind.WIDTHS,
-    ),
+    (lambda c: c.named(names.WIDTHS) and not c.annotated and not c.uses.number, Kind.WIDTHS),
     (
         lambda c: c.named(names.MAPPED_AXES) and not c.is_array and c.annotation != "int",
         What(Kind.LITERAL, "0"),
@@ -82,7 +79,7 @@ ROWS: tuple[Row, ...] = (
         lambda c: c.uses.choices and not c.uses.array,
         lambda c: What(Kind.LITERAL, c.uses.choices[0]),
     ),
-    (lambda c: c.uses.key and not c.is_annotated(Kind.INTEGER), Kind.KEY),
+    (lambda c: c.uses.random and not c.is_annotated(Kind.INTEGER), Kind.KEY),
     (lambda c: c.uses.dtype and not c.uses.array, Kind.DTYPE),
     (lambda c: c.uses.shape_like and not c.uses.array and c.uses.number, Kind.SIZE),
     (lambda c: c.uses.shape_like and not c.uses.array, Kind.SHAPE),
@@ -94,10 +91,7 @@ ROWS: tuple[Row, ...] = (
     (lambda c: c.uses.axis and not c.has_axes, Kind.AXIS),
     (lambda c: c.uses.static and not c.has_axes, Kind.SIZE),
     # Parameters of JAX's own functions.
-    (
-        lambda c: c.named(names.DIMENSION_NUMBERS),
-        What(Kind.LITERAL, "(((1,), (0,)), ((), ()))"),
-    ),
+    (lambda c: c.named(names.DIMENSION_NUMBERS), What(Kind.LITERAL, "(((1,), (0,)), ((), ()))")),
     (lambda c: c.named(names.UNSET) and c.annotated.kind not in PLAIN, Kind.NONE),
     # Static arguments.
     (lambda c: c.static and c.annotated.kind in PLAIN, _annotated),
@@ -116,10 +110,7 @@ ROWS: tuple[Row, ...] = (
     ),
     (lambda c: c.annotated.kind in _SAID, _annotated),
     # The docstring.
-    (
-        lambda c: c.named(names.MODEL_ARGUMENTS) and not c.annotated,
-        What(Kind.LITERAL, "()"),
-    ),
+    (lambda c: c.named(names.MODEL_ARGUMENTS) and not c.annotated, What(Kind.LITERAL, "()")),
     (lambda c: c.said.is_function and not c.has_axes and not c.uses.array, Kind.FUNCTION),
     (lambda c: c.said.count and not c.has_axes, Kind.SIZE),
     # The name, where the body does not use the parameter as an array.
@@ -158,10 +149,7 @@ ROWS: tuple[Row, ...] = (
         ),
         Kind.STRING,
     ),
-    (
-        lambda c: c.by_name and c.named(names.COUNT) and not c.is_annotated(Kind.OBJECT),
-        Kind.SIZE,
-    ),
+    (lambda c: c.by_name and c.named(names.COUNT) and not c.is_annotated(Kind.OBJECT), Kind.SIZE),
     # Objects.
     (lambda c: c.is_annotated(Kind.OBJECT) and (not c.uses.array or c.is_class), _annotated),
     (lambda c: not c.annotated and not c.uses.array and c.like, _of_class),

@@ -25,7 +25,7 @@ _TYPE = re.compile(r"(\w+)\[([\d,]*)\]")
 _SIGNED = re.compile(r"i(\d+)$")
 
 
-def hlo_type(text: str) -> str:
+def _hlo_type(text: str) -> str:
     """Return a type of a jaxpr as HLO has it: `s32[8]` for `i32[8]`; empty for other values."""
     match = _TYPE.fullmatch(text.replace(" ", "").removeprefix("~"))
     if match is None:
@@ -42,45 +42,28 @@ def of_expression(kernels: Kernels, place: Range, type: str) -> Chosen | None:
         place: the range of the expression.
         type: the global type, as in jaxprs.
     """
-    if kernels.compiled.devices == 1 or not (wanted := hlo_type(type)):
+    if kernels.compiled.devices == 1 or not (wanted := _hlo_type(type)):
         return None
-    for range in (place, *_values(kernels, place)):
+    name = kernels.view.module.slice_text(place)
+    bound = list(_bound(kernels, place, name)) if name.isidentifier() else []
+    # The value of a name is looked at, too, if exactly one statement assigns it.
+    values = [value for value in bound if value is not None and len(bound) == 1]
+    for range in (place, *values):
         results = (kernels.sharding(path, wanted) for path in kernels.written_at(range))
         known = [chosen for chosen in results if chosen is not None]
         if known:
             is_certain = len({(chosen.spec, chosen.unreduced) for chosen in known}) == 1
             return known[0] if is_certain else None
-    return _of_parameter(kernels, place, wanted)
-
-
-def _of_parameter(kernels: Kernels, place: Range, type: str) -> Chosen | None:
-    """Return the sharding of a parameter of the function by its name, unless it is bound again."""
-    name = kernels.view.module.slice_text(place)
-    own = kernels.view.subject_range
-    if not name.isidentifier() or place.start not in own or any(_bound(kernels, place, name)):
+    # A parameter of the function by its name, unless it is bound again.
+    chunk = kernels.view.module.chunk_at(place.start)
+    is_inside = name.isidentifier() and place.start in kernels.view.subject_range
+    if not is_inside or any(bound) or chunk is None or chunk.broken is not None:
         return None
-    if _parameters(kernels, place, name) != 1:
+    nodes = ast.walk(tree_of(chunk.text))
+    if sum(isinstance(node, ast.arg) and node.arg == name for node in nodes) != 1:
         return None  # an inner function has such a parameter too
     named = (chosen for own, chosen in kernels.argument_shardings if own == name)
-    return next((chosen for chosen in named if chosen.type == type), None)
-
-
-def _values(kernels: Kernels, place: Range) -> Iterator[Range]:
-    """Yield the range of the value that a name has, if exactly one statement assigns it."""
-    name = kernels.view.module.slice_text(place)
-    if name.isidentifier():
-        ranges = list(_bound(kernels, place, name))
-        if len(ranges) == 1 and ranges[0] is not None:
-            yield ranges[0]
-
-
-def _parameters(kernels: Kernels, place: Range, name: str) -> int:
-    """Return how many functions of the statement at a place have a parameter of a name."""
-    chunk = kernels.view.module.chunk_at(place.start)
-    if chunk is None or chunk.broken is not None:
-        return 0
-    nodes = ast.walk(tree_of(chunk.text))
-    return sum(isinstance(node, ast.arg) and node.arg == name for node in nodes)
+    return next((chosen for chosen in named if chosen.type == wanted), None)
 
 
 def _bound(kernels: Kernels, place: Range, name: str) -> Iterator[Range | None]:

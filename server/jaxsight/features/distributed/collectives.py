@@ -12,7 +12,8 @@ from jaxsight.source.text import Range
 from jaxsight.targets.chips.links import LINKS
 from jaxsight.targets.roofline import estimate
 from jaxsight.text import units
-from jaxsight.text.units import count
+from jaxsight.text.units import count, some
+from jaxsight.wire.host_transfers import HostTransfer
 from jaxsight.wire.kernel_graph import Collective, Graph, Kernel
 from jaxsight.wire.meshes import Chosen
 
@@ -40,23 +41,23 @@ def scope(collective: Collective) -> str:
 def kernel_title(kernel: Kernel) -> str:
     """Return `⇄ all-reduce over data` for a collective, the description of another kernel."""
     if kernel.collective is None:
-        return kernel.what
-    return f"{SIGN} {kernel.what} {scope(kernel.collective)}".rstrip()
+        return kernel.title
+    return f"{SIGN} {kernel.title} {scope(kernel.collective)}".rstrip()
 
 
 def collective_text(kernel: Kernel) -> str:
     """Return `all-reduce 32 MiB over data`, with the bytes on one device, and its runs."""
     collective = kernel.collective
     if collective is None:
-        return kernel.what
+        return kernel.title
     axes = f" {where}" if (where := scope(collective)) else ""
     times = f", {kernel.runs} times" if kernel.runs > 1 else ""
     inserted = ", inserted by the partitioner" if collective.inserted else ""
     return f"{collective.kind} {units.size(collective.bytes)}{axes}{times}{inserted}"
 
 
-def runs(kernel: Kernel, graph: Graph) -> str:
-    """Return ` × 12` for a kernel in a loop, ` × ?` if the number of iterations is unknown."""
+def runs(kernel: Kernel | HostTransfer, graph: Graph) -> str:
+    """Return ` × 12` for what runs in a loop, ` × ?` if the number of iterations is unknown."""
     if any(graph.loops[index].trips is None for index in kernel.loops):
         return " × ?"
     return f" × {kernel.runs}" if kernel.runs > 1 else ""
@@ -115,13 +116,12 @@ def described(kernels: Kernels, index: int) -> list[str]:
 def _reason(kernels: Kernels, kernel: Kernel, collective: Collective) -> str:
     """Return who asked for a collective, and where."""
     paths = kernel.equations or kernel.feeds
-    sources = list(dict.fromkeys(_short(kernels.source(path)) for path in paths))
-    named = ", ".join(f"`{source}`" for source in sources[:_SHARDINGS])
-    more = f" and {len(sources) - _SHARDINGS} more" if len(sources) > _SHARDINGS else ""
+    sources = dict.fromkeys(f"`{_short(kernels.source(path))}`" for path in paths)
+    named = some(list(sources), _SHARDINGS)
     if not collective.inserted:
-        return f"requested by {named}{more}" if sources else "requested by the program"
+        return f"requested by {named or 'the program'}"
     who = f"inserted by the partitioner ({chosen_shardings.partitioner(kernels)})"
-    return f"{who} for {named}{more}" if sources else who
+    return f"{who} for {named}" if named else who
 
 
 def _operands(kernels: Kernels, kernel: Kernel, collective: Collective) -> Iterator[str]:
@@ -138,22 +138,12 @@ def _operands(kernels: Kernels, kernel: Kernel, collective: Collective) -> Itera
         operands = " and ".join(
             f"`{divided_type(operand.type, operand.spec)}`" for operand in chosen.operands
         )
-        yield (
-            f"from {operands} to {result}{_lost(chosen, collective)}"
-            if operands
-            else f"result {result}"
-        )
-
-
-def _lost(chosen: Chosen, collective: Collective) -> str:
-    """Return `: model divides operands, but not the result`; empty if that is not so."""
-    before = {axis for operand in chosen.operands for axes in operand.spec for axis in axes}
-    after = {axis for axes in chosen.spec for axis in axes}
-    lost = [axis for axis in collective.axes if axis in before - after]
-    if not lost:
-        return ""
-    verb = "divides" if len(lost) == 1 else "divide"
-    return f": {', '.join(lost)} {verb} operands, but not the result"
+        before = {axis for operand in chosen.operands for axes in operand.spec for axis in axes}
+        after = {axis for axes in chosen.spec for axis in axes}
+        lost = [axis for axis in collective.axes if axis in before - after]
+        verb = "divides" if len(lost) == 1 else "divide"
+        why = f": {', '.join(lost)} {verb} operands, but not the result" if lost else ""
+        yield f"from {operands} to {result}{why}" if operands else f"result {result}"
 
 
 def time(kernels: Kernels, kernel: Kernel) -> str:
@@ -161,7 +151,7 @@ def time(kernels: Kernels, kernel: Kernel) -> str:
     seconds = estimate(kernel, kernels.target)
     amount = "time unknown"
     if seconds is not None:
-        amount = f"{_about(seconds)}{_links(kernels)} by the roofline model"
+        amount = f"{units.about(seconds)}{_links(kernels)} by the roofline model"
     overlaps = is_async(kernel)
     return f"{amount}, overlapped with other kernels" if overlaps else f"{amount}, not overlapped"
 
@@ -169,10 +159,6 @@ def time(kernels: Kernels, kernel: Kernel) -> str:
 def is_async(kernel: Kernel) -> bool:
     """Return whether other kernels run between a collective's start and its end."""
     return kernel.collective is not None and kernel.collective.is_async
-
-
-def _about(seconds: float) -> str:
-    return f"{'≈ ' if seconds >= units.SHORTEST else ''}{units.time(seconds)}"
 
 
 def _groups(collective: Collective) -> Iterator[str]:
@@ -185,10 +171,10 @@ def _groups(collective: Collective) -> Iterator[str]:
         " → ".join(map(str, group))
         if is_permutation
         else f"{{{', '.join(map(str, group[:16]))}{', …' if len(group) > 16 else ''}}}"
-        for group in groups[:_GROUPS]
+        for group in groups
     ]
-    more = f" and {len(groups) - _GROUPS} more" if len(groups) > _GROUPS else ""
-    yield f"{'pairs' if is_permutation else 'groups'} of devices: {', '.join(shown)}{more}"
+    what = "pairs" if is_permutation else "groups"
+    yield f"{what} of devices: {some(shown, _GROUPS)}"
 
 
 def _short(text: str) -> str:
@@ -199,15 +185,23 @@ def _short(text: str) -> str:
 def communication_line(kernels: Kernels, moved: str) -> str:
     """Return `communication: 4 collectives, 68 MiB per device, ≈ 0.15 ms, 3 overlapped`.
 
-    Empty without collectives.
+    Empty without collectives. The time is a lower bound if it is unknown for some of them.
 
     Args:
         moved: the bytes on one device, in words.
     """
-    collectives = kernels.graph.collectives
+    graph, collectives = kernels.graph, kernels.graph.collectives
     if not collectives:
         return ""
-    parts = [count(len(collectives), "collective"), f"{moved} per device", _total(kernels)]
+    times = [estimate(kernel, kernels.target) for kernel in collectives]
+    estimates = [seconds for seconds in times if seconds is not None]
+    if graph.branches or not estimates:
+        total = "time unknown"
+    elif len(estimates) < len(times) or not graph.moved_known:
+        total = f"≥ {units.time(sum(estimates))}{_links(kernels)}"
+    else:
+        total = f"{units.about(sum(estimates))}{_links(kernels)}"
+    parts = [count(len(collectives), "collective"), f"{moved} per device", total]
     overlapped = [kernel for kernel in collectives if is_async(kernel)]
     if overlapped:
         part = "all" if len(overlapped) == len(collectives) else f"{len(overlapped)}"
@@ -215,20 +209,6 @@ def communication_line(kernels: Kernels, moved: str) -> str:
     else:
         parts.append("not overlapped")
     return f"communication: {', '.join(parts)}"
-
-
-def _total(kernels: Kernels) -> str:
-    """Return the time of all collectives; a lower bound if it is unknown for some of them."""
-    graph = kernels.graph
-    if graph.branches:
-        return "time unknown"
-    times = [estimate(kernel, kernels.target) for kernel in graph.collectives]
-    estimates = [seconds for seconds in times if seconds is not None]
-    if not estimates:
-        return "time unknown"
-    if len(estimates) < len(times) or not graph.moved_known:
-        return f"≥ {units.time(sum(estimates))}{_links(kernels)}"
-    return f"{_about(sum(estimates))}{_links(kernels)}"
 
 
 def _links(kernels: Kernels) -> str:
@@ -251,7 +231,7 @@ def rows(kernels: Kernels) -> list[Sequence[str]]:
                 collective.kind,
                 f"{units.size(collective.bytes)}{runs(kernel, kernels.graph)}",
                 scope(collective),
-                _about(seconds) if seconds is not None else "?",
+                units.about(seconds) if seconds is not None else "?",
                 str(at) if at is not None else "",
             )
         )

@@ -50,17 +50,15 @@ def layout(mesh: Mesh, spec: Spec) -> Layout | None:
     cells: list[list[list[int]]] = [[[] for _ in range(counts[1])] for _ in range(counts[0])]
     for number, position in enumerate(itertools.product(*(range(size) for _, size in mesh.axes))):
         at = dict(zip(names, position, strict=True))
-        parts = [0, *(_part(sizes, at, spec[index]) for index in shown)][-2:]
+        parts = [0]
+        for index in shown:  # the first axis of a dimension is the major one
+            part = 0
+            for axis in spec[index]:
+                part = part * sizes[axis] + at[axis]
+            parts.append(part)
+        parts = parts[-2:]
         cells[parts[0]][parts[1]].append(mesh.devices[number] if mesh.devices else number)
     return Layout(shown, tuple(tuple(tuple(sorted(cell)) for cell in row) for row in cells))
-
-
-def _part(sizes: dict[str, int], at: dict[str, int], axes: tuple[str, ...]) -> int:
-    """Return the index of the part that a device has: the first axis is the major one."""
-    index = 0
-    for axis in axes:
-        index = index * sizes[axis] + at[axis]
-    return index
 
 
 def picture(shown: Layout) -> str:

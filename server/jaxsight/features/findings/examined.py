@@ -22,7 +22,6 @@ from jaxsight.source.functions import Function
 from jaxsight.source.module import ModuleChunk
 from jaxsight.source.text import Range
 from jaxsight.text.inert import clause
-from jaxsight.wire.messages.replies import Traced
 
 REACHED = "caller"
 """The origin of the inputs of a function that the traces of its callers have reached."""
@@ -79,7 +78,8 @@ async def examined(engine: Engine, path: str, only: str = "") -> list[Examinatio
             continue
         at = function.name_range.shifted(chunk.first_line)
         view = by_name.get(name)
-        if view is not None and _has_result(view):
+        # An error that is reported is a result, too.
+        if view is not None and (view.is_traced or any(failures.reported(view))):
             found.append(Examination(name, at, inputs.origin(view), inputs.described(view)))
         elif (caller := reached.by(chunk, function)) not in ("", name) and not only:
             found.append(Examination(name, at, REACHED, f"in the trace of `{caller}`"))
@@ -89,12 +89,6 @@ async def examined(engine: Engine, path: str, only: str = "") -> list[Examinatio
             kind, reason = await _why_not(engine, document, chunk, function, subjects, view)
             found.append(Examination(name, at, kind=kind, reason=clause(reason, _LONGEST)))
     return found
-
-
-def _has_result(view: View) -> bool:
-    """Return whether a function was traced, or has an error that is reported."""
-    is_traced = isinstance(view.answer.reply, Traced)
-    return is_traced or next(failures.reported(view), None) is not None
 
 
 async def _why_not(

@@ -17,7 +17,7 @@ from jaxsight.source.text import Position, Range
 from jaxsight.text.markdown import prose
 from jaxsight.wire import observations
 from jaxsight.wire.messages.replies import Failed, Traced
-from jaxsight.wire.observations import Failure, Frame
+from jaxsight.wire.observations import Failure
 from jaxsight.workers.results import Died
 
 
@@ -57,7 +57,7 @@ def reported(view: View) -> Iterator[Finding]:
     foreign = isinstance(reply, Failed) and reply.failure.stage == "inputs"
     if doctest and foreign:
         return
-    settings = doctest and _has_settings(view)
+    settings = doctest and _has_settings(view.answer.question.set.call or "")
     yield from (f for f in findings(view) if not (settings and RULES[f.code].needs_value))
 
 
@@ -71,38 +71,34 @@ def is_quiet(view: View) -> bool:
     return chosen.may_fail or bool(chosen.assumed) or not examples.are_written
 
 
-def _has_settings(view: View) -> bool:
+def _has_settings(text: str) -> bool:
     """Return whether a doctest's call has a dict, list or tuple display with numbers."""
     try:
-        call = ast.parse((view.answer.question.set.call or "").strip(), mode="eval").body
+        call = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError):
         return False
     if not isinstance(call, ast.Call):
         return False
-    displays = [
-        value
-        for value in (*call.args, *(word.value for word in call.keywords))
-        if isinstance(value, ast.Dict | ast.List | ast.Tuple)
-    ]
     return any(
         isinstance(node, ast.Constant) and isinstance(node.value, int | float)
-        for display in displays
-        for node in ast.walk(display)
+        for value in (*call.args, *(word.value for word in call.keywords))
+        if isinstance(value, ast.Dict | ast.List | ast.Tuple)
+        for node in ast.walk(value)
     )
 
 
-def summary(reply: Failed | Died | Traced, view: View) -> str:
-    """Return the error as one line of Markdown, without help and notes."""
-    finding = next(findings(view), None)
-    return _line_of(finding, view) if finding is not None else ""
-
-
-def explanation(reply: Failed | Died | Traced, view: View) -> str:
-    """Return the error with its help and notes as Markdown, for a hover."""
+def explanation(view: View) -> str:
+    """Return the error with its help and notes as Markdown, for a hover; empty for a trace."""
     finding = next(findings(view), None)
     if finding is None:
         return ""
     return "\n\n".join((_line_of(finding, view), *map(prose, finding.lines[1:])))
+
+
+def summary(view: View) -> str:
+    """Return the error as one line of Markdown, without help and notes."""
+    finding = next(findings(view), None)
+    return _line_of(finding, view) if finding is not None else ""
 
 
 def _line_of(finding: Finding, view: View) -> str:
@@ -141,10 +137,6 @@ _UNDEFINED = re.compile(r"name '(\w+)' is not defined.*", re.DOTALL)
 _RUNS = "add `# jaxsight: always` to line {} to run it"
 
 
-def _needs_device(failure: Failure) -> bool:
-    return failure.stage in ("execute", "trace") and failure.message.startswith(_NO_CUDNN)
-
-
 def _severity(view: View) -> Severity:
     """Return `error` where the user wrote example inputs, else `information`.
 
@@ -157,7 +149,9 @@ def _severity(view: View) -> Severity:
 def _finding(failure: Failure, view: View) -> Finding:
     path = view.answer.question.path
     here = [
-        (frame, range) for frame in failure.frames if (range := _place(frame, view)) is not None
+        (frame, range)
+        for frame in failure.frames
+        if frame.span is not None and (range := view.range_of(frame.span)) is not None
     ]
     if failure.stage == "inputs":
         range = view.argument_range(failure.argument)
@@ -174,20 +168,20 @@ def _finding(failure: Failure, view: View) -> Finding:
         Place(path, place, f"called from here in `{frame.function}`") for frame, place in here[:-1]
     ]
     related += [
-        Place(frame.file, _line(frame.line), f"also in the traceback, in `{frame.function}`")
+        Place(
+            frame.file,
+            # The text of another file is not available: the range is the whole line.
+            Range(Position(frame.line - 1, 0), Position(frame.line, 0)),
+            f"also in the traceback, in `{frame.function}`",
+        )
         for frame in failure.frames
         if frame.span is None
     ]
     if here and failure.stage == "trace":
-        question = view.answer.question
-        related.append(
-            Place(
-                path,
-                view.name_range,
-                f"while tracing `{question.subject.name}` with its example inputs",
-            )
-        )
-    absent = _needs_device(failure)
+        name = view.answer.question.subject.name
+        words = f"while tracing `{name}` with its example inputs"
+        related.append(Place(path, view.name_range, words))
+    absent = failure.stage in ("execute", "trace") and failure.message.startswith(_NO_CUDNN)
     if absent:
         violation = _NEEDS_CUDNN
     violation = _with_skipped(violation, failure, view)
@@ -219,12 +213,3 @@ def _with_skipped(violation: Violation, failure: Failure, view: View) -> Violati
             runs = "" if " raised " in caveat.reason else _RUNS.format(line)
             return replace(violation, notes=notes, help=violation.help or runs)
     return violation
-
-
-def _place(frame: Frame, view: View) -> Range | None:
-    return view.range_of(frame.span) if frame.span is not None else None
-
-
-def _line(number: int) -> Range:
-    """Return the whole of line `number` (from 1) of another file, whose text is not available."""
-    return Range(Position(number - 1, 0), Position(number, 0))

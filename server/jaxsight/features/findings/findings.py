@@ -26,12 +26,18 @@ from jaxsight.rules.selection import ignored
 from jaxsight.source.module import Module
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Folding, SlowCompile
-from jaxsight.wire.messages.replies import Outlined, Traced
+from jaxsight.wire.messages.replies import Outlined
 
 CONTRACT_PATIENCE = 0.3
 """Seconds that an editor's findings wait for contracts, once all other findings are known.
 
 The same applies to targets on other machines, because a host may be down.
+"""
+
+
+_TOGETHER = 3
+"""Functions that are looked at together in the terminal: more wait for the same tracer, which keeps
+16 traces.
 """
 
 
@@ -58,6 +64,8 @@ class _Check:
     """The same for a target on another machine, which may be down."""
     compiled: bool
     """Whether rules about kernels run."""
+    names_sizes: bool
+    """Whether dimensions are named anyway, for hints."""
 
 
 async def findings(
@@ -90,12 +98,12 @@ async def findings(
     file = path_in_project(project.root, path)
     compiled = needs_kernels(project.settings.inlay_hints) if kernels is None else kernels
     limit = CONTRACT_PATIENCE if patience is None and kernels is None else patience
-    check = _Check(wanted(project.settings, file), patience, limit, compiled)
+    codes = wanted(project.settings, file)
+    check = _Check(codes, patience, limit, compiled, names_sizes=kernels is None)
     looked_at = called.without_repeats(views)
     pairs = [(view, finding) for view in looked_at for finding in failures.reported(view)]
-    for view in looked_at:
-        await engine.turns.breathe()
-        pairs += [(view, finding) for finding in await _in_function(engine, view, check)]
+    together = _TOGETHER if kernels is True else 1
+    pairs += await _in_functions(engine, looked_at, check, together)
     owners = {finding: view for view, finding in one_a_line(pairs)}
     all_findings = [*owners, *in_text, *nested.findings(subjects, views)]
     all_findings += await engine.waiting.ready(contracted, limit, path)
@@ -115,7 +123,7 @@ async def findings(
         reported,
         document.module,
         tuple((owners[finding], finding) for finding in reported if finding in owners),
-        next(iter(engine.choices.targets(path)), None) if compiled else None,
+        engine.choices.target(path) if compiled else None,
     )
 
 
@@ -162,20 +170,34 @@ async def _in_text(engine: Engine, document: Document) -> list[Finding]:
     return [*in_text, *run_rules.of_size(module)]
 
 
+async def _in_functions(
+    engine: Engine, views: Sequence[View], check: _Check, together: int
+) -> list[tuple[View, Finding]]:
+    """Return the findings in functions; the tracer works on some while rules look at another."""
+    window = asyncio.Semaphore(together)
+
+    async def judged(view: View) -> list[Finding]:
+        async with window:
+            await engine.turns.breathe()
+            return await _in_function(engine, view, check)
+
+    found = await asyncio.gather(*map(judged, views))
+    return [(view, each) for view, of_view in zip(views, found, strict=True) for each in of_view]
+
+
 async def _in_function(engine: Engine, view: View, check: _Check) -> list[Finding]:
     """Return the findings in a traced program and in the first target's kernels.
 
     A refresh follows for those that take longer.
     """
-    if not isinstance(view.answer.reply, Traced):
+    if not view.is_traced:
         return []
     path = view.answer.question.path
     outlined = await engine.waiting.within(engine.programs.outline(view), check.patience, view)
     if outlined is None:
         return []
     about_sizes = await _about_sizes(engine, view, check)
-    targets = engine.choices.targets(path)
-    platform = targets[0].platform if targets else ""
+    target = engine.choices.target(path)
     codes = [
         code
         for code in check.codes
@@ -183,7 +205,7 @@ async def _in_function(engine: Engine, view: View, check: _Check) -> list[Findin
         and (RULES[code].without_inputs or not view.assumed)
     ]
     in_program = await engine.look(
-        view, lambda: run_rules.of_program(view, outlined, codes, platform)
+        view, lambda: run_rules.of_program(view, outlined, codes, target.platform)
     )
     if view.assumed:
         note = assumptions.words(view.answer.question)
@@ -200,7 +222,11 @@ async def _in_function(engine: Engine, view: View, check: _Check) -> list[Findin
         return in_program
     if view.subject.is_from_caller:
         return in_program  # its own kernels are not those of the program
-    result = await _result(engine, view, targets, check)
+    if target.host:
+        compiling, patience = engine.programs.held_result(view, target), check.far
+    else:
+        compiling, patience = engine.programs.result(view), check.patience
+    result = await engine.waiting.within(compiling, patience, view)
     if result is None:
         return in_program
     return [*in_program, *await _in_kernels(engine, view, outlined, result, check)]
@@ -215,7 +241,8 @@ async def _about_sizes(engine: Engine, view: View, check: _Check) -> list[Findin
     differing = list(sizes.of_annotations(view, rules))
     if not differing and not about_sizes:
         return []
-    exploring = engine.sizes.explored(view.answer)
+    names_sizes = check.names_sizes or bool(differing)
+    exploring = engine.sizes.explored(view.answer, with_names=names_sizes)
     explored = await engine.waiting.within(exploring, check.patience, view)
     if explored is None:
         return differing
@@ -224,16 +251,6 @@ async def _about_sizes(engine: Engine, view: View, check: _Check) -> list[Findin
     if explored.fixed is not None:
         mismatches += sizes.of_fixed_size(view, explored.fixed, rules)
     return mismatches
-
-
-async def _result(
-    engine: Engine, view: View, targets: Sequence[Target], check: _Check
-) -> CompileResult | None:
-    """Return the function compiled for the first target, within the check's patience."""
-    if targets[0].host:
-        compiling = engine.programs.held_result(view, targets[0])
-        return await engine.waiting.within(compiling, check.far, view)
-    return await engine.waiting.within(engine.programs.result(view), check.patience, view)
 
 
 async def _in_kernels(

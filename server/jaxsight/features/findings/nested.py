@@ -13,7 +13,6 @@ from jaxsight.queries.documents import Subject
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules.finding import Finding, finding_of
 from jaxsight.source.text import Position, Range
-from jaxsight.wire.messages.replies import Traced
 
 CODE = "JX911"
 _LOCALS = ".<locals>."
@@ -29,7 +28,7 @@ def findings(subjects: Sequence[Subject], views: Sequence[View]) -> Iterator[Fin
             continue
         outer = subject.name.partition(_LOCALS)[0]
         around = by_name.get(outer)
-        if outer in outer_names and (around is None or not _is_traced(around)):
+        if outer in outer_names and (around is None or not around.is_traced or around.stale):
             continue  # The enclosing function has an error or is not traced yet.
         if any(not view.stale and _calls(view, subject) for view in views):
             continue
@@ -41,30 +40,19 @@ def findings(subjects: Sequence[Subject], views: Sequence[View]) -> Iterator[Fin
         else:
             help = f"add example inputs to `{outer}`"
             notes = ("a nested function cannot be traced by itself",)
-        yield finding_of(CODE, _heading(subject), message, help=help, notes=notes)
-
-
-def _is_traced(view: View) -> bool:
-    return isinstance(view.answer.reply, Traced) and not view.stale
+        line = subject.examples.sets[0].line
+        text = subject.chunk.text.split("\n")[line]
+        start = len(text) - len(text.lstrip())
+        heading = Range(Position(line, start), Position(line, max(start + 1, len(text.rstrip()))))
+        place = heading.shifted(subject.chunk.first_line)
+        yield finding_of(CODE, place, message, help=help, notes=notes)
 
 
 def _calls(view: View, subject: Subject) -> bool:
     """Return whether a trace entered the body of a function."""
-    body = Range(subject.function.body_start.down(subject.chunk.first_line), subject.range.end)
+    body = subject.body
     parameters = {
         parameter.range.shifted(subject.chunk.first_line)
         for parameter in subject.function.parameters
     }
-    return any(
-        place in parameters or (body.start <= place.start and place.end <= body.end)
-        for place in view.observed
-    )
-
-
-def _heading(subject: Subject) -> Range:
-    """Return the range of the section's heading."""
-    line = subject.examples.sets[0].line
-    text = subject.chunk.text.split("\n")[line]
-    start = len(text) - len(text.lstrip())
-    heading = Range(Position(line, start), Position(line, max(start + 1, len(text.rstrip()))))
-    return heading.shifted(subject.chunk.first_line)
+    return any(place in parameters or body.holds(place) for place in view.observed)

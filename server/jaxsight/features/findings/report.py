@@ -19,6 +19,7 @@ from jaxsight.settings import Settings
 from jaxsight.source.module import Module
 from jaxsight.source.text import Position, Range, lines_of
 from jaxsight.text.inert import clause
+from jaxsight.text.units import some
 
 UNUSED = "JX910"
 
@@ -78,6 +79,7 @@ def one_a_line(
 
 
 def _merged(group: Sequence[tuple[View, Finding]]) -> tuple[View, Finding]:
+    """Return the most certain and severe finding of one place, with the functions that it is of."""
     ranks = list(Severity)
     view, finding = min(
         group,
@@ -88,11 +90,8 @@ def _merged(group: Sequence[tuple[View, Finding]]) -> tuple[View, Finding]:
     names = list(dict.fromkeys(f"`{owner.subject.name}`" for owner in current))
     if len(names) == 1:
         return view, finding
-    more = len(names) - _NAMED
-    if more > 0:
-        names = [*names[:_NAMED], f"{more} more"]
-    callers = f"{', '.join(names[:-1])} and {names[-1]}"
-    return view, replace(finding, notes=(*finding.notes, f"traced from {callers}"))
+    note = f"traced from {some(names, _NAMED, ' and ')}"
+    return view, replace(finding, notes=(*finding.notes, note))
 
 
 def wanted(settings: Settings, file: PurePosixPath) -> tuple[str, ...]:
@@ -106,17 +105,17 @@ def wanted(settings: Settings, file: PurePosixPath) -> tuple[str, ...]:
 
 
 def _problems(subjects: Iterable[Subject]) -> Iterable[Finding]:
+    """Yield the problems of example inputs, each at its place."""
     for subject in subjects:
         if subject.broken:
             continue  # its docstring may have changed
         for problem in subject.examples.problems:
-            range = (
-                subject.name_range
-                if subject.examples.source == "project"
-                else problem.range.shifted(subject.chunk.first_line)
-            )
             yield finding_of(
-                problem.code, range, problem.message, severity=problem.severity, help=problem.help
+                problem.code,
+                subject.place(problem.range),
+                problem.message,
+                severity=problem.severity,
+                help=problem.help,
             )
 
 
@@ -128,62 +127,41 @@ def _unused(module: Module, findings: Sequence[Finding], codes: Sequence[str]) -
     lines = {(f.range.start.line, f.code) for f in findings}
     for number, line in enumerate(lines_of(module.text)):
         comment = _IGNORED.search(line)
-        if (
-            comment is None
-            or line[: comment.start()].count('"') % 2
-            or line[: comment.start()].count("'") % 2
-        ):
+        if comment is None or any(line[: comment.start()].count(quote) % 2 for quote in "'\""):
             continue
         named = _named(comment.group(1) or "")
         here = [code for at, code in lines if at == number]
-        if named:
-            idle = [
-                text
-                for text, rule in named.items()
-                if rule is not None and rule.code in codes and rule.always and rule.code not in here
-            ]
-            unknown = [text for text, rule in named.items() if rule is None]
-            if not idle and not unknown:
-                continue
-            message, help, notes = _unused_codes(idle, unknown, here)
-        elif here:
+        idle = [
+            text
+            for text, rule in named.items()
+            if rule is not None and rule.code in codes and rule.always and rule.code not in here
+        ]
+        unknown = [text for text, rule in named.items() if rule is None]
+        if idle:
+            message = f"unused `jaxsight: ignore` (no {listed(idle)} on this line)"
+        elif unknown:
+            message = f"unknown rule in `jaxsight: ignore`: {listed(unknown)}"
+        elif named or here:
             continue
         else:
             message = "unused `jaxsight: ignore` (nothing is reported on this line)"
-            help, notes = "remove the comment", ()
-        range = Range(Position(number, comment.start()), Position(number, comment.end()))
-        yield finding_of(UNUSED, range, message, help=help, notes=notes)
-
-
-def _unused_codes(
-    idle: Sequence[str], unknown: Sequence[str], here: Sequence[str]
-) -> tuple[str, str, tuple[str, ...]]:
-    """Return message, help and notes for codes of a comment that suppress nothing.
-
-    Args:
-        idle: codes or names of rules without a finding on the line.
-        unknown: words that are not a code or name of a rule.
-        here: the codes of the findings on the line.
-    """
-    if not idle:
-        message = f"unknown rule in `jaxsight: ignore`: {listed(unknown)}"
-    else:
-        message = f"unused `jaxsight: ignore` (no {listed(idle)} on this line)"
-    subject = "the comment" if not here else listed((*idle, *unknown))
-    notes = (f"unknown rule: {listed(unknown)}",) if idle and unknown else ()
-    return clause(message, 100), f"remove {subject}", notes
+        subject = "the comment" if not here else listed((*idle, *unknown))
+        yield finding_of(
+            UNUSED,
+            Range(Position(number, comment.start()), Position(number, comment.end())),
+            clause(message, 100),
+            help=f"remove {subject}",
+            notes=(f"unknown rule: {listed(unknown)}",) if idle and unknown else (),
+        )
 
 
 def _ignored(module: Module, finding: Finding) -> bool:
-    if finding.code == UNUSED:
-        return False
+    """Return whether a comment on its line suppresses a finding."""
     comment = _IGNORED.search(module.line(finding.range.start.line))
-    if comment is None:
+    if finding.code == UNUSED or comment is None:
         return False
-    named = comment.group(1)
-    if named is None:
-        return True
-    return any(rule is not None and rule.code == finding.code for rule in _named(named).values())
+    rules = _named(comment[1]).values() if comment[1] is not None else ()
+    return comment[1] is None or any(r is not None and r.code == finding.code for r in rules)
 
 
 def _named(text: str) -> dict[str, Rule | None]:

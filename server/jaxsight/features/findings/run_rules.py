@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -22,12 +23,10 @@ from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import TopLevelStatement, tree_of
 from jaxsight.source.text import Range
-from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.compiling import Compiled, Folding, Incomplete, SlowCompile
 from jaxsight.wire.messages.inputs import InputSpec, TreeSpec, ValueSpec
 from jaxsight.wire.messages.replies import Miscompiled, Outlined, Traced
 from jaxsight.wire.program import Body, Step
-from jaxsight.wire.spans import Span
 
 log = logging.getLogger(__name__)
 
@@ -101,18 +100,14 @@ def of_running(
 
 def of_text(chunk: ModuleChunk) -> Iterator[Finding]:
     """Yield the findings in the text of a statement."""
-    for rule, range, violation in _in_text(chunk.statement):
-        yield _finding(rule, range.shifted(chunk.first_line), violation)
-
-
-def _in_text(statement: TopLevelStatement) -> tuple[tuple[Rule, Range, NodeViolation], ...]:
+    statement = chunk.statement
     rules = [
         (rule, rule.in_text)
         for rule in RULES.values()
         if rule.in_text and rule.word in statement.text
     ]
     if statement.broken is not None or not rules:
-        return ()
+        return
     violations = _texts.get(statement)
     if violations is None:
         source = SourceText(statement.text)
@@ -122,7 +117,8 @@ def _in_text(statement: TopLevelStatement) -> tuple[tuple[Rule, Range, NodeViola
             for rule, find in rules
             for violation in find(tree)
         )
-    return violations
+    for rule, range, found in violations:
+        yield _finding(rule, range.shifted(chunk.first_line), found)
 
 
 _texts: WeakKeyDictionary[TopLevelStatement, tuple[tuple[Rule, Range, NodeViolation], ...]] = (
@@ -134,7 +130,13 @@ _texts: WeakKeyDictionary[TopLevelStatement, tuple[tuple[Rule, Range, NodeViolat
 def of_module(module: Module) -> Iterator[Finding]:
     """Yield what the text of all statements together shows."""
     chunks = [chunk for chunk in module.chunks if chunk.broken is None]
-    statements = [_statement(chunk.statement) for chunk in chunks]
+    statements = []
+    for chunk in chunks:
+        cached = _statements.get(chunk.statement)
+        if cached is None:
+            tree = functools.partial(tree_of, chunk.text)
+            cached = _statements[chunk.statement] = Statement(chunk.text, tree)
+        statements.append(cached)
     for rule in RULES.values():
         if rule.in_module is None or rule.word not in module.text:
             continue
@@ -147,14 +149,6 @@ def of_module(module: Module) -> Iterator[Finding]:
             chunk = chunks[violation.statement]
             range = SourceText(chunk.text).range(violation.violation.node)
             yield _finding(rule, range.shifted(chunk.first_line), violation.violation)
-
-
-def _statement(statement: TopLevelStatement) -> Statement:
-    cached = _statements.get(statement)
-    if cached is None:
-        text = statement.text
-        cached = _statements[statement] = Statement(text, lambda: tree_of(text))
-    return cached
 
 
 _statements: WeakKeyDictionary[TopLevelStatement, Statement] = WeakKeyDictionary()
@@ -180,9 +174,11 @@ def _judged(
     reply, judged = view.answer.reply, Judged()
     if not isinstance(reply, Traced):
         return judged
-    places = Places(view, dict(_spans(outlined.program.body)))
+    places = Places(view, {step.path: step.span for step in _steps(outlined.program.body)})
     outcome = result.outcome if result is not None else None
     compiled = outcome if isinstance(outcome, Compiled) else None
+    lowered = result.lowered if result is not None else None
+    distribution = lowered.distribution if lowered is not None else None
     program_view = ProgramView(
         name=view.subject.name,
         program=outlined.program,
@@ -203,8 +199,11 @@ def _judged(
         target=result.target if result is not None else None,
         platform=result.target.platform if result is not None else platform,
         compiled=compiled,
-        meshes=_meshes(result),
+        meshes=distribution.meshes if distribution is not None else (),
     )
+    notes: tuple[str, ...] = ()
+    if compiled is not None and compiled.devices > 1:
+        notes = (f"figures are those of one of {compiled.devices} devices",)
     for rule, find in rules:
         try:
             violations = list(find(program_view))
@@ -215,22 +214,9 @@ def _judged(
             log.exception("%s failed on %s", rule.code, view.subject.name)
             continue
         judged.findings.extend(
-            _placed(rule, view, places, violation, _devices(compiled)) for violation in violations
+            _placed(rule, view, places, violation, notes) for violation in violations
         )
     return judged
-
-
-def _meshes(result: CompileResult | None) -> tuple[Mesh, ...]:
-    """Return the meshes of a compiled program."""
-    lowered = result.lowered if result is not None else None
-    distribution = lowered.distribution if lowered is not None else None
-    return distribution.meshes if distribution is not None else ()
-
-
-def _devices(compiled: Compiled | None) -> Iterator[str]:
-    """Yield a note on the figures of a finding in the kernels of several devices."""
-    if compiled is not None and compiled.devices > 1:
-        yield f"figures are those of one of {compiled.devices} devices"
 
 
 def _numbers(specs: Iterable[InputSpec]) -> Iterator[str]:
@@ -287,10 +273,9 @@ def _finding(
     )
 
 
-def _spans(body: Body) -> Iterator[tuple[str, Span | None]]:
-    waiting: list[Step] = list(body.steps)
-    while waiting:
-        step = waiting.pop()
-        yield step.path, step.span
+def _steps(body: Body) -> Iterator[Step]:
+    """Yield the steps of a program, inner ones included."""
+    for step in body.steps:
+        yield step
         for inner in step.bodies:
-            waiting += inner.steps
+            yield from _steps(inner)

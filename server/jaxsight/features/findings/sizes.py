@@ -10,7 +10,7 @@ from dataclasses import replace
 from jaxsight.queries.sizes.exploring import FixedSize
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules.finding import Finding, finding_of
-from jaxsight.rules.rule import AnnotatedFunction, FunctionNode, Rule
+from jaxsight.rules.rule import AnnotatedFunction, Rule
 from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Range
@@ -32,8 +32,15 @@ def of_annotations(view: View, rules: Sequence[Rule]) -> Iterator[Finding]:
         return
     if not all(_TRANSPARENT.fullmatch(text.strip().lstrip("@")) for text in function.decorators):
         return
+    name, line = function.qualname.rpartition(".")[2], function.name_range.start.line + 1
     try:
-        definition = _definition(tree_of(chunk.text), view)
+        definitions = (
+            node
+            for node in ast.walk(tree_of(chunk.text))
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            and (node.name, node.lineno) == (name, line)
+        )
+        definition = next(definitions, None)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     if definition is None:
@@ -97,21 +104,6 @@ def of_fixed_size(view: View, fixed: FixedSize, rules: Sequence[Rule]) -> Iterat
             notes=violation.notes,
         )
         yield replace(finding, stale=view.stale)
-
-
-def _definition(tree: ast.Module, view: View) -> FunctionNode | None:
-    """Return the definition of a view's function in the tree of its chunk."""
-    function = view.subject.function
-    name, line = function.qualname.rpartition(".")[2], function.name_range.start.line + 1
-    return next(
-        (
-            node
-            for node in ast.walk(tree)
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-            and (node.name, node.lineno) == (name, line)
-        ),
-        None,
-    )
 
 
 def _items(text: str) -> tuple[str, ...]:

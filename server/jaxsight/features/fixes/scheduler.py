@@ -15,7 +15,7 @@ from jaxsight.features.fixes.verifier import Fix, FixVerifier
 from jaxsight.projects.project import Project
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.sandbox import Sandbox
+from jaxsight.queries.sandbox import Sandboxes
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules.finding import Finding
 from jaxsight.source.module import Module
@@ -45,10 +45,9 @@ class FixScheduler:
     verifying: FixVerifier
     _work: dict[str, list[_Work]] = field(default_factory=dict)
     """By file, in the order of verification."""
-    _sandboxes: dict[str, Sandbox] = field(default_factory=dict)
+    _sandboxes: Sandboxes = field(default_factory=Sandboxes)
     _worker: asyncio.Task[None] | None = None
     _current: tuple[str, asyncio.Task[Fix | None]] | None = None
-    _closing: set[asyncio.Task[None]] = field(default_factory=set)
 
     @staticmethod
     def of(engine: Engine) -> FixScheduler:
@@ -129,16 +128,21 @@ class FixScheduler:
         if self._worker is not None:
             self._worker.cancel()
             await asyncio.gather(self._worker, return_exceptions=True)
-        await asyncio.gather(
-            *(sandbox.aclose() for sandbox in self._sandboxes.values()), *self._closing
-        )
-        self._sandboxes.clear()
+        await self._sandboxes.aclose()
 
     async def _run(self, pause: float) -> None:
         await asyncio.sleep(pause)
-        while (next_work := self._next()) is not None:
-            path, work = next_work
-            sandbox = self._sandbox(path)
+        while True:
+            waiting = (
+                (path, work)
+                for path, works in self._work.items()
+                for work in works
+                if not work.done.done()
+            )
+            if (first := next(waiting, None)) is None:
+                return
+            path, work = first
+            sandbox = self._sandboxes.of(self.project_of(path))
             trying = asyncio.create_task(
                 self.verifying.fix(sandbox, work.view, work.finding, work.target)
             )
@@ -158,21 +162,3 @@ class FixScheduler:
                 sandbox.rest()
                 if not work.done.done():
                     work.done.set_result(fix)
-
-    def _next(self) -> tuple[str, _Work] | None:
-        for path, works in self._work.items():
-            for work in works:
-                if not work.done.done():
-                    return path, work
-        return None
-
-    def _sandbox(self, path: str) -> Sandbox:
-        project = self.project_of(path)
-        sandbox = self._sandboxes.get(project.root)
-        if sandbox is None or sandbox.project is not project:
-            if sandbox is not None:
-                closing = asyncio.create_task(sandbox.aclose())
-                self._closing.add(closing)
-                closing.add_done_callback(self._closing.discard)
-            sandbox = self._sandboxes[project.root] = Sandbox(project)
-        return sandbox

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
@@ -33,11 +33,10 @@ from jaxsight.rules.fixing.figures import Figures
 from jaxsight.rules.fixing.remedy import Proof, Remedy
 from jaxsight.rules.program.folding import is_worth_measuring
 from jaxsight.rules.rule import Measured
-from jaxsight.source.module import Module
 from jaxsight.source.text import Edit
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Compiled, Folding, Incomplete
-from jaxsight.wire.messages.replies import Compared, Miscompiled, Outlined, Traced
+from jaxsight.wire.messages.replies import Compared, Miscompiled, Traced
 from jaxsight.wire.messages.requests import Trace
 from jaxsight.workers.compilation.queue import Urgency
 from jaxsight.workers.results import Died
@@ -45,6 +44,7 @@ from jaxsight.workers.results import Died
 log = logging.getLogger(__name__)
 
 _KEPT = 512
+"""Verdicts that are kept; a file has few findings, each with a few candidates."""
 _LONGEST_TRADE = 2.0
 """Factor by which a program may become slower for its fix's benefit."""
 _NOT_COMPARED = "it could not be compared"
@@ -52,11 +52,6 @@ _SETS = 4
 """Maximum number of example sets of a function with which a change is tried."""
 _TRIED = 6
 """Maximum number of candidates for one finding that are tried."""
-
-
-def _of_text(module: Module) -> Iterator[Finding]:
-    of_statements = chain.from_iterable(map(run_rules.of_text, module.chunks))
-    return chain(of_statements, run_rules.of_module(module))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +111,8 @@ class FixVerifier:
             target: the target to compile for, if any.
         """
         async for candidate, question in self._candidates(sandbox, view, finding):
-            key = self._key(view, question, finding, target)
+            name = target.name if target is not None else ""
+            key = view.answer.key, question.key, finding.code, name
             verdict = self._verdicts.get(key)
             if verdict is None:
                 verdict = await self._verdict(sandbox, view, question, finding, candidate, target)
@@ -130,7 +126,10 @@ class FixVerifier:
             if verdict.hopeless:
                 return None
             if not verdict.dropped and await self._harmless(sandbox, view, candidate):
-                return _fix(finding, candidate, verdict)
+                effect = f" ({verdict.effect})" if verdict.effect else ""
+                is_safe = candidate.safe and candidate.same and not verdict.costs
+                title = candidate.title
+                return Fix(finding, f"{title}{effect}", candidate.edits, is_safe, title)
         return None
 
     async def _harmless(self, sandbox: Sandbox, view: View, candidate: Candidate) -> bool:
@@ -176,6 +175,7 @@ class FixVerifier:
     async def _unharmed(
         self, sandbox: Sandbox, first: Question, second: Question, *, same: bool
     ) -> _Verdict:
+        """Return whether another function can still be traced, and computes the same if it must."""
         key = first.key_on_device, second.key_on_device
         known = self._unharmed_by.get(key)
         if known is not None and sandbox.is_current(known[1]):
@@ -183,23 +183,19 @@ class FixVerifier:
         before, after = await sandbox.trace(first), await sandbox.trace(second)
         if before is None or after is None:
             return _Verdict()
-        before = replace(before, question=first)
-        verdict = await self._both_compared(sandbox, before, after, same=same)
+        verdict = _Verdict()
+        if isinstance(before.reply, Traced) and not isinstance(after.reply, Traced):
+            verdict = _Verdict("it can no longer be traced")
+        elif isinstance(before.reply, Traced):
+            before = replace(before, question=first)
+            compared = await sandbox.compare(before, after)
+            self._remember(before, compared)
+            if same and not isinstance(compared, Compared):
+                verdict = _Verdict(_NOT_COMPARED)
+            elif same and isinstance(compared, Compared) and not compared.same:
+                verdict = _Verdict(compared.words)
         self._unharmed_by.put(key, (verdict, {**before.versions, **after.versions}))
         return verdict
-
-    async def _both_compared(
-        self, sandbox: Sandbox, before: Answer, after: Answer, *, same: bool
-    ) -> _Verdict:
-        if not isinstance(before.reply, Traced):
-            return _Verdict()
-        if not isinstance(after.reply, Traced):
-            return _Verdict("it can no longer be traced")
-        compared = await sandbox.compare(before, after)
-        self._remember(before, compared)
-        if not same or (isinstance(compared, Compared) and compared.same):
-            return _Verdict()
-        return _Verdict(compared.words if isinstance(compared, Compared) else _NOT_COMPARED)
 
     def _remember(self, answer: Answer, compared: Compared | Died | None) -> None:
         if not isinstance(compared, Compared) or compared.miscompiled is None:
@@ -223,12 +219,6 @@ class FixVerifier:
     async def _asked(self, sandbox: Sandbox, view: View, edits: Sequence[Edit]) -> Question | None:
         return await self.aside.judge(view.module, lambda: _asked(sandbox, view, edits))
 
-    def _key(
-        self, view: View, question: Question, finding: Finding, target: Target | None
-    ) -> object:
-        name = target.name if target is not None else ""
-        return view.answer.key, question.key, finding.code, name
-
     async def _verdict(
         self,
         sandbox: Sandbox,
@@ -245,15 +235,22 @@ class FixVerifier:
             return _Verdict("it could not be traced", untold=True)
         if not view.answer.agrees_with(before.versions.items()):
             return _Verdict("a file that it imports has changed", untold=True)
-        adapted = await self._adapted(sandbox, view, candidate, after)
+        adapted: Answer | None = after
+        if candidate.adapted:  # the changed function needs an adapter to be comparable
+            asked = await self._asked(sandbox, view, candidate.adapted)
+            adapted = await sandbox.trace(asked) if asked is not None else None
         if adapted is None:
             return _Verdict("its adapted form could not be traced", untold=True)
         if not isinstance(after.reply, Traced):
             view_after = View(after, question.module, after.question, question.subject)
-            why = failures.summary(after.reply, view_after)
+            why = failures.summary(view_after)
             return _Verdict(f"it can no longer be traced: {why}")
         if not isinstance(before.reply, Traced):
-            return await self._repaired(sandbox, before, after, same=candidate.same)
+            if candidate.same:  # the original is called with values: the result must be the same
+                by_values = _judged(await sandbox.compare_with_values(before, after), same=True)
+                if isinstance(by_values, _Verdict):
+                    return by_values
+            return _Verdict(effect="can be traced")
         compared = await self._compared(sandbox, view, before, adapted, same=candidate.same)
         if isinstance(compared, _Verdict):
             return compared
@@ -266,15 +263,6 @@ class FixVerifier:
                 return _effect(FIXES[finding.code], first, second, compared, target)
         return _Verdict("it could not be compiled", untold=True)
 
-    async def _adapted(
-        self, sandbox: Sandbox, view: View, candidate: Candidate, after: Answer
-    ) -> Answer | None:
-        """Return the changed function with its adapter, if it needs one to be comparable."""
-        if not candidate.adapted:
-            return after
-        question = await self._asked(sandbox, view, candidate.adapted)
-        return await sandbox.trace(question) if question is not None else None
-
     async def _compared(
         self, sandbox: Sandbox, view: View, before: Answer, adapted: Answer, *, same: bool
     ) -> Compared | _Verdict:
@@ -286,30 +274,7 @@ class FixVerifier:
             return _Verdict(f"it returns {outputs} instead of {before.reply.outputs}")
         compared = await sandbox.compare(before, adapted)
         self._remember(view.answer, compared)
-        if compared is None:
-            return _Verdict(_NOT_COMPARED, untold=True)
-        if isinstance(compared, Died):
-            return _Verdict(compared.message, hopeless=True)
-        if same and not compared.same:
-            return _Verdict(compared.words)
-        return compared
-
-    async def _repaired(
-        self, sandbox: Sandbox, before: Answer, after: Answer, *, same: bool
-    ) -> _Verdict:
-        """Return the verdict on a function that can be traced only after the change.
-
-        The original is called with values, which must give the same result.
-        """
-        if same:
-            compared = await sandbox.compare_with_values(before, after)
-            if compared is None:
-                return _Verdict(_NOT_COMPARED, untold=True)
-            if isinstance(compared, Died):
-                return _Verdict(compared.message, hopeless=True)
-            if not compared.same:
-                return _Verdict(compared.words)
-        return _Verdict(effect="can be traced")
+        return _judged(compared, same=same)
 
     async def _looked_at(
         self,
@@ -321,17 +286,22 @@ class FixVerifier:
         complete: bool,
     ) -> _Look | None:
         """Return the findings and figures of one form; `None` if it could not be compiled."""
-        question = answer.question
+        question, interpreter = answer.question, sandbox.project.interpreter
         view = View(answer, question.module, question, question.subject)
         outlined = await sandbox.outline(answer)
         if outlined is None or not isinstance(answer.reply, Traced):
             return None
-        folding = None
-        if target is not None and RULES[code].measures is Measured.FOLDING:
-            folding = await self._folding(sandbox, answer, target, outlined)
+        folding: Folding | None = None
         result: CompileResult | None = None
-        if target is not None:
-            result = await self._result(sandbox, answer, target, complete=complete)
+        if target is not None and interpreter is not None:
+            how = (answer, target, interpreter.path, sandbox.lower)
+            compiling, is_measured = self.compiling(), RULES[code].measures is Measured.FOLDING
+            with contextlib.suppress(TraceGone):
+                if is_measured and is_worth_measuring(outlined.folds):
+                    folding = await compiling.folding(*how)
+            with contextlib.suppress(TraceGone):
+                urgency = Urgency.UNSEEN
+                result = await compiling.get(*how, complete=complete, urgency=urgency)
         compiled = result.outcome if result is not None else None
         if not isinstance(compiled, Compiled):
             compiled = None
@@ -346,36 +316,19 @@ class FixVerifier:
             platform = target.platform if target is not None else ""
             findings = run_rules.of_program(view, outlined, [code], platform)
         else:
-            findings = [finding for finding in _of_text(question.module) if finding.code == code]
+            of_text = chain.from_iterable(map(run_rules.of_text, question.module.chunks))
+            every = chain(of_text, run_rules.of_module(question.module))
+            findings = [finding for finding in every if finding.code == code]
         return _Look(len(findings), Figures.of(answer.reply, compiled, folding))
 
-    async def _folding(
-        self, sandbox: Sandbox, answer: Answer, target: Target, outlined: Outlined
-    ) -> Folding | None:
-        interpreter = sandbox.project.interpreter
-        if interpreter is None or not is_worth_measuring(outlined.folds):
-            return None
-        with contextlib.suppress(TraceGone):
-            return await self.compiling().folding(answer, target, interpreter.path, sandbox.lower)
-        return None
 
-    async def _result(
-        self, sandbox: Sandbox, answer: Answer, target: Target, *, complete: bool
-    ) -> CompileResult | None:
-        interpreter = sandbox.project.interpreter
-        if interpreter is None:
-            return None
-        try:
-            return await self.compiling().get(
-                answer,
-                target,
-                interpreter.path,
-                sandbox.lower,
-                complete=complete,
-                urgency=Urgency.UNSEEN,
-            )
-        except TraceGone:
-            return None
+def _judged(compared: Compared | Died | None, *, same: bool) -> Compared | _Verdict:
+    """Return the comparison of two forms, or why the candidate is dropped."""
+    if compared is None:
+        return _Verdict(_NOT_COMPARED, untold=True)
+    if isinstance(compared, Died):
+        return _Verdict(compared.message, hopeless=True)
+    return _Verdict(compared.words) if same and not compared.same else compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -467,14 +420,3 @@ def _question(
         device=like.device,
     )
     return context if isinstance(context, Question) else None
-
-
-def _fix(finding: Finding, candidate: Candidate, verdict: _Verdict) -> Fix:
-    effect = f" ({verdict.effect})" if verdict.effect else ""
-    return Fix(
-        finding,
-        candidate.title + effect,
-        candidate.edits,
-        candidate.safe and candidate.same and not verdict.costs,
-        candidate.title,
-    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jaxsight.queries.traces.located_answer import View
-from jaxsight.source.text import Range
 from jaxsight.text.inert import one_line
 from jaxsight.text.markdown import prose
 from jaxsight.wire.messages.replies import Traced
@@ -52,20 +51,16 @@ def without_repeats(views: Sequence[View]) -> list[View]:
         view
         for view in views
         if not (view.subject.is_from_caller and view.subject.name in used)
-        and not (_is_nested_call(view) and any(_is_around(v, view) for v in views))
+        and not (
+            view.subject.examples.source == "program" and any(_is_around(v, view) for v in views)
+        )
     ]
-
-
-def _is_nested_call(view: View) -> bool:
-    """Return whether a view is of a nested function, with the inputs of a call in a dry run."""
-    return "<locals>" in view.subject.name and view.subject.examples.source == "program"
 
 
 def _is_around(view: View, nested: View) -> bool:
     """Return whether a view is of a function around a nested one, and describes that too."""
-    is_outer = nested.subject.name.startswith(f"{view.subject.name}.<locals>.")
-    if not is_outer or not isinstance(view.answer.reply, Traced):
-        return False
     subject = nested.subject
-    body = Range(subject.function.body_start.down(subject.chunk.first_line), subject.range.end)
+    if not subject.name.startswith(f"{view.subject.name}.<locals>.") or not view.is_traced:
+        return False
+    body = subject.body
     return any(place.start in body for place in view.observed)

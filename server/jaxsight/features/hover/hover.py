@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import functools
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from jaxsight.features import caveats
@@ -30,9 +29,8 @@ from jaxsight.source.functions import Function
 from jaxsight.source.module import ModuleChunk
 from jaxsight.source.relocate import expressions_at
 from jaxsight.source.text import Position, Range
+from jaxsight.targets.target import Target
 from jaxsight.text.markdown import escaped
-from jaxsight.wire.messages.replies import Traced
-from jaxsight.wire.observations import Observation
 from jaxsight.workers.compilation.queue import Urgency
 
 PATIENCE = 1.5
@@ -73,7 +71,12 @@ async def _hover_in(
             nested = await _helper_hover(engine, document, subject.chunk, subject.function)
             if nested is not None:
                 return nested
-        own = await _function_hover(engine, document, subject)
+        view = await engine.traces.view(document, subject, PATIENCE)
+        if isinstance(view, Unasked):
+            own = unasked_hover(subject, view)
+        else:
+            words = await _target_words(engine, view)
+            own = function_hover(subject, view, words, caveats.markdown(view.caveats))
         if subject.is_from_caller and own.stale:
             called = await _helper_hover(engine, document, subject.chunk, subject.function)
             if called is not None and not called.stale:
@@ -82,16 +85,13 @@ async def _hover_in(
     helper = document.module.function_at(position)
     if helper is not None and position in helper[1].name_range.shifted(helper[0].first_line):
         as_called = await _helper_hover(engine, document, *helper)
-        return as_called or _untraced_hover(document, *helper)
+        reason = untraced(document, *helper) if as_called is None else ""
+        if not reason:
+            return as_called
+        name = escaped(helper[1].qualname.rpartition(".")[2])
+        place = helper[1].name_range.shifted(helper[0].first_line)
+        return Hover(place, f"**{name}** is not traced: {reason}")
     return await _expression_hover(engine, document, position)
-
-
-async def _function_hover(engine: Engine, document: Document, subject: Subject) -> Hover:
-    view = await engine.traces.view(document, subject, PATIENCE)
-    if isinstance(view, Unasked):
-        return unasked_hover(subject, view)
-    words = await _target_words(engine, view)
-    return function_hover(subject, view, words, caveats.markdown(view.caveats))
 
 
 async def _helper_hover(
@@ -99,41 +99,34 @@ async def _helper_hover(
 ) -> Hover | None:
     """Return the hover of a function without example inputs, from a trace that calls it."""
     range = function.name_range.shifted(chunk.first_line)
-    module = document.module
-    stale: Hover | None = None
-    for subject in _by_closeness(engine, document, range.start):
-        if document.module is not module:
-            break
-        if not await engine.traces.may_reach(document, subject, chunk):
-            continue
-        views = await _views(engine, document, subject)
-        if isinstance(views, Waits):
-            return stale or unasked_hover(subject, views, range)
-        for view in views:
-            hover = helper_hover(function, range, view, chunk.first_line)
-            if hover is not None and not hover.stale:
-                return hover
-            stale = stale or hover
-    return stale
+    return await _first_hover(
+        engine,
+        document,
+        chunk,
+        range.start,
+        [range],
+        lambda view: helper_hover(function, range, view, chunk.first_line),
+    )
 
 
-def _untraced_hover(document: Document, chunk: ModuleChunk, function: Function) -> Hover | None:
-    """Return why a function that uses JAX and that nothing has traced shows nothing."""
-    reason = untraced(document, chunk, function)
-    if not reason:
-        return None
-    name = escaped(function.qualname.rpartition(".")[2])
-    place = function.name_range.shifted(chunk.first_line)
-    return Hover(place, f"**{name}** is not traced: {reason}")
+async def _first_hover(
+    engine: Engine,
+    document: Document,
+    chunk: ModuleChunk,
+    position: Position,
+    places: Sequence[Range],
+    hover_of: Callable[[View], Hover | None],
+) -> Hover | None:
+    """Return the first current hover of traces that may reach a chunk, else the first stale one.
 
-
-async def _expression_hover(engine: Engine, document: Document, position: Position) -> Hover | None:
-    chunk = document.module.chunk_at(position)
-    if chunk is None:
-        return None
-    places = expressions_at(chunk, position)
-    if not places and chunk.broken is None:
-        return None
+    Args:
+        engine: the engine.
+        document: the document.
+        chunk: where the cursor is.
+        position: the cursor.
+        places: where it is said that a trace takes long; the function's name without any.
+        hover_of: returns the hover by one trace.
+    """
     module = document.module
     stale: Hover | None = None
     for subject in _by_closeness(engine, document, position):
@@ -143,14 +136,30 @@ async def _expression_hover(engine: Engine, document: Document, position: Positi
             continue
         views = await _views(engine, document, subject)
         if isinstance(views, Waits):
-            place = next(iter(places), subject.name_range)
-            return stale or unasked_hover(subject, views, place)
+            return stale or unasked_hover(subject, views, next(iter(places), subject.name_range))
         for view in views:
-            hover = _observed(engine, view, places or view.around(position))
+            hover = hover_of(view)
             if hover is not None and not hover.stale:
                 return hover
             stale = stale or hover
     return stale
+
+
+async def _expression_hover(engine: Engine, document: Document, position: Position) -> Hover | None:
+    chunk = document.module.chunk_at(position)
+    if chunk is None:
+        return None
+    places = expressions_at(chunk, position)
+    if not places and chunk.broken is None:
+        return None
+    return await _first_hover(
+        engine,
+        document,
+        chunk,
+        position,
+        places,
+        lambda view: _observed(engine, view, places or view.around(position)),
+    )
 
 
 async def _views(engine: Engine, document: Document, subject: Subject) -> list[View] | Waits:
@@ -170,51 +179,40 @@ def _observed(engine: Engine, view: View, places: Sequence[Range]) -> Hover | No
     """Return the hover of the first place at which a value was observed."""
     for place in places:
         observation = view.observed.get(place)
-        if observation is not None and observation.values:
-            source = view.module.slice_text(place)
-            compiled, layouts = _compiled_words(engine, view, place, observation)
-            return expression_hover(source, place, observation, view, compiled, layouts)
+        if observation is None or not observation.values:
+            continue
+        layouts, compiled = traced_layouts(view.seen(observation)), ""
+        kernels = engine.programs.kernels(view)
+        if kernels is not None and kernels.view.stale == view.stale:
+            compiled = expression_words(kernels, place)
+            if not view.subject.is_from_caller:  # alone, it may be partitioned differently
+                layouts = layouts or chosen_layouts(kernels, place, view.seen(observation))
+        source = view.module.slice_text(place)
+        return expression_hover(source, place, observation, view, compiled, layouts)
     return None
-
-
-def _compiled_words(
-    engine: Engine, view: View, place: Range, observation: Observation
-) -> tuple[str, str]:
-    """Return how an expression was compiled for the first target, and how it is laid out.
-
-    The second is Markdown. Either is empty if unknown.
-    """
-    layouts = traced_layouts(view.seen(observation))
-    kernels = engine.programs.kernels(view)
-    if kernels is None or kernels.view.stale != view.stale:
-        return "", layouts
-    if view.subject.is_from_caller:  # alone, it may be partitioned differently
-        return expression_words(kernels, place), layouts
-    chosen = chosen_layouts(kernels, place, view.seen(observation))
-    return expression_words(kernels, place), layouts or chosen
 
 
 async def _target_words(engine: Engine, view: View) -> str:
     """Return Markdown about the function on each target, as far as known after a moment."""
     path = view.answer.question.path
-    if not isinstance(view.answer.reply, Traced) or view.stale:
+    if not view.is_traced or view.stale:
         return ""
     targets = engine.choices.targets(path)
-    if not targets:
-        return ""
     programs = engine.programs
     have_started = programs.have_started
     was_compiled = programs.was_compiled(view)
     follows = was_compiled and not any(programs.is_compiled(view, t) for t in targets)
     delay = _AFTER_HOVER if follows else 0
+
+    async def asked(target: Target, *, complete: bool) -> CompileResult | None:
+        if delay:
+            await asyncio.sleep(delay)
+        result_of = programs.with_temporaries if complete else programs.result
+        return await result_of(view, target, urgency=Urgency.ASKED)
+
     kernels, complete = (
-        [
-            asyncio.ensure_future(
-                _after(delay, functools.partial(ask, view, target, urgency=Urgency.ASKED))
-            )
-            for target in targets
-        ]
-        for ask in (programs.result, programs.with_temporaries)
+        [asyncio.ensure_future(asked(target, complete=is_complete)) for target in targets]
+        for is_complete in (False, True)
     )
     # After an edit only the jaxpr is awaited: kernels follow in the hints.
     if not follows:
@@ -235,15 +233,6 @@ async def _target_words(engine: Engine, view: View) -> str:
     if waiting:
         words += f"\n\n*compiling for {', '.join(waiting)}…*"
     return words.strip()
-
-
-async def _after(
-    delay: float, ask: Callable[[], Awaitable[CompileResult | None]]
-) -> CompileResult | None:
-    """Return the result of a question that is asked after `delay` seconds."""
-    if delay:
-        await asyncio.sleep(delay)
-    return await ask()
 
 
 def _by_closeness(engine: Engine, document: Document, position: Position) -> Iterator[Subject]:

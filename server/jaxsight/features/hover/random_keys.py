@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.analysis.syntax_trees import dotted_name
@@ -32,7 +32,13 @@ def key_note(view: View, place: Range, texts: Iterable[str]) -> str:
     kinds = {"PRNG keys" if match["several"] else "PRNG key" for match in found if match}
     if len(kinds) != 1 or not all(found):
         return ""
-    return kinds.pop() if _is_key(view, place) else ""
+    try:
+        node = ast.parse(view.module.slice_text(place).strip(), mode="eval").body
+    except (SyntaxError, ValueError):
+        return ""
+    makes = makes_key(node, functools.partial(_full_name, dict(_origins(view))))
+    is_key = makes or dotted_name(node) in _names_at(view, place.start)
+    return kinds.pop() if is_key else ""
 
 
 def parameter_notes(view: View, parameters: Iterable[tuple[str, str]]) -> list[str]:
@@ -43,17 +49,6 @@ def parameter_notes(view: View, parameters: Iterable[tuple[str, str]]) -> list[s
         for name, text in parameters
         if _RAW.fullmatch(text) and name in _names_at(view, start)
     ]
-
-
-def _is_key(view: View, place: Range) -> bool:
-    source = view.module.slice_text(place)
-    try:
-        node = ast.parse(source.strip(), mode="eval").body
-    except (SyntaxError, ValueError):
-        return False
-    if makes_key(node, functools.partial(_full_name, dict(_origins(view)))):
-        return True
-    return dotted_name(node) in _names_at(view, place.start)
 
 
 def _names_at(view: View, position: Position) -> frozenset[str]:
@@ -88,25 +83,23 @@ def key_names(tree: ast.AST, full_name: Callable[[str], str]) -> frozenset[str]:
         tree: the code.
         full_name: returns the full name of an imported object.
     """
-    return frozenset(name for node in ast.walk(tree) for name in _names(node, full_name) if name)
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=targets, value=value) if makes_key(value, full_name):
+                for target in targets:
+                    names |= {dotted_name(target), *bound_in(target)}
+            case ast.Call(args=args, keywords=keywords):
+                function = _function(node, full_name)
+                if function and function not in _FROM_NUMBERS:
+                    keys = [word.value for word in keywords if word.arg == "key"]
+                    names.update(map(dotted_name, (*args[:1], *keys)))
+    return frozenset(names - {""})
 
 
 def makes_key(node: ast.AST, full_name: Callable[[str], str]) -> bool:
     """Return whether an expression calls a function that returns keys."""
     return isinstance(node, ast.Call) and _function(node, full_name) in _MAKE
-
-
-def _names(node: ast.AST, full_name: Callable[[str], str]) -> Iterator[str]:
-    match node:
-        case ast.Assign(targets=targets, value=value) if makes_key(value, full_name):
-            for target in targets:
-                yield dotted_name(target)
-                yield from bound_in(target)
-        case ast.Call(args=args, keywords=keywords):
-            function = _function(node, full_name)
-            if function and function not in _FROM_NUMBERS:
-                yield from map(dotted_name, args[:1])
-                yield from (dotted_name(word.value) for word in keywords if word.arg == "key")
 
 
 def _function(call: ast.Call, full_name: Callable[[str], str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from jaxsight.features.distributed import collectives
 from jaxsight.features.kernels import compile_time, host_transfers, modules
@@ -13,6 +13,7 @@ from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.targets.roofline import total
+from jaxsight.targets.target import Target
 from jaxsight.text import units
 from jaxsight.text.markdown import escaped, prose
 from jaxsight.wire.kernel_graph import Graph
@@ -38,75 +39,46 @@ def target_rows(view: View, results: Sequence[CompileResult]) -> str:
     for result in results:
         match result.outcome:
             case Compiled() as compiled:
-                graph = compiled.graph
-                read, written = _traffic(graph)
+                graph, long = compiled.graph, compile_time.word(compiled)
+                scope = " per device" if compiled.devices > 1 else ""
+                estimated = total(graph, result.target)
+                sign = "≥" if estimated is not None and estimated.is_lower_bound else "≈"
+                time = f"{sign} {units.time(estimated.seconds)}" if estimated else "–"
                 rows.append(
-                    f"| {escaped(_name(compiled, result))} | {kernel_figure(graph)} | "
-                    f"{launch_figure(graph)} | {read} | {written} | "
-                    f"{temporary_memory(compiled)}{_scope(compiled)} | "
-                    f"{_time(compiled, result)} | {how(compiled)}{_long(compiled)} |"
+                    f"| {escaped(_name(compiled, result.target))} | {kernel_figure(graph)} | "
+                    f"{launch_figure(graph)} | {' | '.join(_traffic(graph))} | "
+                    f"{temporary_memory(compiled)}{scope} | "
+                    f"{time} | {how(compiled)}{f', {long}' if long else ''} |"
                 )
             case Trouble() as trouble:
                 why = explanation(trouble, result.target)
                 troubles.append(f"**{escaped(result.target.name)}**: {prose(why)}")
     parts = ["\n".join(rows)] if len(rows) > 2 else []
-    parts += filter(None, [_stages(view, results), _by_module(view, results)])
-    distributed = [text for result in results if (text := _distributed(view, result))]
-    transfers = [text for result in results if (text := _transfers(view, result))]
-    return "\n\n".join([*parts, *distributed, *transfers, *troubles])
+    known = [each for result in results if (each := Kernels.of(view, result)) is not None]
+    for kernels in known[:1]:  # how the first one was made, and of what
+        parts += map(prose, compile_time.notable_lines(kernels))
+        by_module = [*map(escaped, modules.summary(kernels, view.subject.name, _MODULES))]
+        if by_module:
+            title = f"**{escaped(kernels.target.name)}** by module:"
+            parts.append(_listed(title, by_module))
+    for kernels in known:
+        if kernels.compiled.devices > 1:
+            title = f"**{escaped(_name(kernels.compiled, kernels.target))}**"
+            facts = map(prose, distribution_lines(kernels))
+            parts += (_listed(title, facts), *_collectives(kernels))
+    for kernels in known:
+        if transfers := [*map(prose, host_transfers.lines(kernels))]:
+            name = escaped(_name(kernels.compiled, kernels.target))
+            parts.append(_listed(f"**{name}**: between host and device", transfers))
+    return "\n\n".join([*parts, *troubles])
 
 
-def _stages(view: View, results: Sequence[CompileResult]) -> str:
-    """Return how long the first target's program took to make, and what makes it large."""
-    kernels = _first(view, results)
-    lines = compile_time.notable_lines(kernels) if kernels is not None else ()
-    return "\n\n".join(map(prose, lines))
-
-
-def _first(view: View, results: Sequence[CompileResult]) -> Kernels | None:
-    """Return the kernels of the first target that the program is compiled for."""
-    known = (Kernels.of(view, result) for result in results)
-    return next((each for each in known if each is not None), None)
-
-
-def _long(compiled: Compiled) -> str:
-    """Return `, compiled in 64 s` for a compile that takes long."""
-    word = compile_time.word(compiled)
-    return f", {word}" if word else ""
-
-
-def _by_module(view: View, results: Sequence[CompileResult]) -> str:
-    """Return the kernels of the first target by module, as a list; empty for a small program."""
-    kernels = _first(view, results)
-    if kernels is None:
-        return ""
-    lines = [f"* {escaped(line)}" for line in modules.summary(kernels, view.subject.name, _MODULES)]
-    title = f"**{escaped(kernels.target.name)}** by module:"
-    return "\n".join([title, "", *lines]) if lines else ""
-
-
-def _distributed(view: View, result: CompileResult) -> str:
-    """Return what is known about a program for several devices; empty for one device."""
-    kernels = Kernels.of(view, result)
-    if kernels is None or kernels.compiled.devices == 1:
-        return ""
-    facts = [prose(fact) for fact in distribution_lines(kernels)]
-    title = f"**{escaped(_name(kernels.compiled, result))}**"
-    listed = "\n".join([title, "", *(f"* {fact}" for fact in facts)])
-    return "\n\n".join([listed, *_collectives(kernels)])
-
-
-def _transfers(view: View, result: CompileResult) -> str:
-    """Return a list of what moves between host and device; empty if nothing does."""
-    kernels = Kernels.of(view, result)
-    facts = list(host_transfers.lines(kernels)) if kernels is not None else []
-    if kernels is None or not facts:
-        return ""
-    title = f"**{escaped(_name(kernels.compiled, result))}**: between host and device"
-    return "\n".join([title, "", *(f"* {prose(fact)}" for fact in facts)])
+def _listed(title: str, facts: Iterable[str]) -> str:
+    return "\n".join([title, "", *(f"* {fact}" for fact in facts)])
 
 
 def _collectives(kernels: Kernels) -> Iterator[str]:
+    """Yield a table of the collectives of a program for several devices."""
     rows = collectives.rows(kernels)
     if rows:
         shown = [f"| {' | '.join(map(escaped, row))} |" for row in rows[:_COLLECTIVES]]
@@ -115,12 +87,11 @@ def _collectives(kernels: Kernels) -> Iterator[str]:
         yield f"and {len(rows) - _COLLECTIVES} more"
 
 
-def _name(compiled: Compiled, result: CompileResult) -> str:
+def _name(compiled: Compiled, target: Target) -> str:
     """Return the target's name, with the number of devices if the name does not have it."""
-    name = result.target.name
-    if compiled.devices in (1, result.target.devices):
-        return name
-    return f"{compiled.devices} × {name}"
+    if compiled.devices in (1, target.devices):
+        return target.name
+    return f"{compiled.devices} × {target.name}"
 
 
 def _traffic(graph: Graph) -> tuple[str, str]:
@@ -131,16 +102,3 @@ def _traffic(graph: Graph) -> tuple[str, str]:
     read = sum(kernel.runs * kernel.bytes_in for kernel in graph.kernels)
     written = sum(kernel.runs * kernel.bytes_out for kernel in graph.kernels)
     return f"{sign}{units.size(read)}", f"{sign}{units.size(written)}"
-
-
-def _time(compiled: Compiled, result: CompileResult) -> str:
-    """Return the roofline estimate of one run; `–` if there is none."""
-    estimated = total(compiled.graph, result.target)
-    if estimated is None:
-        return "–"
-    sign = "≥" if estimated.is_lower_bound else "≈"
-    return f"{sign} {units.time(estimated.seconds)}"
-
-
-def _scope(compiled: Compiled) -> str:
-    return " per device" if compiled.devices > 1 else ""

@@ -64,7 +64,9 @@ def function_hover(subject: Subject, view: View, targets: str = "", notes: str =
         ]
         parts.append(updates(traced, quoted=True))
         parts.append(notes)
-        jaxpr, is_folded = _first_lines(view.words(traced.jaxpr))
+        lines = view.words(traced.jaxpr).split("\n")
+        is_folded = len(lines) > _SHORT_JAXPR
+        jaxpr = "\n".join([*lines[:_JAXPR_LINES], "    …"] if is_folded else lines)
         parts.append(fenced(jaxpr, "jaxpr") if jaxpr else "")
         if not jaxpr:
             parts.append("*`jaxsight: show jaxpr` opens the jaxpr, with assumed sizes*")
@@ -78,18 +80,10 @@ def function_hover(subject: Subject, view: View, targets: str = "", notes: str =
             f"**{escaped(subject.name)}** {'is shown' if view.is_run else 'cannot be traced'} "
             f"{called.words(view) or f'with {_set_words(subject, view)}'}"
         )
-        parts.append(explanation(answer.reply, view))
+        parts.append(explanation(view))
         parts.append(notes)
     hover = _hover(subject.name_range, parts, view)
     return replace(hover, function=subject.name if isinstance(answer.reply, Traced) else "")
-
-
-def _first_lines(jaxpr: str) -> tuple[str, bool]:
-    """Return the first lines of a long jaxpr, and whether there are more."""
-    lines = jaxpr.split("\n")
-    if len(lines) <= _SHORT_JAXPR:
-        return jaxpr, False
-    return "\n".join([*lines[:_JAXPR_LINES], "    …"]), True
 
 
 def expression_hover(
@@ -241,11 +235,10 @@ def _call(name: str, parameters: list[str], outputs: str = "") -> str:
 
 
 def _facts(subject: Subject, view: View, traced: Traced) -> str:
-    facts = [f"{traced.equations} equation{'' if traced.equations == 1 else 's'}"]
-    total = sum(size for _, size in traced.constants)
-    if total:
-        count = len(traced.constants)
-        facts.append(f"{count} captured constant{'' if count == 1 else 's'}, {units.size(total)}")
+    facts = [units.count(traced.equations, "equation")]
+    if total := sum(size for _, size in traced.constants):
+        number = units.count(len(traced.constants), "captured constant")
+        facts.append(f"{number}, {units.size(total)}")
     facts += random_keys.parameter_notes(view, traced.parameters)
     facts.append(f"traced {called.words(view) or f'with {_set_words(subject, view)}'}")
     return " · ".join(facts)

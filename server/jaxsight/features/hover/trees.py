@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
@@ -32,7 +31,9 @@ def short(tree: Tree, width: int) -> str:
     if len(tree.rows) == 1 and len(root.text) <= width:
         return one_line(root.text)
     inside = f"{_least(tree)}{units.count(root.arrays, 'array')}, {units.size(root.bytes)}"
-    if root.text in ("list", "tuple") and (only := _only_part(tree.rows)) is not None:
+    parts = [row for row in tree.rows if row.depth == 1]
+    if root.text in ("list", "tuple") and len(parts) == 1:
+        (only,) = parts
         times = f"{only.times} × " if only.times > 1 else ""
         one = f"{units.count(only.arrays, 'array')}, {units.size(only.bytes)}"
         inside = f"{times}{_around(only.text, one)}"
@@ -68,7 +69,15 @@ def title(tree: Tree, name: str = "") -> str:
 
 def table(tree: Tree, most: int = MOST_LINES) -> list[str]:
     """Return at most `most` lines with the parts of a tree: names, types, elements, bytes."""
-    rows = [row for row in tree.rows[1:] if row.depth <= _depth(tree.rows, most)]
+    # As deep as the table fits, at least one level.
+    deepest = max(row.depth for row in tree.rows)
+    fits = (
+        depth
+        for depth in range(deepest, 1, -1)
+        if sum(0 < row.depth <= depth for row in tree.rows) <= most
+    )
+    depth = next(fits, 1)
+    rows = [row for row in tree.rows[1:] if row.depth <= depth]
     shown = rows if len(rows) <= most else rows[: most - 1]
     cells = [_cells(row) for row in shown]
     widths = [max((len(line[at]) for line in cells), default=0) for at in range(4)]
@@ -78,17 +87,6 @@ def table(tree: Tree, most: int = MOST_LINES) -> list[str]:
     ]
     more = [f"… {len(rows) - len(shown)} more"] if len(shown) < len(rows) else []
     return [line.rstrip() for line in (*lines, *more)]
-
-
-def _depth(rows: Sequence[Row], most: int) -> int:
-    """Return the largest depth with which the table fits; at least 1."""
-    deepest = max(row.depth for row in rows)
-    fits = (
-        depth
-        for depth in range(deepest, 1, -1)
-        if sum(0 < row.depth <= depth for row in rows) <= most
-    )
-    return next(fits, 1)
 
 
 def _cells(row: Row) -> tuple[str, str, str, str]:
@@ -104,12 +102,6 @@ def _cells(row: Row) -> tuple[str, str, str, str]:
 
 def _shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def _only_part(rows: Sequence[Row]) -> Row | None:
-    """Return the only part of the root, or `None`."""
-    parts = [row for row in rows if row.depth == 1]
-    return parts[0] if len(parts) == 1 else None
 
 
 def _class(text: str) -> str:

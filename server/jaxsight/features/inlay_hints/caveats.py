@@ -14,29 +14,23 @@ from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.inlay_hints.places import head
 from jaxsight.features.model import Hint
 from jaxsight.queries.traces.located_answer import View
-from jaxsight.wire.messages.replies import Traced
 
 
-def _hints(shown: ShownDocument) -> Iterator[Hint]:
+def hints(shown: ShownDocument) -> Iterator[Hint]:
+    """Yield the mark of each function whose kernels are not shown after its signature."""
+    programs, has_kernels = shown.engine.programs, shown.wanted.kernels
     newest: dict[str, View] = {}
     for view in called.without_repeats(shown.views):
         newest.setdefault(view.subject.name, view)
-    counted = {view.subject.name for view in shown.views if _has_figures(shown, view)}
+    counted = {
+        view.subject.name
+        for view in shown.views
+        if has_kernels and view.is_traced and programs.refusal(view) is None
+    }
     for name, view in newest.items():
         hint = caveats.hint(view, head(view))
         if hint is not None and name not in counted:
             yield hint
 
 
-def _has_figures(shown: ShownDocument, view: View) -> bool:
-    """Return whether a function's kernels are shown after its signature, now or soon."""
-    engine = shown.engine
-    return (
-        shown.wanted.kernels
-        and isinstance(view.answer.reply, Traced)
-        and bool(engine.choices.targets(shown.document.path))
-        and engine.programs.refusal(view) is None
-    )
-
-
-KIND = HintKind(("shapes", "kernels"), _hints)
+KIND = HintKind(("shapes", "kernels"), hints)

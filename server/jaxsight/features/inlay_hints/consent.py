@@ -10,12 +10,13 @@ from jaxsight.features.model import Hint
 from jaxsight.trust.words import shown_path
 
 
-def _hints(shown: ShownDocument) -> Iterator[Hint]:
+def hints(shown: ShownDocument) -> Iterator[Hint]:
+    """Yield a mark for each function that is neither run nor sent to a host until then."""
     engine, document = shown.engine, shown.document
     project = engine.projects.of(document.path)
     label, why = "not trusted", project.held_back
     if not why and shown.wanted.kernels:
-        target = engine.choices.targets(document.path)[0]
+        target = engine.choices.target(document.path)
         if target.host:
             label = f"{shown_path(target.short)} waits for approval"
             why = project.not_sent(target.host)
@@ -27,4 +28,4 @@ def _hints(shown: ShownDocument) -> Iterator[Hint]:
             yield Hint(at, label, why)
 
 
-KIND = HintKind(("shapes", "kernels", "barriers", "collectives"), _hints)
+KIND = HintKind(("shapes", "kernels", "barriers", "collectives"), hints)

@@ -29,14 +29,10 @@ _TRACED_AGAIN = 3
 """Number of times that hints wait for functions that were traced again while they were compiled."""
 
 
-def _declared() -> tuple[HintKind, ...]:
-    """Return the kinds that the modules of this folder declare."""
-    names = sorted(module.name for module in pkgutil.iter_modules(inlay_hints.__path__))
-    modules = [import_module(f"{inlay_hints.__name__}.{name}") for name in names if name != "hints"]
-    return tuple(module.KIND for module in modules if hasattr(module, "KIND"))
-
-
-KINDS = _declared()
+_NAMES = sorted(module.name for module in pkgutil.iter_modules(inlay_hints.__path__))
+_MODULES = [import_module(f"{inlay_hints.__name__}.{name}") for name in _NAMES if name != "hints"]
+KINDS: tuple[HintKind, ...] = tuple(module.KIND for module in _MODULES if hasattr(module, "KIND"))
+"""The kinds that the modules of this folder declare."""
 
 
 def needs_kernels(settings: InlayHints) -> bool:
@@ -94,11 +90,8 @@ async def _name_sizes(engine: Engine, views: list[View], patience: float | None)
         fresh = [view for view in fresh if sizes.is_quick(view.answer.question, PATIENCE)]
     if not fresh or (patience is not None and patience <= 0):
         return
-    work = [asyncio.ensure_future(sizes.explored(view.answer)) for view in fresh]
-    _, pending = await asyncio.wait(work, timeout=patience)
-    for task, view in zip(work, fresh, strict=True):
-        if task in pending:
-            engine.waiting.go_on(task, view)
+    within = (engine.waiting.within(sizes.explored(v.answer), patience, v) for v in fresh)
+    await asyncio.gather(*within, return_exceptions=True)
     for view in fresh:
         engine.traces.name_sizes(view)
 
@@ -111,15 +104,12 @@ async def _compile_quickly(engine: Engine, views: Sequence[View], patience: floa
     quick = [view for view in views if engine.programs.is_quick(view, PATIENCE)]
     if not quick or patience <= 0:
         return
-    compiles = [asyncio.ensure_future(engine.programs.result(view)) for view in quick]
-    for view, compile in zip(quick, compiles, strict=True):
-        engine.waiting.hold(compile, view)  # also when the hints are not awaited any more
-    _, pending = await asyncio.wait(compiles, timeout=patience)
-    for view, compile in zip(quick, compiles, strict=True):
-        if compile in pending:
-            engine.waiting.go_on(compile, view)
-        elif not compile.cancelled() and (error := compile.exception()) is not None:
-            log.error("compiling %s", view.subject.name, exc_info=error)
+    within = (engine.waiting.within(engine.programs.result(v), patience, v) for v in quick)
+    for view, result in zip(
+        quick, await asyncio.gather(*within, return_exceptions=True), strict=True
+    ):
+        if isinstance(result, Exception):
+            log.error("compiling %s", view.subject.name, exc_info=result)
 
 
 async def _compiled_views(engine: Engine, document: Document) -> list[View]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from jaxsight.features import caveats
 from jaxsight.features import stale_marks as stale
@@ -25,12 +25,9 @@ from jaxsight.features.kernels.table import table
 from jaxsight.features.model import Hint
 from jaxsight.features.proposals.assumptions import WITH_SIZES
 from jaxsight.queries.programs.kernels import Kernels
-from jaxsight.queries.traces.located_answer import View
 from jaxsight.text.markdown import prose
 from jaxsight.text.pytree_display import ELLIPSIS
 from jaxsight.text.units import count
-from jaxsight.wire.kernel_graph import Graph
-from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.wire.messages.replies import Traced
 
 SIGN = "▣"
@@ -39,38 +36,31 @@ _UPDATED = 3
 """Number of names of updated state that a line lists."""
 
 
-def _hints(shown: ShownDocument) -> Iterator[Hint]:
+def hints(shown: ShownDocument) -> Iterator[Hint]:
+    """Yield the totals of each function, with what changed since its file was saved."""
     for view in shown.views:
         kernels = shown.kernels(view)
-        if kernels is not None:
-            before = shown.engine.programs.before(view)
-            yield from totals(kernels, before, shown.wanted.width)
-
-
-def totals(kernels: Kernels, before: Compiled | None, width: int) -> Iterator[Hint]:
-    """Yield the hint of a function's totals after its signature.
-
-    Args:
-        before: the program of the saved file, to show what changed since.
-        width: the characters of a label.
-    """
-    view = kernels.view
-    if view.failed is not None and not view.supports_any():
-        return
-    difference = change(before, kernels.compiled) if before is not None else SAME
-    updates = _updates(view)
-    parts = [*_figures(kernels, difference), *_shortened_updates(updates)]
-    mark = f"{SIGN} {stale.mark(view)}"
-    facts = [f"since the file was saved: {difference}"] if difference != SAME else []
-    facts += [f"updates: {', '.join(updates)}"] if updates else []
-    facts += filter(None, [called.origin(view)])
-    facts += [f"figures {WITH_SIZES}"] if view.assumed else []
-    yield Hint(
-        head(view),
-        f"{mark}{fitted(parts, width - len(mark))}",
-        "\n\n".join(filter(None, (stale.notice(view), table(kernels), *map(prose, facts)))),
-        view.stale,
-    )
+        if kernels is None or (view.failed is not None and not view.supports_any()):
+            continue
+        before, reply = shown.engine.programs.before(view), view.answer.reply
+        difference = change(before, kernels.compiled) if before is not None else SAME
+        updates = reply.updates if isinstance(reply, Traced) else ()
+        parts = list(_figures(kernels, difference))
+        if updates:
+            more = [ELLIPSIS] if len(updates) > _UPDATED else []
+            first = f"updates: {', '.join([*updates[:_UPDATED], *more])}"
+            parts.append(LabelPart(first, 6, (f"updates: {updates[0]}",)))
+        mark = f"{SIGN} {stale.mark(view)}"
+        facts = [f"since the file was saved: {difference}"] if difference != SAME else []
+        facts += [f"updates: {', '.join(updates)}"] if updates else []
+        facts += filter(None, [called.origin(view)])
+        facts += [f"figures {WITH_SIZES}"] if view.assumed else []
+        yield Hint(
+            head(view),
+            f"{mark}{fitted(parts, shown.wanted.width - len(mark))}",
+            "\n\n".join(filter(None, (stale.notice(view), table(kernels), *map(prose, facts)))),
+            view.stale,
+        )
 
 
 def _figures(kernels: Kernels, difference: str) -> Iterator[LabelPart]:
@@ -81,7 +71,8 @@ def _figures(kernels: Kernels, difference: str) -> Iterator[LabelPart]:
     """
     compiled, graph = kernels.compiled, kernels.graph
     yield LabelPart(kernel_count(graph), 0)
-    if not _launched_once(graph):
+    counts = graph.launches_at_least, graph.launch_count
+    if not graph.trips_known or any(count != graph.kernel_count for count in counts):
         yield LabelPart(launches(graph))
     elif graph.libraries:
         yield LabelPart(launches(graph), 6)
@@ -96,7 +87,13 @@ def _figures(kernels: Kernels, difference: str) -> Iterator[LabelPart]:
         yield LabelPart(f"temp {temporaries}{per_device}", 4, (shorter,))
     for moved in communication(graph):
         yield LabelPart(f"{moved}{per_device}", 5, (moved.partition(",")[0],))
-    yield LabelPart(*_target(devices(compiled, kernels.target), difference))
+    name = devices(compiled, kernels.target)
+    if difference == SAME:
+        yield LabelPart(name, 0)
+    else:  # all differences, the first one, or none: `cpu (kernels 7 → 5)`
+        first, *more = difference.split(" · ")
+        shorter_names = (*[f"{name} ({first})"] * bool(more), name)
+        yield LabelPart(f"{name} ({difference})", 0, shorter_names)
     if long := compile_time.word(compiled):
         yield LabelPart(long, 3)
     if kernels.view.assumed:
@@ -105,32 +102,4 @@ def _figures(kernels: Kernels, difference: str) -> Iterator[LabelPart]:
         yield LabelPart(f"{caveats.MARK} {len(left_out)}", 0)
 
 
-def _launched_once(graph: Graph) -> bool:
-    """Return whether each kernel is launched once, if a call of a library is one launch."""
-    counts = graph.launches_at_least, graph.launch_count
-    return graph.trips_known and all(count == graph.kernel_count for count in counts)
-
-
-def _target(name: str, difference: str) -> tuple[str, int, tuple[str, ...]]:
-    """Return the target with all differences, the first one, or none: `cpu (kernels 7 → 5)`."""
-    if difference == SAME:
-        return name, 0, ()
-    first, *more = difference.split(" · ")
-    return f"{name} ({difference})", 0, (*[f"{name} ({first})"] * bool(more), name)
-
-
-def _shortened_updates(updates: Sequence[str]) -> Iterator[LabelPart]:
-    """Yield the first names of state that a function updates."""
-    if updates:
-        more = [ELLIPSIS] if len(updates) > _UPDATED else []
-        yield LabelPart(
-            f"updates: {', '.join([*updates[:_UPDATED], *more])}", 6, (f"updates: {updates[0]}",)
-        )
-
-
-def _updates(view: View) -> Sequence[str]:
-    reply = view.answer.reply
-    return reply.updates if isinstance(reply, Traced) else ()
-
-
-KIND = HintKind(("kernels",), _hints, needs_kernels=True)
+KIND = HintKind(("kernels",), hints, needs_kernels=True)

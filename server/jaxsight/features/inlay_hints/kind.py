@@ -15,7 +15,6 @@ from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.settings import InlayHints
 from jaxsight.source.text import Range
-from jaxsight.wire.messages.replies import Traced
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +37,8 @@ class ShownDocument:
     def kernels(self, view: View) -> Kernels | None:
         """Return a function's kernels on the first target, if it is traced and was compiled."""
         if view not in self._kernels:
-            is_traced = isinstance(view.answer.reply, Traced)
-            self._kernels[view] = self.engine.programs.kernels(view) if is_traced else None
+            kernels = self.engine.programs.kernels(view) if view.is_traced else None
+            self._kernels[view] = kernels
         return self._kernels[view]
 
     def holds(self, range: Range) -> bool:

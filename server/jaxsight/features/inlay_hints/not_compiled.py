@@ -9,20 +9,20 @@ from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.inlay_hints.places import head
 from jaxsight.features.kernels import uncompiled
 from jaxsight.features.model import Hint
-from jaxsight.queries.traces.located_answer import View
 from jaxsight.text.inert import visible
 from jaxsight.text.markdown import prose
-from jaxsight.wire.messages.replies import Traced
 from jaxsight.workers.compilation.compilers import Trouble
 
 INSTALL = "jaxsight.installTarget"
 
 
-def _hints(shown: ShownDocument) -> Iterator[Hint]:
+def hints(shown: ShownDocument) -> Iterator[Hint]:
+    """Yield why nothing was compiled, or once that takes a moment, that it is being compiled."""
+    programs, first = shown.engine.programs, shown.engine.choices.target(shown.document.path)
     for view in shown.views:
-        if view.stale or not isinstance(view.answer.reply, Traced):
+        if view.stale or not view.is_traced:
             continue
-        refusal = shown.engine.programs.refusal(view)
+        refusal = programs.refusal(view)
         if refusal is not None and isinstance(refusal.outcome, Trouble):
             trouble, target = refusal.outcome, refusal.target
             if trouble.kind == "approval":
@@ -35,19 +35,12 @@ def _hints(shown: ShownDocument) -> Iterator[Hint]:
                 command=INSTALL if is_missing else "",
                 arguments=(target.platform, shown.document.path) if is_missing else (),
             )
-        elif shown.kernels(view) is None:
-            yield from _compiling(shown, view)
+        elif shown.kernels(view) is None and programs.compiles_long(view):
+            yield Hint(
+                head(view),
+                f"{SIGN} {visible(first.name)}: compiling…",
+                "Kernels, launches and memory follow when XLA is done.",
+            )
 
 
-def _compiling(shown: ShownDocument, view: View) -> Iterator[Hint]:
-    """Yield that a function without kernels is being compiled, once that takes a moment."""
-    targets = shown.engine.choices.targets(shown.document.path)
-    if targets and shown.engine.programs.compiles_long(view):
-        yield Hint(
-            head(view),
-            f"{SIGN} {visible(targets[0].name)}: compiling…",
-            "Kernels, launches and memory follow when XLA is done.",
-        )
-
-
-KIND = HintKind(("kernels",), _hints, needs_kernels=True)
+KIND = HintKind(("kernels",), hints, needs_kernels=True)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
+from jaxsight.features import stale_marks as stale
 from jaxsight.features.hover import called
+from jaxsight.features.inlay_hints.budget import listed
 from jaxsight.features.inlay_hints.kind import ShownDocument
 from jaxsight.features.model import Hint
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.module import Module
 from jaxsight.source.text import Position, Range
+from jaxsight.text.markdown import escaped
+
+T = TypeVar("T")
 
 
 def head(view: View) -> Range:
@@ -19,25 +25,64 @@ def head(view: View) -> Range:
 
 
 def head_of(module: Module, name: Range, function: Range) -> Range:
-    """Return the end of the last line of a function's signature, given its name and whole range."""
-    return line_end(module, _head_end(module.lines, name, function))
+    """Return the end of the last line of a function's signature, as judged by brackets.
 
-
-def _head_end(lines: Sequence[str], name: Range, function: Range) -> int:
-    """Return the line on which the signature of a function ends, judged by brackets."""
-    line, depth = name.start.line, 0
+    Args:
+        module: the text.
+        name: the place of the function's name.
+        function: that of the whole definition.
+    """
+    lines, line, depth = module.lines, name.start.line, 0
     while line < len(lines) and line < function.end.line:
         code = lines[line].split("#")[0]
         depth += sum(map(code.count, "([{")) - sum(map(code.count, ")]}"))
         if depth <= 0:
             break
         line += 1
-    return line
+    return line_end(module, line)
 
 
 def line_end(module: Module, line: int) -> Range:
     end = Position(line, len(module.lines[line].rstrip()))
     return Range(end, end)
+
+
+def line_hints(
+    shown: ShownDocument,
+    kernels: Kernels,
+    sign: str,
+    placed: Iterable[tuple[Range | None, T]],
+    texts: Callable[[Sequence[T]], Sequence[str]],
+    described: Callable[[T], str],
+    most: int,
+    end: str = "",
+) -> Iterator[Hint]:
+    """Yield a hint for each line at whose end there is something of a function's program.
+
+    Args:
+        shown: the document.
+        kernels: of the function.
+        sign: what labels begin with.
+        placed: what is shown, each with its place.
+        texts: returns the parts of a label about what is on one line.
+        described: returns the paragraph of a tooltip about one of them, in Markdown.
+        most: how many of them have a paragraph; further ones are counted.
+        end: the last paragraph of a tooltip.
+    """
+    view = kernels.view
+    lines: dict[int, list[T]] = {}
+    for place, item in placed:
+        if place is not None and view.supports(place):
+            lines.setdefault(place.end.line, []).append(item)
+    own, notice = view.subject_range, stale.notice(view)
+    for line, items in lines.items():
+        at = line_end(view.module, line)
+        # A hint in a helper names the traced function.
+        of = [] if own.start <= at.start <= own.end else [view.subject.name]
+        more = escaped(f"and {len(items) - most} more") if len(items) > most else ""
+        parts = (notice, *map(described, items[:most]), more, end)
+        label = listed(f"{sign} {stale.mark(view)}", texts(items), of, shown.wanted.width)
+        yield Hint(at, label, "\n\n".join(filter(None, parts)), view.stale)
 
 
 def of_views(shown: ShownDocument, hints: Callable[[Kernels], Iterable[Hint]]) -> Iterator[Hint]:

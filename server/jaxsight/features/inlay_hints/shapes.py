@@ -55,22 +55,12 @@ def shape_hints(
         axes, choice = _choice(kernels, range, values, view)
         key = key_note(view, range, (value.text for value in values))
         suffix = f" ({key})" if key else axes
+        tooltip = _tooltip(values, names, observation.more)
         mark = f": {stale.mark(view)}"
         yield Hint(
             range,
             f"{mark}{_label(values, names, observation.more, suffix, width - len(mark))}",
-            "\n\n".join(
-                filter(
-                    None,
-                    (
-                        notice,
-                        _tooltip(values, names, observation.more),
-                        key,
-                        choice,
-                        called.words(view),
-                    ),
-                )
-            ),
+            "\n\n".join(filter(None, (notice, tooltip, key, choice, called.words(view)))),
             view.stale,
             attached=True,
         )
@@ -132,12 +122,12 @@ def _tooltip(values: list[Seen], names: list[str], more: int) -> str:
     return "\n\n".join(lines)
 
 
-def _hints(shown: ShownDocument) -> Iterator[Hint]:
+def hints(shown: ShownDocument) -> Iterator[Hint]:
     """Yield a hint for each target, of the current trace or else of the last one that saw it.
 
     Where several functions reach it, the function that contains it comes first.
     """
-    hints: dict[Range, Hint] = {}
+    shapes: dict[Range, Hint] = {}
     certain: set[Range] = set()
     fresh: set[Range] = set()
     kept = called.without_repeats(shown.views)
@@ -153,22 +143,24 @@ def _hints(shown: ShownDocument) -> Iterator[Hint]:
                 fresh.add(place)
             elif place in fresh:
                 continue
-            if place in hints and (view.stale or place.start not in own):
+            if place in shapes and (view.stale or place.start not in own):
                 continue
             if view.assumed and place in certain:
                 continue
             if shown.document.module.slice_text(place) == "_":
                 continue
             targets.append((place, observation))
-        width = shown.wanted.width
-        for hint in shape_hints(targets, view, width, _kernels(shown, view)):
-            hints[hint.range] = hint
+        # If the newest trace failed, the kernels are those of the last one.
+        of_function = (other for other in shown.views if other.subject.name == view.subject.name)
+        kernels = next(filter(None, map(shown.kernels, (view, *of_function))), None)
+        for hint in shape_hints(targets, view, shown.wanted.width, kernels):
+            shapes[hint.range] = hint
             if not view.assumed:
                 certain.add(hint.range)
     if shown.wanted.shape_position == "line-end":
-        yield from _at_line_ends(hints.values(), shown)
+        yield from _at_line_ends(shapes.values(), shown)
     else:
-        yield from hints.values()
+        yield from shapes.values()
 
 
 def _at_line_ends(hints: Iterable[Hint], shown: ShownDocument) -> Iterator[Hint]:
@@ -200,11 +192,4 @@ def _at_line_ends(hints: Iterable[Hint], shown: ShownDocument) -> Iterator[Hint]
         )
 
 
-def _kernels(shown: ShownDocument, view: View) -> Kernels | None:
-    """Return a function's kernels; if its newest trace failed, those of its last one."""
-    name = view.subject.name
-    views = (view, *(other for other in shown.views if other.subject.name == name))
-    return next(filter(None, map(shown.kernels, views)), None)
-
-
-KIND = HintKind(("shapes",), _hints)
+KIND = HintKind(("shapes",), hints)

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from jaxsight.features.kernels.summary import devices
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.source.text import Range
-from jaxsight.wire.kernel_graph import Kernel
+from jaxsight.text.units import some
 
 _NAMED = 5
 """Number of equations or kernels that a line names; further ones are counted."""
+_LONGEST = 40
+"""Length of an expression, in characters, up to which it is named: a sentence names several."""
 
 
 def _numbers(numbers: Sequence[int]) -> str:
@@ -37,9 +39,7 @@ def expression_words(kernels: Kernels, place: Range) -> str:
             index
             for index in indices
             for path in kernels.graph.kernels[index].recomputes
-            if (at := kernels.place(path)) is not None
-            and place.start <= at.start
-            and at.end <= place.end
+            if (at := kernels.place(path)) is not None and place.holds(at)
         }
         first = [index + 1 for index in indices if index not in again]
         words = f"in kernel{'s' if len(first) > 1 else ''} {_numbers(first)} of {total}"
@@ -48,30 +48,18 @@ def expression_words(kernels: Kernels, place: Range) -> str:
         return f"{words} · {here}"
     (index,) = indices
     kernel = kernels.graph.kernels[index]
-    partners = _others(kernels, kernel, place)
-    alone = f"kernel {index + 1} of {total}, {kernel.what}"
+    others = (
+        " ".join(kernels.source(path).split())
+        for path in kernel.equations
+        if (at := kernels.place(path)) is not None and not place.holds(at)
+    )
+    named = dict.fromkeys(f"`{text}`" for text in others if len(text) <= _LONGEST)
+    partners = some(list(named), _NAMED)
+    alone = f"kernel {index + 1} of {total}, {kernel.title}"
     words = f"fused into kernel {index + 1} of {total} with {partners}" if partners else alone
     if kernel.launches > 1:
         words += f", launched {kernel.launches} times"
     end = kernels.ending(kernel)
-    if (
-        end is not None
-        and place.start <= end.start
-        and end.end <= place.end
-        and kernel.ends_because != "output"
-    ):
+    if end is not None and place.holds(end) and kernel.ends_because != "output":
         words += f"; fusion boundary: {kernels.reason(kernel)}"
     return f"{words} · {here}"
-
-
-def _others(kernels: Kernels, kernel: Kernel, place: Range) -> str:
-    sources: dict[str, None] = {}
-    for path in kernel.equations:
-        at = kernels.place(path)
-        if at is not None and not (place.start <= at.start and at.end <= place.end):
-            text = " ".join(kernels.source(path).split())
-            if len(text) <= 40:
-                sources[f"`{text}`"] = None
-    names = list(sources)
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more

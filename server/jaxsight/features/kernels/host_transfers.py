@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from jaxsight.features.distributed.collectives import runs
 from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.source.text import Range
 from jaxsight.targets import host_links
 from jaxsight.text import units
 from jaxsight.text.units import count
@@ -79,7 +81,7 @@ def summed(graph: Graph, transfers: Iterable[HostTransfer]) -> list[str]:
     """Return `to host 2 MiB × 8` for each direction and number of runs: bytes of one iteration."""
     amounts: dict[tuple[str, str], int] = {}
     for transfer in transfers:
-        key = transfer.direction, _times(graph, transfer)
+        key = transfer.direction, runs(transfer, graph)
         amounts[key] = amounts.get(key, 0) + transfer.bytes
     return [f"{where} {units.size(bytes)}{times}" for (where, times), bytes in amounts.items()]
 
@@ -97,7 +99,7 @@ def rows(kernels: Kernels) -> list[Sequence[str]]:
     return [
         (
             f"{transfer.direction} {transfer.what} of {transfer.type}",
-            f"{units.size(transfer.bytes)}{_times(kernels.graph, transfer)}",
+            f"{units.size(transfer.bytes)}{runs(transfer, kernels.graph)}",
             _least(kernels, [transfer]) or "?",
             "overlapped" if transfer.is_async else "",
             where(kernels, transfer),
@@ -126,6 +128,11 @@ def where(kernels: Kernels, transfer: HostTransfer) -> str:
 def paths(kernels: Kernels, transfer: HostTransfer) -> tuple[str, ...]:
     """Return the equations of a transfer, or else those of the nearest kernels."""
     return _own(kernels, transfer) or transfer.feeds
+
+
+def place(kernels: Kernels, transfer: HostTransfer) -> Range | None:
+    """Return where a transfer is shown: at the first of its equations that has a place."""
+    return next(filter(None, map(kernels.place, paths(kernels, transfer))), None)
 
 
 def _lines(kernels: Kernels, transfer: HostTransfer) -> list[int]:
@@ -158,12 +165,6 @@ def _own(kernels: Kernels, transfer: HostTransfer) -> tuple[str, ...]:
     return tuple(written) if len(alike) == len(written) == 1 else ()
 
 
-def _times(graph: Graph, transfer: HostTransfer) -> str:
-    if any(graph.loops[index].trips is None for index in transfer.loops):
-        return " × ?"
-    return f" × {transfer.runs}" if transfer.runs > 1 else ""
-
-
 def _time(kernels: Kernels, transfers: Sequence[HostTransfer]) -> list[str]:
     """Return `≥ 8.5 ms over PCIe 5 ×16 (63 GB/s)`; nothing for devices without a known link."""
     link, least = host_links.link(kernels.target), _least(kernels, transfers)
@@ -183,14 +184,10 @@ def _overlap(transfers: Sequence[HostTransfer]) -> str:
     overlapped = sum(each.is_async for each in transfers)
     if not overlapped:
         return "not overlapped"
-    part = (
-        ""
-        if overlapped == len(transfers) == 1
-        else "all "
-        if overlapped == len(transfers)
-        else f"{overlapped} "
-    )
-    return f"{part}overlapped with kernels"
+    if len(transfers) == 1:
+        return "overlapped with kernels"
+    part = "all" if overlapped == len(transfers) else f"{overlapped}"
+    return f"{part} overlapped with kernels"
 
 
 def record(kernels: Kernels) -> dict[str, object]:
@@ -199,7 +196,22 @@ def record(kernels: Kernels) -> dict[str, object]:
     link = host_links.link(kernels.target)
     memory = kernels.compiled.memory.host
     return {
-        "host_transfers": [_record(kernels, transfer) for transfer in graph.host_transfers],
+        "host_transfers": [
+            {
+                "name": transfer.name,
+                "direction": transfer.direction,
+                "what": transfer.what,
+                "type": transfer.type,
+                "bytes": transfer.bytes,
+                "runs": transfer.runs,
+                "async": transfer.is_async,
+                "least_seconds": host_links.least_seconds(transfer, kernels.target),
+                "kernel": transfer.kernel,
+                "equations": list(transfer.equations),
+                "lines": _lines(kernels, transfer),
+            }
+            for transfer in graph.host_transfers
+        ],
         "host_bytes": graph.host_bytes(graph.host_transfers),
         "host_bytes_at_least": graph.host_bytes_at_least(graph.host_transfers),
         "host_bytes_known": graph.host_bytes_known,
@@ -208,20 +220,4 @@ def record(kernels: Kernels) -> dict[str, object]:
         "host_argument_bytes": memory.arguments,
         "host_output_bytes": memory.outputs,
         "host_aliased_bytes": memory.aliased,
-    }
-
-
-def _record(kernels: Kernels, transfer: HostTransfer) -> dict[str, object]:
-    return {
-        "name": transfer.name,
-        "direction": transfer.direction,
-        "what": transfer.what,
-        "type": transfer.type,
-        "bytes": transfer.bytes,
-        "runs": transfer.runs,
-        "async": transfer.is_async,
-        "least_seconds": host_links.least_seconds(transfer, kernels.target),
-        "kernel": transfer.kernel,
-        "equations": list(transfer.equations),
-        "lines": _lines(kernels, transfer),
     }

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from jaxsight.features.kernels import loop_costs
 from jaxsight.queries.programs.kernels import Kernels
-from jaxsight.text.units import count, interval
+from jaxsight.text.units import count, interval, some
 from jaxsight.wire.kernel_graph import Graph, Kernel
 
 _NAMED = 3
@@ -53,7 +53,11 @@ def undecided(kernels: Kernels) -> Iterator[str]:
     for index, (loop, cost) in enumerate(zip(graph.loops, loop_costs.costs(kernels), strict=True)):
         at = _at(kernels, "loop", loop.equation)
         if loop.trips is None:
-            yield f"{at}: unknown number of iterations{_each(kernels, index)}"
+            inside = [i for i, kernel in enumerate(graph.kernels) if index in kernel.loops]
+            in_arms = any(graph.kernels[i].branch != loop.branch for i in inside)
+            figure = _once(graph, inside, index, "up to" if in_arms else "")
+            each = f", {figure} each" if figure else ""
+            yield f"{at}: unknown number of iterations{each}"
             if words := loop_costs.words(cost):
                 yield f"{at}: an iteration takes {words}"
         if loop.waits:
@@ -67,16 +71,9 @@ def undecided(kernels: Kernels) -> Iterator[str]:
         words = f"{_at(kernels, 'conditional', branch.equation)}: one of {branch.arms} arms runs"
         words += f" ({figure})" if (figure := _once(graph, inside, branch.loop, "up to")) else ""
         yield f"{words}; the host reads its predicate first" if on_host else words
-    yield from _libraries(graph)
-
-
-def _libraries(graph: Graph) -> Iterator[str]:
-    """Yield `cuFFT, cuSOLVER SVD: one call launches an unknown number of kernels`."""
-    named = list(dict.fromkeys(kernel.what for kernel in graph.libraries))
+    named = list(dict.fromkeys(kernel.title for kernel in graph.libraries))
     if named:
-        more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-        words = f"{', '.join(named[:_NAMED])}{more}"
-        yield f"{words}: one call launches an unknown number of kernels"
+        yield f"{some(named, _NAMED)}: one call launches an unknown number of kernels"
 
 
 def iterations(kernels: Kernels) -> Iterator[str]:
@@ -91,18 +88,6 @@ def iterations(kernels: Kernels) -> Iterator[str]:
             at = _at(kernels, "loop", loop.equation)
             lines[f"{at}: {count(loop.trips, 'iteration')}{each}"] = None
     yield from lines
-
-
-def _each(kernels: Kernels, index: int) -> str:
-    """Return `, 3 launches each` for a loop; empty if unknown.
-
-    In a loop with a conditional it is `, up to 3 launches each`.
-    """
-    graph = kernels.graph
-    inside = [i for i, kernel in enumerate(graph.kernels) if index in kernel.loops]
-    in_arms = any(graph.kernels[i].branch != graph.loops[index].branch for i in inside)
-    figure = _once(graph, inside, index, "up to" if in_arms else "")
-    return f", {figure} each" if figure else ""
 
 
 def _once(graph: Graph, inside: Sequence[int], loop: int, up_to: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.queries.programs.kernels import Kernels
-from jaxsight.targets.roofline import estimate
+from jaxsight.targets.roofline import together
 from jaxsight.text import units
 from jaxsight.wire.kernel_graph import CALLBACK
 
@@ -31,40 +31,34 @@ class IterationCost:
 
 
 def costs(kernels: Kernels) -> Iterator[IterationCost]:
-    """Yield what an iteration of each loop costs, in the order of the graph's loops."""
-    for index in range(len(kernels.graph.loops)):
-        yield _cost(kernels, index)
+    """Yield what an iteration of each loop costs, in the order of the graph's loops.
+
+    That is unknown if values decide what runs in it, in conditionals and loops of unknown length.
+    The time of a callback on the host and the launches of a library are unknown, too.
+    """
+    graph, libraries = kernels.graph, kernels.graph.libraries
+    for index, loop in enumerate(graph.loops):
+        inside = [i for i, kernel in enumerate(graph.kernels) if index in kernel.loops]
+        of_it = [graph.kernels[i] for i in inside]
+        inner = {each for kernel in of_it for each in kernel.loops[kernel.loops.index(index) + 1 :]}
+        is_open = any(kernel.branch != loop.branch for kernel in of_it)
+        if not inside or is_open or any(graph.loops[each].trips is None for each in inner):
+            yield IterationCost(None, None)
+            continue
+        times, seconds = graph.iterations(index), together(of_it, kernels.target)
+        device = seconds / times if seconds is not None else None
+        is_unknown = any(each.kind == CALLBACK or each in libraries for each in of_it)
+        if kernels.target.platform != "cuda" or is_unknown:
+            yield IterationCost(device, None)
+            continue
+        waits = sum(graph.iterations(each) for each in {index, *inner} if graph.loops[each].waits)
+        host = (graph.launches_of(inside) * LAUNCH + waits * WAIT) / times
+        yield IterationCost(device, host)
 
 
 def words(cost: IterationCost) -> str:
     """Return `≈ 2.1 µs on the device, ≈ 6.2 µs on the host`; empty if nothing is known."""
     known = ((cost.device, "device"), (cost.host, "host"))
     return ", ".join(
-        f"{'≈ ' if seconds >= units.SHORTEST else ''}{units.time(seconds)} on the {where}"
-        for seconds, where in known
-        if seconds is not None
+        f"{units.about(seconds)} on the {where}" for seconds, where in known if seconds is not None
     )
-
-
-def _cost(kernels: Kernels, index: int) -> IterationCost:
-    """Return the cost of an iteration, unknown if values decide what runs in it.
-
-    Values decide in conditionals and loops of unknown length. The time of a callback on the host
-    and the launches of a library are unknown, too.
-    """
-    graph, loop = kernels.graph, kernels.graph.loops[index]
-    inside = [i for i, kernel in enumerate(graph.kernels) if index in kernel.loops]
-    of_it = [graph.kernels[i] for i in inside]
-    inner = {each for kernel in of_it for each in kernel.loops[kernel.loops.index(index) + 1 :]}
-    is_open = any(kernel.branch != loop.branch for kernel in of_it)
-    if not inside or is_open or any(graph.loops[each].trips is None for each in inner):
-        return IterationCost(None, None)
-    times = graph.iterations(index)
-    seconds = [estimate(kernel, kernels.target) for kernel in of_it]
-    known = [each for each in seconds if each is not None]
-    device = sum(known) / times if known and len(known) == len(seconds) else None
-    unknown = (*graph.libraries, *(each for each in of_it if each.kind == CALLBACK))
-    if kernels.target.platform != "cuda" or any(each in unknown for each in of_it):
-        return IterationCost(device, None)
-    waits = sum(graph.iterations(each) for each in {index, *inner} if graph.loops[each].waits)
-    return IterationCost(device, (graph.launches_of(inside) * LAUNCH + waits * WAIT) / times)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from jaxsight.queries.programs.kernels import Kernels
-from jaxsight.targets.roofline import estimate
+from jaxsight.targets.roofline import together
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
 
@@ -62,10 +62,7 @@ def _scopes(kernels: Kernels) -> list[Scope]:
 def _group(kernels: Kernels, scope: Scope, indices: Sequence[int]) -> KernelGroup:
     chosen = [kernels.graph.kernels[index] for index in indices]
     moved = sum(kernel.runs * (kernel.bytes_in + kernel.bytes_out) for kernel in chosen)
-    seconds = [estimate(kernel, kernels.target) for kernel in chosen]
-    known = [time for time in seconds if time is not None]
-    total = sum(known) if len(known) == len(seconds) else None
-    return KernelGroup(scope, tuple(indices), moved, total)
+    return KernelGroup(scope, tuple(indices), moved, together(chosen, kernels.target))
 
 
 def title(group: KernelGroup, function: str) -> str:
@@ -77,7 +74,7 @@ def figures(group: KernelGroup) -> list[str]:
     """Return `12 kernels`, `4 MiB` and, where it is known, `≈ 3.6 µs`."""
     words = [units.count(len(group.kernels), "kernel"), units.size(group.bytes)]
     if group.seconds is not None and group.seconds >= units.SHORTEST:
-        words.append(f"≈ {units.time(group.seconds)}")
+        words.append(units.about(group.seconds))
     return words
 
 

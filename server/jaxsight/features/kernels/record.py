@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from jaxsight.features import caveats
 from jaxsight.features.kernels import compile_time, host_transfers, loop_costs
-from jaxsight.features.kernels.loop_costs import IterationCost
 from jaxsight.queries.programs.kernels import Kernels, folded
-from jaxsight.targets.roofline import bounds, estimate, total
-from jaxsight.wire.kernel_graph import Collective, Graph, Kernel, Loop, Temporary
-from jaxsight.wire.kernels.undecided import Undecided
-from jaxsight.wire.meshes import Chosen, Distribution
+from jaxsight.targets.roofline import bounds, estimate, together, total
+from jaxsight.wire.kernel_graph import Kernel
+from jaxsight.wire.meshes import Chosen
 from jaxsight.wire.messages.replies import Traced
 
 
@@ -25,7 +23,11 @@ def record(kernels: Kernels, function: str) -> dict[str, object]:
     """
     compiled, graph = kernels.compiled, kernels.graph
     sizes = compiled.memory
-    reply = kernels.view.answer.reply
+    distribution, reply = kernels.lowered.distribution, kernels.view.answer.reply
+    meshes = [  # `devices` are the program's devices in the mesh's order
+        {"axes": dict(mesh.axes), "devices": list(mesh.devices or range(mesh.size))}
+        for mesh in (distribution.meshes if distribution is not None else ())
+    ]
     return {
         "function": function,
         "assumed_inputs": list(kernels.view.assumed),
@@ -33,10 +35,15 @@ def record(kernels: Kernels, function: str) -> dict[str, object]:
         "target": kernels.target.name,
         "devices": compiled.devices,
         "per_device": compiled.devices > 1,
-        "meshes": _meshes(kernels.lowered.distribution),
+        "meshes": meshes,
         "compiled": compiled.how,
         "jaxlib": compiled.jaxlib,
-        **_counts(graph),
+        "kernel_count": graph.kernel_count,
+        "kernels_at_most": graph.kernels_at_most,
+        "launch_count": graph.launch_count,
+        "launches_at_least": graph.launches_at_least,
+        "launches_at_most": graph.launches_at_most,
+        "launches_known": graph.launches_known,
         "temp_bytes": compiled.temporaries,
         "temp_bytes_at_most": most if (most := compiled.temporaries_at_most) >= 0 else None,
         "argument_bytes": sizes.arguments,
@@ -45,10 +52,7 @@ def record(kernels: Kernels, function: str) -> dict[str, object]:
         "aliased_bytes": sizes.aliased,
         "folded_bytes": folded(compiled),
         "constant_bytes": sum(constant.value.bytes for constant in graph.constants),
-        "donations": [
-            {"input": donation.name, "result": donation.result or None}
-            for donation in kernels.donations
-        ],
+        "donations": [{"input": d.name, "result": d.result or None} for d in kernels.donations],
         "flops": compiled.flops,
         "transfers": graph.transfers,
         **host_transfers.record(kernels),
@@ -62,36 +66,41 @@ def record(kernels: Kernels, function: str) -> dict[str, object]:
             {"line": line, "equations": number}
             for line, number in compile_time.equations_by_line(kernels).most_common()
         ],
-        **_estimate(kernels),
-        "kernels": [_kernel(kernels, kernel) for kernel in graph.kernels],
-        "loops": [
-            _loop(loop, cost)
-            for loop, cost in zip(graph.loops, loop_costs.costs(kernels), strict=True)
-        ],
-        "temporaries": [_temporary(temporary) for temporary in graph.temporaries],
+        **_parts(kernels),
         "notes": [*compiled.notes, *graph.notes],
         **caveats.record(kernels.view.caveats),
     }
 
 
-def _estimate(kernels: Kernels) -> dict[str, object]:
-    """Return the seconds of one run."""
-    found = total(kernels.graph, kernels.target)
+def _parts(kernels: Kernels) -> dict[str, object]:
+    """Return the seconds of one run, and the kernels, loops and temporaries of it."""
+    graph, found = kernels.graph, total(kernels.graph, kernels.target)
     return {
         "estimate_seconds": found.seconds if found else None,
         "estimate_seconds_at_most": found.at_most if found else None,
         "estimate_is_lower_bound": found.is_lower_bound if found else None,
-    }
-
-
-def _counts(graph: Graph) -> dict[str, object]:
-    return {
-        "kernel_count": graph.kernel_count,
-        "kernels_at_most": graph.kernels_at_most,
-        "launch_count": graph.launch_count,
-        "launches_at_least": graph.launches_at_least,
-        "launches_at_most": graph.launches_at_most,
-        "launches_known": graph.launches_known,
+        "kernels": [_kernel(kernels, kernel) for kernel in graph.kernels],
+        "loops": [
+            {
+                "name": loop.name,
+                "trips": loop.trips,
+                "waits": loop.waits,
+                "parent": loop.parent,
+                "equation": loop.equation,
+                "iteration_device_seconds": cost.device,
+                "iteration_host_seconds": cost.host,
+            }
+            for loop, cost in zip(graph.loops, loop_costs.costs(kernels), strict=True)
+        ],
+        "temporaries": [
+            {
+                "type": temporary.value.text,
+                "bytes": temporary.value.bytes,
+                "producer": temporary.producer,
+                "consumers": list(temporary.consumers),
+            }
+            for temporary in graph.temporaries
+        ],
     }
 
 
@@ -100,15 +109,30 @@ def _communication(kernels: Kernels) -> dict[str, object]:
     graph = kernels.graph
     return {
         "collectives": [
-            _collective(kernels, kernel, kernel.collective)
+            {
+                "kernel": kernel.name,
+                "kind": collective.kind,
+                "bytes": collective.bytes,
+                "groups": [list(group) for group in collective.groups],
+                "axes": list(collective.axes),
+                "lines": kernels.lines(kernel) or kernels.fed_lines(kernel),
+                "estimate_seconds": estimate(kernel, kernels.target),
+                "inserted": collective.inserted,
+                "async": collective.is_async,
+                "reduction": collective.reduction or None,
+                "runs": kernel.runs,
+            }
             for kernel in graph.collectives
-            if kernel.collective is not None
+            if (collective := kernel.collective) is not None
         ],
         "moved_bytes": graph.moved_bytes,
         "moved_bytes_at_least": graph.moved_at_least,
         "moved_bytes_known": graph.moved_known,
-        "communication_seconds": communication_seconds(kernels),
-        "shardings": _shardings(kernels),
+        "communication_seconds": together(graph.collectives, kernels.target),
+        "shardings": {
+            "arguments": [_sharding(name, chosen) for name, chosen in kernels.argument_shardings],
+            "results": [_sharding(name, chosen) for name, chosen in kernels.result_shardings],
+        },
         "rematerialized": [
             {
                 "type": value.type,
@@ -122,11 +146,11 @@ def _communication(kernels: Kernels) -> dict[str, object]:
 
 
 def _kernel(kernels: Kernels, kernel: Kernel) -> dict[str, object]:
-    seconds = bounds(kernel, kernels.target)
+    seconds, undecided = bounds(kernel, kernels.target), kernel.undecided
     return {
         "name": kernel.name,
         "kind": kernel.kind,
-        "what": kernel.what,
+        "what": kernel.title,
         "ends_because": kernels.reason(kernel),
         "module": list(kernels.scope(kernel)),
         "equations": list(kernel.equations),
@@ -143,55 +167,14 @@ def _kernel(kernels: Kernels, kernel: Kernel) -> dict[str, object]:
         "estimate_seconds": seconds.least if seconds else None,
         "estimate_seconds_at_most": seconds.most if seconds else None,
         "recomputes": list(kernel.recomputes),
-        "undecided": _undecided(kernel.undecided) if kernel.undecided else None,
-    }
-
-
-def _undecided(undecided: Undecided) -> dict[str, object]:
-    return {
-        "library": undecided.library,
-        "kernels_at_most": undecided.kernels,
-        "workspace_bytes": undecided.workspace,
-        "buffer_bytes": undecided.buffers,
-    }
-
-
-def _collective(kernels: Kernels, kernel: Kernel, collective: Collective) -> dict[str, object]:
-    return {
-        "kernel": kernel.name,
-        "kind": collective.kind,
-        "bytes": collective.bytes,
-        "groups": [list(group) for group in collective.groups],
-        "axes": list(collective.axes),
-        "lines": kernels.lines(kernel) or kernels.fed_lines(kernel),
-        "estimate_seconds": estimate(kernel, kernels.target),
-        "inserted": collective.inserted,
-        "async": collective.is_async,
-        "reduction": collective.reduction or None,
-        "runs": kernel.runs,
-    }
-
-
-def communication_seconds(kernels: Kernels) -> float | None:
-    """Return the estimate of all collectives; `None` without any, or if one is unknown."""
-    times = [estimate(kernel, kernels.target) for kernel in kernels.graph.collectives]
-    known = [seconds for seconds in times if seconds is not None]
-    return sum(known) if known and len(known) == len(times) else None
-
-
-def _meshes(distribution: Distribution | None) -> list[dict[str, object]]:
-    """Return the meshes; `devices` are the program's devices in the mesh's order."""
-    return [
-        {"axes": dict(mesh.axes), "devices": list(mesh.devices or range(mesh.size))}
-        for mesh in (distribution.meshes if distribution is not None else ())
-    ]
-
-
-def _shardings(kernels: Kernels) -> dict[str, object]:
-    """Return the shardings of the program's arguments and results, as it was partitioned."""
-    return {
-        "arguments": [_sharding(name, chosen) for name, chosen in kernels.argument_shardings],
-        "results": [_sharding(name, chosen) for name, chosen in kernels.result_shardings],
+        "undecided": {
+            "library": undecided.library,
+            "kernels_at_most": undecided.kernels,
+            "workspace_bytes": undecided.workspace,
+            "buffer_bytes": undecided.buffers,
+        }
+        if undecided
+        else None,
     }
 
 
@@ -202,25 +185,4 @@ def _sharding(name: str, chosen: Chosen) -> dict[str, object]:
         "type": chosen.type,
         "spec": [list(axes) for axes in chosen.spec],
         "unreduced": list(chosen.unreduced),
-    }
-
-
-def _loop(loop: Loop, cost: IterationCost) -> dict[str, object]:
-    return {
-        "name": loop.name,
-        "trips": loop.trips,
-        "waits": loop.waits,
-        "parent": loop.parent,
-        "equation": loop.equation,
-        "iteration_device_seconds": cost.device,
-        "iteration_host_seconds": cost.host,
-    }
-
-
-def _temporary(temporary: Temporary) -> dict[str, object]:
-    return {
-        "type": temporary.value.text,
-        "bytes": temporary.value.bytes,
-        "producer": temporary.producer,
-        "consumers": list(temporary.consumers),
     }

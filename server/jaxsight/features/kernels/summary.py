@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
-from jaxsight.features.distributed.collectives import communication_line
+from jaxsight.features.distributed import collectives
 from jaxsight.features.hover import called
 from jaxsight.features.kernels import compile_time, host_transfers
 from jaxsight.features.kernels.launches import (
@@ -12,13 +12,14 @@ from jaxsight.features.kernels.launches import (
     kernel_figure,
     launch_figure,
     launches,
+    launches_of,
 )
 from jaxsight.queries.programs.kernels import Kernels, folded
 from jaxsight.targets.chips import Gpu, Tpu
 from jaxsight.targets.target import CPU, Target
 from jaxsight.text import units
 from jaxsight.text.units import count
-from jaxsight.wire.kernel_graph import Graph
+from jaxsight.wire.kernel_graph import Graph, Kernel
 from jaxsight.wire.messages import compiling
 from jaxsight.wire.messages.compiling import Compiled
 
@@ -57,10 +58,8 @@ def devices(compiled: Compiled, target: Target) -> str:
 
 def communication(graph: Graph) -> list[str]:
     """Return `4 collectives, 68 MiB`: their number, and the bytes on one device; or nothing."""
-    collectives = len(graph.collectives)
-    if not collectives:
-        return []
-    return [f"{count(collectives, 'collective')}, {moved_figure(graph)}"]
+    number = len(graph.collectives)
+    return [f"{count(number, 'collective')}, {moved_figure(graph)}"] if number else []
 
 
 def moved_figure(graph: Graph) -> str:
@@ -83,14 +82,11 @@ def temporary_memory(compiled: Compiled) -> str:
         return f"≥ {units.size(least)}"
     if most == least:
         return units.size(least)
-    return f"{units.size(least)} (+ ≤ {units.size(most - least)} {_reason(compiled.graph)})"
-
-
-def _reason(graph: Graph) -> str:
-    """Return why the temporaries of a program depend on the device."""
-    if not graph.kernels_for("cuBLAS"):
-        return "CUB scratch"
-    return "with cuBLAS" if any(each.buffers for each in graph.undecided) else "cuBLAS workspace"
+    reason = "CUB scratch"
+    if compiled.graph.kernels_for("cuBLAS"):
+        has_buffers = any(each.buffers for each in compiled.graph.undecided)
+        reason = "with cuBLAS" if has_buffers else "cuBLAS workspace"
+    return f"{units.size(least)} (+ ≤ {units.size(most - least)} {reason})"
 
 
 def shorter_temporary_memory(compiled: Compiled) -> str:
@@ -139,7 +135,9 @@ def memory_lines(kernels: Kernels) -> list[str]:
     if size := sum(constant.value.bytes for constant in graph.constants):
         of_it = folded(kernels.compiled)
         parts = f", of which {units.size(of_it)} folded" if of_it else ""
-        lines.append(f"constants: {units.size(size)} {_where(kernels.target)}{parts}")
+        on_device = "" if kernels.target.platform == CPU else " and in device memory"
+        where = f"embedded in the executable{on_device}"
+        lines.append(f"constants: {units.size(size)} {where}{parts}")
     if most := max((kernel.workspace for kernel in graph.kernels), default=0):
         lines.append(f"workspace: up to {units.size(most)} per library call, in the temporaries")
     lines += host_transfers.lines(kernels)
@@ -163,9 +161,13 @@ def distribution_lines(kernels: Kernels) -> list[str]:
     """Return the mesh, the communication and the memory of a program for several devices."""
     compiled = kernels.compiled
     lines = [f"mesh: {named}"] if (named := meshes(kernels)) else []
-    lines += filter(None, [communication_line(kernels, moved_figure(kernels.graph))])
-    if memory := _memory_of_device(compiled, kernels.target):
-        lines.append(memory)
+    lines += filter(None, [collectives.communication_line(kernels, moved_figure(kernels.graph))])
+    sizes, chip = compiled.memory, kernels.target.chip
+    parts = (sizes.arguments, sizes.outputs, sizes.temporaries, sizes.aliased)
+    if compiled.is_complete and min(parts) >= 0:
+        total = units.size(sizes.arguments + sizes.outputs + sizes.temporaries - sizes.aliased)
+        of = f" of {units.size(chip.memory)}" if isinstance(chip, Gpu) else ""
+        lines.append(f"memory per device: {total}{of} (arguments, outputs and temporaries)")
     return lines
 
 
@@ -176,22 +178,36 @@ def meshes(kernels: Kernels) -> str:
     return "; ".join(dict.fromkeys(mesh.text for mesh in named if mesh.axes))
 
 
-def _memory_of_device(compiled: Compiled, target: Target) -> str:
-    """Return `memory per device: 148 MiB of 80 GiB`; empty if it is not known."""
-    sizes = compiled.memory
-    parts = (sizes.arguments, sizes.outputs, sizes.temporaries, sizes.aliased)
-    if not compiled.is_complete or min(parts) < 0:
-        return ""
-    total = sizes.arguments + sizes.outputs + sizes.temporaries - sizes.aliased
-    chip = target.chip
-    of = f" of {units.size(chip.memory)}" if isinstance(chip, Gpu) else ""
-    return f"memory per device: {units.size(total)}{of} (arguments, outputs and temporaries)"
+def sentence(kernels: Kernels, index: int, kernel: Kernel) -> str:
+    """Return one kernel in a sentence."""
+    if kernel.collective is not None:
+        title, reason, *_ = collectives.described(kernels, index)
+        return f"{collectives.SIGN} {title}; {reason}; {collectives.time(kernels, kernel)}"
+    on = " on each device" if kernels.compiled.devices > 1 else ""
+    flow = f"{units.size(kernel.bytes_in)} in, {units.size(kernel.bytes_out)} out{on}"
+    figure = launches_of(kernel)
+    times = f", launched {figure} times" if figure != "1" else ""
+    if kernel.launches == 0:
+        times = ", never launched as the number of iterations is known"
+    feeding = f" {purpose}" if (purpose := kernels.feeding(kernel)) else ""
+    return (
+        f"kernel {index + 1}: {kernel.title}{feeding}{times}, {flow}; fusion boundary: "
+        f"{kernels.reason(kernel)}"
+    )
 
 
-def _where(target: Target) -> str:
-    """Return where constants are stored: on GPUs and TPUs in device memory too."""
-    executable = "embedded in the executable"
-    return executable if target.platform == CPU else f"{executable} and in device memory"
+_COMPARED: Mapping[str, Callable[[Compiled], str]] = {
+    "kernels": lambda program: kernel_figure(program.graph),
+    "launches": lambda program: launch_figure(program.graph),
+    "devices": lambda program: str(program.devices),
+    "collectives": lambda program: str(len(program.graph.collectives)),
+    "moved": lambda program: moved_figure(program.graph),
+    "host transfers": lambda program: str(len(program.graph.offloads)),
+    "to and from the host": lambda p: host_transfers.moved(p.graph, p.graph.offloads),
+    "temp": temporary_memory,
+    "folded": lambda program: units.size(folded(program)),
+}
+"""The figures that may change between two programs."""
 
 
 def change(before: Compiled, after: Compiled) -> str:
@@ -199,35 +215,11 @@ def change(before: Compiled, after: Compiled) -> str:
 
     Amounts of programs for several devices are `per device`.
     """
-    temporaries = temporary_memory(before), temporary_memory(after)
-    pairs = [
-        ("kernels", kernel_figure(before.graph), kernel_figure(after.graph)),
-        ("launches", launch_figure(before.graph), launch_figure(after.graph)),
-        ("devices", str(before.devices), str(after.devices)),
-        ("collectives", *(str(len(program.graph.collectives)) for program in (before, after))),
-        ("moved", moved_figure(before.graph), moved_figure(after.graph)),
-        (
-            "host transfers",
-            *(str(len(program.graph.offloads)) for program in (before, after)),
-        ),
-        (
-            "to and from the host",
-            *(
-                host_transfers.moved(program.graph, program.graph.offloads)
-                for program in (before, after)
-            ),
-        ),
-        *(
-            []
-            if not (before.knows_temporaries and after.knows_temporaries)
-            else [("temp", *temporaries)]
-        ),
-        ("folded", units.size(folded(before)), units.size(folded(after))),
-    ]
+    knows_memory = before.knows_temporaries and after.knows_temporaries
     per_device = " per device" if max(before.devices, after.devices) > 1 else ""
     parts = [
-        f"{figure} {was} → {now}{per_device if figure in ('temp', 'moved') else ''}"
-        for figure, was, now in pairs
-        if was != now
+        f"{name} {was} → {now}{per_device if name in ('temp', 'moved') else ''}"
+        for name, figure in _COMPARED.items()
+        if (was := figure(before)) != (now := figure(after)) and (knows_memory or name != "temp")
     ]
     return " · ".join(parts) if parts else SAME

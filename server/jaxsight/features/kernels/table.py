@@ -20,7 +20,7 @@ _TRANSFERS = 12
 
 
 def table(kernels: Kernels) -> str:
-    """Return a Markdown table of all kernels, for a tooltip."""
+    """Return a table of the first kernels, one of transfers, and the facts below them."""
     rows = ["| | kernel | launches | in | out | fusion boundary |", "|---|---|---|---|---|---|"]
     shown = kernels.graph.kernels[:20]
     for index, kernel in enumerate(shown):
@@ -32,7 +32,13 @@ def table(kernels: Kernels) -> str:
         )
     more = kernels.graph.kernel_count - len(shown)
     end = [f"and {more} more"] if more else []
-    end += _transfers(kernels)
+    if transfers := host_transfers.rows(kernels):
+        head = [host_transfers.COLUMNS, ("---",) * len(host_transfers.COLUMNS)]
+        lines = [f"| {' | '.join(row)} |" for row in head]
+        lines += [f"| {' | '.join(map(escaped, row))} |" for row in transfers[:_TRANSFERS]]
+        end.append("\n".join(lines))
+        if (more := len(transfers) - _TRANSFERS) > 0:
+            end.append(f"and {more} more")
     facts = [escaped(origin(kernels.compiled, kernels.target))]
     known = (*memory_lines(kernels), *compile_time.notable_lines(kernels))
     facts += map(prose, (*kernels.target.facts, *known))
@@ -41,15 +47,3 @@ def table(kernels: Kernels) -> str:
     remarks = (*loops, *undecided(kernels), *kernels.compiled.notes)
     notes = [*map(prose, remarks), *([left_out] if left_out else [])]
     return "\n\n".join(["\n".join(rows), *end, *facts, *notes])
-
-
-def _transfers(kernels: Kernels) -> list[str]:
-    """Return a table of the transfers between host and device; nothing if there are none."""
-    rows = host_transfers.rows(kernels)
-    if not rows:
-        return []
-    shown = [host_transfers.COLUMNS, ("---",) * len(host_transfers.COLUMNS)]
-    lines = [f"| {' | '.join(row)} |" for row in shown]
-    lines += [f"| {' | '.join(map(escaped, row))} |" for row in rows[:_TRANSFERS]]
-    more = len(rows) - _TRANSFERS
-    return ["\n".join(lines), *([f"and {more} more"] if more > 0 else [])]

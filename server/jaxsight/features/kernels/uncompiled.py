@@ -86,11 +86,11 @@ async def uncompiled(engine: Engine, path: str) -> list[Uncompiled]:
     They are those of the last findings.
     """
     document = await engine.documents.read(path)
-    targets = engine.choices.targets(path)
-    if document is None or not targets:
+    if document is None:
         return []
+    target = engine.choices.target(path).short
     reasons = (
-        Uncompiled.of(view, engine.programs.refusal(view), targets[0].short)
+        Uncompiled.of(view, engine.programs.refusal(view), target)
         for view in await engine.traces.views(document, None)
     )
     return [reason for reason in reasons if reason is not None]

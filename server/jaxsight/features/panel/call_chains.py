@@ -13,6 +13,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from jaxsight.queries.traces.equation_ranges import FUNCTIONS, nodes_around
 from jaxsight.source.statements import tree_of
 from jaxsight.wire.chunks import equation_order
 from jaxsight.wire.messages.replies import Call, Equation
@@ -33,7 +34,6 @@ _LOOPS = (
     ast.DictComp,
     ast.GeneratorExp,
 )
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 @dataclass(slots=True)
@@ -82,11 +82,21 @@ def chains(
     loops = _Loops(texts)
     forward = [each for each in ordered if not each.backward]
     counted, times = _counted(forward, calls, around, loops, is_backward=False)
-    known = Chains({path: _certain(chain, times) for path, chain in counted.items()}, times)
+    known = Chains(times=times)
+    for path, chain in counted.items():  # without the numbers that are not certain
+        known.of[path] = tuple(
+            (index, number if times.get((chain[:at], index)) else 0)
+            for at, (index, number) in enumerate(chain)
+        )
     backward = [each for each in ordered if each.backward]
     counted, times = _counted(backward, calls, around, loops, is_backward=True)
-    for path, chain in counted.items():
-        known.of[path] = _turned(chain, times, known.times)
+    for path, chain in counted.items():  # with the numbers of the forward pass, where known
+        turned: Chain = ()
+        for at, (index, number) in enumerate(chain):
+            there = times.get((chain[:at], index), 0)
+            is_known = there > 0 and number > 0 and known.times.get((turned, index)) == there
+            turned = (*turned, (index, there + 1 - number if is_known else 0))
+        known.of[path] = turned
     return known
 
 
@@ -113,50 +123,22 @@ def _counted(
     for equation in equations:
         indexes = around[equation.call] if equation.call >= 0 else ()
         outer = equation.path.rpartition("/")[0].rpartition("/")[0]
-        chain = _shared(chains_of.get(outer), indexes)
+        # The beginning of the chain is that of the equation around.
+        chain = chains_of.get(outer, ())
+        if tuple(index for index, _ in chain) != indexes[: len(chain)]:
+            chain = ()
         for at in range(len(chain), len(indexes)):
             index = indexes[at]
             inside = calls[indexes[at + 1]].span if at + 1 < len(indexes) else equation.span
             number = 0
             if loops.are_countable(calls[index].span, inside) and inside is not None:
-                here = _order(inside)
+                # Expressions sort as they are evaluated: operands before what uses them.
+                here = (inside.end_line, inside.end_column, -inside.line, -inside.column)
                 count = counts.setdefault((chain, index), _Calls(here, [set()]))
                 number = count.add(here, is_backward=is_backward)
             chain = (*chain, (index, number))
         chains_of[equation.path] = chain
     return chains_of, {key: count.count for key, count in counts.items()}
-
-
-def _shared(outer: Chain | None, indexes: Sequence[int]) -> Chain:
-    """Return the beginning of a chain that is that of the equation around."""
-    if outer is None or [index for index, _ in outer] != list(indexes[: len(outer)]):
-        return ()
-    return outer
-
-
-def _order(span: Span) -> _Order:
-    """Return a key that sorts expressions as they are evaluated: operands before what uses them."""
-    return (span.end_line, span.end_column, -span.line, -span.column)
-
-
-def _certain(chain: Chain, times: Mapping[tuple[Chain, int], int]) -> Chain:
-    """Return a chain without the numbers that are not certain."""
-    return tuple(
-        (index, number if times.get((chain[:at], index)) else 0)
-        for at, (index, number) in enumerate(chain)
-    )
-
-
-def _turned(
-    chain: Chain, times: Mapping[tuple[Chain, int], int], forward: Mapping[tuple[Chain, int], int]
-) -> Chain:
-    """Return a chain of the backward pass with the numbers of the forward pass, where known."""
-    turned: Chain = ()
-    for at, (index, number) in enumerate(chain):
-        there = times.get((chain[:at], index), 0)
-        is_known = there > 0 and number > 0 and forward.get((turned, index)) == there
-        turned = (*turned, (index, there + 1 - number if is_known else 0))
-    return turned
 
 
 @dataclass(slots=True)
@@ -182,47 +164,27 @@ class _Loops:
         return known
 
     def _around(self, span: Span | None) -> list[ast.AST]:
-        """Return the innermost function around a place and the nodes in it around the place."""
+        """Return the innermost function around a place and the nodes in it around the place.
+
+        Empty outside of functions. Lines count from the start of the chunk.
+        """
         _, text = self.texts.get(span.chunk, ("", "")) if span is not None else ("", "")
+        if span is None or not text:
+            return []
         try:
-            return _nodes_around(tree_of(text), span) if text and span is not None else []
+            around = nodes_around(tree_of(text), (span.line, span.column))
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return []
+        return around if isinstance(next(iter(around), None), FUNCTIONS) else []
 
 
 def _is_loop(node: ast.AST) -> bool:
     return isinstance(node, _LOOPS)
 
 
-def _nodes_around(tree: ast.AST, span: Span) -> list[ast.AST]:
-    """Return the nodes around a place from its function on; empty outside of functions.
-
-    Lines count from the start of the chunk.
-    """
-    at = (span.line, span.column)
-    around: list[ast.AST] = []
-    node: ast.AST | None = tree
-    while node is not None:
-        node = next((each for each in ast.iter_child_nodes(node) if _holds(each, at)), None)
-        if isinstance(node, _FUNCTIONS):
-            around = [node]
-        elif node is not None and around:
-            around.append(node)
-    return around
-
-
-def _holds(node: ast.AST, at: tuple[int, int]) -> bool:
-    line = getattr(node, "lineno", None)
-    if line is None:
-        # Some nodes have no position: `comprehension`, `arguments`, `match_case`.
-        return any(_holds(child, at) for child in ast.iter_child_nodes(node))
-    end = (getattr(node, "end_lineno", None) or line, getattr(node, "end_col_offset", None) or 0)
-    return (line, getattr(node, "col_offset", 0)) <= at < end
-
-
 def _body(function: ast.AST) -> Iterator[ast.AST]:
     """Yield the nodes of a function, without those of functions inside it."""
     for node in ast.iter_child_nodes(function):
-        if not isinstance(node, _FUNCTIONS):
+        if not isinstance(node, FUNCTIONS):
             yield node
             yield from _body(node)

@@ -15,7 +15,6 @@ from jaxsight.features.model import PanelGroup
 from jaxsight.features.panel.call_chains import Chains, chains
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.source.text import Range
-from jaxsight.wire.kernel_graph import Kernel
 from jaxsight.wire.messages.replies import Call, Equation
 
 _LONGEST = 60
@@ -40,7 +39,13 @@ def grouped(kernels: Kernels) -> tuple[tuple[PanelGroup, ...], tuple[int, ...]]:
     root = _Node()
     for index, kernel in enumerate(kernels.graph.kernels):
         node = root
-        equation = kernels.equations.get(_main(known, kernel))
+        if kernel.ends_at in kernel.equations:
+            main = kernel.ends_at
+        else:  # an equation of the calls that most of its equations are from
+            paths: Sequence[str] = kernel.equations or kernel.feeds
+            counts = Counter(known.of.get(path, ()) for path in paths)
+            main = max(paths, key=lambda path: counts[known.of.get(path, ())], default="")
+        equation = kernels.equations.get(main)
         steps = _steps(kernels, known, equation, differentiated) if equation is not None else ()
         for title, place in steps:
             node = node.parts.setdefault(title, _Node(title, place))
@@ -109,17 +114,6 @@ def _calls(
         times = known.times.get((chain[:at], index), 1)
         which = f" {number}/{times}" if number and times > 1 else ""
         yield _name(kernels, call, place), which, place
-
-
-def _main(known: Chains, kernel: Kernel) -> str:
-    """Return the equation that a kernel is grouped by; empty if it has none."""
-    if kernel.ends_at in kernel.equations:
-        return kernel.ends_at
-    paths: Sequence[str] = kernel.equations or kernel.feeds
-    if not paths:
-        return ""
-    counts = Counter(known.of.get(path, ()) for path in paths)
-    return max(paths, key=lambda path: counts[known.of.get(path, ())])
 
 
 def _name(kernels: Kernels, call: Call, place: Range | None) -> str:

@@ -51,7 +51,7 @@ async def panel(engine: Engine, path: str, where: Position | str) -> Panel | Non
     try:
         view, result = await compiled_function(engine, path, subject.name)
     except LookupError as error:
-        target = next((target.name for target in engine.choices.targets(path)), "")
+        target = engine.choices.target(path).name
         return Panel(
             path, subject.name, subject.range, chosen.name, sets, target, trouble=str(error)
         )
@@ -97,13 +97,14 @@ def drawn(view: View, result: CompileResult, before: Compiled | None) -> Drawn |
                 path,
                 equation.primitive,
                 equation.outputs,
-                _short(kernels.places.text(path)),
+                text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…",
                 kernels.place(path),
                 divided.get(path),
                 equation.scope,
                 equation.backward,
             )
             for path, equation in kernels.equations.items()
+            for text in [kernels.places.text(path)]
         ),
         tuple(
             tuple(described(kernels, index))
@@ -125,20 +126,14 @@ def _divided(kernels: Kernels) -> dict[str, DividedResult]:
     results: dict[str, list[Chosen]] = {}
     for chosen in kernels.compiled.shardings:
         results.setdefault(chosen.equation, []).append(chosen)
-    return {
-        path: _laid_out(kernels, known[0]) for path, known in results.items() if len(known) == 1
-    }
-
-
-def _laid_out(kernels: Kernels, chosen: Chosen) -> DividedResult:
-    mesh = chosen_shardings.mesh_of(kernels, chosen)
-    grid = layout(mesh, chosen.spec) if mesh is not None else None
-    return DividedResult(
-        chosen_shardings.sharded_type(chosen),
-        chosen_shardings.local_type(chosen, mesh) if mesh is not None else "",
-        grid.cells if grid is not None else (),
-    )
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    divided: dict[str, DividedResult] = {}
+    for path, known in results.items():
+        if len(known) == 1:
+            mesh = chosen_shardings.mesh_of(kernels, known[0])
+            grid = layout(mesh, known[0].spec) if mesh is not None else None
+            divided[path] = DividedResult(
+                chosen_shardings.sharded_type(known[0]),
+                chosen_shardings.local_type(known[0], mesh) if mesh is not None else "",
+                grid.cells if grid is not None else (),
+            )
+    return divided

@@ -35,7 +35,12 @@ def read(text: str) -> PrintedProgram:
         first, last = program.line(block.start) + 1, program.line(block.end)
         for line in range(first, last):
             _instruction(program, block, program.lines[line], program.lines[line + 1])
-        _arguments(program, block, program.lines[first - 1], program.lines[first])
+        # The names of a computation's arguments are those of its parameters.
+        start, end = program.lines[first - 1], program.lines[first]
+        head = text[start:end]
+        for match in re.finditer(r"(?<=[(, ])%?([\w.\-]+): ", head[: head.rfind("->")]):
+            if match[1] in block.defined:
+                program.places[match[1]].append(start + match.start())
     for places in program.places.values():
         places.sort()
     return program
@@ -66,15 +71,8 @@ def _heads(program: PrintedProgram) -> None:
         block.end = len(text)
 
 
-def _arguments(program: PrintedProgram, block: PrintedBlock, start: int, end: int) -> None:
-    """Take the names of a computation's arguments: they are those of its parameters."""
-    head = program.text[start:end]
-    for match in re.finditer(r"(?<=[(, ])%?([\w.\-]+): ", head[: head.rfind("->")]):
-        if match[1] in block.defined:
-            program.places[match[1]].append(start + match.start())
-
-
 def _instruction(program: PrintedProgram, block: PrintedBlock, start: int, end: int) -> None:
+    """Read the line of an instruction."""
     line = program.text[start:end].rstrip()
     head = _INSTRUCTION.match(line)
     if head is None:

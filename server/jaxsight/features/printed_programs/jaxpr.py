@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import Literal
 
 from jaxsight.features.printed_programs.program import (
     DEEPEST,
@@ -52,11 +53,10 @@ class _Level:
     block: PrintedBlock
     indent: int = -1
     """The column of its equations; -1 before they begin, and if they are in one line."""
-    phase: str = "inputs"
-    """`inputs`, `equations` or `results`."""
+    phase: Literal["inputs", "equations", "results"] = "inputs"
     statement: PrintedStatement | None = None
-    stage: str = ""
-    """What follows in the statement: `results`, `operation` or `operands`."""
+    stage: Literal["", "results", "operation", "operands"] = ""
+    """What follows in the statement."""
     brackets: list[str] = field(default_factory=list)
     parameter: str = ""
     counts: dict[str, int] = field(default_factory=dict)
@@ -166,8 +166,11 @@ class _Reader:
             self._head(level, kind, match)
         elif kind == "key" and len(level.brackets) == 1:
             level.parameter = match[0][:-1]
-            if match[0] == "name=" and level.statement is not None:
-                self._called(level.statement, match.end())
+            value = _VALUE.match(self.text, match.end()) if match[0] == "name=" else None
+            if value is not None and (statement := level.statement) is not None:
+                key, statement.name = function_key(value[0]), value[0]
+                statement.calls.append((key, value.start()))
+                self.program.places.setdefault(key, []).append(value.start())
 
     def _mark(self, level: _Level, mark: str, end: int) -> None:
         brackets = level.brackets
@@ -230,11 +233,3 @@ class _Reader:
         if name != "_" and name not in level.block.defined:
             level.block.defined[name] = match.start()
             self.program.places.setdefault(name, []).append(match.start())
-
-    def _called(self, statement: PrintedStatement, start: int) -> None:
-        """Take the name of what a call calls."""
-        if (value := _VALUE.match(self.text, start)) is not None:
-            statement.name = value[0]
-            key = function_key(value[0])
-            statement.calls.append((key, start))
-            self.program.places.setdefault(key, []).append(start)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from jaxsight.features.printed_programs.program import (
     HLO,
@@ -25,16 +26,16 @@ _NOTABLE = re.compile(
 """HLO instructions in an outline: kernels, calls and transfers."""
 
 
+SymbolKind = Literal["function", "operation", "block"]
+
+
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A part of an outline, between the offsets `start` and `end`; its name is at `name_start`.
-
-    `kind` is `function`, `operation` or `block`.
-    """
+    """A part of an outline, between the offsets `start` and `end`; its name is at `name_start`."""
 
     name: str
     detail: str
-    kind: str
+    kind: SymbolKind
     start: int
     end: int
     name_start: int
@@ -48,26 +49,16 @@ def symbols(program: PrintedProgram) -> list[Symbol]:
     if program.language in (JAXPR, KERNELS):
         blocks = root.blocks or [root]
         return [symbol for block in blocks for symbol in _statements(program, block, 0)]
-    functions = [block for block in _outer_functions(root) if block.is_function]
-    return [_function(program, block) for block in sorted(functions, key=lambda b: not b.is_entry)]
-
-
-def _outer_functions(root: PrintedBlock) -> Iterator[PrintedBlock]:
-    waiting = [root]
-    while waiting:
-        block = waiting.pop(0)
-        yield from (inner for inner in block.blocks if inner.is_function)
-        waiting += [inner for inner in block.blocks if not inner.is_function and block is root]
-
-
-def _function(program: PrintedProgram, block: PrintedBlock) -> Symbol:
-    start = block.name_start
-    name = program.text[start : program.word(start)[1]]
-    children = tuple(_statements(program, block, 1))
-    detail = "entry" if block.is_entry else ""
-    return Symbol(
-        name, detail, "function", block.start, block.end, start, start + len(name), children
-    )
+    # Functions are in the text itself, or in a module.
+    around = [root, *(block for block in root.blocks if not block.is_function)]
+    functions = [inner for block in around for inner in block.blocks if inner.is_function]
+    shown = []
+    for block in sorted(functions, key=lambda block: not block.is_entry):
+        start, detail = block.name_start, "entry" if block.is_entry else ""
+        name = program.text[start : program.word(start)[1]]
+        end, children = start + len(name), tuple(_statements(program, block, 1))
+        shown.append(Symbol(name, detail, "function", block.start, block.end, start, end, children))
+    return shown
 
 
 def _statements(program: PrintedProgram, block: PrintedBlock, depth: int) -> Iterator[Symbol]:
@@ -75,7 +66,11 @@ def _statements(program: PrintedProgram, block: PrintedBlock, depth: int) -> Ite
     if depth > _DEEPEST:
         return
     for statement in block.statements:
-        if not _is_notable(program, statement):
+        is_call = bool(statement.calls) and not statement.operation.endswith("custom_call")
+        is_notable = statement.blocks or statement.name or is_call
+        if program.language == HLO:
+            is_notable = _NOTABLE.match(statement.operation) is not None
+        if not is_notable:
             continue
         children: list[Symbol] = []
         for inner in statement.blocks:
@@ -83,38 +78,33 @@ def _statements(program: PrintedProgram, block: PrintedBlock, depth: int) -> Ite
             if len(statement.blocks) == 1 or not inside:
                 children += inside
             else:
-                children.append(_inner(program, inner, inside))
+                start, end = inner.start, max(inner.end, inner.start)
+                name_end = min(end, program.line_range(program.line(start))[1])
+                name = inner.name or "region"
+                children.append(Symbol(name, "", "block", start, end, start, name_end, inside))
         yield _statement(program, statement, tuple(children))
-
-
-def _is_notable(program: PrintedProgram, statement: PrintedStatement) -> bool:
-    if program.language == HLO:
-        return _NOTABLE.match(statement.operation) is not None
-    is_call = bool(statement.calls) and not statement.operation.endswith("custom_call")
-    return bool(statement.blocks or statement.name) or is_call
 
 
 def _statement(
     program: PrintedProgram, statement: PrintedStatement, children: tuple[Symbol, ...]
 ) -> Symbol:
+    """Return the symbol of a statement: an HLO's result, what a call calls, else the operation."""
     text = program.text
     start = statement.operation_start or statement.start
-    name, detail, kind = statement.operation, "", "operation"
+    name, detail = statement.operation, ""
+    kind: SymbolKind = "operation"
     end = start + len(name)
     if program.language == HLO:
-        result = text[statement.start : start]
-        result = result.removeprefix("ROOT ")
+        result = text[statement.start : start].removeprefix("ROOT ")
         detail, start = name, start - len(result)
         name = result.partition(" ")[0]
         end = start + len(name)
-    elif statement.name and statement.calls:
-        detail, name, kind = name, statement.name, "function"
-        start = statement.calls[0][1]
-        end = start + len(name)
     elif statement.calls:
-        start = statement.calls[0][1]
-        start, end = program.word(start)
-        detail, name, kind = name, text[start:end], "function"
+        start, end = program.word(statement.calls[0][1])
+        if statement.name:
+            start = statement.calls[0][1]
+            end = start + len(statement.name)
+        detail, name, kind = name, statement.name or text[start:end], "function"
     elif program.language != KERNELS:
         detail = text[statement.start : start].rstrip("= ").split("\n")[0]
     else:
@@ -122,12 +112,11 @@ def _statement(
     return Symbol(name, detail, kind, statement.start, statement.end, start, end, children)
 
 
-def _inner(program: PrintedProgram, block: PrintedBlock, children: tuple[Symbol, ...]) -> Symbol:
-    start, end = block.start, max(block.end, block.start)
-    line_end = program.line_range(program.line(start))[1]
-    return Symbol(
-        block.name or "region", "", "block", start, end, start, min(end, line_end), children
-    )
+_COMMENTS = re.compile(r"(?:^[ \t]*(?:#|//)[^\n]*\n?){2,}", re.MULTILINE)
+_TABLE = re.compile(
+    r"^(?:FileNames|FunctionNames|FileLocations|StackFrames)\n(?:.+\n)+", re.MULTILINE
+)
+"""Tables of source positions, which XLA prints before the computations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +141,10 @@ def folds(program: PrintedProgram) -> list[FoldedLines]:
             first, last = program.line(part.start), program.line(part.end) - 1
             if last > first and (first not in by_line or by_line[first].last < last):
                 by_line[first] = FoldedLines(first, last)
-    for first, last in _comments(program):
-        by_line.setdefault(first, FoldedLines(first, last, is_comment=True))
+    for pattern in (_COMMENTS, _TABLE):
+        for match in pattern.finditer(program.text):
+            first, last = program.line(match.start()), program.line(match.end() - 1)
+            by_line.setdefault(first, FoldedLines(first, last, is_comment=True))
     return sorted(by_line.values(), key=lambda fold: fold.first)
 
 
@@ -194,16 +185,3 @@ def _section(program: PrintedProgram, line: str) -> list[str]:
     if match is None or (program.language == JAXPR and not match["indent"]):
         return []
     return str(match["path"]).split("/")
-
-
-_COMMENTS = re.compile(r"(?:^[ \t]*(?:#|//)[^\n]*\n?){2,}", re.MULTILINE)
-_TABLE = re.compile(
-    r"^(?:FileNames|FunctionNames|FileLocations|StackFrames)\n(?:.+\n)+", re.MULTILINE
-)
-"""Tables of source positions, which XLA prints before the computations."""
-
-
-def _comments(program: PrintedProgram) -> Iterator[tuple[int, int]]:
-    for pattern in (_COMMENTS, _TABLE):
-        for match in pattern.finditer(program.text):
-            yield program.line(match.start()), program.line(match.end() - 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal, cast, get_args
 
 from jaxsight.features.printed_programs.jaxpr import TYPE
 from jaxsight.features.printed_programs.program import (
@@ -16,9 +17,10 @@ from jaxsight.features.printed_programs.program import (
     PrintedProgram,
 )
 
-KINDS = (
-    "variable", "function", "type", "number", "string", "keyword", "comment", "property",
-)  # fmt: skip
+TokenKind = Literal[
+    "variable", "function", "type", "number", "string", "keyword", "comment", "property"
+]
+KINDS: tuple[TokenKind, ...] = get_args(TokenKind)
 """Kinds of tokens, with the names that LSP has for them."""
 
 _PATTERNS = {
@@ -75,7 +77,7 @@ class PrintedToken:
 
     start: int
     end: int
-    kind: str
+    kind: TokenKind
     is_definition: bool = False
     is_primitive: bool = False
 
@@ -87,11 +89,11 @@ def tokens(program: PrintedProgram, first: int, last: int) -> Iterator[PrintedTo
         return
     end = lines[last + 1] if last + 1 < len(lines) else len(program.text)
     for match in _PATTERNS[program.language].finditer(program.text, lines[first], end):
-        kind, (begin, stop) = match.lastgroup or "", match.span()
-        if kind == "operation":
+        group, (begin, stop) = match.lastgroup or "", match.span()
+        if group == "operation":
             yield PrintedToken(begin, stop, "function", is_primitive=True)
-        elif kind != "word":
-            yield PrintedToken(begin, stop, kind)
+        elif group != "word":
+            yield PrintedToken(begin, stop, cast("TokenKind", group))
         elif key := program.is_name(match[0], begin):
-            named = "function" if key.startswith(FUNCTION) else "variable"
+            named: TokenKind = "function" if key.startswith(FUNCTION) else "variable"
             yield PrintedToken(begin, stop, named, begin in program.definitions)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from jaxsight.queries.traces.traces import named
 from jaxsight.settings.example_entries import with_entries
 from jaxsight.settings.example_settings import LIBRARIES
 from jaxsight.source.functions import Function
-from jaxsight.source.module import Module, ModuleChunk
+from jaxsight.source.module import ModuleChunk
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.text.inert import clause
 
@@ -49,103 +50,102 @@ async def add_examples(
     if innermost is None:
         return []
     chunk, function = innermost
-    if function.refused or _has_section(subjects, chunk, function):
-        return []
-    head = Range(function.range.start, function.body_start).shifted(chunk.first_line)
-    if not range.touches(head):  # nothing is tried inside of a function's body
-        known = await engine.proposals.known(document, chunk, function)
-        if known is not None:
-            return await _of_outcome(engine, document, chunk, function, known)
-        return await _pending(engine, document, chunk, function)
-    trying = asyncio.ensure_future(engine.proposals.outcome(document, chunk, function))
-    engine.waiting.hold(trying)
-    await asyncio.wait([trying], timeout=PATIENCE)
-    if trying.done():
-        return await _of_outcome(engine, document, chunk, function, trying.result())
-    return await _pending(engine, document, chunk, function)
-
-
-def _has_section(subjects: tuple[Subject, ...], chunk: ModuleChunk, function: Function) -> bool:
-    return any(
+    has_section = any(
         s.chunk is chunk and s.name == function.qualname and s.examples.source == "docstring"
         for s in subjects
     )
-
-
-async def _pending(
-    engine: Engine, document: Document, chunk: ModuleChunk, function: Function
-) -> list[Action]:
-    """Return an action that tries proposals when it is selected.
-
-    Its edits are those of the best guess, for editors that need them at once.
-    """
-    inferred = await asyncio.to_thread(_inferred, document.module, chunk, function)
-    if inferred is None:
+    if function.refused or has_section:
         return []
-    if _is_installed(document):
-        return _actions(engine, document, chunk, function, inferred.proposal, "not tried yet")
-    edit = section_edit(function, inferred.proposal.lines).shifted(chunk.first_line)
-    title = f"{_TITLE} to {function.qualname}"
-    pending = f"{PENDING}{function.qualname}"
-    return [Action(title, ADD_EXAMPLES, (edit,), pending=pending)]
+    wanting = _Wanting(engine, document, chunk, function)
+    head = Range(function.range.start, function.body_start).shifted(chunk.first_line)
+    if range.touches(head):
+        trying = await wanting.tried(PATIENCE)
+        return await (wanting.of(trying.result()) if trying.done() else wanting.pending())
+    known = await engine.proposals.known(document, chunk, function)  # in its body nothing is tried
+    return await (wanting.of(known) if known is not None else wanting.pending())
 
 
-def _inferred(module: Module, chunk: ModuleChunk, function: Function) -> Inferred | None:
-    """Return what a function's text says about its inputs; the first call imports what reads it."""
-    from jaxsight.examples.proposals.inference import infer
+@dataclass(frozen=True, slots=True)
+class _Wanting:
+    """A function that example inputs are proposed for."""
 
-    return infer(module, chunk, function)
+    engine: Engine
+    document: Document
+    chunk: ModuleChunk
+    function: Function
 
+    @staticmethod
+    async def find(engine: Engine, path: str, name: str) -> _Wanting:
+        """Return the function of a file by its qualified name.
 
-def _is_installed(document: Document) -> bool:
-    return not LIBRARIES.isdisjoint(PurePath(document.path).parts)
+        Raises:
+            LookupError: there is none.
+        """
+        document = await engine.documents.read(path)
+        functions = document.module.functions if document is not None else ()
+        found = next((pair for pair in functions if pair[1].qualname == name), None)
+        if document is None or found is None:
+            raise LookupError(f"there is no function {name} in {path}")
+        return _Wanting(engine, document, *found)
 
+    async def tried(self, patience: float | None) -> asyncio.Future[Tried | None]:
+        """Try proposals, which goes on after `patience` seconds."""
+        outcome = self.engine.proposals.outcome(self.document, self.chunk, self.function)
+        trying = asyncio.ensure_future(outcome)
+        self.engine.waiting.hold(trying)
+        await asyncio.wait([trying], timeout=patience)
+        return trying
 
-async def _of_outcome(
-    engine: Engine,
-    document: Document,
-    chunk: ModuleChunk,
-    function: Function,
-    outcome: Tried | None,
-) -> list[Action]:
-    reason = ""
-    if outcome is None:
-        inferred = await asyncio.to_thread(_inferred, document.module, chunk, function)
+    async def pending(self) -> list[Action]:
+        """Return an action that tries proposals when it is selected.
+
+        Its edits are those of the best guess, for editors that need them at once.
+        """
+        inferred = await asyncio.to_thread(self._inferred)
         if inferred is None:
             return []
-        proposals: tuple[Proposal, ...] = (inferred.proposal,)
-        held_back = engine.projects.of(document.path).held_back
-        reason = held_back or "no tracer"
-    elif outcome.traced:
-        proposals = outcome.traced
-    else:
-        proposals, reason = (outcome.guess,), outcome.reason or "no tracer"
-    return [
-        action
-        for proposal in proposals
-        for action in _actions(engine, document, chunk, function, proposal, reason)
-    ]
+        if self._is_installed:
+            return self._actions(inferred.proposal, "not tried yet")
+        name = self.function.qualname
+        edits, pending = (self._section(inferred.proposal),), f"{PENDING}{name}"
+        return [Action(f"{_TITLE} to {name}", ADD_EXAMPLES, edits, pending=pending)]
 
+    async def of(self, outcome: Tried | None) -> list[Action]:
+        """Return the actions that write proposals which were tried; `None` if nothing may run."""
+        if outcome is not None and outcome.traced:
+            return [action for each in outcome.traced for action in self._actions(each, "")]
+        if outcome is not None:
+            return self._actions(outcome.guess, outcome.reason or "no tracer")
+        inferred = await asyncio.to_thread(self._inferred)
+        held_back = self.engine.projects.of(self.document.path).held_back
+        return self._actions(inferred.proposal, held_back or "no tracer") if inferred else []
 
-def _actions(
-    engine: Engine,
-    document: Document,
-    chunk: ModuleChunk,
-    function: Function,
-    proposal: Proposal,
-    reason: str,
-) -> list[Action]:
-    why = f" (not traced: {clause(reason, 50)})" if reason else ""
-    inputs = proposal.title or f"{function.qualname} takes none"
-    title = clause(f"{_TITLE}{why}: {inputs}", _LONGEST)
-    if not _is_installed(document):
-        edit = section_edit(function, proposal.lines).shifted(chunk.first_line)
-        return [Action(title, ADD_EXAMPLES, (edit,))]
-    file = str(Path(engine.projects.of(document.path).root, SETTINGS_FILE))
-    edits = settings_edits(file, f"{module_name(document.path)}:{function.qualname}", proposal)
-    if edits is None:
-        return []
-    return [Action(f"{title} (in {SETTINGS_FILE})", ADD_EXAMPLES, edits, file=file)]
+    def _inferred(self) -> Inferred | None:
+        """Return what the text says about the inputs; the first call imports what reads it."""
+        from jaxsight.examples.proposals.inference import infer
+
+        return infer(self.document.module, self.chunk, self.function)
+
+    @property
+    def _is_installed(self) -> bool:
+        return not LIBRARIES.isdisjoint(PurePath(self.document.path).parts)
+
+    def _section(self, proposal: Proposal) -> Edit:
+        return section_edit(self.function, proposal.lines).shifted(self.chunk.first_line)
+
+    def _actions(self, proposal: Proposal, reason: str) -> list[Action]:
+        """Return the action that writes a proposal, unless it cannot be written."""
+        why = f" (not traced: {clause(reason, 50)})" if reason else ""
+        inputs = proposal.title or f"{self.function.qualname} takes none"
+        title = clause(f"{_TITLE}{why}: {inputs}", _LONGEST)
+        if not self._is_installed:
+            return [Action(title, ADD_EXAMPLES, (self._section(proposal),))]
+        file = str(Path(self.engine.projects.of(self.document.path).root, SETTINGS_FILE))
+        key = f"{module_name(self.document.path)}:{self.function.qualname}"
+        edits = settings_edits(file, key, proposal)
+        if edits is None:
+            return []
+        return [Action(f"{title} (in {SETTINGS_FILE})", ADD_EXAMPLES, edits, file=file)]
 
 
 def settings_edits(file: str, key: str, proposal: Proposal) -> tuple[Edit, ...] | None:
@@ -171,15 +171,6 @@ def settings_edits(file: str, key: str, proposal: Proposal) -> tuple[Edit, ...] 
     return (Edit(Range(min(Position(first, 0), end), end), new),)
 
 
-async def _find(engine: Engine, path: str, name: str) -> tuple[Document, ModuleChunk, Function]:
-    document = await engine.documents.read(path)
-    functions = document.module.functions if document is not None else ()
-    named = next((pair for pair in functions if pair[1].qualname == name), None)
-    if document is None or named is None:
-        raise LookupError(f"there is no function {name} in {path}")
-    return document, *named
-
-
 async def resolve(engine: Engine, path: str, pending: str) -> tuple[Edit, ...]:
     """Return the edits of an action that tries proposals after it was selected.
 
@@ -187,12 +178,9 @@ async def resolve(engine: Engine, path: str, pending: str) -> tuple[Edit, ...]:
         LookupError: there is no such function, or its text cannot be read.
     """
     name = pending.removeprefix(PENDING)
-    document, chunk, function = await _find(engine, path, name)
-    trying = asyncio.ensure_future(engine.proposals.outcome(document, chunk, function))
-    engine.waiting.hold(trying)
-    await asyncio.wait([trying], timeout=_LONG_PATIENCE)
-    outcome = trying.result() if trying.done() else None
-    actions = await _of_outcome(engine, document, chunk, function, outcome)
+    wanting = await _Wanting.find(engine, path, name)
+    trying = await wanting.tried(_LONG_PATIENCE)
+    actions = await wanting.of(trying.result() if trying.done() else None)
     if not actions:
         raise LookupError(f"nothing can be proposed for {name}")
     return actions[0].edits
@@ -204,12 +192,13 @@ async def show_proposed(engine: Engine, path: str, name: str, *, hide: bool = Fa
     Raises:
         LookupError: no proposal could be traced; the message says why.
     """
-    document, chunk, function = await _find(engine, path, name)
+    wanting = await _Wanting.find(engine, path, name)
+    document = wanting.document
     if hide:
         document.hidden.add(name)
         show(document, name, None)
         return
-    outcome = await engine.proposals.outcome(document, chunk, function)
+    outcome = (await wanting.tried(None)).result()
     if outcome is None or not outcome.traced:
         reason = outcome.reason if outcome is not None else engine.projects.of(path).held_back
         raise LookupError(f"no proposed inputs of {name} can be traced: {reason}")
@@ -223,13 +212,12 @@ async def keep_proposed(engine: Engine, path: str, name: str) -> Action:
     Raises:
         LookupError: there is none.
     """
-    document, chunk, function = await _find(engine, path, name)
-    outcome = await engine.proposals.outcome(document, chunk, function)
-    actions = await _of_outcome(engine, document, chunk, function, outcome)
+    wanting = await _Wanting.find(engine, path, name)
+    actions = await wanting.of((await wanting.tried(None)).result())
     if not actions:
         raise LookupError(f"no proposed inputs of {name} can be written")
-    subject = named(engine.documents.subjects(document), name)
-    chosen = engine.choices.set_of(document, subject) if subject is not None else None
+    subject = named(engine.documents.subjects(wanting.document), name)
+    chosen = engine.choices.set_of(wanting.document, subject) if subject is not None else None
     if subject is None or chosen is None or not subject.is_proposed:
         return actions[0]
     return actions[min(subject.examples.sets.index(chosen), len(actions) - 1)]

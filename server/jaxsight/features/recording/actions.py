@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,8 +19,8 @@ from jaxsight.features.recording.until_seen import (
     run_until_seen,
 )
 from jaxsight.features.recording.wanted import Key, files_reached, functions_of, recordable
-from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
+from jaxsight.queries.long_work import RunningTasks
 from jaxsight.recording import running
 from jaxsight.recording.observing.functions import is_test
 from jaxsight.recording.program import StartedProgram
@@ -56,7 +56,7 @@ class UntilSeen:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._programs: dict[tuple[str, str], tuple[float, ChosenProgram | None]] = {}
-        self._running: set[asyncio.Task[object]] = set()
+        self._running = RunningTasks()
 
     async def lenses(self, path: str) -> list[Lens]:
         """Return the lenses of a file with functions that nothing has inputs for."""
@@ -64,7 +64,12 @@ class UntilSeen:
         if document is None or not self._engine.projects.of(path).settings.code_lens:
             return []
         is_tests = is_test(Path(path).name)
-        count = len(list(self._without_inputs(document)))
+        subjects = self._engine.documents.subjects(document)
+        having = {s.name for s in subjects if any(not each.assumed for each in s.examples.sets)}
+        count = sum(
+            not function.refused and function.qualname not in having
+            for _, function in recordable(document.module)
+        )
         if not is_tests and not count:
             return []
         program = await self._program_of(path)
@@ -72,13 +77,16 @@ class UntilSeen:
             return []
         until = f"{units.count(count, 'function')} {'are' if count > 1 else 'is'} seen"
         if is_tests:
-            if not await self._is_unseen(path, program):
+            project = self._engine.projects.of(path)
+            reached = await asyncio.to_thread(_wanted, path, project.root, program)
+            keys = ((str(Path(project.root, file)), name) for file, name in reached)
+            if all(key in project.outside.observed for key in keys):
                 return []
             until = "the functions it tests are seen"
         title = f"▶ run {program.title} until {until}"
         mains = (chunk.first_line for chunk in document.module.chunks if is_main(chunk))
-        lines = dict.fromkeys((0, *mains))
-        return [Lens(_at(line), title, RUN_UNTIL_SEEN, (path,)) for line in lines]
+        lines = (Position(line, 0) for line in dict.fromkeys((0, *mains)))
+        return [Lens(Range(line, line), title, RUN_UNTIL_SEEN, (path,)) for line in lines]
 
     async def plan(self, path: str) -> RunPlan:
         """Return what would run for a file.
@@ -122,30 +130,15 @@ class UntilSeen:
             plan.wanted,
             tests=any(is_test(file.rpartition("/")[2]) for file, _ in plan.wanted),
         )
-        task = asyncio.current_task()
-        assert task is not None
-        self._running.add(task)
-        try:
-            return await run_until_seen(run, report, limit=TIME_LIMIT, stop=stop)
-        except OSError as error:
-            raise LookupError(f"{plan.program.title} cannot be run: {error}") from error
-        finally:
-            self._running.discard(task)
+        with self._running.current():
+            try:
+                return await run_until_seen(run, report, limit=TIME_LIMIT, stop=stop)
+            except OSError as error:
+                raise LookupError(f"{plan.program.title} cannot be run: {error}") from error
 
     async def aclose(self) -> None:
         """End what is running."""
-        running_tasks = list(self._running)
-        for task in running_tasks:
-            task.cancel()
-        await asyncio.gather(*running_tasks, return_exceptions=True)
-
-    def _without_inputs(self, document: Document) -> Iterator[str]:
-        """Yield the functions that have no example inputs, or only assumed ones."""
-        subjects = self._engine.documents.subjects(document)
-        having = {s.name for s in subjects if any(not each.assumed for each in s.examples.sets)}
-        for _, function in recordable(document.module):
-            if not function.refused and function.qualname not in having:
-                yield function.qualname
+        await self._running.aclose()
 
     async def _program_of(self, path: str) -> ChosenProgram | None:
         root = self._engine.projects.of(path).root
@@ -155,13 +148,6 @@ class UntilSeen:
             known = self._programs[path, root] = time.monotonic(), found
         return known[1]
 
-    async def _is_unseen(self, path: str, program: ChosenProgram) -> bool:
-        """Return whether a function that tests reach was not recorded yet."""
-        project = self._engine.projects.of(path)
-        wanted = await asyncio.to_thread(_wanted, path, project.root, program)
-        recorded = project.outside.observed
-        return any((str(Path(project.root, file)), name) not in recorded for file, name in wanted)
-
 
 def _wanted(path: str, root: str, program: ChosenProgram) -> tuple[Key, ...]:
     """Return the functions that a program is run for: those of a file, or of what it imports."""
@@ -170,7 +156,3 @@ def _wanted(path: str, root: str, program: ChosenProgram) -> tuple[Key, ...]:
     if is_test(own.name) or (own == program.file and not functions_of(top, files)):
         files = files_reached(StartedProgram((program.file,), program.is_tests), top)
     return functions_of(top, files)
-
-
-def _at(line: int) -> Range:
-    return Range(Position(line, 0), Position(line, 0))

@@ -49,7 +49,7 @@ def program_of(path: Path, root: Path) -> ChosenProgram | None:
         return _chosen(path, root)
     if (test := _test_of(path, root)) is not None:
         return _chosen(test, root)
-    imports = _imports(path, root)
+    imports = {file: set(imported(file, root)) for file in islice(_near(path, root), _MOST)}
     reached, level = {path}, [path]
     tests: list[Path] = []
     while level:
@@ -73,11 +73,6 @@ def _test_of(path: Path, root: Path) -> Path | None:
     return next(filter(reading.is_file, (top / name for top in folders for name in names)), None)
 
 
-def _imports(path: Path, root: Path) -> dict[Path, set[Path]]:
-    """Return the files that each file of a project imports, the nearest ones first."""
-    return {file: set(imported(file, root)) for file in islice(_near(path, root), _MOST)}
-
-
 def runs(path: Path, *, guarded: bool = False) -> bool:
     """Return whether a file does something when it is run.
 
@@ -87,27 +82,22 @@ def runs(path: Path, *, guarded: bool = False) -> bool:
     text = text_of(path)
     if text is None:
         return False
-    chunks = Module.parse(text).chunks
-    return any(is_main(chunk) or (not guarded and _acts(chunk)) for chunk in chunks)
+    for chunk in Module.parse(text).chunks:
+        if is_main(chunk):
+            return True
+        for statement in () if guarded or chunk.broken is not None else tree_of(chunk.text).body:
+            match statement:
+                case ast.Expr(value=ast.Call(func=function)):
+                    if not ast.unparse(function).startswith(_CONFIGURES):
+                        return True
+                case ast.For() | ast.While() | ast.With():
+                    return True
+    return False
 
 
 def is_main(chunk: ModuleChunk) -> bool:
     """Return whether a statement is `if __name__ == "__main__":`."""
     return chunk.text.startswith("if __name__") and "__main__" in chunk.text.split("\n", 1)[0]
-
-
-def _acts(chunk: ModuleChunk) -> bool:
-    """Return whether a statement at the top level does something, as those of scripts do."""
-    if chunk.broken is not None:
-        return False
-    for statement in tree_of(chunk.text).body:
-        match statement:
-            case ast.Expr(value=ast.Call(func=function)):
-                if not ast.unparse(function).startswith(_CONFIGURES):
-                    return True
-            case ast.For() | ast.While() | ast.With():
-                return True
-    return False
 
 
 def _chosen(file: Path, root: Path) -> ChosenProgram:

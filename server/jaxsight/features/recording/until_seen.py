@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shutil
-import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from jaxsight.features.recording.wanted import Key
+from jaxsight.files.temporary import temporary_folder
 from jaxsight.recording import MISSING, running
 from jaxsight.recording.merging import Merger, Recording
 from jaxsight.repro.watched_process import WatchedProcess, watched
@@ -99,8 +98,10 @@ async def run_until_seen(
     Raises:
         OSError: it cannot be started.
     """
-    async with _temporary_folder() as folder:
+    async with temporary_folder("jaxsight-") as folder:
         logs, temporary = folder / "calls", folder / "tmp"
+        for path in (logs, temporary):
+            path.mkdir()
         merger = Merger(logs, run.root)
         given = {**_QUIET, **run.environment, "TMPDIR": str(temporary)}
         environment = running.observed_environment(given, logs, run.root, tests=run.tests)
@@ -168,14 +169,3 @@ def _seen(run: Run, merger: Merger) -> SeenFunctions:
         tuple(key for key in run.wanted if key in plain and key not in called),
         tuple(key for key in run.wanted if key not in called and key not in plain),
     )
-
-
-@contextlib.asynccontextmanager
-async def _temporary_folder() -> AsyncIterator[Path]:
-    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="jaxsight-"))
-    try:
-        for name in ("calls", "tmp"):
-            (folder / name).mkdir()
-        yield folder
-    finally:
-        await asyncio.shield(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))

@@ -13,7 +13,7 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules.finding import Finding
 from jaxsight.source.module import Module
 from jaxsight.source.text import Range
-from jaxsight.wire.messages.replies import Failed, Traced
+from jaxsight.wire.messages.replies import Failed
 from jaxsight.workers.compilation.compilers import Trouble
 
 EXTRACT = "jaxsight.extractRepro"
@@ -49,7 +49,11 @@ def extractions(
     name = subject.name
     wrong = repros.wrong(path, module, name)
     is_on_name = range.touches(subject.name_range)
-    error = _error(view) if view is not None else None
+    reply = view.answer.reply if view is not None else None
+    of_inputs = isinstance(reply, Failed) and reply.failure.stage == "inputs"
+    error: Finding | None = None
+    if view is not None and not view.is_traced and not of_inputs:
+        error = next(failures.reported(view), None)
     if wrong is not None and (is_on_name or range.touches(wrong.range)):
         yield _action(path, subject, WRONG, wrong)
     elif error is not None and (is_on_name or range.touches(error.range)):
@@ -68,11 +72,3 @@ def _action(path: str, subject: Subject, check: str = "", finding: Finding | Non
     arguments = (path, subject.name, check) if check else (path, subject.name)
     title = f"Extract repro of {subject.name}"
     return Action(title, KIND, command=EXTRACT, arguments=arguments, finding=finding)
-
-
-def _error(view: View) -> Finding | None:
-    """Return the error that ended the trace, unless it is one of the example inputs."""
-    reply = view.answer.reply
-    if isinstance(reply, Traced) or (isinstance(reply, Failed) and reply.failure.stage == "inputs"):
-        return None
-    return next(failures.reported(view), None)

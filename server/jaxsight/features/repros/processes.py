@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import tempfile
-from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from jaxsight.files import reading
+from jaxsight.files.temporary import temporary_folder
 from jaxsight.projects.project import Project
 from jaxsight.repro.boot_commands import (
     Event,
@@ -64,7 +65,7 @@ class Processes:
             NoResult: no process can be started.
         """
         command = run_command(self.python, "function", case, [str(request), str(text)], check)
-        async with self._started(command, (DEFAULT_MEMORY, MOST_PROCESSES)) as process:
+        async with self._started(command, limits=(DEFAULT_MEMORY, MOST_PROCESSES)) as process:
             try:
                 async with asyncio.timeout(CALL_LIMIT):
                     failure, code = await process.ended()
@@ -126,7 +127,11 @@ class Processes:
                 await interrupted.wait()
                 process.interrupt()
 
-        async with self._with_temporary_folder() as own, own._started(command) as process:
+        # Its temporary files are removed even if it is killed.
+        async with (
+            temporary_folder("jaxsight-repro-") as folder,
+            self._started(command, {"TMPDIR": str(folder)}) as process,
+        ):
             waiting = asyncio.create_task(interrupt(process))
             try:
                 await process.ended(events.take)
@@ -135,23 +140,16 @@ class Processes:
             return events.result(process.errors)
 
     @contextlib.asynccontextmanager
-    async def _with_temporary_folder(self) -> AsyncIterator[Processes]:
-        """Give processes a folder for temporary files, which is removed even if they are killed."""
-        folder = await asyncio.to_thread(
-            tempfile.TemporaryDirectory, prefix="jaxsight-repro-", ignore_cleanup_errors=True
-        )
-        try:
-            yield replace(self, environment=self.environment | {"TMPDIR": folder.name})
-        finally:
-            await asyncio.shield(asyncio.to_thread(folder.cleanup))
-
-    @contextlib.asynccontextmanager
     async def _started(
-        self, command: Sequence[str], limits: tuple[int, int] | None = None
+        self,
+        command: Sequence[str],
+        variables: Mapping[str, str] = MappingProxyType({}),
+        limits: tuple[int, int] | None = None,
     ) -> AsyncIterator[WatchedProcess]:
+        environment = {**self.environment, **variables}
         try:
             async with watched(
-                command, environment=self.environment, folder=self.folder, limits=limits
+                command, environment=environment, folder=self.folder, limits=limits
             ) as process:
                 yield process
         except OSError as error:

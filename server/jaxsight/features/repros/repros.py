@@ -7,21 +7,21 @@ called in processes of their own; a repro that is cancelled leaves neither a pro
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxsight.features.model import Linked, ShownRepro, VirtualText
+from jaxsight.features.model import Linked, ReproKind, ShownRepro, VirtualText
 from jaxsight.features.named_function import question_of
 from jaxsight.features.repros.links import links_of
 from jaxsight.features.repros.processes import Processes
 from jaxsight.files import private, reading
 from jaxsight.lru import Recent
 from jaxsight.queries.engine import Engine
+from jaxsight.queries.long_work import RunningTasks
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.repro.boot_commands import Event, NoResult, difference, facts, progress
 from jaxsight.repro.failures import RunFailure
@@ -32,8 +32,8 @@ from jaxsight.source.module import Module
 from jaxsight.wire.frames import encode
 from jaxsight.wire.messages.requests import Trace
 
-EXTRACTED = "repro"
-REDUCED = "reduced"
+EXTRACTED: ReproKind = "repro"
+REDUCED: ReproKind = "reduced"
 KINDS = (EXTRACTED, REDUCED)
 """The virtual documents of repros."""
 
@@ -51,23 +51,13 @@ class _Written:
     """What it does wrong, if it does not fail by itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """A call of a function: the question about it, the text of its module, the file to write."""
-
-    trace: Trace
-    text: str
-    file: Path
-    check: str
-
-
 class Repros:
     """The repros of a session."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._written: Recent[tuple[str, str, str], _Written] = Recent(KEPT)
-        self._running: set[asyncio.Task[object]] = set()
+        self._running = RunningTasks()
         self._wrong: dict[str, tuple[Module, dict[str, Finding]]] = {}
         """By file, its text and the findings that functions are compiled wrongly, by function."""
 
@@ -107,7 +97,7 @@ class Repros:
         Raises:
             LookupError: there is no repro; the message says why.
         """
-        with self._running_task():
+        with self._running.current():
             question = await question_of(self._engine, path, function)
             processes = Processes.of(self._engine.projects.of(path))
             module = self._engine.documents.find(path, function)[0].module
@@ -116,7 +106,7 @@ class Repros:
             is_written = False
             try:
                 event, check = await _extracted(
-                    processes, _Call(question.trace, module.text, file, check), report
+                    processes, question.trace, module.text, file, check, report
                 )
                 text = await asyncio.to_thread(reading.text, file)
                 is_written = True
@@ -145,7 +135,7 @@ class Repros:
         Raises:
             LookupError: it was not extracted, or cannot be reduced; the message says which.
         """
-        with self._running_task():
+        with self._running.current():
             known = self._of(path, function, EXTRACTED)
             processes = Processes.of(self._engine.projects.of(path))
             out = known.file.with_name(f"{known.file.stem}_min.py")
@@ -178,10 +168,7 @@ class Repros:
 
     async def aclose(self) -> None:
         """Cancel what is running, and end its processes."""
-        running = list(self._running)
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await self._running.aclose()
 
     def _of(self, path: str, function: str, kind: str) -> _Written:
         written = self._written.get((path, function, kind))
@@ -189,18 +176,10 @@ class Repros:
             raise LookupError(f"there is no {kind} of {function}: extract a repro first")
         return written
 
-    @contextlib.contextmanager
-    def _running_task(self) -> Iterator[None]:
-        task = asyncio.current_task()
-        assert task is not None
-        self._running.add(task)
-        try:
-            yield
-        finally:
-            self._running.discard(task)
 
-
-async def _extracted(processes: Processes, call: _Call, report: Report) -> tuple[Event, str]:
+async def _extracted(
+    processes: Processes, trace: Trace, module: str, file: Path, check: str, report: Report
+) -> tuple[Event, str]:
     """Call a function, and write the repro; return what came of it, and the check that holds.
 
     Raises:
@@ -208,13 +187,13 @@ async def _extracted(processes: Processes, call: _Call, report: Report) -> tuple
     """
     with tempfile.TemporaryDirectory(prefix="jaxsight-") as name:
         case, request, text = (Path(name, part) for part in ("case", "request", "text"))
-        await asyncio.to_thread(private.write, request, encode(call.trace))
-        await asyncio.to_thread(private.write, text, call.text.encode("utf-8", "replace"))
-        report(f"calling {call.trace.function} with its example inputs")
-        died = await processes.call(case, request, text, call.check)
-        check = "" if died is not None else call.check
+        await asyncio.to_thread(private.write, request, encode(trace))
+        await asyncio.to_thread(private.write, text, module.encode("utf-8", "replace"))
+        report(f"calling {trace.function} with its example inputs")
+        died = await processes.call(case, request, text, check)
+        check = "" if died is not None else check
         report("writing the repro, and running it")
-        event = await processes.emit(case, call.file, died, check)
+        event = await processes.emit(case, file, died, check)
     if not event["reproduces"]:
         raise NoResult(f"the file {difference(event)}")
     return event, check

@@ -41,23 +41,16 @@ class FileStatuses:
             document: the file.
             is_settled: whether inputs that nobody wrote have been looked for.
         """
-        status = await self._status(document, is_settled)
-        path = document.path
-        if self._engine.documents.get(path) is document and self._last.get(path) != status:
-            self._last[path] = status
-            self._engine.events.put_nowait(status)
-
-    async def _status(self, document: Document, is_settled: bool) -> FileStatus:
         engine, path = self._engine, document.path
-        targets, module = engine.choices.targets(path), document.module
+        target, module = engine.choices.target(path), document.module
         subjects = engine.documents.subjects(document)
-        problem, detail = await self._problem(document, targets[0]) if targets else ("", "")
+        problem, detail = await self._problem(document, target)
         reasons = await unshown(engine, document, is_settled) or self._unshown.get(path, Unshown())
         self._unshown[path] = reasons
-        return FileStatus(
+        status = FileStatus(
             path,
-            targets[0].name if targets else "",
-            "; ".join((targets[0].title, *targets[0].facts)) if targets else "",
+            target.name,
+            "; ".join((target.title, *target.facts)),
             problem,
             detail,
             len(module.functions),
@@ -69,6 +62,9 @@ class FileStatuses:
             reasons.shown,
             sum(subject.is_proposed for subject in subjects),
         )
+        if self._engine.documents.get(path) is document and self._last.get(path) != status:
+            self._last[path] = status
+            self._engine.events.put_nowait(status)
 
     async def _problem(self, document: Document, target: Target) -> tuple[TargetProblem, str]:
         """Return why nothing is compiled for a target, in a word and a sentence."""

@@ -83,7 +83,17 @@ async def targets(engine: Engine, path: str) -> Offers:
     known = [target.name for target in chosen] + [parse(name).name for name in configured]
 
     def look() -> Offers:
-        compilers = tuple(_compiler(platform) for platform in environments.MEGABYTES)
+        compilers = tuple(
+            Compiler(
+                platform,
+                TITLES[platform],
+                megabytes,
+                tuple(environment.jax for environment in installed),
+                sum(installation.megabytes(Path(each.folder)) for each in installed),
+            )
+            for platform, megabytes in environments.MEGABYTES.items()
+            for installed in [environments.installed(platform)]
+        )
         disk = {compiler.platform: compiler.disk for compiler in compilers}
         offers = [
             _offer(
@@ -152,15 +162,4 @@ def _offer(
         detail,
         known.compiler,
         target.name == active.name,
-    )
-
-
-def _compiler(platform: str) -> Compiler:
-    installed = environments.installed(platform)
-    return Compiler(
-        platform,
-        TITLES[platform],
-        environments.MEGABYTES[platform],
-        tuple(environment.jax for environment in installed),
-        sum(installation.megabytes(Path(environment.folder)) for environment in installed),
     )

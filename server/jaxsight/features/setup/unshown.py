@@ -5,13 +5,13 @@ Missing modules are named also where all functions are shown: placeholders stand
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jaxsight.examples.jax_use import JaxUse
 from jaxsight.features.findings import failures
 from jaxsight.features.findings.reached import ReachedPlaces
-from jaxsight.queries.documents import Document, Subject
+from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces import tracer_requests
 from jaxsight.queries.traces.located_answer import View
@@ -19,8 +19,7 @@ from jaxsight.queries.traces.query import Question
 from jaxsight.source.functions import Function
 from jaxsight.source.module import ModuleChunk
 from jaxsight.text.inert import clause
-from jaxsight.text.units import count
-from jaxsight.wire.messages.replies import Traced
+from jaxsight.text.units import count, some
 
 _LONGEST = 80
 """Characters of a clause, for a status bar."""
@@ -57,10 +56,12 @@ async def unshown(engine: Engine, document: Document, is_settled: bool) -> Unsho
     ]
     if not using or engine.projects.of(document.path).held_back:
         return Unshown(len(using))
-    if await _is_pending(engine, document):
-        return None
+    for subject in subjects:
+        question = await engine.traces.question(document, subject)
+        if isinstance(question, Question) and engine.traces.cache.known(question) is None:
+            return None
     views = await engine.traces.known_views(document)
-    reached, traced = ReachedPlaces(views), {v.subject.name for v in views if _is_traced(v)}
+    reached, traced = ReachedPlaces(views), {v.subject.name for v in views if v.is_traced}
     hidden = [
         function.qualname
         for chunk, function in using
@@ -70,14 +71,10 @@ async def unshown(engine: Engine, document: Document, is_settled: bool) -> Unsho
     missing = await tracer_requests.missing_modules(
         engine.projects.of(document.path), document.path, module
     )
-    failed = {view.subject.name: view for view in views if not _is_traced(view) and not view.is_run}
+    failed = {view.subject.name: view for view in views if not view.is_traced and not view.is_run}
     broken = [failed[name] for name in hidden if name in failed]
     without = [name for name in hidden if name not in failed]
-    reasons = [
-        *_about_modules(missing),
-        *_about_inputs(without if is_settled else (), len(using)),
-        *_about_errors(broken),
-    ]
+    reasons = list(_reasons(missing, without if is_settled else (), broken, len(using)))
     if not reasons:
         return Unshown(len(using), shown)
     detail = " ".join(sentence for _, sentence in reasons)
@@ -94,62 +91,41 @@ def untraced(document: Document, chunk: ModuleChunk, function: Function) -> str:
     return "no example inputs; *Add example inputs* proposes some"
 
 
-def _is_traced(view: View) -> bool:
-    return isinstance(view.answer.reply, Traced)
+def _reasons(
+    missing: Sequence[str], without: Sequence[str], broken: Sequence[View], using: int
+) -> Iterator[tuple[str, str]]:
+    """Yield each reason as a clause and as a sentence, the most important first.
 
-
-async def _is_pending(engine: Engine, document: Document) -> bool:
-    """Return whether a function of a file is still being traced."""
-    for subject in engine.documents.subjects(document):
-        if await _is_asked(engine, document, subject):
-            return True
-    return False
-
-
-async def _is_asked(engine: Engine, document: Document, subject: Subject) -> bool:
-    question = await engine.traces.question(document, subject)
-    return isinstance(question, Question) and engine.traces.cache.known(question) is None
-
-
-def _about_modules(missing: Sequence[str]) -> list[tuple[str, str]]:
-    if not missing:
-        return []
-    one = len(missing) == 1
-    found = f"{'module' if one else 'modules'} {_listed(missing)} not found"
-    them = "it" if one else "them"
-    sentence = f"{found[0].upper()}{found[1:]}: install {them}, or add {them} to the project."
-    return [(found, sentence)]
-
-
-def _about_inputs(without: Sequence[str], using: int) -> list[tuple[str, str]]:
-    if not without:
-        return []
-    of = "" if len(without) == using else f"{len(without)} of "
-    clause = f"no example inputs for {of}{count(using, 'function')}"
-    sentence = (
-        f"No example inputs for {_listed(without)}: write them into docstrings, record a run, or "
-        "take proposed ones."
-    )
-    return [(clause, sentence)]
-
-
-def _about_errors(broken: Sequence[View]) -> list[tuple[str, str]]:
-    if not broken:
-        return []
-    reasons = {
-        view.subject.name: next((f.message for f in failures.findings(view)), "it fails")
-        for view in broken
-    }
-    name, reason = next(iter(reasons.items()))
-    what = f"`{name}`" if len(reasons) == 1 else count(len(reasons), "function")
-    sentence = f"{_listed(list(reasons))} cannot be traced: {reason}."
-    return [(f"{what} cannot be traced: {reason}", sentence)]
+    Args:
+        missing: modules that are not found.
+        without: functions that have no example inputs.
+        broken: functions that cannot be traced.
+        using: the number of functions that use JAX.
+    """
+    if missing:
+        one = len(missing) == 1
+        found = f"{'module' if one else 'modules'} {_listed(missing)} not found"
+        them = "it" if one else "them"
+        sentence = f"{found[0].upper()}{found[1:]}: install {them}, or add {them} to the project."
+        yield found, sentence
+    if without:
+        of = "" if len(without) == using else f"{len(without)} of "
+        sentence = (
+            f"No example inputs for {_listed(without)}: write them into docstrings, record a run, "
+            "or take proposed ones."
+        )
+        yield f"no example inputs for {of}{count(using, 'function')}", sentence
+    if broken:
+        errors = {
+            view.subject.name: next((f.message for f in failures.findings(view)), "it fails")
+            for view in broken
+        }
+        name, error = next(iter(errors.items()))
+        what = f"`{name}`" if len(errors) == 1 else count(len(errors), "function")
+        sentence = f"{_listed(list(errors))} cannot be traced: {error}."
+        yield f"{what} cannot be traced: {error}", sentence
 
 
 def _listed(names: Sequence[str]) -> str:
     """Return the first names: `` `a`, `b` and 3 more ``."""
-    shown = [f"`{name}`" for name in names[:_NAMED]]
-    if len(names) > _NAMED:
-        return f"{', '.join(shown)} and {len(names) - _NAMED} more"
-    *others, last = shown
-    return f"{', '.join(others)} and {last}" if others else last
+    return some([f"`{name}`" for name in names], _NAMED, " and ")

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from jaxsight.features.distributed.collectives import SIGN, collective_text
 from jaxsight.features.kernels import compile_time, host_transfers, modules
-from jaxsight.features.kernels.sentence import sentence
-from jaxsight.features.kernels.summary import headline, memory_lines, origin
+from jaxsight.features.kernels.summary import headline, memory_lines, origin, sentence
 from jaxsight.features.model import Linked, VirtualText
 from jaxsight.features.proposals.assumptions import figures
 from jaxsight.queries.programs.compile_result import CompileResult
@@ -85,23 +84,14 @@ def _hlo(kernels: Kernels, title: str) -> VirtualText:
     Links are read from the metadata, so it is removed afterwards.
     """
     links = []
-    for number, line in enumerate(kernels.compiled.hlo.split("\n")):
+    lines = kernels.compiled.hlo.split("\n")
+    for number, line in enumerate(lines):
         start = line.find('op_name="')
         if start < 0:
             continue
         path = equation_path(line[start + 9 : line.find('"', start + 9)])
         if path:
             links.append(Linked(number, path, kernels.place(path)))
-    view = kernels.view
-    return VirtualText(title, _marked(kernels), tuple(links), view.stale, caveats=view.caveats)
-
-
-def _marked(kernels: Kernels) -> str:
-    """Return the HLO with a comment after each collective and each transfer to or from the host.
-
-    HLO's comments begin with `//`.
-    """
-    lines = kernels.compiled.hlo.split("\n")
     for kernel in kernels.graph.collectives:
         if kernel.instruction < len(lines):
             lines[kernel.instruction] += f"  // {SIGN} {collective_text(kernel)}"
@@ -109,4 +99,5 @@ def _marked(kernels: Kernels) -> str:
         if transfer.instruction < len(lines):
             mark = f"{host_transfers.SIGN} {host_transfers.text(transfer)}"
             lines[transfer.instruction] += f"  // {mark}"
-    return "\n".join(lines)
+    view, text = kernels.view, "\n".join(lines)
+    return VirtualText(title, text, tuple(links), view.stale, caveats=view.caveats)

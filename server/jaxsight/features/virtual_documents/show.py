@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 
 from jaxsight.features.findings import failures
@@ -10,8 +11,7 @@ from jaxsight.features.named_function import compiled_function, question_of, tra
 from jaxsight.features.proposals.assumptions import header
 from jaxsight.features.stale_marks import marked
 from jaxsight.features.virtual_documents import kernels
-from jaxsight.features.virtual_documents.sourcerized import source
-from jaxsight.features.virtual_documents.text import document
+from jaxsight.features.virtual_documents.sourcerized import document, source
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces import tracer_requests
 from jaxsight.wire.messages import replies
@@ -35,22 +35,13 @@ async def show(engine: Engine, path: str, function: str, what: str | SourceOptio
             says which.
     """
     shown = await current(engine, path, function, what)
-    assumed = await _assumed(engine, path, function)
+    assumed = ""
+    with contextlib.suppress(LookupError):  # of an older text, if it cannot be traced now
+        question = await question_of(engine, path, function)
+        if question.set.assumed:
+            assumed = header(question, engine.size_names(question))
     comment = "//" if what in (STABLEHLO, kernels.HLO, kernels.HLO_METADATA) else "#"
     return marked(shown, comment, assumed)
-
-
-async def _assumed(engine: Engine, path: str, function: str) -> str:
-    """Return the inputs of a function that are assumed, with their sizes; empty without any."""
-    try:
-        question = await question_of(engine, path, function)
-    except LookupError:
-        return ""  # it cannot be traced now: the document is that of an older text
-    if not question.set.assumed:
-        return ""
-    answer = engine.traces.cache.known(question)
-    explored = engine.sizes.known(answer) if answer is not None else None
-    return header(question, explored.names if explored is not None else None)
 
 
 async def current(
@@ -69,7 +60,7 @@ async def current(
 async def _text(engine: Engine, path: str, function: str, what: str) -> VirtualText:
     """Return a text that the tracer writes."""
     view = await traced_function(engine, path, function)
-    target = engine.choices.targets(path)[0]
+    target = engine.choices.target(path)
     platform = target.platform if what == STABLEHLO else ""
     shown = await tracer_requests.show(engine.projects.of(path), view.answer, what, platform)
     if shown is None:

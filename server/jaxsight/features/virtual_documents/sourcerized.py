@@ -1,13 +1,14 @@
-"""Virtual documents of source: written by a tracer, verified, and cached by question.
+"""Virtual documents that a tracer writes; source is also verified, and cached by question.
 
 A function that could not be verified has no text, only a reason.
 """
 
 from __future__ import annotations
 
+import base64
+
 from jaxsight.features.findings import failures
-from jaxsight.features.model import VirtualText
-from jaxsight.features.virtual_documents.text import document
+from jaxsight.features.model import Linked, VirtualText
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces import tracer_requests
 from jaxsight.queries.traces.located_answer import Answer, View
@@ -15,7 +16,6 @@ from jaxsight.wire.messages import replies
 from jaxsight.wire.messages.replies import Cancelled, Failed
 from jaxsight.wire.messages.requests import SourceOptions
 from jaxsight.workers.output import real_places
-from jaxsight.workers.results import Died
 
 
 class NotSourcerized(LookupError):
@@ -58,17 +58,31 @@ async def source(engine: Engine, view: View, options: SourceOptions) -> VirtualT
                 raise NotSourcerized(words, different=different)
             case Cancelled():
                 raise NotSourcerized("interrupted")
-            case _:
-                raise NotSourcerized(_failed(view, options, reply))
+            case _:  # a transformation fails, or a function that could be traced before
+                name, question = label(view.subject.name, options.transform), answer.question
+                failed = View(Answer(question, reply), view.module, question, view.subject)
+                (finding,) = failures.findings(failed)
+                rest = "".join(f"\n{line}" for line in finding.lines[1:])
+                raise NotSourcerized(
+                    f"tracing {name} failed: {finding.message} ({finding.code}){rest}"
+                )
     title = f"{label(view.subject.name, options.transform)}.{options.style}.py"
     return document(view, title, written[1])
 
 
-def _failed(view: View, options: SourceOptions, reply: Failed | Died) -> str:
-    """Return the error of a transformation, or of a function that could be traced before."""
-    name = label(view.subject.name, options.transform)
-    question = view.answer.question
-    failed = View(Answer(question, reply), view.module, question, view.subject)
-    (finding,) = failures.findings(failed)
-    rest = "".join(f"\n{line}" for line in finding.lines[1:])
-    return f"tracing {name} failed: {finding.message} ({finding.code}){rest}"
+def document(view: View, title: str, shown: replies.Shown) -> VirtualText:
+    """Return a tracer's text with its links moved into the module."""
+    view.add_texts(shown.reused)
+    return VirtualText(
+        title,
+        view.words(shown.text),
+        tuple(
+            Linked(link.line, link.path, view.range_of(link.span) if link.span else None)
+            for link in shown.links
+        ),
+        view.stale,
+        shown.equations,
+        base64.b64decode(shown.companion),
+        view.caveats,
+        shown.ran,
+    )

@@ -1,16 +1,16 @@
-"""Reads the parameters of loops and linear solves. Applies to JAX 0.8 to 0.12.
+"""Reads the parameters of loops, and which values functions capture. Applies to JAX 0.8 to 0.12.
 
-Private API used: the parameters of `scan` (`num_consts` and `num_carry`, from 0.11 on `ft_in`),
-and of `custom_linear_solve`.
+Private API used: the parameters of `scan` (`num_consts` and `num_carry`, from 0.11 on `ft_in`), of
+`while`, of `custom_linear_solve`, and of functions with custom derivatives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Generic, TypeVar
 
-from jaxsight.interpreters.compat.jaxpr_types import Params
+from jaxsight.interpreters.compat.jaxpr_types import Equation, Params
 from jaxsight.interpreters.compat.staging import Program, opened
 
 Operand = TypeVar("Operand")
@@ -49,20 +49,45 @@ def scan(params: Params) -> Scan:
     )
 
 
-SOLVES = ("matvec", "vecmat", "solve", "transpose_solve")
+_SOLVES = ("matvec", "vecmat", "solve", "transpose_solve")
 """The functions of a linear solve, in the order of the values that they capture."""
 
 
-def solves(
-    params: Params, operands: Sequence[Operand]
-) -> Iterator[tuple[Program | None, Sequence[Operand]]]:
-    """Yield each function of a `custom_linear_solve`, with the operands that it captures.
+@dataclass(frozen=True, slots=True)
+class Captures(Generic[Operand]):
+    """The functions of an equation, with the operands that each captures, and the other operands.
 
-    The order is that of `SOLVES`; a function that the solve does not have is None.
+    A function has a name, and the captured values are its first inputs. One that a linear solve
+    does not have is `None`.
     """
-    start = 0
-    for name in SOLVES:
-        count = getattr(params["const_lengths"], name)
-        program = getattr(params["jaxprs"], name)
-        yield None if program is None else opened(program), operands[start : start + count]
+
+    functions: Sequence[tuple[str, Program | None, Sequence[Operand]]]
+    others: Sequence[Operand]
+
+
+def captures(equation: Equation, operands: Sequence[Operand]) -> Captures[Operand] | None:
+    """Return what the functions of an equation capture; `None` if it has none that do.
+
+    Loops, linear solves and functions with custom derivatives have some.
+    """
+    params = equation.params
+    match equation.primitive.name:
+        case "scan":
+            loop = scan(params)
+            counts: list[tuple[str, object, int]] = [("body", loop.body, loop.consts)]
+        case "while":
+            parts = ("cond", "body")
+            counts = [(name, params[f"{name}_jaxpr"], params[f"{name}_nconsts"]) for name in parts]
+        case "custom_linear_solve":
+            jaxprs, lengths = params["jaxprs"], params["const_lengths"]
+            counts = [(name, getattr(jaxprs, name), getattr(lengths, name)) for name in _SOLVES]
+        case "custom_jvp_call" | "custom_vjp_call":
+            counts = [("body", params["call_jaxpr"], params["num_consts"])]
+        case _:
+            return None
+    functions, start = [], 0
+    for name, jaxpr, count in counts:
+        program = None if jaxpr is None else opened(jaxpr)
+        functions.append((name, program, operands[start : start + count]))
         start += count
+    return Captures(functions, operands[start:])

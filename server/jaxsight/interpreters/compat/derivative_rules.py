@@ -17,7 +17,7 @@ from jax._src.core import AbstractValue
 from jax._src.interpreters import ad as _ad
 from jax.custom_derivatives import SymbolicZero
 
-from jaxsight.interpreters.compat.jaxpr_types import Aval, Params
+from jaxsight.interpreters.compat.jaxpr_types import Params
 from jaxsight.interpreters.compat.memos import undisturbed
 from jaxsight.interpreters.compat.staging import Program, Staged, closed, opened, stage
 
@@ -53,11 +53,9 @@ def differentiable(params: Params) -> list[bool]:
     Tangents of integers are always zero.
     """
     inputs = opened(params["call_jaxpr"]).jaxpr.invars[int(params["num_consts"]) :]
-    return [getattr(_tangent(var.aval), "dtype", None) != jax.dtypes.float0 for var in inputs]
-
-
-def _tangent(aval: Aval) -> Aval:
-    return aval.to_tangent_aval()
+    return [
+        getattr(var.aval.to_tangent_aval(), "dtype", None) != jax.dtypes.float0 for var in inputs
+    ]
 
 
 def jvp_inputs(params: Params) -> int:
@@ -94,7 +92,7 @@ def _refusals() -> Iterator[None]:
 
 
 MOST_PATTERNS = 4
-"""The largest number of tangents of which all patterns of symbolic zeros are evaluated."""
+"""Tangents of which all patterns of symbolic zeros are evaluated: 2**4 traces of a rule."""
 
 
 def absences(params: Params) -> list[tuple[bool, ...]] | None:

@@ -29,7 +29,15 @@ class NotInvertible(ValueError):
         lines = [f"{function} cannot be inverted: {reason}"]
         if culprit is not None:
             self.primitive = culprit.name
-            self.equation, within = _users(culprit)
+            # The user's equation may call one of JAX's functions, which has the culprit in it.
+            written, within = culprit, ""
+            around = culprit.within
+            while around is not None:
+                program = called(around.equation)
+                if program is not None and is_of_jax(program):
+                    written, within = around, f" (in {function_name(program)})"
+                around = around.within
+            self.equation = written.equation
             for location in locations(self.equation):  # the user's innermost frame
                 if not location.file.startswith(_OURS):
                     self.file, self.line = location.file, location.line
@@ -39,15 +47,3 @@ class NotInvertible(ValueError):
             text = linecache.getline(self.file, self.line).strip()
             lines += [f'  File "{self.file}", line {self.line}', *([f"    {text}"] if text else [])]
         super().__init__("\n".join(lines))
-
-
-def _users(culprit: Placed) -> tuple[Equation, str]:
-    """Return the user's equation, and a parenthesis with the JAX function that it calls, if any."""
-    written, within = culprit, ""
-    around = culprit.within
-    while around is not None:
-        program = called(around.equation)
-        if program is not None and is_of_jax(program):
-            written, within = around, f" (in {function_name(program)})"
-        around = around.within
-    return written.equation, within

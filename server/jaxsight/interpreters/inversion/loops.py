@@ -113,7 +113,22 @@ def _scan(placed: Placed, network: Network) -> Solution | Blocked:
     unknown_xs = [index for index in range(len(loop.xs)) if index not in around.xs]
     determined = [index for index in unknown_xs if forwards.knows(loop.x(forwards, index))]
     if determined:
-        return _forwards(loop, around, forwards, followed, determined)
+        wanted_xs = [loop.x(forwards, index) for index in determined]
+        carried, plan = _needed(loop, forwards, followed, wanted_xs)
+        ahead = _Pass(loop, around, forwards, carried, plan)
+
+        def compute(*values: jax.Array) -> list[jax.Array]:
+            consts, init, xs, ys = _groups(values, around.consts, carried, around.xs, around.ys)
+
+            def step(carry: Values, slices: tuple[Values, Values]) -> tuple[Values, Values]:
+                values = ahead.known(consts, slices) | loop.carries_in(forwards, carried, carry)
+                return ahead.computed(values)
+
+            _, stacked = _run(loop, step, init, (xs, ys), reverse=loop.scan.reverse)
+            return list(stacked)
+
+        reads = _reads(loop, around, carried)
+        return Solution(reads, tuple(loop.xs[index] for index in determined), compute)
     return _backwards(loop, around, network, forwards, followed, unknown_xs)
 
 
@@ -141,27 +156,6 @@ def _follow(loop: _Loop, around: _Around, network: Network) -> tuple[Network, li
         if staying == followed:
             return body, followed
         followed = staying
-
-
-def _forwards(
-    loop: _Loop, around: _Around, body: Network, followed: list[int], determined: list[int]
-) -> Solution:
-    wanted_xs = [loop.x(body, index) for index in determined]
-    carried, plan = _needed(loop, body, followed, wanted_xs)
-    ahead = _Pass(loop, around, body, carried, plan)
-
-    def compute(*values: jax.Array) -> list[jax.Array]:
-        consts, init, xs, ys = _groups(values, around.consts, carried, around.xs, around.ys)
-
-        def step(carry: Values, slices: tuple[Values, Values]) -> tuple[Values, Values]:
-            values = ahead.known(consts, slices) | loop.carries_in(body, carried, carry)
-            return ahead.computed(values)
-
-        _, stacked = _run(loop, step, init, (xs, ys), reverse=loop.scan.reverse)
-        return list(stacked)
-
-    reads = _reads(loop, around, carried)
-    return Solution(reads, tuple(loop.xs[index] for index in determined), compute)
 
 
 def _reads(loop: _Loop, around: _Around, carried: Sequence[int]) -> tuple[Node, ...]:

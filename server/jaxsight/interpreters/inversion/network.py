@@ -200,7 +200,12 @@ class Network:
             self._learn([self.inputs[index]])
         for index in outputs:
             self._learn([self.outputs[index]])
-        self._settle()
+        # Calls are inlined only if nothing else helps: one that can run forwards stays a call.
+        self._spread()
+        while self._open(lambda placed: self._any(placed.outputs)) or self._open(
+            lambda placed: self._any(placed.inputs)
+        ):
+            self._spread()
 
     def knows(self, *nodes: Node) -> bool:
         """Return whether all of these nodes are known."""
@@ -294,17 +299,6 @@ class Network:
                 self._queue.extend(
                     placed for placed in self._around.get(node, ()) if placed in self._pending
                 )
-
-    def _settle(self) -> None:
-        """Spread the known values, and inline calls only if nothing else helps.
-
-        A call that can run forwards stays a call.
-        """
-        self._spread()
-        while self._open(lambda placed: self._any(placed.outputs)) or self._open(
-            lambda placed: self._any(placed.inputs)
-        ):
-            self._spread()
 
     def _any(self, nodes: Iterable[Node]) -> bool:
         return any(not node.fixed and node in self._known for node in nodes)

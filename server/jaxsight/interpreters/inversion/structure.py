@@ -161,7 +161,7 @@ def _before(y: jax.Array, first: int, *, axis: int, reverse: bool, **params: obj
 
 _PIECES = ("slice", "gather", "dynamic_slice")
 _LARGEST = 1 << 24
-"""The maximum number of elements of an array whose positions are tracked."""
+"""Elements of an array whose positions are tracked, as int32: 64 MiB, and as much again."""
 
 
 @inverses(*_PIECES)

@@ -36,7 +36,11 @@ _MODULES = (branches, composites, elementwise, linear, loops, structure)
 """Imported for the rules that they register."""
 
 _ROUNDS = 8
-"""How often a function is traced to find argument types that lead to the given result types."""
+"""How often a function is traced to find argument types that lead to the given result types.
+
+A permutation of dimensions comes back to itself after as many rounds as its order, which is at most
+6 for 5 dimensions.
+"""
 
 
 def inverse(function: Callable[..., object], *like: object) -> Callable[..., Any]:
@@ -75,7 +79,10 @@ def inverse(function: Callable[..., object], *like: object) -> Callable[..., Any
         with room_for_nesting():
             traced, results = _traced(called, name, like, outputs)
             network = _solved(name, traced)
-        values = iter(_values(network, results))
+        known_values: dict[Node, jax.Array] = {}
+        for node, value in zip(network.outputs, results, strict=True):
+            known_values.setdefault(node, value)
+        values = iter(network.plan(network.inputs)(known_values))
         leaves = [
             next(values) if is_array else leaf
             for leaf, is_array in zip(traced.leaves, traced.are_arrays, strict=True)
@@ -275,10 +282,3 @@ def _solved(name: str, traced: _Traced) -> Network:
                 raise NotInvertible(name, why.reason, why.culprit or placed)
             raise NotInvertible(name, f"its results do not depend on {called}")
     return network
-
-
-def _values(network: Network, results: Sequence[jax.Array]) -> list[jax.Array]:
-    known_values: dict[Node, jax.Array] = {}
-    for node, value in zip(network.outputs, results, strict=True):
-        known_values.setdefault(node, value)
-    return network.plan(network.inputs)(known_values)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jaxsight.interpreters.compat import control_flow
+from jaxsight.interpreters.compat.control_flow import Captures
 from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation, Params, Var
 from jaxsight.interpreters.compat.staging import Program, opened, variable
 from jaxsight.interpreters.depth import room_for_nesting
@@ -136,24 +137,21 @@ class Comparison:
         rhs_tokens: Tokens = {id(var): token for var, token in rhs.inputs}
         self._around.append((lhs_tokens, rhs_tokens))
         try:
-            self._insides(lhs, rhs, lhs_tokens, rhs_tokens)
+            lhs_equations = live(lhs.outputs, lhs.equations, self._read_by)
+            rhs_equations = live(rhs.outputs, rhs.equations, self._read_by)
+            for index, (equation, counterpart) in enumerate(
+                zip(lhs_equations, rhs_equations, strict=False)
+            ):
+                with step(str(index)):
+                    self._equations(equation, counterpart, lhs_tokens, rhs_tokens)
+            _same_number(lhs_equations, rhs_equations)
+            require_same("number of results", len(lhs.outputs), len(rhs.outputs))
+            for index, (first, second) in enumerate(zip(lhs.outputs, rhs.outputs, strict=True)):
+                _same_aval(f"result {index}", first.aval, second.aval)
+                same = atom_token(first, lhs_tokens) == atom_token(second, rhs_tokens)
+                require(same, f"result {index}", first, second)
         finally:
             self._around.pop()
-
-    def _insides(self, lhs: Block, rhs: Block, lhs_tokens: Tokens, rhs_tokens: Tokens) -> None:
-        lhs_equations = live(lhs.outputs, lhs.equations, self._read_by)
-        rhs_equations = live(rhs.outputs, rhs.equations, self._read_by)
-        for index, (equation, counterpart) in enumerate(
-            zip(lhs_equations, rhs_equations, strict=False)
-        ):
-            with step(str(index)):
-                self._equations(equation, counterpart, lhs_tokens, rhs_tokens)
-        _same_number(lhs_equations, rhs_equations)
-        require_same("number of results", len(lhs.outputs), len(rhs.outputs))
-        for index, (first, second) in enumerate(zip(lhs.outputs, rhs.outputs, strict=True)):
-            _same_aval(f"result {index}", first.aval, second.aval)
-            same = atom_token(first, lhs_tokens) == atom_token(second, rhs_tokens)
-            require(same, f"result {index}", first, second)
 
     def _equations(
         self, lhs: Equation, rhs: Equation, lhs_tokens: Tokens, rhs_tokens: Tokens
@@ -177,92 +175,43 @@ class Comparison:
 
     def _applications(self, lhs: _Application, rhs: _Application) -> None:
         """Compare the operands and the parameters of two equations of one primitive."""
-        match lhs.equation.primitive.name:
-            case "scan":
-                self._scans(lhs, rhs)
-            case "while":
-                self._whiles(lhs, rhs)
-            case "custom_jvp_call" | "custom_vjp_call":
-                self._customs(lhs, rhs)
-            case "custom_linear_solve":
-                self._solves(lhs, rhs)
-            case _:
-                _same_operands(lhs, rhs, lhs.operands == rhs.operands)
-                self._parameters.compare(lhs.equation.primitive, lhs.params, rhs.params)
+        name = lhs.equation.primitive.name
+        first, second = (control_flow.captures(each.equation, each.operands) for each in (lhs, rhs))
+        if first is None or second is None:
+            _same_operands(lhs, rhs, lhs.operands == rhs.operands)
+        else:
+            _same_operands(lhs, rhs, first.others == second.others)
+            if name == "scan":
+                self._scans(lhs.params, rhs.params)
+            self._functions(name, first, second)
+        if name not in ("scan", "while"):
+            self._parameters.compare(lhs.equation.primitive, lhs.params, rhs.params)
 
-    def _captured(
-        self,
-        name: str,
-        lhs: Program,
-        rhs: Program,
-        lhs_captured: Sequence[Token],
-        rhs_captured: Sequence[Token],
-    ) -> None:
-        """Compare two bodies, whose first inputs are captured values, in any order."""
-        tokens = self._binders(
-            lhs.jaxpr.invars[len(lhs_captured) :], rhs.jaxpr.invars[len(rhs_captured) :]
-        )
-        with step(name):
-            self._blocks(
-                block_of(lhs, [*lhs_captured, *tokens]),
-                block_of(rhs, [*rhs_captured, *tokens]),
-            )
+    def _functions(self, name: str, lhs: Captures[Token], rhs: Captures[Token]) -> None:
+        """Compare the functions of two equations, which may capture values, in any order."""
+        for (part, first, lhs_captured), (_, second, rhs_captured) in zip(
+            lhs.functions, rhs.functions, strict=True
+        ):
+            if first is None or second is None:
+                if first is not second:
+                    raise Parted(f"{part} of {name}", first and part, second and part)
+            elif lhs_captured or rhs_captured:
+                tokens = self._binders(
+                    first.jaxpr.invars[len(lhs_captured) :],
+                    second.jaxpr.invars[len(rhs_captured) :],
+                )
+                with step(part):
+                    self._blocks(
+                        block_of(first, [*lhs_captured, *tokens]),
+                        block_of(second, [*rhs_captured, *tokens]),
+                    )
+            else:
+                self._inner(part, first, second)
 
-    def _scans(self, lhs: _Application, rhs: _Application) -> None:
-        first, second = control_flow.scan(lhs.params), control_flow.scan(rhs.params)
-        _same_operands(lhs, rhs, lhs.operands[first.consts :] == rhs.operands[second.consts :])
+    def _scans(self, lhs: Params, rhs: Params) -> None:
+        first, second = control_flow.scan(lhs), control_flow.scan(rhs)
         for field in ("carry", "length", "reverse", "unroll", "split_transpose"):
             require_same(f"scan's {field}", getattr(first, field), getattr(second, field))
-        self._captured(
-            "body",
-            first.body,
-            second.body,
-            lhs.operands[: first.consts],
-            rhs.operands[: second.consts],
-        )
-
-    def _whiles(self, lhs: _Application, rhs: _Application) -> None:
-        groups = []
-        for side in (lhs, rhs):
-            conds = side.params["cond_nconsts"]
-            consts = conds + side.params["body_nconsts"]
-            tokens = side.operands
-            groups.append((tokens[:conds], tokens[conds:consts], tokens[consts:]))
-        (cond1, body1, init1), (cond2, body2, init2) = groups
-        _same_operands(lhs, rhs, init1 == init2)
-        for name, first, second in (("cond", cond1, cond2), ("body", body1, body2)):
-            key = f"{name}_jaxpr"
-            programs = opened(lhs.params[key]), opened(rhs.params[key])
-            self._captured(name, *programs, first, second)
-
-    def _solves(self, lhs: _Application, rhs: _Application) -> None:
-        """Compare linear solves, whose functions capture values (`lax.custom_linear_solve`)."""
-        lhs_parts = list(control_flow.solves(lhs.params, lhs.operands))
-        rhs_parts = list(control_flow.solves(rhs.params, rhs.operands))
-        vectors = [
-            side.operands[sum(len(captured) for _, captured in parts) :]
-            for side, parts in ((lhs, lhs_parts), (rhs, rhs_parts))
-        ]
-        _same_operands(lhs, rhs, vectors[0] == vectors[1])
-        for name, (first, lhs_captured), (second, rhs_captured) in zip(
-            control_flow.SOLVES, lhs_parts, rhs_parts, strict=True
-        ):
-            if first is not None and second is not None:
-                self._captured(name, first, second, lhs_captured, rhs_captured)
-            elif first is not second:
-                raise Parted(f"{name} of custom_linear_solve", first and name, second and name)
-        self._parameters.compare(lhs.equation.primitive, lhs.params, rhs.params)
-
-    def _customs(self, lhs: _Application, rhs: _Application) -> None:
-        """Compare functions with custom derivatives, which may capture values."""
-        first, second = lhs.params["num_consts"], rhs.params["num_consts"]
-        _same_operands(lhs, rhs, lhs.operands[first:] == rhs.operands[second:])
-        lhs_body, rhs_body = (opened(side.params["call_jaxpr"]) for side in (lhs, rhs))
-        if first or second:
-            self._captured("body", lhs_body, rhs_body, lhs.operands[:first], rhs.operands[:second])
-        else:
-            self._inner("body", lhs_body, rhs_body)
-        self._parameters.compare(lhs.equation.primitive, lhs.params, rhs.params)
 
     def _rule_programs(self, name: str, lhs: Program, rhs: Program) -> None:
         """Compare two rules, which may capture values of the enclosing programs."""

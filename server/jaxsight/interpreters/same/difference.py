@@ -13,13 +13,13 @@ class Difference:
     """
 
     path: str
-    what: str
+    part: str
     left: str
     right: str
 
     def __str__(self) -> str:
         where = f"equation {self.path}" if self.path else "the program"
-        return f"{where}: {self.what}: {self.left} against {self.right}"
+        return f"{where}: {self.part}: {self.left} against {self.right}"
 
 
 class Parted(Exception):

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from jaxsight.interpreters.compat import control_flow
 from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation
-from jaxsight.interpreters.compat.staging import Program, is_literal, opened
+from jaxsight.interpreters.compat.staging import Program, is_literal
 
 Readers: TypeAlias = Callable[[Equation], Sequence[Atom]]
 """Returns the operands on which an equation depends."""
@@ -71,36 +71,14 @@ def used_operands(equation: Equation) -> Sequence[Atom]:
 
     Loops, linear solves and functions with custom rules capture values.
     """
-    params, invars = equation.params, equation.invars
-    match equation.primitive.name:
-        case "scan":
-            scan = control_flow.scan(params)
-            return [*_used(scan.body, invars[: scan.consts]), *invars[scan.consts :]]
-        case "while":
-            conds = params["cond_nconsts"]
-            consts = conds + params["body_nconsts"]
-            for_cond = _used(opened(params["cond_jaxpr"]), invars[:conds])
-            for_body = _used(opened(params["body_jaxpr"]), invars[conds:consts])
-            return [*for_cond, *for_body, *invars[consts:]]
-        case "custom_linear_solve":
-            functions = list(control_flow.solves(params, invars))
-            solved = [_used(program, operands) for program, operands in functions if program]
-            captured = sum(len(operands) for _, operands in functions)
-            return [*itertools.chain.from_iterable(solved), *invars[captured:]]
-        case "custom_jvp_call" | "custom_vjp_call":
-            captured = params["num_consts"]
-            called = opened(params["call_jaxpr"])
-            return [*_used(called, invars[:captured]), *invars[captured:]]
-        case _:
-            return all_operands(equation)
-
-
-def _used(program: Program, captured: Sequence[Atom]) -> list[Atom]:
-    """Return the captured operands that a program reads; they are its first inputs."""
-    if not captured:
-        return []
-    # Runs once for each inner loop: loops may be nested a hundred deep.
-    used = used_inside(program)
-    return [
-        atom for atom, var in zip(captured, program.jaxpr.invars, strict=False) if id(var) in used
-    ]
+    captures = control_flow.captures(equation, equation.invars)
+    if captures is None:
+        return all_operands(equation)
+    operands: list[Atom] = []
+    for _, program, captured in captures.functions:
+        if program is not None and captured:
+            # Runs once for each inner loop: loops may be nested a hundred deep.
+            used = used_inside(program)
+            pairs = zip(captured, program.jaxpr.invars, strict=False)
+            operands += [atom for atom, var in pairs if id(var) in used]
+    return [*operands, *captures.others]

@@ -56,19 +56,8 @@ class ParameterComparison:
         ignored = _IGNORED.get(name, frozenset())
         if ignored and not is_of_jax(primitive):
             ignored = frozenset()
-        self._functions(name, lhs, rhs)
-        if lhs.keys() != rhs.keys():
-            raise Parted(f"parameters of {name}", sorted(lhs), sorted(rhs))
-        for key, value in lhs.items():
-            if key not in ignored and not plainly_equal(value, rhs[key]):
-                with step_to_inner(part_name(key)):
-                    self._values.compare(f"{key} of {name}", value, rhs[key])
-        if name in ("custom_jvp_call", "custom_vjp_call"):
-            self._rules.compare(name, lhs, rhs)
-
-    def _functions(self, primitive: str, lhs: Params, rhs: Params) -> None:
-        """Compare the functions among parameters, and what selects them."""
-        match primitive:
+        # The functions among parameters, and what selects them.
+        match name:
             case "ffi_call":
                 require_same("attributes of ffi_call", _attribute_types(lhs), _attribute_types(rhs))
             case "linear_call":
@@ -77,6 +66,14 @@ class ParameterComparison:
             case "custom_vmap_call" if not _sequential(lhs["rule"], rhs["rule"]):
                 part = "rule of custom_vmap_call"
                 self._values.compare(part, lhs["rule"].rule, rhs["rule"].rule)
+        if lhs.keys() != rhs.keys():
+            raise Parted(f"parameters of {name}", sorted(lhs), sorted(rhs))
+        for key, value in lhs.items():
+            if key not in ignored and not plainly_equal(value, rhs[key]):
+                with step_to_inner(part_name(key)):
+                    self._values.compare(f"{key} of {name}", value, rhs[key])
+        if name in ("custom_jvp_call", "custom_vjp_call"):
+            self._rules.compare(name, lhs, rhs)
 
 
 def _attribute_types(params: Params) -> list[str]:

@@ -30,8 +30,11 @@ def obviously_same(lhs: Program, rhs: Program) -> bool:
         if len(lhs_atoms) != len(rhs_atoms):
             return False
         for atom, counterpart in zip(lhs_atoms, rhs_atoms, strict=True):
-            if counterparts.get(id(atom)) is not counterpart and not _same_literal(
-                atom, counterpart
+            # Literals of equal bits are the same, whatever their weak types.
+            if counterparts.get(id(atom)) is not counterpart and not (
+                is_literal(atom)
+                and is_literal(counterpart)
+                and literal_token(atom) == literal_token(counterpart)
             ):
                 return False
         return True
@@ -59,11 +62,6 @@ def obviously_same(lhs: Program, rhs: Program) -> bool:
         and reads_same(first.outvars, second.outvars)
         and _same_types(first.outvars, second.outvars)
     )
-
-
-def _same_literal(lhs: Atom, rhs: Atom) -> bool:
-    """Return whether two operands are literals of equal bits, whatever their weak types."""
-    return is_literal(lhs) and is_literal(rhs) and literal_token(lhs) == literal_token(rhs)
 
 
 def _same_types(lhs: Sequence[Atom], rhs: Sequence[Atom]) -> bool:

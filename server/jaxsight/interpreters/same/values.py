@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable
 
 import jax
 import numpy as np
@@ -71,28 +71,20 @@ class ValueComparison:
         """Compare two collections of one type."""
         match lhs, rhs:
             case ((tuple() | list()), (tuple() | list())):
-                self._sequences(part, lhs, rhs)
+                require(len(lhs) == len(rhs), part, lhs, rhs)
+                for index, (element, counterpart) in enumerate(zip(lhs, rhs, strict=True)):
+                    with step_to_inner(str(index)):
+                        self.compare(part, element, counterpart)
             case dict(), dict():
-                self._dictionaries(part, lhs, rhs)
+                lhs_keys, rhs_keys = ({_key(key): key for key in side} for side in (lhs, rhs))
+                require(lhs_keys.keys() == rhs_keys.keys(), part, lhs, rhs)
+                for unique, key in lhs_keys.items():
+                    self.compare(part, lhs[key], rhs[rhs_keys[unique]])
             case ((set() | frozenset()), (set() | frozenset())):
                 require(set(map(_key, lhs)) == set(map(_key, rhs)), part, lhs, rhs)
                 return
         if getattr(lhs, "__dict__", None):  # a user's class, which may have other attributes
             self._contents(part, lhs, rhs)
-
-    def _sequences(self, part: str, lhs: Sequence[object], rhs: Sequence[object]) -> None:
-        require(len(lhs) == len(rhs), part, lhs, rhs)
-        for index, (element, counterpart) in enumerate(zip(lhs, rhs, strict=True)):
-            with step_to_inner(str(index)):
-                self.compare(part, element, counterpart)
-
-    def _dictionaries(
-        self, part: str, lhs: Mapping[object, object], rhs: Mapping[object, object]
-    ) -> None:
-        lhs_keys, rhs_keys = ({_key(key): key for key in side} for side in (lhs, rhs))
-        require(lhs_keys.keys() == rhs_keys.keys(), part, lhs, rhs)
-        for unique, key in lhs_keys.items():
-            self.compare(part, lhs[key], rhs[rhs_keys[unique]])
 
     def _objects(self, part: str, lhs: object, rhs: object) -> None:
         """Compare two objects of one type that are neither numbers nor collections."""

@@ -1,12 +1,14 @@
 """`workspace/executeCommand`: commands run by lenses, and by users by name.
 
-A file is given as its path or its URI.
+All arguments are texts. A parameter `path` is the engine's path of a file or folder, which is given
+as its path or its URI.
 A command that fails shows a message; it does not answer with an error.
 """
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
@@ -22,7 +24,6 @@ from jaxsight.lsp.features.code_actions import workspace_edit
 from jaxsight.lsp.features.repros import CHECKS, Answer, ReproCommands
 from jaxsight.lsp.features.targets import CHOOSE_TARGET, INSTALL_TARGET, Targets
 from jaxsight.lsp.features.until_seen import RUN_UNTIL_SEEN, UntilSeenCommand
-from jaxsight.lsp.features.until_seen import Answer as Run
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments, explained
 from jaxsight.lsp.notifications.statuses import Statuses
 from jaxsight.lsp.transport.protocol import JaxsightProtocol
@@ -43,7 +44,17 @@ TRUST = COMMAND
 _FIRST_SET = "(unnamed)"
 """How the question calls the example set that has no name."""
 
-Command = Callable[[tuple[object, ...]], Awaitable[Any]]
+_SHOWN = (
+    f"a file, a function, one of {', '.join(KINDS)}, for source one of {', '.join(TRANSFORMS)}, "
+    "and for a view an interpreter"
+)
+"""What `jaxsight.show` takes."""
+
+Command = Callable[..., Awaitable[object]]
+
+
+class _WrongArguments(Exception):
+    """A command does not take its arguments."""
 
 
 class Commands:
@@ -62,66 +73,72 @@ class Commands:
     def register(self) -> None:
         """Serve the commands."""
         self._targets.register()
-        commands: dict[str, Command] = {
-            RESTART: self._restart,
-            CHOOSE_SET: self._choose_set,
-            CHOOSE_TARGET: self._targets.choose,
-            INSTALL_TARGET: self._targets.install,
-            SHOW: self._show,
-            SHOW_PROPOSED: self._show_proposed,
-            KEEP_PROPOSED: self._keep_proposed,
-            EXTRACT_REPRO: self._extract_repro,
-            REDUCE_REPRO: self._reduce_repro,
-            RUN_UNTIL_SEEN: self._run_until_seen,
-            TRUST: self._trust,
-            INFO: self._info,
+        # What each takes, for the error about other arguments.
+        commands: dict[str, tuple[Command, str]] = {
+            RESTART: (self._restart, "at most a root folder"),
+            CHOOSE_SET: (self._choose_set, "a file, a function and optionally a set"),
+            CHOOSE_TARGET: (self._targets.choose, "at most a target and a file"),
+            INSTALL_TARGET: (self._targets.install, "a platform and a file"),
+            SHOW: (self._show, _SHOWN),
+            SHOW_PROPOSED: (self._show_proposed, "a file and a function"),
+            KEEP_PROPOSED: (self._keep_proposed, "a file and a function"),
+            EXTRACT_REPRO: (
+                self._extract_repro,
+                f"a file, a function, and optionally one of {', '.join(filter(None, CHECKS))}",
+            ),
+            REDUCE_REPRO: (self._repros.reduce, "a file and a function"),
+            RUN_UNTIL_SEEN: (self._until_seen.run, "a file"),
+            TRUST: (self._trust, "at most a folder"),
+            INFO: (self._info, "nothing"),
         }
-        for name, command in commands.items():
-            self._context.connection.command(name)(self._handler(command))
+        for name, (command, takes) in commands.items():
+            self._context.connection.command(name)(self._handler(name, command, takes))
 
-    def _handler(self, command: Command) -> Callable[..., Awaitable[Any]]:
-        async def run(*arguments: Any) -> Any:
+    def _handler(self, name: str, command: Command, takes: str) -> Command:
+        """Return the function that checks the arguments of a command, and runs it."""
+        signature = inspect.signature(command)
+
+        # pygls would pass its server for a first parameter of the type `object`.
+        async def run(*arguments: Any) -> object:
             task = asyncio.current_task()
             assert task is not None
             cast(JaxsightProtocol, self._context.connection.protocol).when_cancelled(task.cancel)
             try:
-                return await command(arguments)
+                if not all(isinstance(argument, str) for argument in arguments):
+                    raise _WrongArguments
+                try:
+                    given = signature.bind(*arguments)
+                except TypeError as error:
+                    raise _WrongArguments from error
+                if "path" in given.arguments:
+                    given.arguments["path"] = self._context.path(given.arguments["path"])
+                return await command(*given.args)
+            except _WrongArguments as error:
+                raise JsonRpcInvalidParams(f"{name} takes {takes}") from error
             except LookupError as error:
                 self._context.refuse(str(error))
                 return None
 
         return run
 
-    async def _restart(self, arguments: tuple[object, ...]) -> None:
+    async def _restart(self, path: str | None = None) -> None:
         """Replace the tracers of one root or of all (`jaxsight.restart [ROOT]`)."""
-        match arguments:
-            case ():
-                await self._context.session.restart()
-            case (str(root),):
-                await self._context.session.restart(self._path(root))
-            case _:
-                raise JsonRpcInvalidParams(f"{RESTART} takes at most a root folder")
+        await self._context.session.restart(path)
 
-    async def _choose_set(self, arguments: tuple[object, ...]) -> None:
+    async def _choose_set(self, path: str, function: str, name: str | None = None) -> None:
         """Trace with other example inputs (`jaxsight.chooseSet FILE FUNCTION [SET]`).
 
         Without a set, the user is asked; the only set of a function is shown in the text.
         """
         session = self._context.session
-        match arguments:
-            case (str(file), str(function)):
-                path = self._path(file)
-                sets = session.sets(path, function)
-                if len(sets) < 2:
-                    await self._show_range(path, session.inputs_range(path, function))
-                    return
-                name = await self._ask_for_set(function, sets)
-            case (str(file), str(function), str(name)):
-                path = self._path(file)
-            case _:
-                raise JsonRpcInvalidParams(
-                    f"{CHOOSE_SET} takes a file, a function and optionally a set"
-                )
+        if name is None:
+            sets = session.sets(path, function)
+            if len(sets) < 2:
+                await self._show_range(path, session.inputs_range(path, function))
+                return
+            question = f"Select the example inputs to trace {function} with"
+            answers = {notice(name) or _FIRST_SET: name for name in sets}
+            name = answers.get(await self._context.ask(question, list(answers)) or "")
         if name is not None:
             session.choose_set(path, function, name)
 
@@ -135,13 +152,9 @@ class Commands:
         )
         await self._context.connection.window_show_document_async(params)
 
-    async def _ask_for_set(self, function: str, sets: list[str]) -> str | None:
-        """Return the example set that the user selects, or `None`."""
-        question = f"Select the example inputs to trace {function} with"
-        answers = {notice(name) or _FIRST_SET: name for name in sets}
-        return answers.get(await self._context.ask(question, list(answers)) or "")
-
-    async def _show(self, arguments: tuple[object, ...]) -> dict[str, Any]:
+    async def _show(
+        self, path: str, function: str, kind: str = KINDS[0], transform: str | None = None
+    ) -> dict[str, str]:
         """Show a virtual document.
 
         (`jaxsight.show FILE FUNCTION [KIND [TRANSFORM or INTERPRETER]]`).
@@ -149,7 +162,13 @@ class Commands:
         Clients that can open documents are asked to open it, or a file with its text if they can
         open only files. If there is no such document for a long reason, it has the reason.
         """
-        document = self._virtual_document(arguments)
+        if transform is None:
+            is_known = kind in KINDS and kind != VIEW
+        else:
+            is_known = kind == VIEW or (kind in STYLES and transform in ("", *TRANSFORMS))
+        if not is_known:
+            raise _WrongArguments
+        document = VirtualDocument(path, function, kind, transform or "")
         try:
             content = await self._virtual_documents.compute(document)
         except LookupError as error:
@@ -159,45 +178,17 @@ class Commands:
         await self._virtual_documents.open(document, content.text)
         return {"uri": document.uri(), "text": content.text}
 
-    def _virtual_document(self, arguments: tuple[object, ...]) -> VirtualDocument:
-        """Return the document that the arguments of `jaxsight.show` name."""
-        transform = ""
-        match arguments:
-            case (str(file), str(function)):
-                kind = KINDS[0]
-            case (str(file), str(function), str(kind)) if kind in KINDS and kind != VIEW:
-                pass
-            case (str(file), str(function), str(kind), str(transform)) if kind == VIEW or (
-                kind in STYLES and transform in ("", *TRANSFORMS)
-            ):
-                pass
-            case _:
-                raise JsonRpcInvalidParams(
-                    f"{SHOW} takes a file, a function, one of {', '.join(KINDS)}, for source one "
-                    f"of {', '.join(TRANSFORMS)}, and for a view an interpreter"
-                )
-        return VirtualDocument(self._path(file), function, kind, transform)
-
-    async def _show_proposed(self, arguments: tuple[object, ...]) -> None:
+    async def _show_proposed(self, path: str, function: str, hide: str | None = None) -> None:
         """Trace a function with proposed inputs (`jaxsight.showProposed FILE FUNCTION`).
 
         With a third argument, `hide`, it is not traced with them any longer.
         """
-        match arguments:
-            case (str(file), str(function)):
-                await self._context.session.show_proposed(self._path(file), function)
-            case (str(file), str(function), "hide"):
-                await self._context.session.show_proposed(self._path(file), function, hide=True)
-            case _:
-                raise JsonRpcInvalidParams(f"{SHOW_PROPOSED} takes a file and a function")
+        if hide not in (None, "hide"):
+            raise _WrongArguments
+        await self._context.session.show_proposed(path, function, hide=hide is not None)
 
-    async def _keep_proposed(self, arguments: tuple[object, ...]) -> None:
+    async def _keep_proposed(self, path: str, function: str) -> None:
         """Write proposed inputs into the docstring (`jaxsight.keepProposed FILE FUNCTION`)."""
-        match arguments:
-            case (str(file), str(function)):
-                path = self._path(file)
-            case _:
-                raise JsonRpcInvalidParams(f"{KEEP_PROPOSED} takes a file and a function")
         context = self._context
         action = await context.session.keep_proposed(path, function)
         view = context.documents.window(path, action.edits[0].range)
@@ -208,66 +199,26 @@ class Commands:
             params = types.ApplyWorkspaceEditParams(edit=edit, label=action.title)
             await context.connection.workspace_apply_edit_async(params)
 
-    async def _extract_repro(self, arguments: tuple[object, ...]) -> Answer:
+    async def _extract_repro(self, path: str, function: str, check: str = CHECKS[0]) -> Answer:
         """Extract a repro (`jaxsight.extractRepro FILE FUNCTION [CHECK]`), and open it.
 
         Returns its URI, text, file and summary; null if the user cancels it, and at once for
         clients that do not know jaxsight.
         """
-        match arguments:
-            case (str(file), str(function)):
-                check = CHECKS[0]
-            case (str(file), str(function), str(check)) if check in CHECKS:
-                pass
-            case _:
-                raise JsonRpcInvalidParams(
-                    f"{EXTRACT_REPRO} takes a file, a function, and optionally one of "
-                    f"{', '.join(filter(None, CHECKS))}"
-                )
-        return await self._repros.extract(self._path(file), function, check)
+        if check not in CHECKS:
+            raise _WrongArguments
+        return await self._repros.extract(path, function, check)
 
-    async def _reduce_repro(self, arguments: tuple[object, ...]) -> Answer:
-        """Reduce the extracted repro (`jaxsight.reduceRepro FILE FUNCTION`), and open the result.
-
-        Returns what `jaxsight.extractRepro` does. If the user cancels it, the result is the
-        smallest program so far.
-        """
-        match arguments:
-            case (str(file), str(function)):
-                return await self._repros.reduce(self._path(file), function)
-            case _:
-                raise JsonRpcInvalidParams(f"{REDUCE_REPRO} takes a file and a function")
-
-    async def _run_until_seen(self, arguments: tuple[object, ...]) -> Run:
-        """Run a program until a file's functions were called (`jaxsight.runUntilSeen FILE`).
-
-        The user is asked first, because a link in a text may run the command. Returns the functions
-        that were seen and that are missing; null if the user does not agree, and at once for
-        clients that do not know jaxsight.
-        """
-        match arguments:
-            case (str(file),):
-                return await self._until_seen.run(self._path(file))
-            case _:
-                raise JsonRpcInvalidParams(f"{RUN_UNTIL_SEEN} takes a file")
-
-    async def _trust(self, arguments: tuple[object, ...]) -> None:
+    async def _trust(self, path: str | None = None) -> None:
         """Ask again for pending decisions of one folder or of all (`jaxsight.trust [FOLDER]`).
 
         The command itself decides nothing, because a link in a text may run it.
         It does not wait for the answer.
         """
-        match arguments:
-            case ():
-                pending = self._context.session.ask_again()
-            case (str(folder),):
-                pending = self._context.session.ask_again(self._path(folder))
-            case _:
-                raise JsonRpcInvalidParams(f"{TRUST} takes at most a folder")
-        if not pending:
+        if not self._context.session.ask_again(path):
             self._context.show_message(types.MessageType.Info, "No pending decisions.")
 
-    async def _info(self, arguments: tuple[object, ...]) -> dict[str, object]:
+    async def _info(self, *_: str) -> dict[str, object]:
         """Return versions, roots and statuses, for bug reports and status pages.
 
         (`jaxsight.info`)
@@ -283,8 +234,3 @@ class Commands:
             "trusted": context.configuration.trusted,
             "statuses": self._statuses.last,
         }
-
-    def _path(self, file: str) -> str:
-        """Return the engine's path of a file, given as a path or a URI."""
-        is_uri = "://" in file or file.startswith("untitled:")
-        return (self._context.documents.served(file) if is_uri else None) or file

@@ -8,7 +8,9 @@ of a file of 10,000 lines takes 2 ms instead of 0.1 ms.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 from lsprotocol import types
 
@@ -47,33 +49,20 @@ class DocumentSync:
 
     def register(self) -> None:
         """Serve the notifications, each before the next message is read."""
-        feature = self._context.connection.feature
+        handlers: dict[str, Callable[[Any], None]] = {
+            types.TEXT_DOCUMENT_DID_OPEN: self._open,
+            types.TEXT_DOCUMENT_DID_CHANGE: self._change,
+            types.TEXT_DOCUMENT_DID_CLOSE: self._close,
+            types.NOTEBOOK_DOCUMENT_DID_OPEN: self._open_notebook,
+            types.NOTEBOOK_DOCUMENT_DID_CHANGE: self._change_notebook,
+            types.NOTEBOOK_DOCUMENT_DID_CLOSE: self._close_notebook,
+        }
+        for method, handler in handlers.items():
+            # pygls sets attributes, which methods do not have.
+            self._context.connection.feature(method)(partial(handler))
 
-        @feature(types.TEXT_DOCUMENT_DID_OPEN)
-        def opened(params: types.DidOpenTextDocumentParams) -> None:
-            self._open(params.text_document)
-
-        @feature(types.TEXT_DOCUMENT_DID_CHANGE)
-        def changed(params: types.DidChangeTextDocumentParams) -> None:
-            self._change(params.text_document, params.content_changes)
-
-        @feature(types.TEXT_DOCUMENT_DID_CLOSE)
-        def closed(params: types.DidCloseTextDocumentParams) -> None:
-            self._close(params.text_document.uri)
-
-        @feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)
-        def notebook_opened(params: types.DidOpenNotebookDocumentParams) -> None:
-            self._open_notebook(params)
-
-        @feature(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
-        def notebook_changed(params: types.DidChangeNotebookDocumentParams) -> None:
-            self._change_notebook(params)
-
-        @feature(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
-        def notebook_closed(params: types.DidCloseNotebookDocumentParams) -> None:
-            self._close_notebook(params.notebook_document.uri)
-
-    def _open(self, text: types.TextDocumentItem) -> None:
+    def _open(self, params: types.DidOpenTextDocumentParams) -> None:
+        text = params.text_document
         document = self._documents.open(text.uri, text.language_id, text.version, text.text)
         if document is not None:
             self._context.session.open(document.path, text.text)
@@ -81,23 +70,21 @@ class DocumentSync:
         else:
             self._context.printed.open(text.uri, text.language_id, text.version, text.text)
 
-    def _change(
-        self,
-        identifier: types.VersionedTextDocumentIdentifier,
-        changes: Sequence[types.TextDocumentContentChangeEvent],
-    ) -> None:
+    def _change(self, params: types.DidChangeTextDocumentParams) -> None:
         mark("change received")
-        document = self._documents.get(identifier.uri)
+        uri, version = params.text_document.uri, params.text_document.version
+        changes, units = params.content_changes, self._documents.units
+        document = self._documents.get(uri)
         if document is None:
-            uri, version = identifier.uri, identifier.version
-            self._context.printed.change(uri, version, changes, self._documents.units)
+            self._context.printed.change(uri, version, changes, units)
             return
-        document.apply(changes, identifier.version, self._documents.units)
+        document.apply(changes, version, units)
         self._context.session.change(document.path, document.text, _place(changes))
         mark("change parsed")
         self._diagnostics.schedule(document.path)
 
-    def _close(self, uri: str) -> None:
+    def _close(self, params: types.DidCloseTextDocumentParams) -> None:
+        uri = params.text_document.uri
         document = self._documents.close(uri)
         if document is not None:
             self._context.session.close(document.path)
@@ -141,8 +128,8 @@ class DocumentSync:
             notebook.open(cell)
         self._documents.index_cells(notebook)
 
-    def _close_notebook(self, uri: str) -> None:
-        notebook = self._documents.close_notebook(uri)
+    def _close_notebook(self, params: types.DidCloseNotebookDocumentParams) -> None:
+        notebook = self._documents.close_notebook(params.notebook_document.uri)
         if notebook is not None:
             self._context.session.close(notebook.path)
             cells = [view.uri for view in notebook.views(self._documents.units)]

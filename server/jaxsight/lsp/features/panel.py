@@ -21,12 +21,14 @@ from jaxsight.features.distributed.collectives import scope
 from jaxsight.features.model import DividedResult, Drawn, Panel, PanelEquation, PanelGroup
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.virtual_uris import PLAIN, VirtualDocument
+from jaxsight.settings.schema import camel
 from jaxsight.source.text import Position, Range
 from jaxsight.wire.kernel_graph import (
     Branch,
     Collective,
     Constant,
     Edge,
+    End,
     Graph,
     Kernel,
     Loop,
@@ -122,15 +124,14 @@ def _location(context: ClientContext, path: str, range: Range | None) -> Json | 
 def _drawn(context: ClientContext, panel: Panel, drawn: Drawn) -> Json:
     graph = drawn.compiled.graph
     described = iter(drawn.collectives)
+    knows_temporaries = drawn.compiled.knows_temporaries
     above = len(caveats.comment_lines(panel.caveats, "hlo")) + panel.stale + bool(panel.assumed)
     return {
         **_figures(drawn.compiled),
         "headline": " · ".join([drawn.headline, *caveats.marks(panel.caveats)]),
         "device": drawn.device,
-        "assigned": drawn.compiled.temporaries if drawn.compiled.knows_temporaries else None,
-        "assignedAtMost": drawn.compiled.temporaries_at_most
-        if drawn.compiled.knows_temporaries
-        else None,
+        "assigned": drawn.compiled.temporaries if knows_temporaries else None,
+        "assignedAtMost": drawn.compiled.temporaries_at_most if knows_temporaries else None,
         "devices": drawn.compiled.devices,
         "mesh": drawn.mesh,
         "kernels": [
@@ -145,20 +146,26 @@ def _drawn(context: ClientContext, panel: Panel, drawn: Drawn) -> Json:
                 graph.kernels, drawn.reasons, drawn.seconds, drawn.group_of, strict=True
             )
         ],
-        "edges": [_edge(edge) for edge in graph.edges],
-        "loops": [_loop(loop) for loop in graph.loops],
-        "branches": [_branch(branch) for branch in graph.branches],
-        "groups": [_group(context, panel.path, group) for group in drawn.groups],
+        "edges": _json(graph.edges),
+        "loops": _json(graph.loops),
+        "branches": _json(graph.branches),
+        "groups": [
+            {**_json(group), "place": _location(context, panel.path, group.place)}
+            for group in drawn.groups
+        ],
         "parameters": [
-            {**_value(value), "name": name}
+            {**_json(value), "name": name}
             for value, name in zip(
                 graph.parameters, drawn.inputs or ("",) * len(graph.parameters), strict=True
             )
         ],
-        "outputs": [_value(value) for value in graph.outputs],
-        "temporaries": [_temporary(temporary) for temporary in graph.temporaries],
-        "constants": [_constant(constant) for constant in graph.constants],
-        "equations": [_equation(context, panel.path, equation) for equation in drawn.equations],
+        "outputs": _json(graph.outputs),
+        "temporaries": _json(graph.temporaries),
+        "constants": _json(graph.constants),
+        "equations": [
+            {**_json(equation), "place": _location(context, panel.path, equation.range)}
+            for equation in drawn.equations
+        ],
         "notes": [
             *caveats.lines(panel.caveats),
             *drawn.notes,
@@ -177,7 +184,7 @@ def _figures(compiled: Compiled) -> Json:
         "launches": graph.launch_count if most is None else most,
         "launchesAtLeast": graph.launches_at_least,
         "launchesKnown": graph.launches_known,
-        "memory": _memory(compiled.memory) if compiled.is_complete else None,
+        "memory": _json(compiled.memory) if compiled.is_complete else None,
     }
 
 
@@ -192,128 +199,51 @@ def _before(compiled: Compiled) -> Json:
     }
 
 
-def _memory(memory: Memory) -> Json:
-    return {
-        "arguments": memory.arguments,
-        "outputs": memory.outputs,
-        "temporaries": memory.temporaries,
-        "aliased": memory.aliased,
-        "code": memory.code,
-        "peak": memory.peak,
-    }
-
-
-def _value(value: Value) -> Json:
-    return {"text": value.text, "bytes": value.bytes}
-
-
 def _kernel(kernel: Kernel, graph: Graph, above: int = 0) -> Json:
     """Convert a kernel; `above` counts the comment lines at the top of the HLO document."""
-    most = kernel.launches_at_most
+    most, collective = kernel.launches_at_most, kernel.collective
     runs_known = all(graph.loops[index].trips is not None for index in kernel.loops)
     return {
-        "name": kernel.name,
-        "kind": kernel.kind,
-        "what": kernel.what,
-        "equations": list(kernel.equations),
-        "endsAt": kernel.ends_at,
-        "feeds": list(kernel.feeds),
-        "inputs": [_value(value) for value in kernel.inputs],
-        "outputs": [_value(value) for value in kernel.outputs],
-        "flops": kernel.flops,
-        "loops": list(kernel.loops),
-        "branch": kernel.branch,
+        **_json(kernel),
+        "what": kernel.title,
         "launches": kernel.launches if most is None else most,
         "launchesAtLeast": kernel.at_least,
         "launchesKnown": runs_known and most is not None,
-        "runs": kernel.runs,
         "runsKnown": runs_known,
-        "recomputes": list(kernel.recomputes),
         "line": kernel.instruction + above,
-        "collective": _collective(kernel.collective) if kernel.collective else None,
+        "collective": {
+            **_json(collective),
+            "async": collective.is_async,
+            "scope": scope(collective),
+        }
+        if collective is not None
+        else None,
     }
 
 
-def _collective(collective: Collective) -> Json:
-    return {
-        "kind": collective.kind,
-        "bytes": collective.bytes,
-        "axes": list(collective.axes),
-        "groups": [list(group) for group in collective.groups],
-        "inserted": collective.inserted,
-        "async": collective.is_async,
-        "scope": scope(collective),
-    }
+_SENT: dict[type, str] = {
+    Value: "text bytes",
+    End: "what index",
+    Edge: "source target value",
+    Loop: "name trips waits parent equation branch carried",
+    Branch: "name arm arms equation loop parent",
+    Temporary: "value producer consumers equation",
+    Constant: "name value folded",
+    Memory: "arguments outputs temporaries aliased code peak",
+    Collective: "kind bytes axes groups inserted",
+    Kernel: "name kind equations ends_at feeds inputs outputs flops loops branch runs recomputes",
+    PanelGroup: "title parent",
+    PanelEquation: "path primitive outputs text divided scope backward",
+    DividedResult: "text local cells",
+}
+"""The fields that the client gets as they are, in camel case; most other fields are for rules."""
 
 
-def _edge(edge: Edge) -> Json:
-    return {
-        "source": {"what": edge.source.what, "index": edge.source.index},
-        "target": {"what": edge.target.what, "index": edge.target.index},
-        "value": _value(edge.value),
-    }
-
-
-def _loop(loop: Loop) -> Json:
-    return {
-        "name": loop.name,
-        "trips": loop.trips,
-        "waits": loop.waits,
-        "parent": loop.parent,
-        "equation": loop.equation,
-        "branch": loop.branch,
-        "carried": [_value(value) for value in loop.carried],
-    }
-
-
-def _branch(branch: Branch) -> Json:
-    return {
-        "name": branch.name,
-        "arm": branch.arm,
-        "arms": branch.arms,
-        "equation": branch.equation,
-        "loop": branch.loop,
-        "parent": branch.parent,
-    }
-
-
-def _temporary(temporary: Temporary) -> Json:
-    return {
-        "value": _value(temporary.value),
-        "producer": temporary.producer,
-        "consumers": list(temporary.consumers),
-        "equation": temporary.equation,
-    }
-
-
-def _group(context: ClientContext, path: str, group: PanelGroup) -> Json:
-    return {
-        "title": group.title,
-        "parent": group.parent,
-        "place": _location(context, path, group.place),
-    }
-
-
-def _constant(constant: Constant) -> Json:
-    return {"name": constant.name, "value": _value(constant.value), "folded": constant.folded}
-
-
-def _equation(context: ClientContext, path: str, equation: PanelEquation) -> Json:
-    return {
-        "path": equation.path,
-        "primitive": equation.primitive,
-        "outputs": list(equation.outputs),
-        "text": equation.text,
-        "place": _location(context, path, equation.range),
-        "divided": _divided(equation.divided) if equation.divided is not None else None,
-        "scope": list(equation.scope),
-        "backward": equation.backward,
-    }
-
-
-def _divided(divided: DividedResult) -> Json:
-    return {
-        "text": divided.text,
-        "local": divided.local,
-        "cells": [[list(cell) for cell in row] for row in divided.cells],
-    }
+def _json(value: object) -> Any:
+    """Return plain data as JSON."""
+    if isinstance(value, tuple):
+        return [_json(each) for each in value]
+    sent = _SENT.get(type(value))
+    if sent is None:
+        return value
+    return {camel(name): _json(getattr(value, name)) for name in sent.split()}

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
+from pygls.exceptions import JsonRpcException
 
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.convert import notice
@@ -32,7 +32,7 @@ _COMMON = ("cpu", "cuda:h100", "cuda:a100", "cuda:b200", "tpu:v5e", "tpu:v6e")
 _CANCEL, _INSTALL = "Cancel", "Install"
 """The safe answer is the first: some clients always return that."""
 
-Json = dict[str, Any]
+Json = dict[str, object]
 
 
 class Targets:
@@ -49,9 +49,9 @@ class Targets:
         """Return the targets for a file, or for the first folder."""
         match params:
             case {"uri": str(uri)}:
-                path = self._path(uri)
+                path = self._path(self._context.path(uri))
             case _:
-                path = self._path("")
+                path = self._path()
         offers = await self._context.session.offers(path)
         return {
             "active": notice(offers.active),
@@ -61,23 +61,16 @@ class Targets:
             "compilers": [_json(asdict(compiler)) for compiler in offers.compilers],
         }
 
-    async def choose(self, arguments: tuple[object, ...]) -> None:
+    async def choose(self, target: str | None = None, path: str = "") -> None:
         """Show kernels for another target (`jaxsight.chooseTarget [TARGET [FILE]]`).
 
         Without a target, the user is asked. An empty target is that of the settings. If the
         target's compiler is not installed, the user is asked whether to install it; of a host, they
         are asked whether it may be used.
         """
-        match arguments:
-            case ():
-                path = self._path("")
-                target = await self._ask(path)
-            case (str(target),):
-                path = self._path("")
-            case (str(target), str(file)):
-                path = self._path(file)
-            case _:
-                raise JsonRpcInvalidParams(f"{CHOOSE_TARGET} takes at most a target and a file")
+        path = self._path(path)
+        if target is None:
+            target = await self._ask(path)
         if target is None:
             return
         session = self._context.session
@@ -88,20 +81,14 @@ class Targets:
             work = self._context.refusing(self._install(path, needed))
             self._context.start(work, f"installing for {target}")
 
-    async def install(self, arguments: tuple[object, ...]) -> None:
+    async def install(self, platform: str, path: str = "") -> None:
         """Install a compiler, once the user agrees (`jaxsight.installTarget PLATFORM [FILE]`).
 
         The platform is `cuda` or `tpu`; the compiler is for the JAX of the file's project.
         Clients that do not know jaxsight are answered at once.
         """
-        match arguments:
-            case (str(platform),):
-                path = self._path("")
-            case (str(platform), str(file)):
-                path = self._path(file)
-            case _:
-                raise JsonRpcInvalidParams(f"{INSTALL_TARGET} takes a platform and a file")
-        await self._context.answered(self._install(path, platform), f"installing {platform}")
+        work = self._install(self._path(path), platform)
+        await self._context.answered(work, f"installing {platform}")
 
     async def _install(self, path: str, platform: str) -> None:
         """Ask, and install.
@@ -134,13 +121,9 @@ class Targets:
         )
         return answers.get(await self._context.ask(question, list(answers)) or "")
 
-    def _path(self, file: str) -> str:
-        """Return the engine's path of a file, given as a path or URI; else the first folder's."""
-        context = self._context
-        if not file:
-            return str(Path(context.documents.home or ".", "pyproject.toml"))
-        is_uri = "://" in file or file.startswith("untitled:")
-        return (context.documents.served(file) if is_uri else None) or file
+    def _path(self, path: str = "") -> str:
+        """Return a path, by default that of a file in the first folder."""
+        return path or str(Path(self._context.documents.home or ".", "pyproject.toml"))
 
 
 def _first(offers: tuple[Offer, ...]) -> list[Offer]:

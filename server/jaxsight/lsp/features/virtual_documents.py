@@ -17,7 +17,6 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
@@ -35,7 +34,10 @@ log = logging.getLogger(__name__)
 REQUEST = "jaxsight/textDocumentContent"
 REFRESH = "jaxsight/textDocumentContentRefresh"
 _REMEMBERED = 32
-"""How many documents are refreshed; clients do not notify the server when they close one."""
+"""How many documents are refreshed; clients do not notify the server when they close one.
+
+Each costs a request of the client after an edit; of more that are open, the oldest are outdated.
+"""
 
 
 class VirtualDocuments:
@@ -63,7 +65,7 @@ class VirtualDocuments:
         content = await self._content(_parsed(params.uri))
         return types.TextDocumentContentResult(text=content.text)
 
-    async def _answer_with_links(self, params: object) -> dict[str, Any]:
+    async def _answer_with_links(self, params: object) -> dict[str, object]:
         """Answer our own request."""
         uri = params.get("uri") if isinstance(params, Mapping) else None
         if not isinstance(uri, str):

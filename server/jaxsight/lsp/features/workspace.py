@@ -27,7 +27,7 @@ INTERPRETERS = "jaxsight/interpreters"
 _FIRST_SHAPES = 1.0
 """Seconds from the start in which the server itself is busy with the first shapes."""
 _WATCH_INTERVAL = 2.0
-"""Seconds between two looks at the files of recorded runs."""
+"""Seconds between two looks at the files of recorded runs, one `stat` for each project."""
 WATCHED = ("**/*.py", "**/pyproject.toml", "**/.jaxsight/recorded.json")
 
 

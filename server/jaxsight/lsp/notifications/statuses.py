@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
 from lsprotocol import types
 
@@ -30,7 +29,7 @@ class Statuses:
         self._logged: dict[str, tuple[types.MessageType, str]] = {}
 
     @property
-    def last(self) -> list[dict[str, Any]]:
+    def last(self) -> list[dict[str, object]]:
         """The last status of each root, as it was sent."""
         return list(self._sent.values())
 

@@ -17,7 +17,7 @@ from jax._src import tree_util
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from jaxsight.interpreters.compat import avals
-from jaxsight.wire.meshes import AUTO, EXPLICIT, MANUAL, Mesh, Sharding, Spec
+from jaxsight.wire.meshes import AUTO, EXPLICIT, MANUAL, Mesh, Sharding, Spec, over
 
 _TYPES = {AxisType.Auto: AUTO, AxisType.Explicit: EXPLICIT, AxisType.Manual: MANUAL}
 _SIZES = re.compile(r"\[[^\[\]]*\]")
@@ -174,13 +174,6 @@ def _axes(entry: object) -> tuple[str, ...]:
     if entry is None or entry is PartitionSpec.UNCONSTRAINED:
         return ()
     return tuple(map(str, entry)) if isinstance(entry, tuple) else (str(entry),)
-
-
-def over(axes: tuple[str, ...]) -> str:
-    """Return what a size is followed by that is divided over axes: `@data`, `@(x,y)`."""
-    if not axes:
-        return ""
-    return f"@{axes[0]}" if len(axes) == 1 else f"@({','.join(axes)})"
 
 
 def _over_manual_axes(aval: object) -> tuple[frozenset[str], frozenset[str]]:

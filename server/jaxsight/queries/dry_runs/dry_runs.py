@@ -95,32 +95,26 @@ class _Found:
         return tuple(dict.fromkeys(text for reply in replies for text in reply.fed))
 
 
+@dataclass(eq=False, slots=True)
 class ProgramCalls:
     """Keeps the documents' example inputs from dry runs up to date."""
 
-    def __init__(
-        self,
-        documents: OpenDocuments,
-        projects: Projects,
-        choices: UserChoices,
-        memory: SessionMemory,
-        aside: Aside,
-        on_change: Callable[[str], None],
-    ) -> None:
-        """Know nothing yet; `on_change` is called when functions of a file have other inputs."""
-        self._documents = documents
-        self._projects = projects
-        self._choices = choices
-        self._memory = memory
-        self._aside = aside
-        self._on_change = on_change
-        self._files = ProgramFiles()
-        self._readers = Aside()
-        """The thread that looks at other files."""
-        self._found: dict[str, _Found] = {}
-        self._turns: dict[str, asyncio.Lock] = {}
-        self._killers: dict[tuple[str, EntryPoint], tuple[int, tuple[str, Version]]] = {}
-        """By file and program: the tracers that it ended, and with which texts it did last."""
+    _documents: OpenDocuments
+    _projects: Projects
+    _choices: UserChoices
+    _memory: SessionMemory
+    _aside: Aside
+    _on_change: Callable[[str], None]
+    """Called when functions of a file have other inputs."""
+    _files: ProgramFiles = field(default_factory=ProgramFiles)
+    _readers: Aside = field(default_factory=Aside)
+    """The thread that looks at other files."""
+    _found: dict[str, _Found] = field(default_factory=dict)
+    _turns: dict[str, asyncio.Lock] = field(default_factory=dict)
+    _killers: dict[tuple[str, EntryPoint], tuple[int, tuple[str, Version]]] = field(
+        default_factory=dict
+    )
+    """By file and program: the tracers that it ended, and with which texts it did last."""
 
     async def update(self, document: Document) -> bool:
         """Run programs whose calls are not known; return whether functions have other inputs.
@@ -183,7 +177,8 @@ class ProgramCalls:
             reader
             for reader, found in self._found.items()
             if reader != path
-            and any(path == file or real == file for file in (*found.files, *_files_of(found)))
+            # The programs' files count, also of those that were not run.
+            and {path, real} & {*found.files, *(entry.file for entry in found.key[1])}
         ]
 
     def close(self, path: str) -> None:
@@ -222,7 +217,7 @@ class ProgramCalls:
             root=project.root,
             environment=project.environment,
             patience=project.settings.timeouts.statement,
-            device=self._choices.targets(path)[0].seen,
+            device=self._choices.target(path).seen,
             module=module,
         )
         run, key = await self._aside.judge(module, asking)
@@ -261,7 +256,9 @@ class ProgramCalls:
         while batches and not (found.replies and self._has_all(found, sets, lacking)):
             batch = batches.pop(0)
             version = found.key[0], project.texts.version(batch[0].file)
-            if batch in found.replies or self._kills(path, batch, version):
+            deaths, last = self._killers.get((path, batch[0]), (0, ("", "")))
+            is_killer = deaths > 0 and (deaths >= _DEATHS or last == version)
+            if batch in found.replies or (len(batch) == 1 and is_killer):
                 continue
             if time.monotonic() - began > _LONGEST:
                 break
@@ -284,17 +281,11 @@ class ProgramCalls:
                     batches[:0] = [(entry,) for entry in batch]
                     found.replies[batch] = None
                 case Died():
-                    deaths, _ = self._killers.get((path, batch[0]), (0, ("", "")))
                     self._killers[path, batch[0]] = deaths + 1, version
                 case _:
                     found.replies[batch] = None
         found.settled = True
         return self._publish(path, sets) or changed
-
-    def _kills(self, path: str, batch: _Batch, version: tuple[str, Version]) -> bool:
-        """Return whether a program is known to end its tracer."""
-        deaths, last = self._killers.get((path, batch[0]), (0, ("", "")))
-        return len(batch) == 1 and deaths > 0 and (deaths >= _DEATHS or last == version)
 
     def _lacking(self, document: Document) -> dict[str, bool]:
         """Return the functions without inputs that take precedence, and whether they use JAX.
@@ -443,8 +434,3 @@ def _batches(programs: tuple[EntryPoint, ...]) -> Iterator[_Batch]:
         entries = tuple(group)
         for first in range(0, len(entries), _BATCH):
             yield entries[first : first + _BATCH]
-
-
-def _files_of(found: _Found) -> Iterator[str]:
-    """Yield the files of the programs, also of those that were not run."""
-    return (entry.file for entry in found.key[1])

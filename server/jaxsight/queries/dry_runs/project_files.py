@@ -110,7 +110,10 @@ class ProgramFiles:
         if before is not None and before[0] is known:
             return before[1]
         targets: dict[str, tuple[TextImport, ...]] = {}
-        folders = _folders(file, root)
+        # Absolute imports are found in the file's folder and those above it.
+        above = map(str, PurePath(file).parents)
+        inside = (folder for folder in above if PurePath(folder).is_relative_to(root))
+        folders = tuple(dict.fromkeys((*inside, str(PurePath(root, "src")))))
         for imported in known.imports:
             places = places_of(imported, file, folders)
             target = next((listing.places[p] for p in places if p in listing.places), file)
@@ -125,7 +128,13 @@ class ProgramFiles:
         version = version_of_text(unsaved) if unsaved is not None else stamp_of(path)
         known = self._known.get(path)
         if known is None or known.version != version:
-            known = _Known(version, imports_in(_python(path, _text(path, opened))))
+            text = _text(path, opened)
+            match PurePath(path).suffix:
+                case ".ipynb":
+                    text = program_texts.of_notebook(text)
+                case ".md":
+                    text = program_texts.of_markdown(text)
+            known = _Known(version, imports_in(text))
             self._known.put(path, known)
         return known
 
@@ -157,27 +166,10 @@ def _text(path: str, opened: Mapping[str, str]) -> str:
         return ""
 
 
-def _python(path: str, text: str) -> str:
-    """Return the Python in a file."""
-    match PurePath(path).suffix:
-        case ".ipynb":
-            return program_texts.of_notebook(text)
-        case ".md":
-            return program_texts.of_markdown(text)
-    return text
-
-
 def _place(path: str) -> str:
     """Return what a file is imported by: its path without the suffix, or its package's folder."""
     file = PurePath(path)
     return str(file.parent if file.stem == "__init__" else file.with_suffix(""))
-
-
-def _folders(path: str, root: str) -> tuple[str, ...]:
-    """Return where a file's absolute imports may be found: its folder and those above it."""
-    above = [PurePath(path).parent, *PurePath(path).parent.parents]
-    inside = [str(folder) for folder in above if folder.is_relative_to(root)]
-    return tuple(dict.fromkeys((*inside, str(PurePath(root, "src")))))
 
 
 def _found(root: str, folder: str) -> Iterator[str]:

@@ -33,7 +33,6 @@ from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Compile, Compiled, Folding, SlowCompile
 from jaxsight.wire.messages.replies import Failed, Lowered, LoweredChange
-from jaxsight.wire.observations import Failure
 from jaxsight.workers.compilation.compilers import Compilers, Trouble
 from jaxsight.workers.compilation.default_target import own_target
 from jaxsight.workers.compilation.environments import CompilerEnvironment, ends_early, identity
@@ -61,23 +60,6 @@ Lower = Callable[[Answer, Target], Awaitable[Lowered | Failed | Died | None]]
 
 LowerChanged = Callable[[Answer, Target, str, int], Awaitable[LoweredChange | None]]
 """The same with a change at an operation; `None` also if it cannot be changed so."""
-
-
-def _refused(failure: Failure, target: Target) -> str:
-    """Return why a program is not lowered: the tracer's own objection, or JAX's exception."""
-    if failure.type.startswith("jaxsight."):
-        return failure.message
-    name = failure.type.rpartition(".")[2]
-    words = f"{name}: {failure.message}" if failure.message.strip() else name
-    return f"lowering for {target.name} failed: {words}"
-
-
-def _too_few(lowered: Lowered, target: Target) -> str:
-    """Return that a program needs more devices than a target has; empty if it does not."""
-    needed = lowered.distribution.devices if lowered.distribution is not None else 1
-    if not target.devices or needed <= target.devices:
-        return ""
-    return f"it spans {needed} devices, but {target.name} has {target.devices}"
 
 
 class TraceGone(Exception):
@@ -176,16 +158,12 @@ class CompileCache:
             return cached
         target = own_target(target, os.environ)
         lowered = await self._lower(answer, target, lower)
-        if isinstance(lowered, Trouble):
-            result = CompileResult(target, None, lowered)
-        elif why := _too_few(lowered, target):
-            result = CompileResult(target, lowered, Trouble("target", why))
+        program = await self._program(lowered, target, python)
+        if isinstance(program, _Program):
+            result = await self._result(program, answer, complete, urgency)
         else:
-            program = await self._program(lowered, target, python)
-            if isinstance(program, Trouble):
-                result = CompileResult(target, lowered, program)
-            else:
-                result = await self._result(program, answer, complete, urgency)
+            known = lowered if isinstance(lowered, Lowered) else None
+            result = CompileResult(target, known, program)
         if isinstance(result.outcome, Trouble) and not result.outcome.last:
             return result
         if result.is_complete or self.known(answer, target, complete=True) is None:
@@ -205,10 +183,7 @@ class CompileCache:
         if target.host and self.not_sent(answer.question.path, target.host):
             return None
         target = own_target(target, os.environ)
-        lowered = await self._lower(answer, target, lower)
-        if isinstance(lowered, Trouble):
-            return None
-        program = await self._program(lowered, target, python)
+        program = await self._program(await self._lower(answer, target, lower), target, python)
         if isinstance(program, Trouble):
             return None
         name = digest(program.name, "folding")
@@ -250,7 +225,9 @@ class CompileCache:
         if isinstance(outcome, Compiled):
             complete = outcome.is_complete
         name = digest(program.name, "slow", str(complete))
-        known = self.memory.slow.get(name) or await asyncio.to_thread(self.disk.slow, name)
+        known = self.memory.slow.get(name) or await asyncio.to_thread(
+            self.disk.record, name, SlowCompile
+        )
         if known is None:
             change = functools.partial(lower, answer, target)
 
@@ -292,15 +269,28 @@ class CompileCache:
                 raise TraceGone
             case Lowered():
                 lowered = reply
+            case Failed(failure=failure) if failure.type.startswith("jaxsight."):
+                lowered = Trouble("lower", failure.message)  # the tracer's own objection
             case Failed(failure=failure):
-                lowered = Trouble("lower", _refused(failure, target))
+                name = failure.type.rpartition(".")[2]
+                words = f"{name}: {failure.message}" if failure.message.strip() else name
+                lowered = Trouble("lower", f"lowering for {target.name} failed: {words}")
             case Died() as died:
                 return Trouble("lower", died.message, last=not died.external)
         key = answer.question.key, target.platform, target.capability
         self.memory.lowered.put(key, (answer, lowered))
         return lowered
 
-    async def _program(self, lowered: Lowered, target: Target, python: str) -> _Program | Trouble:
+    async def _program(
+        self, lowered: Lowered | Trouble, target: Target, python: str
+    ) -> _Program | Trouble:
+        """Return the program to compile, or why it cannot be compiled for the target."""
+        if isinstance(lowered, Trouble):
+            return lowered
+        needed = lowered.distribution.devices if lowered.distribution is not None else 1
+        if target.devices and needed > target.devices:
+            why = f"it spans {needed} devices, but {target.name} has {target.devices}"
+            return Trouble("target", why)
         if target.is_own:
             environment = environment_of(target, python, lowered.jaxlib)
         else:  # looks for installed compilers
@@ -372,9 +362,15 @@ class CompileCache:
         """
         running = self._running.get(name)
         if running is None:
+
+            def ended(task: asyncio.Task[T]) -> None:
+                if not task.cancelled():
+                    task.exception()  # retrieved, so that asyncio does not log it
+                self._forget(name, task)
+
             running = _Running(asyncio.get_running_loop().create_task(work()))
             self._running[name] = running
-            running.task.add_done_callback(lambda task: self._ended(name, task))
+            running.task.add_done_callback(ended)
         running.waiting += 1
         try:
             result: T = await asyncio.shield(running.task)
@@ -387,12 +383,7 @@ class CompileCache:
         finally:
             running.waiting -= 1
 
-    def _ended(self, name: str, task: asyncio.Task[Any]) -> None:
-        if not task.cancelled():
-            task.exception()
-        self._forget(name, task)
-
-    def _forget(self, name: str, task: asyncio.Task[Any]) -> None:
+    def _forget(self, name: str, task: asyncio.Task[T]) -> None:
         running = self._running.get(name)
         if running is not None and running.task is task:
             del self._running[name]
@@ -400,7 +391,13 @@ class CompileCache:
     async def _work(
         self, name: str, request: Compile, program: _Program, answer: Answer, urgency: Urgency
     ) -> Compiled | Trouble:
-        compile = functools.partial(self._compile_now, request, program, answer, urgency)
+        async def compile() -> Compiled | Trouble:
+            title = f"{answer.question.subject.name} for {program.target.short}"
+            async with self._ticking(f"compile {program.name}", title):
+                return await self.compilers.compile(
+                    program.target, program.environment, request, urgency
+                )
+
         if request.complete:
             return await self._complete_once(name, compile)
         outcome = await compile()
@@ -439,15 +436,6 @@ class CompileCache:
             self.memory.compiled.put(name, outcome)
         return outcome
 
-    async def _compile_now(
-        self, request: Compile, program: _Program, answer: Answer, urgency: Urgency
-    ) -> Compiled | Trouble:
-        title = f"{answer.question.subject.name} for {program.target.short}"
-        async with self._ticking(f"compile {program.name}", title):
-            return await self.compilers.compile(
-                program.target, program.environment, request, urgency
-            )
-
     def _store(
         self, entry: str, outcome: Compiled, locked: contextlib.ExitStack | None = None
     ) -> None:
@@ -459,7 +447,7 @@ class CompileCache:
             storing.add_done_callback(lambda _: locked.close())
 
     async def _measure(self, name: str, program: _Program, answer: Answer) -> Folding | Trouble:
-        recorded = await asyncio.to_thread(self.disk.folding, name)
+        recorded = await asyncio.to_thread(self.disk.record, name, Folding)
         if recorded is not None:
             return recorded
         title = f"constant folding in {answer.question.subject.name} for {program.target.short}"
@@ -479,19 +467,19 @@ class CompileCache:
 
     @contextlib.asynccontextmanager
     async def _ticking(self, key: str, title: str) -> AsyncIterator[None]:
-        """Show progress while the body runs."""
-        ticking = asyncio.get_running_loop().create_task(self._tick(key, title))
+        """Show progress while the body runs: the elapsed time, every second, once that is long."""
+
+        async def tick() -> None:
+            await asyncio.sleep(LONG)
+            seconds = LONG
+            while True:
+                self.events.put_nowait(Progress(key, "Compiling", f"{title}… {seconds:.0f} s"))
+                await asyncio.sleep(1.0)
+                seconds += 1.0
+
+        ticking = asyncio.get_running_loop().create_task(tick())
         try:
             yield
         finally:
             ticking.cancel()
             self.events.put_nowait(Progress(key, "Compiling", done=True))
-
-    async def _tick(self, key: str, title: str) -> None:
-        """Report the elapsed time every second, once a compile takes long."""
-        await asyncio.sleep(LONG)
-        seconds = LONG
-        while True:
-            self.events.put_nowait(Progress(key, "Compiling", f"{title}… {seconds:.0f} s"))
-            await asyncio.sleep(1.0)
-            seconds += 1.0

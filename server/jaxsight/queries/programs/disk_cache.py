@@ -74,22 +74,15 @@ class DiskCache:
 
     def get(self, name: str) -> Compiled | None:
         """Return the entry of a name, or `None` if there is no trustworthy one."""
-        return self._get(name, Compiled)
+        return self.record(name, Compiled)
 
     def first(self, names: Sequence[str]) -> tuple[str, Compiled] | None:
         """Return the first of some names that has a trustworthy entry, and the entry."""
         entries = ((name, entry) for name in names if (entry := self.get(name)) is not None)
         return next(entries, None)
 
-    def folding(self, name: str) -> Folding | None:
-        """Return the measurement of a name, or `None` if there is no trustworthy one."""
-        return self._get(name, Folding)
-
-    def slow(self, name: str) -> SlowCompile | None:
-        """Return what saves time of a compile, or `None` if there is no trustworthy entry."""
-        return self._get(name, SlowCompile)
-
-    def _get(self, name: str, kind: type[_Kept]) -> _Kept | None:
+    def record(self, name: str, kind: type[_Kept]) -> _Kept | None:
+        """Return the record of a name and a kind, or `None` if there is no trustworthy one."""
         path = self._path(name)
         if path is None:
             return None

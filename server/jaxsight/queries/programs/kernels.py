@@ -140,9 +140,7 @@ class Kernels:
             index
             for index, kernel in enumerate(self.graph.kernels)
             if any(
-                (at := self.place(path)) is not None
-                and place.start <= at.start
-                and at.end <= place.end
+                (at := self.place(path)) is not None and place.holds(at)
                 for path in kernel.equations
             )
         ]

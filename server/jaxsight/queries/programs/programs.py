@@ -7,7 +7,8 @@ import contextlib
 import functools
 import math
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
 
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.attention import Attention
@@ -24,7 +25,7 @@ from jaxsight.queries.traces.traces import DocumentTraces
 from jaxsight.rules.program.folding import is_worth_measuring
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Compiled, Folding, SlowCompile
-from jaxsight.wire.messages.replies import Failed, Outlined, Traced
+from jaxsight.wire.messages.replies import Failed, Outlined
 from jaxsight.workers.compilation import environments
 from jaxsight.workers.compilation.compilers import Compilers, Trouble
 from jaxsight.workers.compilation.queue import Urgency
@@ -32,8 +33,8 @@ from jaxsight.workers.results import Died
 
 T = TypeVar("T")
 
-_FOLDING, _SLOW = "folding", "slow"
-"""What is measured."""
+_Measured = Literal["folding", "slow"]
+"""What is measured: constant folding, or what makes a compile slow."""
 
 _QUIET = 1.0
 """Seconds without an edit of a file, after which it is measured what saves time of a compile."""
@@ -45,28 +46,23 @@ ERRORS_HELD = 60.0
 """Seconds after which a contract that could not be checked is tried again."""
 
 
+@dataclass(eq=False, slots=True)
 class Programs:
     """The outlines and compiled programs of traced functions."""
 
-    def __init__(
-        self,
-        projects: Projects,
-        traces: DocumentTraces,
-        choices: UserChoices,
-        memory: SessionMemory,
-        attention: Attention,
-    ) -> None:
-        self._attention = attention
-        self._projects = projects
-        self._traces = traces
-        self._choices = choices
-        self._memory = memory
-        self._compiling: CompileCache | None = None
-        self._unsaved: set[str] = set()
-        self._measuring: dict[tuple[str, str, str], tuple[Answer, asyncio.Future[Any]]] = {}
-        """By file, function and `_FOLDING` or `_SLOW`: the answer that is being measured."""
-        self._since: dict[ByFunction, list[float]] = {}
-        """When the compiles that run now for the first target began, by file and function."""
+    _projects: Projects
+    _traces: DocumentTraces
+    _choices: UserChoices
+    _memory: SessionMemory
+    _attention: Attention
+    _compiling: CompileCache | None = None
+    _unsaved: set[str] = field(default_factory=set)
+    _measuring: dict[tuple[str, str, _Measured], tuple[Answer, asyncio.Future[Any]]] = field(
+        default_factory=dict
+    )
+    """By file, function and what is measured: the answer that is."""
+    _since: dict[ByFunction, list[float]] = field(default_factory=dict)
+    """When the compiles that run now for the first target began, by file and function."""
 
     def compiling(self) -> CompileCache:
         """Return the compilers of the session, which start at the first compile."""
@@ -98,7 +94,7 @@ class Programs:
     def edited(self, path: str) -> None:
         """Take note that the text of a file differs from the file."""
         self._unsaved.add(path)
-        self._stop_measuring(path, _SLOW)
+        self._stop_measuring(path, "slow")
 
     def saved(self, path: str) -> None:
         """Show changes relative to a file's programs as of now."""
@@ -154,16 +150,17 @@ class Programs:
         """
         question = view.answer.question
         project = self._projects.of(question.path)
-        if not isinstance(view.answer.reply, Traced) or project.interpreter is None:
+        if not view.is_traced or project.interpreter is None:
             return None
-        targets = self._choices.targets(question.path)
-        target = target if target is not None else next(iter(targets), None)
-        if target is None:
-            return None
+        first = self._choices.target(question.path)
+        target = first if target is None else target
         view = await self._traces.for_target(view, target)
         answer = view.answer
-        if not isinstance(answer.reply, Traced):
-            return CompileResult(target, None, Trouble("lower", _untraced(answer.reply, target)))
+        if isinstance(answer.reply, Died):
+            return CompileResult(target, None, Trouble("lower", answer.reply.message))
+        if isinstance(answer.reply, Failed):  # there is a trace for the target that is shown
+            why = f"tracing for {target.short} fails: {answer.reply.failure.message}"
+            return CompileResult(target, None, Trouble("lower", why))
         if urgency is None:
             urgency = self._attention.urgency(question.path, view.subject_range)
         compiled = functools.partial(
@@ -174,7 +171,7 @@ class Programs:
             complete=complete,
             urgency=urgency,
         )
-        running = self._timed(view) if target in targets[:1] else contextlib.nullcontext()
+        running = self._timed(view) if target == first else contextlib.nullcontext()
         with running:
             try:
                 result = await compiled(answer)
@@ -185,7 +182,7 @@ class Programs:
                     result = await compiled(answer)
                 except (TraceGone, Superseded):
                     return None
-        if target in targets[:1]:
+        if target == first:
             self._remember(view, answer, result)
         return result
 
@@ -233,10 +230,8 @@ class Programs:
         self, view: View, target: Target | None = None, *, urgency: Urgency | None = None
     ) -> CompileResult | None:
         """Return the result for a target whose temporaries are known; see `result`."""
-        if target is None:
-            targets = self._choices.targets(view.answer.question.path)
-            target = next(iter(targets), None)
-        is_soon = target is not None and environments.assigns_memory_early(target)
+        target = target or self._choices.target(view.answer.question.path)
+        is_soon = environments.assigns_memory_early(target)
         result = await self.result(view, target, complete=not is_soon, urgency=urgency)
         if result is None or result.knows_temporaries:
             return result
@@ -278,14 +273,14 @@ class Programs:
         Until the current text is compiled, they are those of its last program.
         """
         path = view.answer.question.path
-        targets = self._choices.targets(path)
-        if not targets or self._compiling is None:
+        target = self._choices.target(path)
+        if self._compiling is None:
             return None
-        result = self._compiling.known(view.answer, targets[0])
+        result = self._compiling.known(view.answer, target)
         if result is not None:
             return Kernels.of(view, result)
         last = self._memory.shown.get((path, view.subject.name))
-        if last is None or last[1].target != targets[0]:
+        if last is None or last[1].target != target:
             return None
         answer, result = last
         located = self._traces.located(
@@ -310,10 +305,9 @@ class Programs:
         seconds = self._memory.until_kernels.get(key)
         if view.stale or seconds is None or seconds > patience:
             return False
-        if not isinstance(view.answer.reply, Traced):
+        if not view.is_traced:
             return False
-        targets = self._choices.targets(view.answer.question.path)
-        return bool(targets) and not self.is_compiled(view, targets[0])
+        return not self.is_compiled(view, self._choices.target(view.answer.question.path))
 
     def was_compiled(self, view: View) -> bool:
         """Return whether any program of the function has been compiled for the first target."""
@@ -323,10 +317,8 @@ class Programs:
     def before(self, view: View) -> Compiled | None:
         """Return the program of a function for the first target when its file was last saved."""
         path = view.answer.question.path
-        targets = self._choices.targets(path)
-        return (
-            self._memory.saved.get((path, view.subject.name, targets[0].name)) if targets else None
-        )
+        target = self._choices.target(path).name
+        return self._memory.saved.get((path, view.subject.name, target))
 
     def refusal(self, view: View) -> CompileResult | None:
         """Return the result of an answer that was not compiled for the first target, if so."""
@@ -350,7 +342,7 @@ class Programs:
             lower = functools.partial(tracer_requests.lower, project)
             return await self.compiling().folding(view.answer, result.target, python, lower)
 
-        return await self._latest(_FOLDING, view, measure if is_worth else None)
+        return await self._latest("folding", view, measure if is_worth else None)
 
     async def slow_compile(self, view: View, result: CompileResult) -> SlowCompile | None:
         """Return what saves time of a compile that takes long.
@@ -366,10 +358,10 @@ class Programs:
             lower = functools.partial(tracer_requests.lower_changed, project)
             return await self.compiling().slow(answer, result, python, lower)
 
-        return await self._latest(_SLOW, view, measure if result.slow is not None else None)
+        return await self._latest("slow", view, measure if result.slow is not None else None)
 
     async def _latest(
-        self, kind: str, view: View, measure: Callable[[str], Coroutine[None, None, T]] | None
+        self, kind: _Measured, view: View, measure: Callable[[str], Coroutine[None, None, T]] | None
     ) -> T | None:
         """Return the result of measuring a function, which callers with the same answer share.
 
@@ -393,7 +385,7 @@ class Programs:
         ended = task.cancelled() or isinstance(task.exception(), TraceGone)
         return None if ended else task.result()
 
-    def _stop_measuring(self, path: str | None = None, kind: str | None = None) -> None:
+    def _stop_measuring(self, path: str | None = None, kind: _Measured | None = None) -> None:
         """Cancel the measurements of a file, or of all files, of one kind or of all."""
         for key, (_, task) in list(self._measuring.items()):
             if path in (None, key[0]) and kind in (None, key[2]):
@@ -405,10 +397,3 @@ class Programs:
         self._stop_measuring()
         if self._compiling is not None:
             await self._compiling.aclose()
-
-
-def _untraced(reply: Failed | Died, target: Target) -> str:
-    """Return why there is no trace for another target than the one that is shown."""
-    if isinstance(reply, Died):
-        return reply.message
-    return f"tracing for {target.short} fails: {reply.failure.message}"

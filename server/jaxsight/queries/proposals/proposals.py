@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import hashlib
+from dataclasses import dataclass, field
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ from jaxsight.queries.long_work import Aside
 from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.open_documents import OpenDocuments
 from jaxsight.queries.proposals.bench import ProjectBench
-from jaxsight.queries.sandbox import Sandbox
+from jaxsight.queries.sandbox import Sandboxes
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.queries.traces.query import Question
 from jaxsight.source.functions import Function
@@ -36,27 +37,20 @@ _Key = tuple[str, str, str]
 """A file, a function, and a digest of what they mean."""
 
 
+@dataclass(eq=False, slots=True)
 class Proposals:
     """Tries proposals in a sandbox of each project, and keeps the outcomes."""
 
-    def __init__(
-        self,
-        projects: Projects,
-        documents: OpenDocuments,
-        choices: UserChoices,
-        memory: SessionMemory,
-        aside: Aside,
-    ) -> None:
-        self._aside = aside
-        self._choices = choices
-        self._projects = projects
-        self._documents = documents
-        self._memory = memory
-        self._sandboxes: dict[str, Sandbox] = {}
-        self._benches: dict[str, ProjectBench] = {}
-        self._running: dict[_Key, asyncio.Task[Tried | None]] = {}
-        self._turn = asyncio.Lock()
-        self._watched: set[str] = set()
+    _projects: Projects
+    _documents: OpenDocuments
+    _choices: UserChoices
+    _memory: SessionMemory
+    _aside: Aside
+    _sandboxes: Sandboxes = field(default_factory=Sandboxes)
+    _benches: dict[str, ProjectBench] = field(default_factory=dict)
+    _running: dict[_Key, asyncio.Task[Tried | None]] = field(default_factory=dict)
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _watched: set[str] = field(default_factory=set)
 
     def watch(self, path: str) -> bool:
         """Note that an editor shows lenses of a file; return whether that is new."""
@@ -131,8 +125,7 @@ class Proposals:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
-        await asyncio.gather(*(sandbox.aclose() for sandbox in self._sandboxes.values()))
-        self._sandboxes.clear()
+        await self._sandboxes.aclose()
 
     async def _try(
         self,
@@ -146,12 +139,15 @@ class Proposals:
             trying = await asyncio.to_thread(import_module, _TRYING)
             project = self._projects.of(document.path)
             bench = self._bench(project)
-            target = self._choices.targets(document.path)[0]
+            target = self._choices.target(document.path)
             attempt = functools.partial(
                 trying.outcome_of, document, chunk, function, device=target.seen
             )
-            if partial is None and (bench.has_died or self._has_written(document)):
-                sandbox = await self._sandbox(project)
+            # Where somebody wrote inputs of a function, they wait for its shapes.
+            subjects = self._documents.subjects(document)
+            is_written = any(each.examples.sets and each.examples.are_written for each in subjects)
+            if partial is None and (bench.has_died or is_written):
+                sandbox = self._sandboxes.of(project)
                 try:
                     outcome: Tried | None = await attempt(sandbox)
                 finally:
@@ -171,19 +167,6 @@ class Proposals:
         if bench is None or bench.project is not project:
             bench = self._benches[project.root] = ProjectBench(project)
         return bench
-
-    def _has_written(self, document: Document) -> bool:
-        """Return whether somebody wrote inputs of a function, whose shapes they wait for."""
-        subjects = self._documents.subjects(document)
-        return any(subject.examples.sets and subject.examples.are_written for subject in subjects)
-
-    async def _sandbox(self, project: Project) -> Sandbox:
-        sandbox = self._sandboxes.get(project.root)
-        if sandbox is None or sandbox.project is not project:
-            if sandbox is not None:
-                await sandbox.aclose()
-            sandbox = self._sandboxes[project.root] = Sandbox(project)
-        return sandbox
 
 
 def _digest(*parts: object) -> str:

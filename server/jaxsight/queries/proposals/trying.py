@@ -10,7 +10,7 @@ import asyncio
 import functools
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from jaxsight import examples
 from jaxsight.examples import OutsideSet
@@ -20,7 +20,6 @@ from jaxsight.examples.proposals.repairing.errors import Wrong
 from jaxsight.examples.proposals.repairing.fed import like_fed
 from jaxsight.examples.proposals.repairing.repair import alternatives, enriched, repaired, variants
 from jaxsight.examples.proposals.sources import Library
-from jaxsight.projects.project import Project
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.dry_runs.partial_calls import PartialCall
 from jaxsight.queries.proposals.bench import Bench
@@ -73,23 +72,6 @@ class _Try:
     has_content: bool = False
     failure: Failure | None = None
     reason: str = ""
-
-
-def subject_with(
-    chunk: ModuleChunk,
-    function: Function,
-    proposal: Proposal,
-    project: Project,
-    partial: PartialCall | None = None,
-) -> Subject:
-    """Return a function with proposed example inputs, of a call only the unknown ones."""
-    outside = project.outside
-    calls = (outside_set(proposal, partial),) if partial is not None else ()
-    text = proposal.text if partial is None else None
-    proposed = examples.of(
-        function, sizes=outside.sizes, project=text, mesh=outside.mesh, outside=calls
-    )
-    return Subject(chunk, function, proposed)
 
 
 def outside_set(proposal: Proposal, partial: PartialCall | None = None) -> OutsideSet:
@@ -153,27 +135,20 @@ class _Repairs:
         return len(stack) - (self.message == stack[-1].message)
 
 
+@dataclass(eq=False)
 class _Search:
     """The proposals of one function that were tried, and those that are to be tried."""
 
-    def __init__(
-        self,
-        document: Document,
-        chunk: ModuleChunk,
-        function: Function,
-        bench: Bench,
-        inferred: Inferred,
-        partial: PartialCall | None = None,
-        device: SeenDevice | None = None,
-    ) -> None:
-        self.document, self.chunk, self.function = document, chunk, function
-        self.device = device
-        self.bench = bench
-        self.partial = partial
-        self.inferred = inferred
-        self.tries: list[_Try] = []
-        self.is_slow = False
-        self._seen: set[str] = set()
+    document: Document
+    chunk: ModuleChunk
+    function: Function
+    bench: Bench
+    inferred: Inferred
+    partial: PartialCall | None
+    device: SeenDevice | None
+    tries: list[_Try] = field(default_factory=list)
+    is_slow: bool = False
+    _seen: set[str] = field(default_factory=set)
 
     async def run(self, most: int) -> Tried:
         """Try proposals, each followed by those that its error suggests."""
@@ -200,22 +175,17 @@ class _Search:
             elif tried.failure is not None and tried.failure.was_refused:
                 break
             elif tried.failure is not None and not self._good:
-                repairs = _Repairs(
-                    repaired(self._wrong(proposal, tried.failure)),
-                    self._place(tried.failure),
-                    tried.failure.message,
-                )
+                failure, own = tried.failure, self.chunk.id
+                # The line of the function that failed, 0 for its inputs.
+                lines = [f.span.line for f in failure.frames if f.span and f.span.chunk == own]
+                line = lines[0] if lines and failure.stage == "trace" else 0
+                repairs = _Repairs(repaired(self._wrong(proposal, failure)), line, failure.message)
                 stack.insert(repairs.position(stack), repairs)
         return self._outcome()
 
     @property
     def _good(self) -> bool:
         return any(tried.has_content for tried in self.tries)
-
-    def _place(self, failure: Failure) -> int:
-        """Return the line of the function that failed, 0 for its inputs."""
-        lines = [f.span.line for f in failure.frames if f.span and f.span.chunk == self.chunk.id]
-        return lines[0] if lines and failure.stage == "trace" else 0
 
     def _next(self, stack: list[_Repairs], later: Iterator[Proposal]) -> Proposal | None:
         """Return the next proposal that was not tried yet; repairs of the last one come first."""
@@ -281,14 +251,21 @@ class _Search:
 
     async def sandbox_question(self, proposal: Proposal) -> Question | str:
         """Return the question about a proposal, or why there is none."""
-        project = self.bench.project
-        subject = subject_with(self.chunk, self.function, proposal, project, self.partial)
+        project, partial = self.bench.project, self.partial
+        outside = project.outside
+        proposed = examples.of(
+            self.function,
+            sizes=outside.sizes,
+            project=proposal.text if partial is None else None,
+            mesh=outside.mesh,
+            outside=(outside_set(proposal, partial),) if partial is not None else (),
+        )
+        subject = Subject(self.chunk, self.function, proposed)
         sets = subject.examples.sets
         if not sets:
             problems = subject.examples.problems
             return problems[0].message if problems else "no example inputs"
-        asking = functools.partial(
-            ask,
+        question = ask(
             self.document,
             subject,
             sets[0],
@@ -298,7 +275,6 @@ class _Search:
             device=self.device,
             module=self.document.module,
         )
-        question = asking()
         if not isinstance(question, Question):
             return question.reason
         return replace(question, trace=replace(question.trace, unasked=True))

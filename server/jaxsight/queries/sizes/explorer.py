@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from jaxsight.examples.assumed_sizes import with_assumed_names
 from jaxsight.examples.resizing import SizedInputs, has_numbers, sized_inputs
@@ -28,14 +28,14 @@ _MOST = 20.0
 """Seconds that the traces of one function may take together."""
 
 
+@dataclass(eq=False, slots=True)
 class SizeExplorer:
     """Traces functions with other sizes, for each answer once."""
 
-    def __init__(self, projects: Projects, memory: SessionMemory) -> None:
-        self._projects = projects
-        self._memory = memory
-        self._running: dict[str, _Running] = {}
-        self._seconds: dict[str, float] = {}
+    _projects: Projects
+    _memory: SessionMemory
+    _running: dict[str, _Running] = field(default_factory=dict)
+    _seconds: dict[str, float] = field(default_factory=dict)
 
     def known(self, answer: Answer) -> Explored | None:
         """Return what is known about an answer's function; `None` if it was not explored."""
@@ -45,16 +45,19 @@ class SizeExplorer:
         """Return whether the function was last explored within `patience` seconds."""
         return self._seconds.get(_unit(question), patience) < patience
 
-    async def explored(self, answer: Answer) -> Explored:
-        """Trace the function of an answer with other sizes, unless that was done."""
+    async def explored(self, answer: Answer, *, with_names: bool = True) -> Explored:
+        """Trace the function of an answer with other sizes, unless that was done; see `explore`."""
         known = self.known(answer)
         if known is not None or not isinstance(answer.reply, Traced):
             return known or Explored()
-        running = self._running.get(answer.key)
+        key = answer.key if with_names else f"{answer.key} without names"
+        if (known := self._memory.sizes.get((answer.question.unit, key))) is not None:
+            return known
+        running = self._running.get(key)
         if running is None:
-            task = asyncio.create_task(self._explore(answer, answer.reply))
-            running = self._running[answer.key] = _Running(answer.question, task)
-            task.add_done_callback(lambda done: self._ended(answer.key, done))
+            task = asyncio.create_task(self._explore(answer, answer.reply, key, with_names))
+            running = self._running[key] = _Running(answer.question, task)
+            task.add_done_callback(lambda done: self._ended(key, done))
         try:
             return await asyncio.shield(running.task)
         except asyncio.CancelledError:
@@ -73,18 +76,18 @@ class SizeExplorer:
         for running in list(self._running.values()):
             running.task.cancel()
 
-    async def _explore(self, answer: Answer, first: Traced) -> Explored:
+    async def _explore(self, answer: Answer, first: Traced, key: str, with_names: bool) -> Explored:
         question = answer.question
         inputs, by_number = inputs_of(question)
         began = time.monotonic()
         seconds = sum(seconds for _, seconds in first.seconds)
         tracing = _Tracing(self._projects.of(question.path), answer, seconds)
-        explored = await explore(inputs, by_number, first, tracing.trace)
+        explored = await explore(inputs, by_number, first, tracing.trace, with_names)
         assumed = by_number if inputs.is_assumed else None
         used = explored.names.inputs or assumed or inputs
         explored = replace(explored, names=with_declared(explored.names, used, first))
         self._seconds[_unit(question)] = time.monotonic() - began
-        self._memory.sizes.put((question.unit, answer.key), explored)
+        self._memory.sizes.put((question.unit, key), explored)
         return explored
 
     def _ended(self, key: str, task: asyncio.Task[Explored]) -> None:

@@ -77,6 +77,8 @@ class _Search:
     """The traces of a function so far."""
 
     trace: Trace
+    with_names: bool
+    """Whether dimensions are named, which takes most of the traces."""
     count: int = 0
     sizes: list[Sizes] = field(default_factory=list)
     samples: list[Sizes] = field(default_factory=list)
@@ -95,7 +97,7 @@ class _Search:
 
 
 async def explore(
-    inputs: SizedInputs, by_number: SizedInputs | None, first: Traced, trace: Trace
+    inputs: SizedInputs, by_number: SizedInputs | None, first: Traced, trace: Trace, names: bool
 ) -> Explored:
     """Return what traces with other sizes show about a function.
 
@@ -104,8 +106,9 @@ async def explore(
         by_number: the same, in which equal numbers are one size; tried if `inputs` fail.
         first: the trace with the given sizes.
         trace: traces with other sizes.
+        names: whether dimensions are named, or only fixed sizes are looked for.
     """
-    search = _Search(trace)
+    search = _Search(trace, names)
     try:
         return await _explored(search, inputs, by_number, first)
     except Stopped:
@@ -196,6 +199,8 @@ async def _named(
     fixed: tuple[str, ...],
 ) -> Explored:
     """Return the names of dimensions, after breaking relations that leave a choice of formulas."""
+    if not search.with_names:
+        return Explored(traces=search.count)
     original = inputs.all_sizes(inputs.sizes)
     names = [name for name in original if name not in fixed]
     for seed in range(_SEEDS):

@@ -10,6 +10,8 @@ from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Range
 from jaxsight.wire.spans import Span
 
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
 
 class Places:
     """The places of a program's equations, by path, cached."""
@@ -52,22 +54,31 @@ class Places:
             return ()
         line = place.start.line - chunk.first_line + 1
         column = len(self._view.module.line(place.start.line)[: place.start.column].encode())
-        calls: list[ast.AST] = []
-        node: ast.AST | None = tree_of(chunk.text)
-        while node is not None:
-            node = next((n for n in ast.iter_child_nodes(node) if _holds(n, line, column)), None)
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-                calls.clear()
-            if node is not None:
-                calls.append(node)
-        return calls[::-1]
+        return nodes_around(tree_of(chunk.text), (line, column))[::-1]
 
 
-def _holds(node: ast.AST, line: int, column: int) -> bool:
-    start = getattr(node, "lineno", None)
-    if start is None:
+def nodes_around(tree: ast.AST, at: tuple[int, int]) -> list[ast.AST]:
+    """Return the nodes around a place, from the innermost function on, outermost first.
+
+    Args:
+        tree: a syntax tree.
+        at: a line (from 1) and a column in bytes, as nodes have them.
+    """
+    around: list[ast.AST] = []
+    node: ast.AST | None = tree
+    while node is not None:
+        node = next((each for each in ast.iter_child_nodes(node) if _holds(each, at)), None)
+        if isinstance(node, FUNCTIONS):
+            around.clear()
+        if node is not None:
+            around.append(node)
+    return around
+
+
+def _holds(node: ast.AST, at: tuple[int, int]) -> bool:
+    line = getattr(node, "lineno", None)
+    if line is None:
         # Some nodes have no position: `comprehension`, `arguments`, `match_case`.
-        return any(_holds(child, line, column) for child in ast.iter_child_nodes(node))
-    end = getattr(node, "end_lineno", None) or start
-    first, last = (start, getattr(node, "col_offset", 0)), (end, getattr(node, "end_col_offset", 0))
-    return first <= (line, column) < last
+        return any(_holds(child, at) for child in ast.iter_child_nodes(node))
+    end = (getattr(node, "end_lineno", None) or line, getattr(node, "end_col_offset", None) or 0)
+    return (line, getattr(node, "col_offset", 0)) <= at < end

@@ -11,7 +11,7 @@ import functools
 import hashlib
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
@@ -28,7 +28,6 @@ from jaxsight.source.text_shift import TextShift, shift_between
 from jaxsight.text.units import count
 from jaxsight.wire.chunks import CHUNK_FILE, line_in_chunk
 from jaxsight.wire.messages.replies import Failed, Traced
-from jaxsight.wire.messages.requests import Trace
 from jaxsight.wire.observations import Observation, Reused, Seen
 from jaxsight.wire.spans import Span
 from jaxsight.workers.results import Died
@@ -203,7 +202,11 @@ class View:
 
     @functools.cached_property
     def _all_places(self) -> dict[Range, Observation]:
-        return dict(self._places())
+        return {
+            range: observation
+            for observation in self.answer.observations
+            if (range := self.range_of(observation.span)) is not None
+        }
 
     @property
     def caveats(self) -> tuple[SliceCaveat, ...]:
@@ -231,6 +234,11 @@ class View:
             whose = "" if reason.startswith("`") else f"{lines[first]}{more} "
             caveats.append(SliceCaveat(first, f"{whose}{reason}"))
         return tuple(sorted(dict.fromkeys(caveats), key=lambda caveat: caveat.range))
+
+    @property
+    def is_traced(self) -> bool:
+        """Whether the function was traced, not an error."""
+        return isinstance(self.answer.reply, Traced)
 
     @property
     def name_range(self) -> Range:
@@ -377,20 +385,15 @@ class View:
             trees=() if self.assumed else traced.trees,
         )
 
-    def _places(self) -> Iterator[tuple[Range, Observation]]:
-        for observation in self.answer.observations:
-            if (range := self.range_of(observation.span)) is not None:
-                yield range, observation
-
 
 def _changed_arguments(before: Question, after: Question) -> set[str]:
     """Return the arguments whose example inputs differ."""
     first, second = before.trace, after.trace
-    if _shared(first) != _shared(second):
+    # All arguments of a request depend on these.
+    shared = [
+        (trace.sizes, trace.call, trace.mesh, trace.mesh_source, trace.mesh_names)
+        for trace in (first, second)
+    ]
+    if shared[0] != shared[1]:
         return {argument.name for argument in (*first.arguments, *second.arguments)}
     return {argument.name for argument in {*first.arguments} ^ {*second.arguments}}
-
-
-def _shared(trace: Trace) -> tuple[object, ...]:
-    """Return what all arguments of a request depend on."""
-    return trace.sizes, trace.call, trace.mesh, trace.mesh_source, trace.mesh_names

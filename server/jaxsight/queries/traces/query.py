@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from jaxsight.examples import ExampleSet
@@ -88,7 +87,8 @@ def ask(
     mesh_names = _mesh_names(module) if chosen.needs_mesh else ()
     names = [subject.function.qualname.partition(".")[0], *chosen.expressions, *mesh_names]
     whole = document.looked_into or chosen.dry_call is not None
-    needed = _slice(document, module, names, subject, whole)
+    in_cells = document.path.endswith(".ipynb")
+    needed = slice_for(module, names, subject.chunk, keep_all=whole, in_cells=in_cells)
     if any(chunk.broken is not None and chunk.broken.too_large for chunk in needed.broken):
         return Unasked("it depends on code that is too large to be analyzed")
     if needed.broken:
@@ -130,13 +130,6 @@ def _untraceable(subject: Subject, chosen: ExampleSet) -> str:
     if any(problem.severity is Severity.ERROR for problem in subject.examples.problems):
         return "the example inputs have errors"
     return ""
-
-
-def _slice(
-    document: Document, module: Module, names: Sequence[str], subject: Subject, whole: bool
-) -> Slice:
-    in_cells = document.path.endswith(".ipynb")
-    return slice_for(module, names, subject.chunk, keep_all=whole, in_cells=in_cells)
 
 
 _MESH = re.compile(r"mesh", re.IGNORECASE)

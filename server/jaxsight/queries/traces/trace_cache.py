@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from jaxsight.files.texts import Texts, version_of_text
@@ -34,7 +34,6 @@ class TracesQuestion(Protocol):
 
     async def __call__(self, question: Question, haste: Haste) -> Reply:
         """Return the reply; the priority may rise while the request waits."""
-        ...
 
 
 class Superseded(Exception):
@@ -50,18 +49,16 @@ class _Running:
     """Seconds since the epoch."""
 
 
+@dataclass(eq=False, slots=True)
 class TraceCache:
     """The answers of all documents of a session."""
 
-    def __init__(
-        self, texts: Texts, memory: SessionMemory, on_answer: Callable[[str], None]
-    ) -> None:
-        """Cache nothing yet; `on_answer` is called when a function of a file has another answer."""
-        self._texts = texts
-        self._memory = memory
-        self._on_answer = on_answer
-        self._running: dict[Unit, _Running] = {}
-        self._seconds: dict[str, float] = {}
+    _texts: Texts
+    _memory: SessionMemory
+    _on_answer: Callable[[str], None]
+    """Called when a function of a file has another answer."""
+    _running: dict[Unit, _Running] = field(default_factory=dict)
+    _seconds: dict[str, float] = field(default_factory=dict)
 
     def known(self, question: Question) -> Answer | None:
         """Return the answer to exactly this question if it is still current."""
@@ -99,14 +96,6 @@ class TraceCache:
         for key, answer in self._memory.answers.items():
             if isinstance(answer.reply, Died):
                 self._memory.answers.pop(key)
-
-    def latest(self, path: str, function: str, set_name: str) -> Answer | None:
-        """Return the last answer about this function, for whatever text it had then."""
-        return self._memory.latest.get((path, function, set_name))
-
-    def traced(self, path: str, function: str, set_name: str) -> Answer | None:
-        """Return the last answer about this function that is a trace, not an error."""
-        return self._memory.traced.get((path, function, set_name))
 
     def seconds(self, path: str) -> float:
         """Return the duration of the last trace for this file, in seconds; 0 before the first."""
@@ -163,7 +152,7 @@ class TraceCache:
             running = None
         if running is None:
             haste = Haste(priority)
-            task = asyncio.create_task(self._run(question, trace, haste))
+            task = asyncio.create_task(self._asked(question, trace, haste, is_shown=True))
             running = self._running[unit] = _Running(question, task, haste, time.time())
             task.add_done_callback(lambda done: self._ended(unit, done))
         running.haste.rise(priority)
@@ -199,13 +188,10 @@ class TraceCache:
         for running in self._running.values():
             running.task.cancel()
 
-    async def _run(self, question: Question, trace: TracesQuestion, haste: Haste) -> Answer:
-        answer = await self._asked(question, trace, haste)
-        self._keep(answer)
-        return answer
-
-    async def _asked(self, question: Question, trace: TracesQuestion, haste: Haste) -> Answer:
-        """Return the answer of a new trace, and cache it."""
+    async def _asked(
+        self, question: Question, trace: TracesQuestion, haste: Haste, *, is_shown: bool = False
+    ) -> Answer:
+        """Return the answer of a new trace, and cache it; one that is shown is the latest."""
         began = time.monotonic()
         opened = self._texts.open
         reply = await trace(question, haste)
@@ -222,6 +208,8 @@ class TraceCache:
             self._memory.answers.put(answer.stored_as, answer)
         elif reply.death.reason is Reason.CRASHED:
             self._memory.killed.put(question.key, answer)
+        if is_shown:
+            self._keep(answer)
         return answer
 
     def _keep(self, answer: Answer) -> None:

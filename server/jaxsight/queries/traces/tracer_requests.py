@@ -76,7 +76,6 @@ class AnswersRequests(Protocol):
         self, request: Request[R], *, priority: Priority = Priority.BACKGROUND
     ) -> Outcome[R]:
         """Send a request, and return the answer."""
-        ...
 
 
 async def trace(project: Project, question: Question, haste: Haste) -> Outcome[Traced]:

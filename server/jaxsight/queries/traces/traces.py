@@ -7,7 +7,7 @@ import functools
 import os
 import time
 from collections.abc import Coroutine, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from jaxsight.examples import ExampleSet
 from jaxsight.projects.projects import Projects
@@ -31,29 +31,19 @@ from jaxsight.workers.compilation.default_target import own_target
 from jaxsight.workers.supervisor import Priority
 
 
+@dataclass(eq=False, slots=True)
 class DocumentTraces:
     """The traces of all open documents, each traced when it is first asked for."""
 
-    def __init__(
-        self,
-        documents: OpenDocuments,
-        projects: Projects,
-        choices: UserChoices,
-        callers: Callers,
-        dry_runs: ProgramCalls,
-        memory: SessionMemory,
-        aside: Aside,
-        turns: Turns,
-    ) -> None:
-        self._documents = documents
-        self._projects = projects
-        self._choices = choices
-        self._callers = callers
-        self._dry_runs = dry_runs
-        self._memory = memory
-        self._aside = aside
-        self._turns = turns
-        self.cache = TraceCache(projects.texts, memory, callers.touch)
+    _documents: OpenDocuments
+    _projects: Projects
+    _choices: UserChoices
+    _callers: Callers
+    _dry_runs: ProgramCalls
+    _memory: SessionMemory
+    _aside: Aside
+    _turns: Turns
+    cache: TraceCache
 
     async def question(
         self, document: Document, subject: Subject, example_set: ExampleSet | None = None
@@ -68,7 +58,7 @@ class DocumentTraces:
             project.ask_consent()
             return Unasked(project.held_back)
         module = document.module
-        target = self._choices.targets(document.path)[0]
+        target = self._choices.target(document.path)
         asking = functools.partial(
             ask,
             document,
@@ -145,7 +135,7 @@ class DocumentTraces:
         """Return the last answer about a function with its active example set."""
         example_set = self._choices.set_of(document, subject)
         set_name = example_set.name if example_set is not None else ""
-        return self.cache.latest(document.path, subject.name, set_name)
+        return self._memory.latest.get((document.path, subject.name, set_name))
 
     async def view(
         self, document: Document, subject: Subject, patience: float | None
@@ -156,7 +146,13 @@ class DocumentTraces:
         """
         module = document.module
         question = await self.question(document, subject)
-        outdated = subject.is_called and subject.name in await self._outdated(document)
+        outdated = False
+        if subject.is_called:
+            questions = [
+                (each, await self.question(document, each))
+                for each in self._documents.subjects(document)
+            ]
+            outdated = subject.name in self._outdated_calls(document, questions)
         latest = self.latest(document, subject)
         if isinstance(question, Unasked):
             if latest is None or self._projects.of(document.path).held_back:
@@ -240,7 +236,16 @@ class DocumentTraces:
             and self.cache.known(question) is None
         ]
         if unknown:
-            await self._answered(unknown, patience, priority)
+            tasks = [asyncio.ensure_future(self.answer(asked, priority)) for asked in unknown]
+            try:
+                await asyncio.wait(tasks, timeout=patience)
+            finally:  # questions without an answer are given up
+                for task in tasks:
+                    task.cancel()
+                ended = await asyncio.gather(*tasks, return_exceptions=True)
+            for error in ended:
+                if isinstance(error, Exception) and not isinstance(error, Superseded):
+                    raise error
             if document.looked_into and not all(q.trace.whole for q in unknown):
                 return await self.views(document, patience, priority)
         if patience is None:
@@ -260,14 +265,6 @@ class DocumentTraces:
             if answer is not None:
                 views.append(await self.placed(self.located(answer, module, current, subject)))
         return views
-
-    async def _outdated(self, document: Document) -> frozenset[str]:
-        """Return the functions whose example inputs from calls may be outdated."""
-        questions = [
-            (subject, await self.question(document, subject))
-            for subject in self._documents.subjects(document)
-        ]
-        return self._outdated_calls(document, questions)
 
     def _outdated_calls(
         self, document: Document, questions: Sequence[tuple[Subject, Question | Unasked]]
@@ -300,21 +297,6 @@ class DocumentTraces:
                 outdated.add(subject.name)
         return frozenset(outdated)
 
-    async def _answered(
-        self, questions: Sequence[Question], patience: float | None, priority: Priority
-    ) -> None:
-        """Wait for answers, at most `patience` seconds; questions without one are given up."""
-        tasks = [asyncio.ensure_future(self.answer(q, priority)) for q in questions]
-        try:
-            await asyncio.wait(tasks, timeout=patience)
-        finally:
-            for task in tasks:
-                task.cancel()
-            ended = await asyncio.gather(*tasks, return_exceptions=True)
-        for error in ended:
-            if isinstance(error, Exception) and not isinstance(error, Superseded):
-                raise error
-
     async def known_views(self, document: Document) -> list[View]:
         """Return the views of current answers that are cached, without tracing anything."""
         views: list[View] = []
@@ -333,10 +315,10 @@ class DocumentTraces:
 
     def last_traced(self, view: View) -> View | None:
         """Return the last trace of a function whose newest trace failed, in the current text."""
-        if isinstance(view.answer.reply, Traced):
+        if view.is_traced:
             return None
         question = view.answer.question
-        last = self.cache.traced(question.path, view.subject.name, question.set.name)
+        last = self._memory.traced.get((question.path, view.subject.name, question.set.name))
         if last is None:
             return None
         return self.located(last, view.module, None, view.subject, view, role="traced")

@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 import inspect
 import weakref
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType, FrameType, ModuleType
-from typing import Any
 
 from jaxsight.interpreters.compat.staging import is_tracing
 from jaxsight.recording.arguments import WrittenCall, write_call
@@ -108,7 +107,7 @@ class Calls:
         self.misses_objects = False
         """Whether objects have been built since without being seen."""
         self._made: dict[int, _Made] = {}
-        self._objects: dict[int, tuple[Any, _Call | None]] = {}
+        self._objects: dict[int, tuple[Callable[[], object], _Call | None]] = {}
         self._classes: dict[tuple[str, str], set[_Call | None]] = {}
 
     def kind(self, arguments: Named, namespace: Mapping[str, object]) -> CallKind | None:
@@ -159,7 +158,11 @@ class Calls:
         )
         if not (is_made or (callable(value) and not isinstance(value, type))):
             return False
-        parts = (part for _, given in arguments for part in (given, *_items(given)))
+        parts = (
+            part
+            for _, given in arguments
+            for part in (given, *(given if type(given) is tuple else ()))
+        )
         if any(part is value for part in parts):
             return True  # it was made before
         maker = frame.f_globals.get(frame.f_code.co_name)
@@ -208,10 +211,6 @@ class Calls:
         if construction is None:
             return None
         return construction.text_in(names, type(value), self._built)
-
-
-def _items(value: object) -> tuple[object, ...]:
-    return value if type(value) is tuple else ()
 
 
 def _renamed(arguments: str, names: Mapping[str, str]) -> str:

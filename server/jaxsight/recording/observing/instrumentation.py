@@ -16,7 +16,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
 
 from jaxsight.files import reading
 from jaxsight.recording.observing.observer import Observer
@@ -131,7 +130,7 @@ def _instrument(function: ast.FunctionDef) -> None:
     function.body.insert(at, report)
 
 
-def _main_hook(observer: Observer) -> Callable[[str], Any]:
+def _main_hook(observer: Observer) -> Callable[[str], _MainFinder]:
     """Return a hook that finds the program in its file.
 
     `python FILE` asks the path hooks whether the file is a folder or an archive with a program in
@@ -139,7 +138,7 @@ def _main_hook(observer: Observer) -> Callable[[str], Any]:
     `runpy.run_path`, by which a process that `multiprocessing` spawns runs the program.
     """
 
-    def hook(path: str) -> Any:
+    def hook(path: str) -> _MainFinder:
         words = map(os.path.abspath, sys.orig_argv)
         is_program = os.path.abspath(path) in words or _SPAWNED in sys.orig_argv  # noqa: PTH100
         if not path.endswith(".py") or not is_program:

@@ -123,32 +123,30 @@ def read(folder: Path) -> Logged:
             text = reading.text(path, LARGEST, strict=False)
         except reading.UnreadableError:
             continue
-        _read(text, logged)
+        own: list[LoggedCall] = []
+        for line in text.split("\n"):
+            try:
+                record: Any = json.loads(line)
+                if record[0] == NEW:
+                    _, file, function, inputs, traced, unwritten = record
+                    reasons = tuple((str(name), str(reason)) for name, reason in unwritten)
+                    own.append(
+                        LoggedCall(str(file), str(function), str(inputs), bool(traced), reasons)
+                    )
+                elif record[0] == AGAIN:
+                    own[record[1]].count += 1
+                elif record[0] == PLAIN:
+                    logged.plain[str(record[1]), str(record[2])] = None
+                elif record[0] == MISSING:
+                    logged.missing[str(record[1])] = None
+                else:
+                    logged.errors[str(record[1])] = None
+            except (ValueError, TypeError, LookupError, RecursionError):
+                continue  # the last line of a process that was killed may be torn
+        logged.calls += own
     return logged
 
 
 def size(folder: Path) -> int:
     """Return a number that changes whenever a process logs into a folder."""
     return sum(path.stat().st_size for path in reading.below(folder, f"*{_ENDING}"))
-
-
-def _read(text: str, logged: Logged) -> None:
-    own: list[LoggedCall] = []
-    for line in text.split("\n"):
-        try:
-            record: Any = json.loads(line)
-            if record[0] == NEW:
-                _, file, function, inputs, traced, unwritten = record
-                reasons = tuple((str(name), str(reason)) for name, reason in unwritten)
-                own.append(LoggedCall(str(file), str(function), str(inputs), bool(traced), reasons))
-            elif record[0] == AGAIN:
-                own[record[1]].count += 1
-            elif record[0] == PLAIN:
-                logged.plain[str(record[1]), str(record[2])] = None
-            elif record[0] == MISSING:
-                logged.missing[str(record[1])] = None
-            else:
-                logged.errors[str(record[1])] = None
-        except (ValueError, TypeError, LookupError, RecursionError):
-            continue  # the last line of a process that was killed may be torn
-    logged.calls += own

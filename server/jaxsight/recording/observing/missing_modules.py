@@ -11,7 +11,7 @@ import importlib.machinery
 import sys
 from collections.abc import Iterable, Iterator, MutableSequence
 from types import FunctionType, ModuleType, TracebackType
-from typing import Any, Self
+from typing import Self
 
 from jaxsight.recording.observing.log import Log
 
@@ -22,12 +22,12 @@ class Nothing:
     def __init__(self, *_: object, **__: object) -> None:
         pass
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Nothing:
         if name.startswith(("__", "_jax")):
             raise AttributeError(name)
         return Nothing()
 
-    def __call__(self, *arguments: object, **named: object) -> Any:
+    def __call__(self, *arguments: object, **named: object) -> object:
         """Return a function that it decorates, or nothing."""
         if len(arguments) == 1 and not named and isinstance(arguments[0], FunctionType | type):
             return arguments[0]
@@ -39,7 +39,7 @@ class Nothing:
     def __setitem__(self, key: object, value: object) -> None:
         pass
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         return iter(())
 
     def __enter__(self) -> Self:
@@ -60,7 +60,7 @@ class Nothing:
 class _Module(ModuleType):
     __path__: MutableSequence[str] = []  # noqa: RUF012 - as of each package
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Nothing:
         if name.startswith("__"):
             raise AttributeError(name)
         return Nothing()

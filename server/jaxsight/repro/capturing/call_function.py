@@ -38,14 +38,14 @@ def call_function(request: Trace, namespace: dict[str, Any]) -> None:
         inputs = evaluator.inputs(request, user_function, namespace, mesh)
         args, kwargs = with_numbers((inputs.args, inputs.kwargs))
         first, *attributes = request.function.split(".")
-        function: Callable[..., Any] = functools.reduce(getattr, attributes, namespace[first])
+        function: Callable[..., object] = functools.reduce(getattr, attributes, namespace[first])
         _wait(function(*args, **kwargs))
         if not user_function.jitted:  # what was computed so far is op by op
             _wait(_jitted(function, args, kwargs)())
 
 
 def _jitted(
-    function: Callable[..., Any], args: Sequence[object], kwargs: Mapping[str, object]
+    function: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]
 ) -> Callable[[], object]:
     """Return a call of a function under `jax.jit`, whose arguments that are no arrays are fixed."""
     leaves, tree = jax.tree.flatten((args, kwargs))

@@ -3,6 +3,8 @@
 * `info.json`: interpreter, versions, arguments, variables of the environment, options of JAX.
 * `programs/N.pickle`: a primitive with its parameters, written before its first execution.
 * `programs/N.first`: the arguments of its first execution.
+* `programs/N.failed`: the arguments with which it failed, as in `current`.
+* `programs/N.tree`: the call tree around its first execution.
 * `current`: the number and the arguments of the execution in flight, or of the last one.
 * `tracing`: not empty while JAX traces the outermost call.
 * `stack`: the frames of each thread when a signal killed the process, by `faulthandler`.
@@ -21,9 +23,12 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from jaxsight.repro.failures import RunFailure
+
+ProgramKind = Literal["script", "module", "pytest", "function"]
+"""What a user's program is; a function is run with its example inputs."""
 
 INFO = "info.json"
 ENDED = "ended.json"
@@ -134,16 +139,6 @@ def read_ended(folder: Path) -> Ended | None:
     )
 
 
-def program_file(number: int) -> str:
-    """Return the name of the file of a program."""
-    return f"{PROGRAMS}/{number}.pickle"
-
-
-def first_file(number: int) -> str:
-    """Return the name of the file of the arguments of a program's first execution."""
-    return f"{PROGRAMS}/{number}.first"
-
-
-def callbacks_file(number: int) -> str:
-    """Return the name of the file of what callbacks did while a program was executed."""
-    return f"{PROGRAMS}/{number}.callbacks"
+def of_program(number: int, what: Literal["pickle", "first", "failed", "callbacks", "tree"]) -> str:
+    """Return the name of a file about a program."""
+    return f"{PROGRAMS}/{number}.{what}"

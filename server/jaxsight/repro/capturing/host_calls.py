@@ -24,7 +24,8 @@ from jaxsight.repro.values import ConcreteValue
 _MOST_BYTES = 64 << 20
 """Bytes of a log after which only exceptions are recorded."""
 
-_CANNOT_WRITE = (pickle.PicklingError, TypeError, ValueError, AttributeError, RuntimeError, OSError)
+CANNOT_WRITE = (pickle.PicklingError, TypeError, ValueError, AttributeError, RuntimeError, OSError)
+"""What pickling a user's values, or the file of a case, may raise."""
 
 Results = tuple[ConcreteValue, ...]
 
@@ -123,7 +124,7 @@ class HostCalls:
 
     def _returned(self, name: str, call: int, results: object) -> None:
         """Record the results of a call."""
-        with self._lock, contextlib.suppress(*_CANNOT_WRITE):
+        with self._lock, contextlib.suppress(*CANNOT_WRITE):
             packed = tuple(map(_value, results if isinstance(results, Sequence) else (results,)))
             data = pickle.dumps(packed, pickle.HIGHEST_PROTOCOL)
             is_same = self._last.get(name) == data
@@ -132,7 +133,7 @@ class HostCalls:
 
     def _append(self, record: _Record, *, always: bool = False) -> None:
         if self._written <= _MOST_BYTES or always:
-            with contextlib.suppress(*_CANNOT_WRITE):
+            with contextlib.suppress(*CANNOT_WRITE):
                 data = pickle.dumps(record, pickle.HIGHEST_PROTOCOL)
                 self._written += os.write(self._descriptor, data)
 
@@ -145,11 +146,9 @@ def _value(leaf: object) -> ConcreteValue:
         array = np.array(leaf)
     except Exception:  # noqa: BLE001 - whatever the object does
         return ConcreteValue(type(leaf).__name__, "object")
-    return (
-        ConcreteValue(type(leaf).__name__, "object")
-        if array.dtype == object
-        else ConcreteValue(array, "numpy")
-    )
+    if array.dtype == object:
+        return ConcreteValue(type(leaf).__name__, "object")
+    return ConcreteValue(array, "numpy")
 
 
 def read(content: bytes) -> dict[str, Outcomes]:

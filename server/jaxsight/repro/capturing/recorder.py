@@ -11,21 +11,19 @@ import pickle
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import jax
 
+from jaxsight.interpreters.compat.jaxpr_types import Primitive
 from jaxsight.interpreters.compat.staging import is_jaxpr
 from jaxsight.repro import meshes
 from jaxsight.repro.capturing import case
-from jaxsight.repro.capturing.host_calls import HostCalls
+from jaxsight.repro.capturing.host_calls import CANNOT_WRITE, HostCalls
 from jaxsight.repro.compat import configuration, pickling
 from jaxsight.repro.values import ConcreteValue, has_nan, value_of
 from jaxsight.wire.meshes import Mesh
 
 _log = logging.getLogger(__name__)
-
-_CANNOT_WRITE = (pickle.PicklingError, TypeError, ValueError, AttributeError, RuntimeError, OSError)
 
 
 class CaseRecorder:
@@ -69,7 +67,7 @@ class CaseRecorder:
         self.calling = self._host_calls.calling
 
     def starting(
-        self, primitive: Any, arguments: Sequence[object], parameters: Mapping[str, object]
+        self, primitive: Primitive, arguments: Sequence[object], parameters: Mapping[str, object]
     ) -> None:
         """Write the primitive, on its first execution, and its arguments."""
         self._host_calls.begin()
@@ -77,7 +75,7 @@ class CaseRecorder:
         with self._lock:
             try:
                 self._write(primitive, arguments, parameters)
-            except _CANNOT_WRITE as error:
+            except CANNOT_WRITE as error:
                 self._slot.write(b"")  # not the execution before
                 _log.debug("%s cannot be written: %s", primitive.name, error)
 
@@ -90,7 +88,7 @@ class CaseRecorder:
             self._tracing.mark(starts)
 
     def _write(
-        self, primitive: Any, arguments: Sequence[object], parameters: Mapping[str, object]
+        self, primitive: Primitive, arguments: Sequence[object], parameters: Mapping[str, object]
     ) -> None:
         key, kept = _key(primitive, arguments, parameters)
         known = self._numbers.get(key)
@@ -101,11 +99,11 @@ class CaseRecorder:
         if known is None:
             options = configuration.changed(self._baseline)
             program = pickling.dumps(options, meshes.current(), (primitive, dict(parameters)))
-            case.write(self.folder, case.program_file(number), program)
-            case.write(self.folder, case.first_file(number), values)
+            case.write(self.folder, case.of_program(number, "pickle"), program)
+            case.write(self.folder, case.of_program(number, "first"), values)
             self._numbers[key] = (number, kept)
             if primitive.name == "jit":
-                self.write_tree(self._tree(), tree_file(number))
+                self.write_tree(self._tree(), case.of_program(number, "tree"))
         self._slot.write(pickle.dumps((number, values), pickle.HIGHEST_PROTOCOL))
 
     def close(self) -> None:
@@ -122,7 +120,7 @@ class CaseRecorder:
     def write_tree(self, tree: object, name: str) -> None:
         """Write a tree of calls, with the options that apply now."""
         if tree is not None:
-            with contextlib.suppress(*_CANNOT_WRITE):
+            with contextlib.suppress(*CANNOT_WRITE):
                 options = configuration.changed(self._baseline)
                 case.write(self.folder, name, pickling.dumps(options, self._mesh, tree))
 
@@ -132,7 +130,7 @@ class CaseRecorder:
             self.failures.append((self._current, error))
             with contextlib.suppress(OSError):
                 written = case.read_slot(self.folder, case.CURRENT)
-                case.write(self.folder, failed_file(self._current), written)
+                case.write(self.folder, case.of_program(self._current, "failed"), written)
             self._keep_callbacks()
 
     def _keep_callbacks(self) -> None:
@@ -140,7 +138,7 @@ class CaseRecorder:
         content = self._host_calls.content()
         if content:
             with contextlib.suppress(OSError):
-                case.write(self.folder, case.callbacks_file(self._current), content)
+                case.write(self.folder, case.of_program(self._current, "callbacks"), content)
 
     def finished(self, results: object) -> None:
         """Wait for the results, so that what fails asynchronously fails in its own execution."""
@@ -161,18 +159,8 @@ class CaseRecorder:
             self.nan_program = self._current
 
 
-def failed_file(number: int) -> str:
-    """Return the name of the file of the arguments with which a program failed."""
-    return f"{case.PROGRAMS}/{number}.failed"
-
-
-def tree_file(number: int) -> str:
-    """Return the name of the file of the calls around a program's first execution."""
-    return f"{case.PROGRAMS}/{number}.tree"
-
-
 def _key(
-    primitive: Any, arguments: Sequence[object], parameters: Mapping[str, object]
+    primitive: Primitive, arguments: Sequence[object], parameters: Mapping[str, object]
 ) -> tuple[object, object]:
     """Return what two executions of the same program share, and what must live for it."""
     types = tuple(str(jax.typeof(argument)) for argument in arguments)
@@ -184,7 +172,7 @@ def _key(
     return (primitive.name, types, *parts), parameters
 
 
-def _has_nan(array: Any) -> bool:
+def _has_nan(array: object) -> bool:
     with contextlib.suppress(RuntimeError):  # it was donated
         return has_nan(array)
     return False

@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any
@@ -111,12 +111,13 @@ class Capture:
         return case.Ended(failure_of(error, is_ours), program, user_line(tb), at_trace)
 
 
-def run_program(folder: Path, kind: str, arguments: Sequence[str], *, finds_nan: bool) -> int:
+def run_program(
+    folder: Path, kind: case.ProgramKind, arguments: Sequence[str], *, finds_nan: bool
+) -> int:
     """Run a program with its arguments as Python would, and return the exit status.
 
-    The kind is `script`, `module`, `pytest` or `function`. A function is given by the file of its
-    request, and optionally by one with the text of its module as an editor has it. The program's
-    exceptions print as they would without capture.
+    A function is given by the file of its request, and optionally by one with the text of its
+    module as an editor has it. The program's exceptions print as they would without capture.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # Started in the background of a shell. A program that hangs is interrupted, to be captured.
@@ -125,7 +126,7 @@ def run_program(folder: Path, kind: str, arguments: Sequence[str], *, finds_nan:
     if kind != "pytest":  # which captures each test for itself
         capture.begin()
     try:
-        code = _RUNNERS[kind](list(arguments), capture)
+        code = _run(kind, list(arguments), capture)
     except SystemExit as error:
         capture.end(error)
         if error.code is None or isinstance(error.code, int):
@@ -142,30 +143,31 @@ def run_program(folder: Path, kind: str, arguments: Sequence[str], *, finds_nan:
     return code
 
 
-def _run_script(arguments: list[str], _: Capture) -> int:
-    sys.argv = arguments
-    sys.path.insert(0, os.path.dirname(os.path.abspath(arguments[0])))  # noqa: PTH100, PTH120
-    runpy.run_path(arguments[0], run_name="__main__")
+def _run(kind: case.ProgramKind, arguments: list[str], capture: Capture) -> int:
+    """Run a program, and return the exit status that it has if it does not end by itself."""
+    match kind:
+        case "script":
+            sys.argv = arguments
+            folder = os.path.dirname(os.path.abspath(arguments[0]))  # noqa: PTH100, PTH120
+            sys.path.insert(0, folder)
+            runpy.run_path(arguments[0], run_name="__main__")
+        case "module":
+            sys.argv = arguments
+            sys.path.insert(0, str(Path.cwd()))
+            runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+        case "pytest":
+            import pytest
+
+            from jaxsight.repro.capturing.pytest_plugin import Plugin
+
+            sys.path.insert(0, str(Path.cwd()))
+            return int(pytest.main(arguments, plugins=[Plugin(capture.folder, Capture)]))
+        case "function":
+            _run_function(arguments, capture)
     return 0
 
 
-def _run_module(arguments: list[str], _: Capture) -> int:
-    sys.argv = arguments
-    sys.path.insert(0, str(Path.cwd()))
-    runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
-    return 0
-
-
-def _run_pytest(arguments: list[str], capture: Capture) -> int:
-    import pytest
-
-    from jaxsight.repro.capturing import pytest_plugin
-
-    sys.path.insert(0, str(Path.cwd()))
-    return int(pytest.main([*arguments], plugins=[pytest_plugin.Plugin(capture.folder, Capture)]))
-
-
-def _run_function(arguments: list[str], capture: Capture) -> int:
+def _run_function(arguments: list[str], capture: Capture) -> None:
     request = decode(Path(arguments[0]).read_bytes()[HEADER.size :])
     assert isinstance(request, Trace)
     texts = [reading.text(argument) for argument in arguments[1:]]
@@ -186,7 +188,6 @@ def _run_function(arguments: list[str], capture: Capture) -> int:
     except BaseException as error:
         restarting.demanded(error, request, texts[0] if texts else reading.text(request.file))
         raise
-    return 0
 
 
 def _run_text(text: str, file: str) -> dict[str, Any]:
@@ -197,14 +198,6 @@ def _run_text(text: str, file: str) -> dict[str, Any]:
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     exec(compile(text, file, "exec"), vars(module))  # noqa: S102 - the user's own program
     return vars(module)
-
-
-_RUNNERS: dict[str, Callable[[list[str], Capture], int]] = {
-    "script": _run_script,
-    "module": _run_module,
-    "pytest": _run_pytest,
-    "function": _run_function,
-}
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

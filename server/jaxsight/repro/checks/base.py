@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 from jaxsight.repro.failures import CRASH, EXCEPTION, FINISHED, HANG, RunFailure
 
@@ -41,6 +41,8 @@ class Check:
     as_file: bool = False
     finite: bool = False
     eager: bool = False
+    are_alike: ClassVar[bool] = False
+    """Whether all failures for which it `holds` are the same."""
 
     def lines(self, jitted: bool) -> tuple[str, ...]:
         """Return the demonstration for `main`, or for `jax.jit(main)`."""
@@ -54,7 +56,7 @@ class Check:
 
     def same(self, failure: RunFailure, expected: RunFailure) -> bool:
         """Return whether a failure is the expected one, and not another that `holds` as well."""
-        return self.holds(failure) and failure.same(expected)
+        return self.holds(failure) and (self.are_alike or failure.same(expected))
 
     def calibrated(self, expected: RunFailure) -> Self:
         """Return the check with thresholds that fit the failure of the original program."""
@@ -138,13 +140,11 @@ class Crashes(Check):
 class Hangs(Check):
     """The program does not finish within `seconds`; all hangs are the same."""
 
+    are_alike = True
+
     def holds(self, failure: RunFailure) -> bool:
         """Return whether the process was killed for taking too long."""
         return failure.kind == HANG
-
-    def same(self, failure: RunFailure, expected: RunFailure) -> bool:
-        """Return whether it is a hang."""
-        return self.holds(failure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +152,8 @@ class Script(Check):
     """A script alone decides: it gets a candidate's path, and exits with 0 if interesting."""
 
     script: Path = Path()
+    are_alike = True
 
     def holds(self, failure: RunFailure) -> bool:
         """Return whether the script exited with 0."""
         return failure.kind == FINISHED
-
-    def same(self, failure: RunFailure, expected: RunFailure) -> bool:
-        """Return whether the script exited with 0."""
-        return self.holds(failure)

@@ -22,7 +22,7 @@ from typing import Any
 
 from jaxsight.tracer.importing.after_import import AfterImport
 
-Boundary = Callable[[Callable[..., Any], str], Callable[..., Any]]
+Boundary = Callable[[Callable[..., Any], str], Callable[..., object]]
 """Returns a function of JAX, by its public name, wrapped or as it is."""
 
 _HOOKS = {
@@ -67,14 +67,11 @@ def install(boundary: Boundary, names: Iterable[str], ready: Callable[[], None])
     module: Any = types.ModuleType("jax._src.repro")
 
     def hooked(
-        fun: Callable[..., Any], *, api_name: str | None = None, **_: object
-    ) -> Callable[..., Any]:
-        name = _HOOKS.get(api_name or "", api_name or "")
-        if name in _NOT_PUBLIC or getattr(fun, "__name__", "") != _SAME_NAME.get(
-            name, getattr(fun, "__name__", "")
-        ):
-            return fun
-        return boundary(fun, name)
+        fun: Callable[..., object], *, api_name: str | None = None, **_: object
+    ) -> Callable[..., object]:
+        name, own = _HOOKS.get(api_name or "", api_name or ""), getattr(fun, "__name__", "")
+        is_public = name not in _NOT_PUBLIC and own == _SAME_NAME.get(name, own)
+        return boundary(fun, name) if is_public else fun
 
     module.boundary = hooked
     module.is_enabled = lambda: False
@@ -95,29 +92,36 @@ def _wrap_public(path: str, name: str, boundary: Boundary) -> None:
         setattr(source, attribute, wrapped)  # for other modules that import it later
 
 
-def wrap_calls(cls_name: str, wrapper: Callable[[Callable[..., Any]], Any]) -> None:
+Wrapper = Callable[[Callable[..., object]], Callable[..., object]]
+"""Returns the method that takes the place of another."""
+
+
+def wrap_calls(cls_name: str, wrapper: Wrapper) -> None:
     """Wrap the `__call__` of a public class, `jax.custom_jvp`."""
     module_name, _, attribute = cls_name.rpartition(".")
-    cls: Any = getattr(sys.modules[module_name], attribute)
+    cls = getattr(sys.modules[module_name], attribute)
     cls.__call__ = wrapper(cls.__call__)
 
 
-def wrap_pullbacks(wrapper: Callable[[Callable[..., Any]], Any]) -> type:
+def wrap_pullbacks(wrapper: Wrapper) -> type:
     """Wrap the `__call__` of the functions that `jax.vjp` returns; return their type.
 
     `jax.linearize` returns a `jax.tree_util.Partial`, as `jax.vjp` does in JAX 0.8.
     """
-    api: Any = importlib.import_module("jax._src.api")
-    partial: Any = api.Partial
-    partial.__call__ = wrapper(partial.__call__)
-    cls: type[Any] = api.VJP
-    cls.__call__ = wrapper(cls.__call__)
-    return cls
+    api = importlib.import_module("jax._src.api")
+    for cls in (api.Partial, api.VJP):
+        cls.__call__ = wrapper(cls.__call__)
+    pullback: type = api.VJP
+    return pullback
+
+
+CacheMiss = Callable[..., tuple[object, ...]]
+"""What the C++ object of a jitted function calls; the results are the first item."""
 
 
 def wrap_jitted(
-    wrapper: Callable[[Callable[..., Any], Callable[..., Any]], Callable[..., Any]],
-    method: Callable[[Callable[..., Any], str], Callable[..., Any]],
+    wrapper: Callable[[CacheMiss, Callable[..., object]], CacheMiss],
+    method: Callable[[Callable[..., object], str], Callable[..., object]],
 ) -> None:
     """Wrap the calls of functions that `jax.jit` returns.
 
@@ -129,12 +133,12 @@ def wrap_jitted(
     original = pjit.api_boundary
 
     @functools.wraps(original)
-    def api_boundary(fun: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-        bounded: Callable[..., Any] = original(fun, **options)
+    def api_boundary(fun: Callable[..., object], **options: object) -> Callable[..., object]:
+        bounded: CacheMiss = original(fun, **options)
         code = getattr(fun, "__code__", None)
         if code is None or code.co_name != "cache_miss" or "fun" not in code.co_freevars:
             return bounded
-        cell = (fun.__closure__ or ())[code.co_freevars.index("fun")]
+        cell = getattr(fun, "__closure__")[code.co_freevars.index("fun")]  # noqa: B009
         return wrapper(bounded, cell.cell_contents)
 
     pjit.api_boundary = api_boundary
@@ -146,7 +150,5 @@ def wrap_jitted(
 
 def exclude(file: str) -> None:
     """Keep a file of ours out of the tracebacks and source locations that JAX reports."""
-    traceback_util: Any = importlib.import_module("jax._src.traceback_util")
-    source_info_util: Any = importlib.import_module("jax._src.source_info_util")
-    traceback_util.register_exclusion(file)
-    source_info_util.register_exclusion(file)
+    for module in ("traceback_util", "source_info_util"):
+        importlib.import_module(f"jax._src.{module}").register_exclusion(file)

@@ -10,14 +10,13 @@ from __future__ import annotations
 import functools
 import importlib
 from types import CodeType
-from typing import Any
 
 
 @functools.cache
 def methods() -> dict[CodeType, str]:
     """Return the names of the methods of arrays by code."""
-    module: Any = importlib.import_module("jax._src.numpy.array_methods")
-    table: dict[str, Any] = getattr(module, "_array_methods", {})
+    module = importlib.import_module("jax._src.numpy.array_methods")
+    table: dict[str, object] = getattr(module, "_array_methods", {})
     by_code: dict[CodeType, str] = {}
     for name, method in table.items():
         while method is not None:

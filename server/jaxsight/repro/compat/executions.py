@@ -16,11 +16,14 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import jax
 import numpy as np
 from jax._src import core, pjit, source_info_util, traceback_util
+
+from jaxsight.interpreters.compat.jaxpr_types import Aval, Params, Primitive
 
 
 class ExecutionObserver(Protocol):
@@ -32,7 +35,7 @@ class ExecutionObserver(Protocol):
     within: threading.local
 
     def starting(
-        self, primitive: Any, arguments: Sequence[object], parameters: Mapping[str, object]
+        self, primitive: Primitive, arguments: Sequence[object], parameters: Mapping[str, object]
     ) -> None:
         """Keep what is about to run."""
 
@@ -55,28 +58,28 @@ def observed(observer: ExecutionObserver) -> Iterator[None]:
         getattr(dispatch, cache).clear()
     process = trace_class.process_primitive
     call_jitted = dispatch._pjit_call_impl_python
-    within = observer.within
 
     def process_primitive(
-        self: object, primitive: Any, arguments: Sequence[object], parameters: Any, /
+        self: object,
+        primitive: Primitive,
+        arguments: Sequence[object],
+        parameters: Mapping[str, object],
+        /,
     ) -> object:
-        def execute() -> object:
-            return process(self, primitive, arguments, parameters)
-
-        return _observe(observer, within, (primitive, arguments, parameters), execute)
+        execution = (primitive, arguments, parameters)
+        return _observe(observer, execution, partial(process, self, *execution))
 
     def pjit_call_impl_python(*arguments: object, **parameters: object) -> object:
         def execute() -> object:
             results, *_ = call_jitted(*arguments, **parameters)
             return results
 
-        execution = (dispatch.jit_p, arguments, parameters)
-        return _observe(observer, within, execution, execute), None, None, []
+        return _observe(observer, (dispatch.jit_p, arguments, parameters), execute), None, None, []
 
     trace_class.process_primitive = process_primitive
     dispatch._pjit_call_impl_python = pjit_call_impl_python
     try:
-        with _stages_observed(observer, within, dispatch.jit_p):
+        with _stages_observed(observer, dispatch.jit_p):
             yield
     finally:
         trace_class.process_primitive = process
@@ -85,11 +88,11 @@ def observed(observer: ExecutionObserver) -> Iterator[None]:
 
 def _observe(
     observer: ExecutionObserver,
-    within: threading.local,
-    execution: tuple[Any, Sequence[object], Mapping[str, object]],
+    execution: tuple[Primitive, Sequence[object], Mapping[str, object]],
     execute: Callable[[], object],
 ) -> object:
     """Execute, and notify the observer unless the thread is executing something already."""
+    within = observer.within
     if getattr(within, "execution", False):
         return execute()
     within.execution = True
@@ -111,48 +114,42 @@ _MOST_STAGES = 64
 
 
 @contextlib.contextmanager
-def _stages_observed(
-    observer: ExecutionObserver, within: threading.local, jit: Any
-) -> Iterator[None]:
+def _stages_observed(observer: ExecutionObserver, jit: Primitive) -> Iterator[None]:
     """Notify an observer of what is compiled and called ahead of time, by the stages of `jit`."""
     traced_class: Any = jax.stages.Traced
     lowered_class: Any = jax.stages.Lowered
     compiled_class: Any = jax.stages.Compiled
     lower, compile_, call = traced_class.lower, lowered_class.compile, compiled_class.__call__
-    known: dict[int, tuple[object, Mapping[str, Any]]] = {}
+    known: dict[int, tuple[object, Params]] = {}
 
-    def remember(stage: object, parameters: Mapping[str, Any] | None) -> None:
+    def remember(stage: object, parameters: Params | None) -> None:
         if parameters is not None:
             known[id(stage)] = stage, parameters
             if len(known) > _MOST_STAGES:
                 del known[next(iter(known))]
 
-    def traced_lower(self: Any, *arguments: object, **options: object) -> object:
+    def traced_lower(self: object, *arguments: object, **options: object) -> object:
         lowered = lower(self, *arguments, **options)
         remember(lowered, getattr(self, "_params", None))
         return lowered
 
-    def lowered_compile(self: Any, *arguments: object, **options: object) -> object:
-        def execute() -> object:
-            return compile_(self, *arguments, **options)
-
+    def lowered_compile(self: object, *arguments: object, **options: object) -> object:
+        execute = partial(compile_, self, *arguments, **options)
         _, parameters = known.get(id(self), (None, None))
         if parameters is None:
             return execute()
         zeros = [_zeros(aval) for aval in parameters["jaxpr"].in_avals]
-        compiled = _observe(observer, within, (jit, zeros, parameters), execute)
+        compiled = _observe(observer, (jit, zeros, parameters), execute)
         remember(compiled, parameters)
         return compiled
 
-    def compiled_call(self: Any, *arguments: object, **named: object) -> object:
-        def execute() -> object:
-            return call(self, *arguments, **named)
-
+    def compiled_call(self: object, *arguments: object, **named: object) -> object:
+        execute = partial(call, self, *arguments, **named)
         _, parameters = known.get(id(self), (None, None))
         leaves = jax.tree.leaves((arguments, named))
         if parameters is None or len(leaves) != len(parameters["jaxpr"].in_avals):
             return execute()
-        return _observe(observer, within, (jit, leaves, parameters), execute)
+        return _observe(observer, (jit, leaves, parameters), execute)
 
     traced_class.lower = traced_lower
     lowered_class.compile = lowered_compile
@@ -164,7 +161,7 @@ def _stages_observed(
         compiled_class.__call__ = call
 
 
-def _zeros(aval: Any) -> object:
+def _zeros(aval: Aval) -> object:
     """Return zeros of an abstract value, or itself if NumPy has no such dtype."""
     try:
         return np.zeros(aval.shape, aval.dtype)

@@ -20,7 +20,9 @@ from typing import Any
 
 import jax
 from jax._src import callback, debugging
+from jax.tree_util import PyTreeDef
 
+from jaxsight.interpreters.compat.jaxpr_types import Params
 from jaxsight.sourcerizer.compat import callbacks
 from jaxsight.sourcerizer.text.names import identifier
 from jaxsight.sourcerizer.writing.passed_values import HostFunction
@@ -44,7 +46,7 @@ def observed(calling: Calling) -> Iterator[None]:
             return results
 
     @functools.wraps(debug_call)
-    def call_debug(*arguments: object, callback: Any, **parameters: object) -> object:
+    def call_debug(*arguments: object, callback: object, **parameters: object) -> object:
         called = callbacks.debug_callback(callback)
         name = "callback" if called is None else name_of(called.function)
         with calling(name) as returned:
@@ -66,7 +68,7 @@ _COUNTS: dict[str, int] = {}
 """How many functions have a name that begins so."""
 
 
-def name_of(function: Any) -> str:
+def name_of(function: object) -> str:
     """Return the name by which repros call a function of the host: distinct in this process."""
     owner = getattr(function, "__self__", function)
     code = getattr(function, "__func__", None)
@@ -88,7 +90,7 @@ def name_of(function: Any) -> str:
     return name
 
 
-def reduced(value: Any) -> tuple[Callable[..., object], tuple[object, ...]] | None:
+def reduced(value: object) -> tuple[Callable[..., object], tuple[object, ...]] | None:
     """Return how pickle makes a callback, without its function; None if it is none."""
     if isinstance(value, callback._FlatCallback):
         return _flat, (name_of(value.callback_func), *_portable(value.in_tree, {}))
@@ -99,7 +101,7 @@ def reduced(value: Any) -> tuple[Callable[..., object], tuple[object, ...]] | No
     return None
 
 
-def _portable(tree: Any, fixed: dict[int, object]) -> tuple[object, dict[int, object]]:
+def _portable(tree: PyTreeDef, fixed: dict[int, object]) -> tuple[object, dict[int, object]]:
     """Return a tree of arguments, and those that are fixed; a flat one if it has other classes."""
     if _is_plain(tree):
         return tree, fixed
@@ -107,7 +109,7 @@ def _portable(tree: Any, fixed: dict[int, object]) -> tuple[object, dict[int, ob
     return jax.tree.structure(((0,) * count, {})), {}
 
 
-def _is_plain(tree: Any) -> bool:
+def _is_plain(tree: PyTreeDef) -> bool:
     data = tree.node_data()
     if data is None:
         return True
@@ -119,16 +121,16 @@ def _host_function(name: str) -> HostFunction:
     return HostFunction(name)
 
 
-def _flat(name: str, tree: Any, _: object) -> object:
+def _flat(name: str, tree: PyTreeDef, _: object) -> object:
     return callback._FlatCallback(_host_function(name), tree)
 
 
-def _debug(name: str, tree: Any, fixed: dict[int, object]) -> object:
+def _debug(name: str, tree: PyTreeDef, fixed: dict[int, object]) -> object:
     make: Callable[..., object] = debugging._make_flat_callback
     return make(tree, _host_function(name), fixed)
 
 
-def function_of(primitive: str, parameters: Any) -> HostFunction | None:
+def function_of(primitive: str, parameters: Params) -> HostFunction | None:
     """Return the function of the host that an equation calls, if it was captured."""
     made = parameters.get("callback")
     if made is None:

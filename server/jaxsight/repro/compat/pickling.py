@@ -18,7 +18,7 @@ import io
 import pickle
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -28,7 +28,7 @@ from jax._src import linear_util as lu
 
 from jaxsight.interpreters.compat import dtypes
 from jaxsight.repro.compat import host_callbacks
-from jaxsight.repro.values import array_of, value_of
+from jaxsight.repro.values import ConcreteValue, array_of, value_of
 
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinMethodType)
 
@@ -76,7 +76,7 @@ def has_missing(data: bytes) -> bool:
 
 
 class _Pickler(pickle.Pickler):
-    def reducer_override(self, value: Any) -> Any:
+    def reducer_override(self, value: object) -> Any:
         place = _place(value)
         if place is not None:
             return _at, place
@@ -91,7 +91,7 @@ class _Pickler(pickle.Pickler):
         if type(value).__name__ == "TypedNdArray":  # JAX's own loses its type when it is pickled
             return np.array, (np.asarray(value),)
         if type(value).__name__ == "PRNGImpl":
-            return _prng_implementation, (value.name,)
+            return _prng_implementation, (getattr(value, "name"),)  # noqa: B009 - a private class
         if isinstance(value, jax.Device):
             return _device, (value.platform, value.id)
         made = host_callbacks.reduced(value)
@@ -108,18 +108,14 @@ class _Pickler(pickle.Pickler):
         return NotImplemented
 
 
-def _reduced_array(value: Any) -> Any:
+def _reduced_array(value: jax.Array) -> tuple[Callable[..., object], tuple[object, ...]]:
     if dtypes.is_key(value.aval):
-        data = np.asarray(jax.random.key_data(value))
-        return _key, (data, str(jax.random.key_impl(value)))
+        data, implementation = jax.random.key_data(value), jax.random.key_impl(value)
+        return array_of, (ConcreteValue(np.asarray(data), key=str(implementation)),)
     distributed = value_of(value)
     if distributed.mesh is not None or distributed.device:
         return array_of, (distributed,)
     return np.array, (distributed.data,)
-
-
-def _key(data: Any, implementation: str) -> object:
-    return jax.random.wrap_key_data(data, impl=implementation)
 
 
 def _prng_implementation(name: str) -> object:
@@ -141,10 +137,10 @@ def _device(platform: str, number: int) -> object:
     raise pickle.UnpicklingError(f"there is no device {platform}:{number} here")
 
 
-def _is_importable(function: Any) -> bool:
+def _is_importable(function: object) -> bool:
     """Return whether pickle finds a function by its module and name."""
     module = sys.modules.get(getattr(function, "__module__", None) or "")
-    place: Any = module
+    place: object = module
     if module is None or function.__module__ == "__main__":
         return False
     for part in getattr(function, "__qualname__", "<>").split("."):
@@ -172,14 +168,12 @@ def _places() -> dict[int, tuple[str, str]]:
             continue
         is_jax = name.partition(".")[0] == "jax"
         for attribute, value in list(getattr(module, "__dict__", {}).items()):
-            if any((is_jax and _is_singleton(value), isinstance(value, core.Primitive))):
+            # An instance of a class of JAX, such as `UNSPECIFIED`.
+            is_instance = not isinstance(value, (type, *_FUNCTIONS))
+            is_single = is_jax and is_instance and type(value).__module__.startswith("jax.")
+            if is_single or isinstance(value, core.Primitive):
                 places.setdefault(id(value), (name, attribute))
     return places
-
-
-def _is_singleton(value: object) -> bool:
-    """Return whether a value is an instance of a class of JAX, such as `UNSPECIFIED`."""
-    return type(value).__module__.startswith("jax.") and not isinstance(value, (type, *_FUNCTIONS))
 
 
 def _at(module: str, attribute: str) -> object:
@@ -187,15 +181,16 @@ def _at(module: str, attribute: str) -> object:
     return getattr(sys.modules[module], attribute)
 
 
-def _fields(context: Any) -> dict[str, object]:
-    names = [name for name in type(context).__slots__ if not name.startswith("__")]
+def _fields(context: object) -> dict[str, object]:
+    slots: Sequence[str] = getattr(type(context), "__slots__")  # noqa: B009 - of all versions
+    names = [name for name in slots if not name.startswith("__")]
     return {name: getattr(context, name) for name in names if hasattr(context, name)}
 
 
-def _context(cls: Any, fields: dict[str, Any]) -> object:
+def _context(cls: type, fields: dict[str, Any]) -> object:
     create: Callable[..., object] | None = getattr(cls, "_create", None)
     if create is None:
-        context = object.__new__(cls)
+        context: object = object.__new__(cls)
         for name, value in fields.items():
             object.__setattr__(context, name, value)
         return context

@@ -12,20 +12,42 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from types import ModuleType
+from typing import TYPE_CHECKING
 
-Bound = Callable[[Callable[..., Any], Any, tuple[Any, ...], dict[str, Any]], Any]
+if TYPE_CHECKING:  # JAX is not imported before the program imports it
+    from jaxsight.interpreters.compat.jaxpr_types import (
+        Atom,
+        Aval,
+        Context,
+        Equation,
+        Primitive,
+        Var,
+    )
+
+Bound = Callable[
+    [Callable[..., object], "Primitive", tuple[object, ...], dict[str, object]], object
+]
 """Calls the original `bind` with a primitive, operands and parameters, and returns its results."""
+
+
+def _core() -> ModuleType:
+    return importlib.import_module("jax._src.core")
+
+
+def _config() -> ModuleType:
+    return importlib.import_module("jax._src.config")
 
 
 def observe(bound: Bound) -> None:
     """Have `bound` called for every primitive that is bound."""
-    core: Any = importlib.import_module("jax._src.core")
+    core = _core()
     name = "_true_bind" if hasattr(core.Primitive, "_true_bind") else "bind"
     original = getattr(core.Primitive, name)
 
-    def bind(self: Any, /, *args: Any, **params: Any) -> Any:
+    def bind(self: Primitive, /, *args: object, **params: object) -> object:
         return bound(original, self, args, params)
 
     setattr(core.Primitive, name, bind)
@@ -33,45 +55,39 @@ def observe(bound: Bound) -> None:
 
 def tracer_type() -> type:
     """Return the type of all tracers."""
-    core: Any = importlib.import_module("jax._src.core")
-    tracer: type = core.Tracer
+    tracer: type = _core().Tracer
     return tracer
 
 
-def current_trace() -> Callable[[], Any]:
+def current_trace() -> Callable[[], object]:
     """Return a function that returns the trace that primitives are bound in."""
-    core: Any = importlib.import_module("jax._src.core")
-    context = core.trace_ctx
+    context = _core().trace_ctx
     return lambda: context.trace
 
 
-def current_axes() -> tuple[tuple[Any, int], ...]:
+def current_axes() -> tuple[tuple[Hashable, int], ...]:
     """Return the names and sizes of the mapped axes."""
-    core: Any = importlib.import_module("jax._src.core")
-    return tuple(core.trace_ctx.axis_env.axis_sizes.items())
+    return tuple(_core().trace_ctx.axis_env.axis_sizes.items())
 
 
 def checks_variance() -> bool:
     """Return whether JAX tracks the axes of a mesh over which values vary."""
-    config: Any = importlib.import_module("jax._src.config")
-    return bool(config._check_vma.value)
+    return bool(_config()._check_vma.value)
 
 
-def with_variance(checked: bool) -> contextlib.AbstractContextManager[Any]:
+def with_variance(checked: bool) -> contextlib.AbstractContextManager[object]:
     """Have JAX track the axes of a mesh over which values vary, or not."""
-    config: Any = importlib.import_module("jax._src.config")
-    context: contextlib.AbstractContextManager[Any] = config._check_vma(checked)
+    context: contextlib.AbstractContextManager[object] = _config()._check_vma(checked)
     return context
 
 
-def current_context() -> Callable[[], Any]:
+def current_context() -> Callable[[], Context]:
     """Return a function that returns the settings under which a primitive is bound."""
-    core: Any = importlib.import_module("jax._src.core")
-    current: Callable[[], Any] | None = getattr(core, "current_jaxpr_eqn_context", None)
+    core, config = _core(), _config()
+    current: Callable[[], Context] | None = getattr(core, "current_jaxpr_eqn_context", None)
     if current is not None:
         return current
-    config: Any = importlib.import_module("jax._src.config")
-    metadata: Any = importlib.import_module("jax._src.xla_metadata_lib")
+    metadata = importlib.import_module("jax._src.xla_metadata_lib")
     return lambda: core.JaxprEqnContext(
         config.compute_on_context_manager.value,
         config.threefry_partitionable.value,
@@ -80,33 +96,33 @@ def current_context() -> Callable[[], Any]:
 
 
 def equation(
-    primitive: Any,
-    invars: Sequence[Any],
-    outvars: Sequence[Any],
-    params: Mapping[str, Any],
-    effects: Any,
-    context: Any,
-) -> Any:
+    primitive: Primitive,
+    invars: Sequence[Atom],
+    outvars: Sequence[Var],
+    params: Mapping[str, object],
+    effects: AbstractSet[object],
+    context: Context | None,
+) -> Equation:
     """Return an equation of a jaxpr."""
-    core: Any = importlib.import_module("jax._src.core")
-    return core.new_jaxpr_eqn(
+    made: Equation = _core().new_jaxpr_eqn(
         list(invars), list(outvars), primitive, dict(params), effects, None, context
     )
+    return made
 
 
-def effects_of(primitive: Any, avals: Sequence[Any], params: Mapping[str, Any]) -> Any:
+def effects_of(
+    primitive: Primitive, avals: Sequence[Aval], params: Mapping[str, object]
+) -> frozenset[object]:
     """Return the effects of an equation: those of the programs in it, or of its abstract rule."""
-    effects: set[Any] = set()
-    programs = False
-    for value in params.values():
-        for part in value if isinstance(value, (tuple, list)) else (value,):
-            if hasattr(part, "eqns"):
-                programs = True
-                effects |= set(part.effects or ())
-    if programs:
-        return frozenset(effects)
+    parts = [
+        part
+        for value in params.values()
+        for part in (value if isinstance(value, (tuple, list)) else (value,))
+    ]
+    if programs := [part for part in parts if hasattr(part, "eqns")]:
+        return frozenset(effect for program in programs for effect in program.effects or ())
     try:
-        _, own = primitive.abstract_eval(*avals, **params)
+        _, own = getattr(primitive, "abstract_eval")(*avals, **params)  # noqa: B009 - private
         return frozenset(own)
     except Exception:  # noqa: BLE001 - rules may depend on what surrounds the equation
         return frozenset()

@@ -164,7 +164,9 @@ def _drawn(array: Any) -> Iterator[str]:
             yield f"jax.random.{draw}(jax.random.key({seed}), {array.shape!r})"
 
 
-Argument = ConcreteValue | tuple["Argument", ...] | list["Argument"] | dict[Any, "Argument"] | None
+Argument = (
+    ConcreteValue | tuple["Argument", ...] | list["Argument"] | dict[object, "Argument"] | None
+)
 """The value of an argument: a pytree of arrays."""
 
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import contextlib
 import pickle
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from jaxsight.repro import meshes
 from jaxsight.repro.capturing import case, stacks
 from jaxsight.repro.capturing.host_calls import read as read_calls
-from jaxsight.repro.capturing.recorder import failed_file, tree_file
 from jaxsight.repro.capturing.run import is_ours
 from jaxsight.repro.checks.base import Check
 from jaxsight.repro.checks.parsing import parse
@@ -176,9 +174,9 @@ def _subjects(folder: Path, ended: case.Ended, check: str) -> list[_Subject]:
         if content is None:
             raise CannotEmit("the execution in flight could not be captured")
         number = pickle.loads(content)[0]
-    trees = (case.TREE, tree_file(number))
-    arguments = (failed_file(number), case.CURRENT)
-    kept = () if ended.program is None else (case.callbacks_file(number),)
+    trees = (case.TREE, case.of_program(number, "tree"))
+    arguments = (case.of_program(number, "failed"), case.CURRENT)
+    kept = () if ended.program is None else (case.of_program(number, "callbacks"),)
     return [_Subject(trees, number, arguments, (*kept, case.CALLBACKS))]
 
 
@@ -191,10 +189,10 @@ def _executed(folder: Path) -> list[_Subject]:
         raise CannotEmit("the program executed nothing with JAX")
     return [
         _Subject(
-            (tree_file(number),),
+            (case.of_program(number, "tree"),),
             number,
-            (case.first_file(number),),
-            (case.callbacks_file(number),),
+            (case.of_program(number, "first"),),
+            (case.of_program(number, "callbacks"),),
         )
         for number in numbers
     ]
@@ -220,7 +218,7 @@ def _calls(folder: Path, subject: _Subject, about: About) -> Repro:
 def _execution(folder: Path, subject: _Subject, about: About) -> Repro:
     """Return the repro of the program that was executed."""
     assert subject.program is not None
-    content = _first(folder, (case.program_file(subject.program),))
+    content = _first(folder, (case.of_program(subject.program, "pickle"),))
     arguments = _first(folder, subject.arguments)
     if content is None or arguments is None:
         raise CannotEmit("the program could not be captured")
@@ -270,7 +268,7 @@ def _first(folder: Path, names: Sequence[str]) -> bytes | None:
     return None
 
 
-def _value(argument: Any) -> Argument:
+def _value(argument: object) -> Argument:
     """Return the value of a pytree of arrays."""
     match argument:
         case dict():
@@ -287,7 +285,7 @@ def _value(argument: Any) -> Argument:
             return value_of(argument)
 
 
-def _names(parameters: dict[str, Any], values: Sequence[ConcreteValue]) -> list[str]:
+def _names(parameters: Mapping[str, object], values: Sequence[ConcreteValue]) -> list[str]:
     """Return a distinct identifier for each argument, after the user's where they are known."""
     info = getattr(parameters.get("jaxpr"), "debug_info", None)
     if info is None:
@@ -306,5 +304,4 @@ def _names(parameters: dict[str, Any], values: Sequence[ConcreteValue]) -> list[
 
 
 def _relative(where: str) -> str:
-    folder = f"{Path.cwd()}/"
-    return where.removeprefix(folder)
+    return where.removeprefix(f"{Path.cwd()}/")

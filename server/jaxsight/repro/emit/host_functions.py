@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from jaxsight.repro.capturing.host_calls import Outcomes, Results
 from jaxsight.repro.emit import raising
 from jaxsight.repro.emit.data import Data
-from jaxsight.repro.values import ConcreteValue
 from jaxsight.text.inert import one_line
 from jaxsight.text.names import bound_in, read_in
 
@@ -109,16 +108,15 @@ def _ending(known: Outcomes, call: int, *, hangs: bool) -> list[str]:
 
 
 def _expression(values: Results, name: str, data: Data) -> str:
-    parts = [_leaf(value, f"{name}_{index}", data) for index, value in enumerate(values)]
+    parts = []
+    for index, value in enumerate(values):
+        if value.kind == "object":
+            parts.append("object()")
+        elif value.kind == "numpy" and value.data.dtype.kind in "US":
+            parts.append(f"np.array({value.data.tolist()!r})")
+        else:
+            text = data.expression(value, f"{name}_{index}")
+            parts.append(text.replace("stored[", 'np.load(Path(__file__).with_suffix(".npz"))['))
     if len(parts) == 1:
         return parts[0]
     return f"({', '.join(parts)})" if parts else "None"
-
-
-def _leaf(value: ConcreteValue, name: str, data: Data) -> str:
-    if value.kind == "object":
-        return "object()"
-    if value.kind == "numpy" and value.data.dtype.kind in "US":
-        return f"np.array({value.data.tolist()!r})"
-    text = data.expression(value, name)
-    return text.replace("stored[", 'np.load(Path(__file__).with_suffix(".npz"))[')

@@ -18,6 +18,7 @@ _NODE = re.compile(r"node='[^']*'")
 """The machine's name in what `jax.print_environment_info()` prints."""
 
 _LONGEST_MESSAGE = 4000
+"""Characters, chosen: GitHub refuses an issue of more than 65,536, and most are the program's."""
 _ATTACHED = "It reads arrays from the attached `.npz` file, which has its name."
 _SHOWN = (Verdict.PASSES, Verdict.OTHER, Verdict.DIVERGES, Verdict.AGREES)
 
@@ -115,14 +116,14 @@ def public(command: str) -> str:
         words = shlex.split(command)
     except ValueError:
         return command
-    return " ".join(map(_public_word, words))
-
-
-def _public_word(word: str) -> str:
-    name, equals, value = word.partition("=")
-    if equals and name.isupper():
-        return f"{name}={shlex.quote(value)}"
-    path = PurePath(word)
-    if path.is_absolute():
-        return "python" if path.name.startswith("python") else shlex.quote(path.name)
-    return shlex.quote(word)
+    shown = []
+    for word in words:
+        name, equals, value = word.partition("=")
+        path = PurePath(word)
+        if equals and name.isupper():
+            shown.append(f"{name}={shlex.quote(value)}")
+        elif path.is_absolute() and path.name.startswith("python"):
+            shown.append("python")
+        else:
+            shown.append(shlex.quote(path.name if path.is_absolute() else word))
+    return " ".join(shown)

@@ -7,9 +7,8 @@ becomes what its implementation does.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
 
 import jax.numpy as jnp
 
@@ -18,7 +17,6 @@ from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation
 from jaxsight.interpreters.compat.staging import (
     Program,
     is_dropped,
-    is_literal,
     new_variable,
     open_jaxpr,
     stage,
@@ -41,7 +39,7 @@ class Left:
     """The number of calls of the host that were left out."""
     _rewritten: dict[int, tuple[object, object]] = field(default_factory=dict)
 
-    def standalone(self, jaxpr: object) -> Any:
+    def standalone(self, jaxpr: object) -> object:
         """Return a jaxpr that needs nothing but JAX, at every level."""
         if id(jaxpr) not in self._rewritten:
             self._rewritten[id(jaxpr)] = jaxpr, self._rewrite(jaxpr)
@@ -53,7 +51,7 @@ class Left:
         values: dict[int, Atom] = {}
         changed = False
         for equation in inside.eqns:
-            operands = [_read(atom, values) for atom in equation.invars]
+            operands = _read(equation.invars, values)
             replacement = self._replacement(equation)
             if replacement is not None:
                 changed = True
@@ -64,10 +62,8 @@ class Left:
             equations.append(equation.replace(invars=operands, params=params))
         if not changed:
             return jaxpr
-        effects: set[object] = set()
-        for equation in equations:
-            effects |= set(cast(Any, equation).effects)
-        outputs = [_read(atom, values) for atom in inside.outvars]
+        effects = {effect for equation in equations for effect in equation.effects}
+        outputs = _read(inside.outvars, values)
         return with_inner(jaxpr, inside.replace(eqns=equations, outvars=outputs, effects=effects))
 
     def _replacement(self, equation: Equation) -> Program | None:
@@ -78,27 +74,22 @@ class Left:
             if function is not None and (name in _RETURNING or function.name in self.failing):
                 return None
             self.callbacks += name in _RETURNING
-            return _zeros(equation)
+            avals = [var.aval for var in equation.outvars]
+            return stage(
+                lambda *_: [jnp.zeros(aval.shape, aval.dtype) for aval in avals],
+                [atom.aval for atom in equation.invars],
+            ).program
         if module_of(equation.primitive).partition(".")[0] in ("", "jax"):
             return None
         return _implementation(equation)
 
 
-def _zeros(equation: Equation) -> Program:
-    """Return a program whose results are zeros of the types of an equation's results."""
-    avals = [var.aval for var in equation.outvars]
-    return stage(
-        lambda *_: [jnp.zeros(aval.shape, aval.dtype) for aval in avals],
-        [atom.aval for atom in equation.invars],
-    ).program
-
-
 def _implementation(equation: Equation) -> Program | None:
     """Return what the implementation of a primitive does, if JAX can trace that."""
-    primitive: Any = equation.primitive
+    implementation: Callable[..., object] = getattr(equation.primitive, "impl")  # noqa: B009
 
     def implemented(*arguments: object) -> object:
-        return primitive.impl(*arguments, **equation.params)
+        return implementation(*arguments, **equation.params)
 
     try:
         program = stage(implemented, [atom.aval for atom in equation.invars]).program
@@ -121,13 +112,14 @@ def _inline(
     """Append the equations of a program that takes the place of an equation."""
     own: dict[int, Atom] = dict(zip(map(id, program.jaxpr.invars), operands, strict=True))
     for inner in program.jaxpr.eqns:
-        results = [var if is_dropped(var) else new_variable(var.aval) for var in inner.outvars]
-        inputs = [_read(atom, own) for atom in inner.invars]
-        own.update(zip(map(id, inner.outvars), results, strict=True))
-        equations.append(inner.replace(invars=inputs, outvars=results))
-    for var, atom in zip(equation.outvars, program.jaxpr.outvars, strict=True):
-        values[id(var)] = _read(atom, own)
+        made = [var if is_dropped(var) else new_variable(var.aval) for var in inner.outvars]
+        inputs = _read(inner.invars, own)
+        own.update(zip(map(id, inner.outvars), made, strict=True))
+        equations.append(inner.replace(invars=inputs, outvars=made))
+    results = _read(program.jaxpr.outvars, own)
+    values.update(zip(map(id, equation.outvars), results, strict=True))
 
 
-def _read(atom: Atom, values: dict[int, Atom]) -> Atom:
-    return atom if is_literal(atom) else values.get(id(atom), atom)
+def _read(atoms: Sequence[Atom], values: Mapping[int, Atom]) -> list[Atom]:
+    """Return atoms after replacements of variables, by identity."""
+    return [values.get(id(atom), atom) for atom in atoms]

@@ -7,6 +7,7 @@ the user's own configuration of it names.
 from __future__ import annotations
 
 import contextlib
+import glob
 import re
 import shutil
 import time
@@ -22,6 +23,8 @@ from jaxsight.workers.compilation.environments import numbers
 from jaxsight.workers.own_python import OwnPython, isolated
 
 _MOST_SECONDS = 900.0
+"""For an installation, chosen: fewer end a download of CUDA's libraries (3 GB) over a slow line,
+more keep the user waiting for an index that does not answer."""
 _VERSIONS = re.compile(r"^Available versions: (.+)$", re.MULTILINE)
 _NUMPY_2 = (0, 4, 26)
 """The first version of JAX that works with NumPy 2."""
@@ -66,11 +69,15 @@ class Environments:
     def available(self) -> list[str]:
         """Return the versions of jaxlib that can be used, the oldest first.
 
+        Those are, offline, the installed ones.
+
         Raises:
             Unavailable: they cannot be listed.
         """
         if self.offline:
-            return self.existing()
+            start = f"{self.platform}-jax"
+            names = [path.name for path in self.folder.glob(f"{glob.escape(start)}*")]
+            return sorted((name.removeprefix(start) for name in names), key=numbers)
         with self._locked():
             ran = self._pip("index", "versions", "jaxlib", *_QUIET)
         listed = _VERSIONS.search(ran.stdout)
@@ -78,15 +85,6 @@ class Environments:
             reason = _last_line(ran.stderr) or "no output"
             raise Unavailable(f"no package index lists the versions of jaxlib ({reason})")
         return sorted((text.strip() for text in listed[1].split(",")), key=numbers)
-
-    def existing(self) -> list[str]:
-        """Return the versions of jaxlib that are already installed, the oldest first."""
-        names: list[str] = []
-        with contextlib.suppress(OSError):
-            names = [path.name for path in self.folder.iterdir()]
-        start = f"{self.platform}-jax"
-        versions = (name.removeprefix(start) for name in names if name.startswith(start))
-        return sorted(versions, key=numbers)
 
     def interpreter(self, version: str) -> str:
         """Return the path of an interpreter with this version of JAX and jaxlib.
@@ -134,9 +132,9 @@ class Environments:
         Raises:
             Unavailable: the folder cannot be changed.
         """
+        deadline = time.monotonic() + _MOST_SECONDS
         try:
             with private.lock_file(self.folder / "lock") as descriptor:
-                deadline = time.monotonic() + _MOST_SECONDS
                 while not try_lock(descriptor):
                     if time.monotonic() > deadline:
                         raise Unavailable(f"{self.folder} is locked by another process")

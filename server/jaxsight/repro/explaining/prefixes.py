@@ -19,7 +19,7 @@ from jaxsight.interpreters.compat import dtypes
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.locations import locations
 from jaxsight.interpreters.compat.staging import opened
-from jaxsight.repro.reducing.equations.candidates import Candidate
+from jaxsight.repro.reducing.equations.candidates import Array, Candidate
 from jaxsight.repro.reducing.equations.evaluation import (
     Run,
     arguments_of,
@@ -109,25 +109,25 @@ def difference(jitted: Sequence[object], eager: Sequence[object]) -> Divergence:
     return Divergence()
 
 
-def _numbers(value: Any) -> np.ndarray[Any, Any]:
-    if dtypes.is_key(value):
+def _numbers(value: object) -> Array:
+    if isinstance(value, jax.Array) and dtypes.is_key(value):
         value = jax.random.key_data(value)
     array = np.asarray(value)
     wide = np.complex128 if np.issubdtype(array.dtype, np.complexfloating) else np.float64
     return array.astype(wide)
 
 
-def _far(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _far(one: Array, other: Array) -> Array:
     """Return where two arrays differ by more than rounding explains."""
     finite = np.abs(other[np.isfinite(other)])
     scale = float(finite.max()) if finite.size else 0.0
     with np.errstate(invalid="ignore"):
         close = np.abs(one - other) <= 1e-3 * scale
-    far: np.ndarray[Any, Any] = ~(close | (one == other) | (np.isnan(one) & np.isnan(other)))
+    far: Array = ~(close | (one == other) | (np.isnan(one) & np.isnan(other)))
     return far
 
 
-def _shown(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any], where: Any) -> str:
+def _shown(one: Array, other: Array, where: Array) -> str:
     place = tuple(int(index) for index in np.argwhere(where)[0])
     at = f" at {list(place)}" if place else ""
     return (
@@ -135,7 +135,7 @@ def _shown(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any], where: Any) -
     )
 
 
-def _record(file: str, equation: Equation, index: int, difference: Divergence) -> dict[str, Any]:
+def _record(file: str, equation: Equation, index: int, difference: Divergence) -> dict[str, object]:
     places = [place for place in locations(equation) if Path(place.file) == Path(file)]
     types = ", ".join(str(var.aval) for var in equation.outvars)
     return {

@@ -19,6 +19,8 @@ print(version("jax"), version("jaxlib"), sys.version.split()[0], sep="|")
 """
 _INFORMATION = "import jax; print(jax.print_environment_info(return_string=True))"
 _MOST_SECONDS = 120.0
+"""For `import jax` and its devices, chosen: fewer miss a cold disk, more keep the user waiting for
+a driver that hangs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from jaxsight.files import reading
 from jaxsight.repro import running
 from jaxsight.repro.explaining.trials import Trials, verdict_of
 from jaxsight.repro.explanation import TARGETS, Table, TrialRow, Verdict
-from jaxsight.repro.failures import CRASH, EXCEPTION, FINISHED, HANG, RunFailure
+from jaxsight.repro.failures import EXCEPTION, HANG, RunFailure, failure_of_exit
 from jaxsight.workers.own_python import program
 
 _OPTIONS = ("-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=15")
@@ -95,18 +95,11 @@ def _message(file: Path, timeout: float) -> str:
 def _ran(reply: dict[str, object], timeout: float) -> running.FinishedRun:
     code, failure = reply["code"], reply["failure"]
     if code is None:
-        ended = RunFailure(HANG, message=f"within {timeout:g} s")
+        ended, code = RunFailure(HANG, message=f"within {timeout:g} s"), -9
     elif not isinstance(code, int):
         raise TypeError(code)
-    elif code < 0:
-        ended = RunFailure(CRASH, running.signal_name(-code))
-    elif isinstance(failure, list):
-        name, message, frame = map(str, failure)
-        ended = RunFailure(EXCEPTION, name, message, frame)
+    elif isinstance(failure, list) and code >= 0:
+        ended = RunFailure(EXCEPTION, *map(str, failure))
     else:
-        ended = (
-            RunFailure(EXCEPTION, message=f"exit status {code}") if code else RunFailure(FINISHED)
-        )
-    return running.FinishedRun(
-        ended, "", str(reply["stderr"]), 0.0, code if isinstance(code, int) else -9
-    )
+        ended = failure_of_exit(code)
+    return running.FinishedRun(ended, "", str(reply["stderr"]), 0.0, code)

@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from jaxsight.repro import running
@@ -75,11 +75,10 @@ class Trials:
 
     def row(self, condition: Condition, subject: str) -> TrialRow:
         """Try a condition, unless it has been tried before."""
-        row = self.done.get(condition)
-        if row is None:
+        if condition not in self.done:
             self.report(f"trying {subject}")
-            row = self.done[condition] = self._tried(condition)
-        return TrialRow(subject, row.verdict, row.detail, row.command, row.seconds)
+            self.done[condition] = self._tried(condition)
+        return replace(self.done[condition], subject=subject)
 
     def ran(self, condition: Condition) -> running.FinishedRun:
         """Run the file once under a condition.
@@ -102,14 +101,12 @@ class Trials:
             try:
                 ran = self.ran(condition)
             except OSError as error:
-                return TrialRow(
-                    "", Verdict.UNTRIED, f"cannot start the interpreter: {error}", command
-                )
+                why = f"cannot start the interpreter: {error}"
+                return TrialRow("", Verdict.UNTRIED, why, command)
             seconds += ran.seconds
             if unknown := _UNKNOWN_FLAGS.search(ran.stderr):
-                return TrialRow(
-                    "", Verdict.UNTRIED, f"unknown flag {unknown[1].strip()}", command, seconds
-                )
+                why = f"unknown flag {unknown[1].strip()}"
+                return TrialRow("", Verdict.UNTRIED, why, command, seconds)
             verdict = verdict_of(ran, self.failure, self.aborted_in, bool(condition.python))
             if verdict != Verdict.PASSES:
                 break

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jaxsight.repro.explaining.environments import Environments, Unavailable
@@ -31,21 +31,19 @@ class VersionBoundary:
 
 def interpreters_table(trials: Trials, pythons: Sequence[str]) -> Table:
     """Return the table of other Python environments."""
-    rows = [_row_of_interpreter(trials, python) for python in pythons]
+    rows: list[TrialRow] = []
+    for python in pythons:
+        about = installed(python)
+        if about is not None and about.jaxlib:
+            subject = f"jax {about.jax}, jaxlib {about.jaxlib}, Python {about.python}"
+            rows.append(trials.row(Condition(python=python), subject))
+        else:
+            why = "jaxlib is not installed" if about else "the interpreter does not run"
+            rows.append(TrialRow(python, Verdict.UNTRIED, why))
     notes = () if rows else ("no other Python environment is known",)
     passing = [row.subject for row in rows if row.verdict == Verdict.PASSES]
     conclusion = f"it passes with {'; '.join(passing)}" if passing else ""
     return Table(INTERPRETERS, tuple(rows), conclusion, notes)
-
-
-def _row_of_interpreter(trials: Trials, python: str) -> TrialRow:
-    about = installed(python)
-    if about is None:
-        return TrialRow(python, Verdict.UNTRIED, "the interpreter does not run")
-    if not about.jaxlib:
-        return TrialRow(python, Verdict.UNTRIED, "jaxlib is not installed")
-    subject = f"jax {about.jax}, jaxlib {about.jaxlib}, Python {about.python}"
-    return trials.row(Condition(python=python), subject)
 
 
 def table(
@@ -168,6 +166,5 @@ def _row_of_version(trials: Trials, environments: Environments, version: str) ->
         python = environments.interpreter(version)
     except Unavailable as error:
         return TrialRow(subject, Verdict.UNTRIED, str(error))
-    row = trials.row(Condition(python=python), subject)
     command = f"uv run --no-project --with jax=={version} --with jaxlib=={version} {trials.file}"
-    return TrialRow(subject, row.verdict, row.detail, command, row.seconds)
+    return replace(trials.row(Condition(python=python), subject), command=command)

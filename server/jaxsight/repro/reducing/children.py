@@ -22,13 +22,13 @@ from dataclasses import dataclass, field
 from jaxsight.repro.failures import (
     CRASH,
     EXCEPTION,
-    FINISHED,
     HANG,
     MEMORY,
     PROCESSES,
     RunFailure,
+    failure_of_exit,
 )
-from jaxsight.repro.running import MOST_PROCESSES, signal_name
+from jaxsight.repro.running import MOST_PROCESSES
 from jaxsight.workers.watchdog import guardian
 
 _PAUSE = 0.05
@@ -101,11 +101,9 @@ class Child:
         _kill(tree)
         shutil.rmtree(self.folder, ignore_errors=True)
         code = os.waitstatus_to_exitcode(status)
-        if ending is None and code < 0:
-            ending = RunFailure(CRASH, signal_name(-code))
-        elif ending is None and code:
+        if ending is None and code > 0:
             ending = RunFailure(EXCEPTION, "SystemExit", f"exit status {code}")
-        self.ending = ending or RunFailure(FINISHED)
+        self.ending = ending or failure_of_exit(code)
 
 
 def _kill(pids: Sequence[int]) -> None:

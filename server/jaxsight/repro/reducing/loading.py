@@ -15,7 +15,6 @@ import types
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import jax
 
@@ -60,11 +59,14 @@ class LoadedRepro:
     @property
     def demonstration(self) -> tuple[str, ...]:
         """The lines that run if the file is a script; empty if there are none."""
-        for statement in self.tree.body:
-            if isinstance(statement, ast.If) and "__main__" in ast.unparse(statement.test):
-                lines = ast.unparse(ast.Module(statement.body, [])).splitlines()
-                return tuple(lines)
-        return ()
+        block = demonstration_of(self.tree)
+        return () if block is None else tuple(ast.unparse(ast.Module(block.body, [])).splitlines())
+
+
+def demonstration_of(tree: ast.Module) -> ast.If | None:
+    """Return the statement that runs if a module is a script."""
+    blocks = (each for each in tree.body if isinstance(each, ast.If))
+    return next((block for block in blocks if "__main__" in ast.unparse(block.test)), None)
 
 
 def read(file: Path) -> LoadedRepro:
@@ -115,7 +117,7 @@ class ProgramInputs:
 
     values: tuple[Value, ...]
     positions: tuple[int, ...]
-    structure: tuple[Any, list[Any]] | None
+    structure: tuple[jax.tree_util.PyTreeDef, list[object]] | None
     """The tree of the arguments with their other leaves, if it can be sent."""
 
 
@@ -131,6 +133,24 @@ def inputs_of(loaded: LoadedRepro, limits: ChildLimits) -> ProgramInputs:
 
     inputs: ProgramInputs = pickle.loads(_of_child(task, limits))
     return inputs
+
+
+def _split(arguments: object) -> ProgramInputs:
+    """Take the arrays out of arguments."""
+    leaves, tree = jax.tree.flatten(arguments)
+    values = {index: value_of(leaf) for index, leaf in enumerate(leaves)}
+    known = {index: value for index, value in values.items() if value is not None}
+    others = [None if index in known else leaf for index, leaf in enumerate(leaves)]
+    module = sys.modules.pop(NAME, None)  # the reader of the pickle does not have it
+    try:
+        same = pickle.loads(pickle.dumps((tree, others)))[0] == tree
+    except Exception:  # noqa: BLE001 - classes of the file
+        same = False
+    finally:
+        if module is not None:
+            sys.modules[NAME] = module
+    structure = (tree, others) if same else None
+    return ProgramInputs(tuple(known.values()), tuple(known), structure)
 
 
 def _of_child(task: Callable[[], bytes], limits: ChildLimits) -> bytes:
@@ -152,26 +172,6 @@ def _of_child(task: Callable[[], bytes], limits: ChildLimits) -> bytes:
     if output[:1] == b"0":
         raise Unloadable(f"cannot trace main: {output[1:].decode()}")
     return output[1:]
-
-
-def _split(arguments: Any) -> ProgramInputs:
-    leaves, tree = jax.tree.flatten(arguments)
-    values = [value_of(leaf) for leaf in leaves]
-    positions = tuple(index for index, value in enumerate(values) if value is not None)
-    others = [
-        None if value is not None else leaf for leaf, value in zip(leaves, values, strict=True)
-    ]
-    structure: tuple[Any, list[Any]] | None = (tree, others)
-    module = sys.modules.pop(NAME, None)  # the reader of the pickle does not have it
-    try:
-        same = pickle.loads(pickle.dumps(structure))[0] == tree
-    except Exception:  # noqa: BLE001 - classes of the file
-        same = False
-    finally:
-        if module is not None:
-            sys.modules[NAME] = module
-    known = tuple(value for value in values if value is not None)
-    return ProgramInputs(known, positions, structure if same else None)
 
 
 def traced(loaded: LoadedRepro, inputs: ProgramInputs, limits: ChildLimits) -> Candidate:
@@ -209,11 +209,10 @@ def _trace(loaded: LoadedRepro, inputs: ProgramInputs) -> Program:
             leaves[position] = array
         return module.main(*jax.tree.unflatten(tree, leaves))
 
-    return stage(program, [_aval(value) for value in inputs.values]).program
-
-
-def _aval(value: Value) -> Any:
-    if isinstance(value, Keys):
-        shape = value.data.shape[:-1]
-        return avals.of(avals.key_struct(value.impl, shape))
-    return avals.of(avals.struct(value.shape, jax.dtypes.canonicalize_dtype(value.dtype)))
+    structs = [
+        avals.key_struct(value.impl, value.data.shape[:-1])
+        if isinstance(value, Keys)
+        else avals.struct(value.shape, jax.dtypes.canonicalize_dtype(value.dtype))
+        for value in inputs.values
+    ]
+    return stage(program, list(map(avals.of, structs))).program

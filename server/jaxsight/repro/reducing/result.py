@@ -40,8 +40,15 @@ def reduced(checker: Checker[C], to_fixed_point: Pass[C]) -> Reduced:
     last = checker.accepted[-1]
     failure = _written(checker)
     result = checker.accepted[-1]
+    others: list[Path] = []
+    out = checker.task.out
+    for other, candidate in checker.others.values():
+        path = out.with_name(f"{out.stem}.other{len(others) + 1}.py")
+        with suppress(CannotEmit):
+            checker.unit.save(candidate, other, path)
+            others.append(path)
     return Reduced(
-        path=checker.task.out,
+        path=out,
         failure=failure,
         before=checker.unit.count(original),
         after=checker.unit.count(result),
@@ -51,7 +58,7 @@ def reduced(checker: Checker[C], to_fixed_point: Pass[C]) -> Reduced:
         minimal=is_minimal and result is last,
         interrupted=interrupted,
         confidence=checker.confidence,
-        others=_others(checker),
+        others=tuple(others),
     )
 
 
@@ -99,15 +106,3 @@ def _validated(checker: Checker[C]) -> RunFailure | None:
         if any(check.same(each, expected) for each in (failure, anywhere)):
             return failure
     return None
-
-
-def _others(checker: Checker[C]) -> tuple[Path, ...]:
-    """Write the candidates that failed in other ways."""
-    paths: list[Path] = []
-    out = checker.task.out
-    for failure, candidate in checker.others.values():
-        path = out.with_name(f"{out.stem}.other{len(paths) + 1}.py")
-        with suppress(CannotEmit):
-            checker.unit.save(candidate, failure, path)
-            paths.append(path)
-    return tuple(paths)

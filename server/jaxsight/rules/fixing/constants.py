@@ -8,8 +8,9 @@ import textwrap
 from collections.abc import Iterable, Iterator
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.syntax import FunctionNode, reads_of
+from jaxsight.rules.fixing.syntax import reads_of
 from jaxsight.rules.program.constants import CapturedArray
+from jaxsight.rules.text.expressions import FunctionNode
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.text.names import bound_in, read_in
 
@@ -33,7 +34,13 @@ def generated_or_passed(context: FixContext) -> Iterator[Candidate]:
     if not isinstance(array, CapturedArray):
         return
     yield from by_jnp(context)
-    yield from _generated(context, array.equal_to)
+    if array.equal_to.startswith("jnp.") and context.jnp:
+        source = re.sub(r"\bjnp\.", f"{context.jnp}.", array.equal_to)
+        for name in globals_in(context):
+            title = f"Generate `{name.id}` with `"
+            shown = textwrap.shorten(source, max(_TITLE - len(title) - 1, 20), placeholder="…")
+            edit = context.replace(name, context.bracketed(name, source))
+            yield Candidate(f"{title}{shown}`", (edit,))
     yield from to_argument(context, array.type)
 
 
@@ -63,8 +70,7 @@ def jnp_for_numpy(context: FixContext, trees: Iterable[ast.AST]) -> tuple[Edit, 
 def _with_assignments(context: FixContext) -> list[ast.AST]:
     """Return the largest node in the range, and the assignments that it depends on."""
     nodes: list[ast.AST] = list(context.nodes[:1])
-    function = context.function(nodes[0]) if nodes else None
-    if function is None:
+    if (function := context.function(context.node)) is None:
         return nodes
     assignments = [node for node in ast.walk(function) if isinstance(node, ast.Assign)]
     for node in nodes:  # grows
@@ -77,44 +83,21 @@ def _with_assignments(context: FixContext) -> list[ast.AST]:
     return nodes
 
 
-def _generated(context: FixContext, equal_to: str) -> Iterator[Candidate]:
-    """Replace the array's name by an expression of `jnp` with the same values."""
-    if not equal_to.startswith("jnp.") or not context.jnp:
-        return
-    source = re.sub(r"\bjnp\.", f"{context.jnp}.", equal_to)
-    for name in globals_in(context):
-        title = f"Generate `{name.id}` with `"
-        shown = textwrap.shorten(source, max(_TITLE - len(title) - 1, 20), placeholder="…")
-        edit = context.replace(name, context.bracketed(name, source))
-        yield Candidate(f"{title}{shown}`", (edit,))
-
-
 def globals_in(context: FixContext) -> list[ast.Name]:
     """Return the names in the finding's range that the module binds by an assignment."""
     names = []
     for name in context.find(ast.Name):
-        assert isinstance(name, ast.Name)
-        if (
-            isinstance(name.ctx, ast.Load)
-            and not _is_local(context, name)
-            and _assigned(context, name)
-        ):
+        is_local = any(
+            isinstance(function, FunctionNode) and name.id in bound_in(function)
+            for function in context.around(name)
+        )
+        is_assigned = any(
+            re.match(rf"{name.id}\s*(:[^=]*)?=[^=]", chunk.text, re.MULTILINE)
+            for chunk in context.module.chunks
+        )
+        if isinstance(name.ctx, ast.Load) and is_assigned and not is_local:
             names.append(name)
     return names
-
-
-def _is_local(context: FixContext, name: ast.Name) -> bool:
-    return any(
-        isinstance(function, FunctionNode) and name.id in bound_in(function)
-        for function in context.around(name)
-    )
-
-
-def _assigned(context: FixContext, name: ast.Name) -> bool:
-    return any(
-        re.match(rf"{name.id}\s*(:[^=]*)?=[^=]", chunk.text, re.MULTILINE)
-        for chunk in context.module.chunks
-    )
 
 
 def to_argument(context: FixContext, type: str) -> Iterator[Candidate]:

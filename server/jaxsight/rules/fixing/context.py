@@ -10,11 +10,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, TypeVar
 
+from jaxsight.meshes.divided import ArrayType, array_type
 from jaxsight.rules.finding import Finding
 from jaxsight.rules.fixing.module_names import NamesOfModule
-from jaxsight.rules.fixing.syntax import FunctionNode, free_names
+from jaxsight.rules.fixing.syntax import free_names
+from jaxsight.rules.text.expressions import FunctionNode
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import tree_of
@@ -22,7 +24,8 @@ from jaxsight.source.text import Edit, Position, Range
 from jaxsight.text.names import bound_in
 from jaxsight.wire.observations import Observation, Seen
 
-_AVAL = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[\d,]*)\]")
+Node = TypeVar("Node", bound=ast.AST)
+
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)
 _APART = (
     ast.Lambda, ast.IfExp, ast.BoolOp, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
@@ -50,14 +53,6 @@ class Candidate:
     It has an adapter from the old form around it. It is compared in place of the change, and never
     offered.
     """
-
-
-@dataclass(frozen=True)
-class ObservedAval:
-    """The type of an array in a trace."""
-
-    dtype: str
-    shape: tuple[int, ...]
 
 
 class TracedText(Protocol):
@@ -140,17 +135,21 @@ class FixContext(NamesOfModule):
                 around.append(node)
         return within or around[-1:]
 
-    def find(self, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
-        """Return the nodes of some kinds in the finding's range, largest first."""
-        return (node for node in self.nodes if isinstance(node, kinds))
+    @property
+    def node(self) -> ast.AST | None:
+        """The first of these nodes."""
+        return next(iter(self.nodes), None)
 
-    def around(self, node: ast.AST) -> Iterator[ast.AST]:
+    def find(self, kind: type[Node]) -> Iterator[Node]:
+        """Return the nodes of a kind in the finding's range, largest first."""
+        return (node for node in self.nodes if isinstance(node, kind))
+
+    def around(self, node: ast.AST | None) -> Iterator[ast.AST]:
         """Yield the ancestors of a node, innermost first."""
-        while (parent := self.parents.get(node)) is not None:
-            yield parent
-            node = parent
+        while node is not None and (node := self.parents.get(node)) is not None:
+            yield node
 
-    def function(self, node: ast.AST) -> FunctionNode | None:
+    def function(self, node: ast.AST | None) -> FunctionNode | None:
         """Return the `def` around a node."""
         functions = (node for node in self.around(node) if isinstance(node, FunctionNode))
         return next(functions, None)
@@ -193,8 +192,7 @@ class FixContext(NamesOfModule):
                     for node in ast.walk(function)
                     if isinstance(node, ast.Name) and node.id == name and node is not target
                 ]
-                is_alone = self.begins_line(assigned) and self.ends_line(assigned)
-                return uses[0] if len(uses) == 1 and is_alone else None
+                return uses[0] if len(uses) == 1 and self.is_alone(assigned) else None
             case _:
                 return None
 
@@ -215,18 +213,17 @@ class FixContext(NamesOfModule):
         """Return the text of a node."""
         return self.source.between(self.source.range(node))
 
-    def aval_of(self, node: ast.expr) -> ObservedAval | None:
-        """Return the type of an expression in the trace, if it always had the same."""
+    def aval_of(self, node: ast.expr) -> ArrayType | None:
+        """Return the type of an expression in the trace, if it always had the same.
+
+        Types that say how an array is divided are not read.
+        """
         observation = self.view.observed.get(self.range(node))
         if observation is None or observation.more or not observation.values:
             return None
         texts = {value.text for value in self.view.seen(observation)}
-        match = _AVAL.fullmatch(texts.pop()) if len(texts) == 1 else None
-        if match is None:
-            return None
-        return ObservedAval(
-            match["dtype"], tuple(map(int, filter(None, match["shape"].split(","))))
-        )
+        text = texts.pop() if len(texts) == 1 else ""
+        return array_type(text) if "@" not in text else None
 
     def replace(self, node: ast.expr | ast.stmt | ast.keyword, text: str) -> Edit:
         """Return the edit that replaces a node."""
@@ -249,7 +246,7 @@ class FixContext(NamesOfModule):
         """Return a node's text as an operand, in brackets if they are necessary."""
         return self.text(node) if isinstance(node, _BOUND) else f"({self.text(node)})"
 
-    def statement(self, node: ast.AST) -> ast.stmt | None:
+    def statement(self, node: ast.AST | None) -> ast.stmt | None:
         """Return the simple statement around a node, if parts of the node can precede it.
 
         Returns `None` inside lambdas and the like.
@@ -272,10 +269,10 @@ class FixContext(NamesOfModule):
         extent = self.range(node)
         return not self.module.line(extent.start.line)[: extent.start.column].strip()
 
-    def ends_line(self, node: ast.stmt) -> bool:
-        """Return whether a statement is the last on its line, without a comment."""
-        extent = self.range(node)
-        return not self.module.line(extent.end.line)[extent.end.column :].strip()
+    def is_alone(self, node: ast.stmt) -> bool:
+        """Return whether a statement shares its lines with no other code and no comment."""
+        end = self.range(node).end
+        return self.begins_line(node) and not self.module.line(end.line)[end.column :].strip()
 
     def indent(self, node: ast.stmt) -> str:
         """Return the white space before a statement."""

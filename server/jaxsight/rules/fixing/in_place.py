@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from jaxsight.rules.fixing.constants import jnp_for_numpy
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.syntax import FunctionNode
+from jaxsight.rules.text.expressions import FunctionNode
 from jaxsight.rules.text.item_updates import is_mask, masked, place_of, target_of, updated
 from jaxsight.rules.text.statements import own_statements
 from jaxsight.rules.wording import cut
@@ -28,18 +28,17 @@ def in_place(context: FixContext) -> Iterator[Candidate]:
     All those of the function, and `jnp` instead of `np` where the arrays come from it; then those
     of the arrays that are not NumPy's; then `jnp` everywhere.
     """
-    node = next(iter(context.nodes), None)
-    function = context.function(node) if node is not None else None
-    if node is None or function is None:
+    function = context.function(context.node)
+    if function is None:
         return
     statements = list(own_statements(function.body))
     candidates: list[Candidate] = []
     for merged in (True, False):
         writes = [
-            (statement, text, name)
+            (statement, text, ast.unparse(place.array))  # `self.x` for `self.x[0]`
             for statement in statements
             if (text := _written(context, statement, merged)) is not None
-            and (name := _array(target_of(statement), merged))
+            and (place := place_of(target_of(statement), merged=merged)) is not None
         ]
         arrays = [write for write in writes if _kind(context, function, write[2]) != "python"]
         of_jax = [array for array in arrays if _kind(context, function, array[2]) != "numpy"]
@@ -88,8 +87,6 @@ def _values(context: FixContext, index: ast.expr) -> Iterator[ast.expr]:
             match node:
                 case ast.Assign(targets=[ast.Name(id=index.id)], value=value):
                     yield value
-                case _:
-                    pass
 
 
 def _title(chosen: Sequence[tuple[ast.stmt, str, str]]) -> str:
@@ -98,12 +95,6 @@ def _title(chosen: Sequence[tuple[ast.stmt, str, str]]) -> str:
     names = [f"`{name}`" for name in dict.fromkeys(name for _, _, name in chosen)]
     listed = ", ".join(names[:-1]) + f" and {names[-1]}" if len(names) > 1 else names[0]
     return f"Update {listed} with `.at[…]`"
-
-
-def _array(target: ast.expr | None, merged: bool) -> str:
-    """Return the source of the array that an item belongs to: `self.x` for `self.x[0]`."""
-    target_place = place_of(target, merged=merged)
-    return ast.unparse(target_place.array) if target_place is not None else ""
 
 
 def _kind(context: FixContext, function: FunctionNode, name: str) -> str:

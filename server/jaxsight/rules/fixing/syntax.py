@@ -7,13 +7,6 @@ import builtins
 
 from jaxsight.text.names import free_in
 
-FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-def keyword(call: ast.Call, name: str) -> ast.keyword | None:
-    """Return a keyword argument."""
-    return next((keyword for keyword in call.keywords if keyword.arg == name), None)
-
 
 def integer(node: ast.expr | None) -> int | None:
     """Return the value of a whole number, as written."""

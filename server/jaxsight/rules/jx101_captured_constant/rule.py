@@ -31,6 +31,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
             help="pass it as an argument, or build it inside the function with "
             f"`{equal_to or 'jnp'}`",
             notes=(f"{value.text} is embedded in the executable, {_COST}",),
-            data=CapturedArray(value.bytes, value.text, equal_to),
+            data=CapturedArray(value.text, equal_to),
             related=tuple((user.path, "also used here") for user in users[1:4]),
         )

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from jaxsight.rules.fixing import constants, figures
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
-from jaxsight.rules.fixing.syntax import keyword
 from jaxsight.rules.jx102_folded_while_compiling.rule import SlowFolding
+from jaxsight.rules.text.expressions import keyword
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.text.units import MIB
 
@@ -28,14 +28,16 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         return
     if folded.bytes < MIB:
         yield from _once(context)
-    yield from _unfolded(context.of_subject())
+    around = context.of_subject()  # inner functions accept no options
+    for decorator in around.subject.decorator_list if around.subject is not None else ():
+        if (edits := _with_option(around, decorator)) is not None:
+            yield Candidate("Compute it on every call, by `compiler_options`", edits)
     yield from constants.by_jnp(context)
 
 
 def _once(context: FixContext) -> Iterator[Candidate]:
     """Compute the expression before the function, when the module is imported."""
     for call in context.find(ast.Call):
-        assert isinstance(call, ast.Call)
         called = context.called(call.func)
         if not called.startswith("jax."):
             continue
@@ -43,13 +45,6 @@ def _once(context: FixContext) -> Iterator[Candidate]:
         name = context.fresh(f"{called.rpartition('.')[2]}{of}".upper())
         yield from context.hoisted(call, name, f"Compute it once as `{name}`")
         return
-
-
-def _unfolded(context: FixContext) -> Iterator[Candidate]:
-    """Add the option to the `jax.jit` that decorates the function; inner ones accept none."""
-    for decorator in context.subject.decorator_list if context.subject is not None else ():
-        if (edits := _with_option(context, decorator)) is not None:
-            yield Candidate("Compute it on every call, by `compiler_options`", edits)
 
 
 def _with_option(context: FixContext, decorator: ast.expr) -> tuple[Edit, ...] | None:
@@ -72,12 +67,12 @@ def _with_option(context: FixContext, decorator: ast.expr) -> tuple[Edit, ...] |
         last = places[-1].end if places else Position(end.line, end.column - 1)
         comma = ", " if places else ""
         return (Edit(Range(last, last), f"{comma}compiler_options={_OPTION}"),)
-    match options.value:
+    match options:
         case ast.Dict(keys=[*keys], values=[*values]) if all(
             isinstance(key, ast.Constant) and key.value != _PASSES for key in keys
         ):
             if not values:
-                return (context.replace(options.value, _OPTION),)
+                return (context.replace(options, _OPTION),)
             last = context.range(values[-1]).end
             return (Edit(Range(last, last), f", {_OPTION[1:-1]}"),)
     return None

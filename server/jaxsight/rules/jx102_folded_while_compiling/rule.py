@@ -39,12 +39,8 @@ _SHARE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class SlowFolding:
-    """What constant folding was measured to cost."""
+    """A fold that takes long."""
 
-    folded: float
-    """Seconds of compiling with constant folding; at least that if the measurement was ended."""
-    unfolded: float
-    """Seconds of compiling without it."""
     bytes: int
     """Size of the result that is predicted to take the longest."""
 
@@ -70,6 +66,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
             f"XLA folds {view.quoted(worst.path)} ({units.size(worst.bytes)}){more}",
             "both compile times were measured on this machine",
         ),
-        data=SlowFolding(measured.folded, measured.unfolded, worst.bytes),
+        data=SlowFolding(worst.bytes),
         severity="error" if worst.primitive in SLOW else "",
     )

@@ -25,7 +25,6 @@ def _barrier(context: FixContext) -> Iterator[Candidate]:
     reported: set[ast.expr] = set()
     operands: list[ast.expr] = list(constants.globals_in(context))
     for call in context.find(ast.Call):
-        assert isinstance(call, ast.Call)
         operands += call.args[:1]
     for operand in operands:
         if operand in reported or isinstance(operand, ast.Constant):

@@ -28,11 +28,8 @@ LARGE = MIB
 class FoldedConstant:
     """A constant that XLA computed at compile time."""
 
-    bytes: int
     type: str
     """As HLO prints it: `f32[512,512]`, `s32[4]`, `pred[8]`."""
-    compile_seconds: float
-    """How long compiling the whole function took."""
 
 
 _HELP = (
@@ -47,27 +44,24 @@ def find(view: ProgramView) -> Iterator[Violation]:
 
     A captured array that XLA only stores in another layout or shape is reported by JX101.
     """
-    if view.compiled is None:
-        return
     captured_kinds = {_kind(value.text) for value, _ in captured(view)}
-    for constant in view.compiled.graph.constants:
+    for constant in view.on_target.graph.constants:
         if not constant.folded or constant.value.bytes < LARGE:
             continue
         if _kind(constant.value.text) in captured_kinds:
             continue
         at = next((path for path in constant.equations if path in view.flow.steps), "")
-        kind, bytes = constant.value.text, constant.value.bytes
-        seconds = view.compiled.compile_seconds
+        kind = constant.value.text
         origin = f"{view.quoted(at)} was folded into" if at else "XLA computed"
         yield Violation(
-            f"folded constant of {size(bytes)} is embedded in the executable",
+            f"folded constant of {size(constant.value.bytes)} is embedded in the executable",
             at,
             help=_HELP,
             notes=(
                 f"{origin} {kind}, which also takes device memory",
-                f"compiling the function took {time(seconds)}",
+                f"compiling the function took {time(view.on_target.compile_seconds)}",
             ),
-            data=FoldedConstant(bytes, kind, seconds),
+            data=FoldedConstant(kind),
         )
 
 

@@ -10,6 +10,7 @@ from jaxsight.rules.program.constants import LARGE, CapturedArray
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import FunctionNode, parsed
 from jaxsight.rules.violation import Violation
 from jaxsight.text.units import KIB, size
 from jaxsight.wire.primitives import FUSED
@@ -52,7 +53,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             users[0].path,
             help="generate it inside the function, so that XLA fuses it with the code that uses it",
             notes=(f"{value.text} ({size(value.bytes)}) is embedded in the executable",),
-            data=CapturedArray(value.bytes, value.text, value.said),
+            data=CapturedArray(value.text, value.said),
         )
 
 
@@ -67,15 +68,12 @@ def _selects(flow: Flow, number: int) -> bool:
 
 def _is_written(view: ProgramView, path: str) -> bool:
     """Whether the user's expression names the array, with a name that is not an argument."""
-    function = next((n for n in view.around(path) if isinstance(n, _FUNCTIONS)), None)
-    try:
-        expression = ast.parse(view.quote(path), mode="eval")
-    except SyntaxError:
+    around = (node for node in view.around(path) if isinstance(node, FunctionNode | ast.Lambda))
+    function = next(around, None)
+    expression = parsed(view.quote(path))
+    if not isinstance(expression, ast.expr):
         return True  # a statement, such as `x *= TABLE`
     arguments = ast.walk(function.args) if function is not None else ()
     own = {node.arg for node in arguments if isinstance(node, ast.arg)}
     names = {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
     return bool(names - own - {"jnp", "jax", "lax"})
-
-
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)

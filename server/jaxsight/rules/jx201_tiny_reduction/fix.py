@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Proof, Remedy
-from jaxsight.rules.fixing.syntax import integer, keyword
+from jaxsight.rules.fixing.syntax import integer
+from jaxsight.rules.text.expressions import keyword
 
 _JOINED = {"sum": " + ", "prod": " * ", "any": " | ", "all": " & "}
 _PAIRED = {"max": "maximum", "min": "minimum", "amax": "maximum", "amin": "minimum"}
@@ -20,7 +21,6 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     An operand that is an expression is assigned to a name first.
     """
     for call in context.find(ast.Call):
-        assert isinstance(call, ast.Call)
         read = _read(context, call)
         if read is None:
             continue
@@ -63,13 +63,13 @@ def _read(context: FixContext, call: ast.Call) -> tuple[str, ast.expr, int, bool
         return None
     if any(keyword.arg not in ("axis", "keepdims") for keyword in call.keywords):
         return None
-    along = arguments[0] if arguments else (key.value if (key := keyword(call, "axis")) else None)
+    along = arguments[0] if arguments else keyword(call, "axis")
     axis = integer(along)
     keep = keyword(call, "keepdims")
-    keeps = keep.value.value if keep and isinstance(keep.value, ast.Constant) else False
+    keeps = isinstance(keep, ast.Constant) and bool(keep.value)
     if along is None and (aval := context.aval_of(operand)) is not None and len(aval.shape) == 1:
         axis = 0
-    return (name, operand, axis, bool(keeps)) if axis is not None else None
+    return (name, operand, axis, keeps) if axis is not None else None
 
 
 def _index(axis: int, keep: bool, index: int) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.rules.program.steps import numbers
 from jaxsight.rules.program.view import ProgramView
@@ -38,30 +37,13 @@ _CALLED = re.compile(r"[\w.]*?\b(?P<name>\w+)\(")
 _REDUCTIONS = ("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or")
 
 
-@dataclass(frozen=True, slots=True)
-class TinyReduction:
-    """A reduction over a tiny axis."""
-
-    reduced: int
-    """How many values each element of the result is computed from."""
-    bytes: int
-    """The size of the result, which is written to memory."""
-    type: str
-    """The type of the result: `f32[131072]`."""
-    kernel: int
-    """The kernel that it is the last operation of, counted from 1."""
-    kernels: int
-
-
 @RULE.finds_in_kernels
 def find(view: ProgramView) -> Iterator[Violation]:
     """Find tiny reductions whose kernel is followed by a fusion that could contain them.
 
     A product or a sort could not.
     """
-    if view.compiled is None:
-        return
-    graph = view.compiled.graph
+    graph = view.on_target.graph
     awaited: dict[int, int] = {}
     for edge in graph.edges:
         ends = edge.source, edge.target
@@ -105,5 +87,4 @@ def find(view: ProgramView) -> Iterator[Violation]:
             step.path,
             help=f"write it out over the axis: `{form}`",
             notes=(f"{stored.text} is written by {where}, and read by another kernel",),
-            data=TinyReduction(length, stored.bytes, stored.text, index + 1, graph.kernel_count),
         )

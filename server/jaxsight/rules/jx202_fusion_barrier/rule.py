@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
@@ -18,36 +17,18 @@ RULE = Rule(
 )
 BARRIERS = frozenset(
     {
-        "fft",
-        "sort",
-        "matmul",
-        "convolution",
-        "custom call",
-        "host callback",
-        "optimization_barrier",
-        "collective",
+        "fft", "sort", "matmul", "convolution", "custom call", "host callback",
+        "optimization_barrier", "collective",
     }
-)
+)  # fmt: skip
 
 _WORDS = {"fft": "an FFT", "optimization_barrier": "an `optimization_barrier`"}
-
-
-@dataclass(frozen=True, slots=True)
-class FusionBoundary:
-    """An operation that nothing fuses with."""
-
-    operation: str
-    kernel: int
-    """The kernel that it is the last operation of, counted from 1."""
-    kernels: int
 
 
 @RULE.finds_in_kernels
 def find(view: ProgramView) -> Iterator[Violation]:
     """Find such operations, one for each place."""
-    if view.compiled is None:
-        return
-    graph = view.compiled.graph
+    graph = view.on_target.graph
     reported: set[object] = set()
     for index, kernel in enumerate(graph.kernels):
         step = view.flow.steps.get(kernel.ends_at)
@@ -59,6 +40,5 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 f"nothing fuses through {_WORDS.get(operation, f'a {operation}')} "
                 f"(kernel {index + 1} of {count})",
                 kernel.ends_at,
-                notes=(f"{view.quoted(kernel.ends_at)} is its last operation ({kernel.what})",),
-                data=FusionBoundary(operation, index + 1, count),
+                notes=(f"{view.quoted(kernel.ends_at)} is its last operation ({kernel.title})",),
             )

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Proof, Remedy
-from jaxsight.rules.fixing.syntax import FunctionNode, integer, keyword
+from jaxsight.rules.fixing.syntax import integer
+from jaxsight.rules.text.expressions import FunctionNode, keyword
 from jaxsight.source.text import Edit, Range
 
 _FFT = re.compile(r"jax\.numpy\.fft\.(?P<inverse>i?)(?P<real>r?)fft(?P<many>[2n]?)")
@@ -44,11 +45,7 @@ class _Fft:
         if match is None or any(keyword.arg not in ("axis", "axes") for keyword in node.keywords):
             return None
         many, argument = match["many"], keyword(node, "axes" if match["many"] else "axis")
-        axes = (
-            _integers(argument.value)
-            if argument is not None
-            else {"": (-1,), "2": (-2, -1)}.get(many)
-        )
+        axes = _integers(argument) if argument is not None else {"": (-1,), "2": (-2, -1)}.get(many)
         if axes is None:
             return None
         return _Fft(node, bool(match["inverse"]), bool(match["real"]), axes)
@@ -127,8 +124,7 @@ def _only(context: FixContext, function: FunctionNode, name: ast.Name) -> ast.As
         if name not in ast.walk(statement) or _counted([statement], name.id, ast.Load) != 1:
             continue
         if again or not _counted(following, name.id, ast.Load):
-            alone = context.begins_line(before) and context.ends_line(before)
-            return before if alone else None
+            return before if context.is_alone(before) else None
     return None
 
 
@@ -202,13 +198,13 @@ def _axes(context: FixContext, function: FunctionNode, order: Sequence[int]) -> 
     for node in ast.walk(function):
         if not isinstance(node, ast.Call):
             continue
-        along = keyword(node, "axis") or keyword(node, "axes")
-        axes = _integers(along.value) if along is not None else None
+        along = keyword(node, "axis", "axes")
+        axes = _integers(along) if along is not None else None
         if along is None or axes is None or not _has_rank(context, node, len(order)):
             continue
         moved = tuple(order.index(axis % len(order)) for axis in axes)
-        single = not isinstance(along.value, ast.Tuple | ast.List)
-        yield context.replace(along.value, str(moved[0] if single else moved))
+        single = not isinstance(along, ast.Tuple | ast.List)
+        yield context.replace(along, str(moved[0] if single else moved))
 
 
 def _has_rank(context: FixContext, call: ast.Call, rank: int) -> bool:

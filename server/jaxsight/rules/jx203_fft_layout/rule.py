@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
@@ -19,25 +18,17 @@ RULE = Rule(
     severity="warning",
 )
 LEAST = 64 * KIB
-"""Bytes that the transposes write at least: a choice, not a measurement."""
+"""Bytes that the transposes write at least: 20 ns at 3 TB/s, beside a launch of 3 µs for each.
+
+A choice: lower reports transforms of toy sizes, higher misses those that run in every step.
+"""
 _MOVES = RESHAPES | {"transpose"}
-
-
-@dataclass(frozen=True, slots=True)
-class Transposes:
-    """The kernels that transpose before and after an FFT."""
-
-    kernels: int
-    bytes: int
-    """How much they write together."""
 
 
 @RULE.finds_in_kernels
 def find(view: ProgramView) -> Iterator[Violation]:
     """Find FFTs that the program transposes for, in kernels that do nothing else."""
-    if view.compiled is None:
-        return
-    graph = view.compiled.graph
+    graph = view.on_target.graph
     reported: set[str] = set()
     for index, kernel in enumerate(graph.kernels):
         if kernel.ends_because != "fft" or not kernel.ends_at or kernel.ends_at in reported:
@@ -57,7 +48,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
             f"FFT over non-trailing axes adds {count} ({size(moved)})",
             kernel.ends_at,
             help="move the batch axes first, so that the transformed axes are the last ones",
-            data=Transposes(len(moves), moved),
         )
 
 
@@ -80,7 +70,7 @@ def _moves(view: ProgramView, kernel: Kernel) -> bool:
     """
     steps = [s for path in kernel.equations if (s := view.flow.steps.get(path)) is not None]
     if not steps:
-        return "transpose" in kernel.what or kernel.kind == "copy"
+        return "transpose" in kernel.title or kernel.kind == "copy"
     return all(step.primitive in _MOVES for step in steps)
 
 

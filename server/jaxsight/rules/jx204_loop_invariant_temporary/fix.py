@@ -67,9 +67,7 @@ def _moved(
     edits += [
         Edit(context.lines(assignment), "")
         for assignment in chosen
-        if read_elsewhere.isdisjoint(bound_in(*assignment.targets))
-        and context.begins_line(assignment)
-        and context.ends_line(assignment)
+        if read_elsewhere.isdisjoint(bound_in(*assignment.targets)) and context.is_alone(assignment)
     ]
     names = ", ".join(sorted({name for a in chosen for name in bound_in(*a.targets)}))
     return Candidate(f"Compute `{names}` inside the loop", tuple(edits))

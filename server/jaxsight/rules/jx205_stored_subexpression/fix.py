@@ -16,8 +16,8 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     The name has to be assigned once and computed from an `arange`; the copy starts at a zero that
     XLA cannot see through.
     """
-    node = next(iter(context.nodes), None)
-    function = context.function(node) if node is not None else None
+    node = context.node
+    function = context.function(node)
     if node is None or function is None:
         return
     statement = node if isinstance(node, ast.Assign) else context.statement(node)

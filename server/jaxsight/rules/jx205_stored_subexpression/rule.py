@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.steps import is_known
@@ -22,7 +21,10 @@ RULE = Rule(
     severity="hint",
 )
 LARGE = MIB // 2
-"""Bytes from which an intermediate is reported: a choice, not a measurement."""
+"""Bytes from which an intermediate is reported: writing and reading it takes 0.3 µs at 3 TB/s.
+
+A choice: lower reports what a tenth of a launch costs, higher misses what each layer stores.
+"""
 _CHEAP = FUSED - {"div", "rem"}
 _SAME = SHAPED | {"convert_element_type"}
 """Primitives whose result is read in place of the intermediate; a copy of it is another one."""
@@ -30,25 +32,10 @@ _IN_PLACE = ("scatter", "dynamic_update_slice")
 """Updates in place, for which the buffer has to exist."""
 
 
-@dataclass(frozen=True, slots=True)
-class Materialized:
-    """An intermediate that one kernel writes to memory for others."""
-
-    bytes: int
-    type: str
-    """As jaxprs print it: `f32[131072,2]`."""
-    kernel: int
-    """The kernel that writes it, counted from 1."""
-    readers: tuple[int, ...]
-    """The kernels that read it, counted from 1."""
-
-
 @RULE.finds_in_kernels
 def find(view: ProgramView) -> Iterator[Violation]:
     """Find temporaries of cheap elementwise operations that a later kernel could compute itself."""
-    if view.compiled is None:
-        return
-    graph, flow = view.compiled.graph, view.flow
+    graph, flow = view.on_target.graph, view.flow
     reported: set[str] = set()
     for temporary in graph.temporaries:
         if temporary.value.bytes < LARGE or not 0 <= temporary.producer < len(graph.kernels):
@@ -91,7 +78,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 f"kernel {temporary.producer + 1} writes {temporary.value.text} to memory",
                 "next to nothing has to be read to compute it",
             ),
-            data=Materialized(bytes, temporary.value.text, temporary.producer + 1, readers),
         )
 
 

@@ -17,19 +17,19 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
 
     The next iteration reads an `x` that depends on the total of this one.
     """
-    node = next(iter(context.nodes), None)
-    loop = next((n for n in context.around(node) if isinstance(n, ast.For)), None) if node else None
-    function = context.function(loop) if loop is not None else None
+    loop = next((n for n in context.around(context.node) if isinstance(n, ast.For)), None)
+    function = context.function(loop)
     if loop is None or function is None or loop.orelse:
         return
     last = loop.body[-1]
-    if not context.begins_line(last) or not context.ends_line(last):
+    if not context.is_alone(last):
         return
     totals = dict.fromkeys(
         target.id
         for statement in loop.body
         for target in _targets(statement)
-        if isinstance(target, ast.Name) and _is_read(statement, target.id)
+        # `total = total + …`, `total += …`
+        if isinstance(target, ast.Name) and target.id in read_in(statement)
     )
     parameters = {arg.arg for arg in ast.walk(function.args) if isinstance(arg, ast.arg)}
     read = dict.fromkeys(
@@ -59,11 +59,6 @@ def _targets(statement: ast.stmt) -> list[ast.expr]:
             return [target]
         case _:
             return []
-
-
-def _is_read(statement: ast.stmt, name: str) -> bool:
-    """Whether an assignment reads what it assigns: `total = total + …`, `total += …`."""
-    return name in read_in(statement)
 
 
 # Less memory at once, for kernels that run one after the other.

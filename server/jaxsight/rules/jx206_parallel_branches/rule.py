@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
@@ -19,7 +18,10 @@ RULE = Rule(
 )
 LEAST = 3
 LARGE = MIB // 2
-"""Copies, and bytes of the result of each, at least: a choice, not a measurement."""
+"""Copies, and bytes of the result of each, at least.
+
+A choice: two products are independent in most layers; higher misses loops over few channels.
+"""
 _HEAVY = {
     "fft": "FFTs",
     "dot_general": "matrix products",
@@ -29,25 +31,12 @@ _HEAVY = {
 """Heavy primitives, and what several of them are called."""
 
 
-@dataclass(frozen=True, slots=True)
-class ParallelBranches:
-    """Independent executions of one expression."""
-
-    count: int
-    result_bytes: int
-    """The size of the result of each."""
-    temporary_bytes: int
-    """The temporary memory of the whole function."""
-
-
 @RULE.finds_in_kernels
 def find(view: ProgramView) -> Iterator[Violation]:
     """Find three or more equal heavy equations of one expression that are independent.
 
     Their results together fit in the temporary memory that the target allocates.
     """
-    if view.compiled is None:
-        return
     flow = view.flow
     groups: dict[tuple[object, ...], list[str]] = defaultdict(list)
     for path, step in flow.steps.items():
@@ -63,7 +52,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
         first_result = flow.value(flow.steps[paths[0]].results[0])
         if len(paths) < LEAST or first_result.bytes < LARGE:
             continue
-        temporaries = view.compiled.temporaries
+        temporaries = view.on_target.temporaries
         if temporaries < len(paths) * first_result.bytes:
             continue
         if not _independent(view, paths) or not _in_turn(view, paths):
@@ -79,7 +68,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 f"each has a result of {size(first_result.bytes)}",
                 f"the function allocates {size(temporaries)} of temporary memory on {target}",
             ),
-            data=ParallelBranches(len(paths), first_result.bytes, temporaries),
         )
         return  # the others are parts of the same branches
 

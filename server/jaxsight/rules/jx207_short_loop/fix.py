@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Proof, Remedy
-from jaxsight.rules.fixing.syntax import keyword
+from jaxsight.rules.text.expressions import keyword
 from jaxsight.source.text import Edit, Range
 
 _LOOPS = ("jax.lax.fori_loop", "jax.lax.scan")
@@ -17,14 +17,13 @@ _LOOPS = ("jax.lax.fori_loop", "jax.lax.scan")
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield `unroll=True` for the loop, instead of a number that is given."""
     for call in context.find(ast.Call):
-        assert isinstance(call, ast.Call)
         if context.called(call.func) not in _LOOPS or not call.args:
             continue
         argument = keyword(call, "unroll")
-        if argument is not None and not isinstance(argument.value, ast.Constant):
+        if argument is not None and not isinstance(argument, ast.Constant):
             return  # the caller decides
         if argument is not None:
-            edit = context.replace(argument.value, "True")
+            edit = context.replace(argument, "True")
         else:
             last = context.arguments(call)[-1].end
             edit = Edit(Range(last, last), ", unroll=True")

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Proof, Remedy
-from jaxsight.rules.fixing.syntax import keyword
+from jaxsight.rules.text.expressions import keyword
 from jaxsight.source.text import Edit, Range
 
 
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield frequencies computed from `arange`, which fuse, then `sparse=True`."""
     for call in context.find(ast.Call):
-        assert isinstance(call, ast.Call)
         if context.called(call.func) != "jax.numpy.meshgrid" or not call.args:
             continue
         edits = [edit for array in _sources(context, call) for edit in _counted(context, array)]

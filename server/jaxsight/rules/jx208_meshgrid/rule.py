@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
@@ -18,21 +17,10 @@ RULE = Rule(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """A kernel that only computes the coordinates of a grid."""
-
-    kernel: int
-    """Counted from 1."""
-    kernels: int
-
-
 @RULE.finds_in_kernels
 def find(view: ProgramView) -> Iterator[Violation]:
     """Find kernels that compute one-dimensional arrays for a `meshgrid` of another kernel."""
-    if view.compiled is None:
-        return
-    graph, flow = view.compiled.graph, view.flow
+    graph, flow = view.on_target.graph, view.flow
     grids = [step for step in flow.steps.values() if "meshgrid(" in view.quote(step.path)]
     above = {
         step.path: grid
@@ -55,5 +43,4 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 grid.path,
                 help="compute the coordinates from `jnp.indices(shape, sparse=True)`",
                 notes=(f"kernel {index + 1} of {graph.kernel_count} only computes coordinates",),
-                data=Grid(index + 1, graph.kernel_count),
             )

@@ -19,24 +19,21 @@ _REFUSED = (
 
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Rewrite `for i in range(…)`; the names that the body assigns become the loop's carry."""
-    nodes = context.nodes[:1]
-    loop = next(
-        (
-            parent
-            for node in nodes
-            for parent in (node, *context.around(node))
-            if isinstance(parent, ast.For)
-        ),
-        None,
-    )
-    function = context.function(loop) if loop is not None else None
+    nodes = context.node, *context.around(context.node)
+    loop = next((node for node in nodes if isinstance(node, ast.For)), None)
+    function = context.function(loop)
     if loop is None or function is None or loop.orelse or not context.begins_line(loop):
         return
     bounds = _bounds(context, loop)
     if bounds is None or not isinstance(loop.target, ast.Name):
         return
     inside = [node for statement in loop.body for node in ast.walk(statement)]
-    if any(isinstance(node, _REFUSED) or _is_stored(node) for node in inside):
+    if any(
+        isinstance(node, _REFUSED)
+        # `self.x = …`, `table[i] = …`
+        or (isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store))
+        for node in inside
+    ):
         return
     state = _state(function, loop)
     if not state or loop.target.id in state:
@@ -49,11 +46,6 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         (*context.jax_import(), Edit(range_, text)),
         safe="#" not in context.module.slice_text(head) and all(map(context.is_pure, loop.body)),
     )
-
-
-def _is_stored(node: ast.AST) -> bool:
-    """Whether a node assigns to an attribute or an item: `self.x = …`, `table[i] = …`."""
-    return isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store)
 
 
 def _bounds(context: FixContext, loop: ast.For) -> tuple[str, str] | None:

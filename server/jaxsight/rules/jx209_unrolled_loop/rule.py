@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.expressions import name_of
+from jaxsight.rules.text.expressions import FunctionNode, name_of
 from jaxsight.rules.violation import Violation
 from jaxsight.text.names import bound_in, read_in
 from jaxsight.wire import primitives
@@ -36,7 +36,6 @@ _ALIKE = 0.8
 The others belong to the first or the last iteration.
 """
 _LOOPS = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _CONDITIONS = (ast.If, ast.IfExp, ast.While)
 _MOVES = primitives.SHAPED | primitives.PICKS | {"concatenate"}
 """Primitives that read or arrange elements: a loop of nothing else computes nothing."""
@@ -65,19 +64,13 @@ class _Loop:
     """The places in the function; true for those in the loop."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnrolledLoop:
-    """A Python loop of which each iteration was traced."""
-
-    iterations: int
-    equations: int
-
-
 @RULE.finds_in_program
 def find(view: ProgramView) -> Iterator[Violation]:
     """Find Python loops of sixteen or more iterations that made the same equations."""
     for loop in _loops(view):
-        if _is_chosen(loop) or _is_of_axes(loop.node) or _makes_shapes(loop.node):
+        # The axes of an array are few.
+        over_axes = any(_names_axes(part) for parts in _iterated(loop.node) for part in parts)
+        if over_axes or _is_chosen(loop) or _makes_shapes(loop.node):
             continue
         if _is_of_an_example(view, loop):
             continue
@@ -93,7 +86,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 steps[0].path,
                 help="use `jax.lax.fori_loop` or `jax.lax.scan` to compile the body once",
                 notes=("each copy is traced, lowered and compiled",),
-                data=UnrolledLoop(copies, len(steps)),
             )
             break
 
@@ -113,7 +105,7 @@ def _loops(view: ProgramView) -> Iterator[_Loop]:
     for span, nodes in around.items():
         inner = next((node for node in nodes if isinstance(node, _LOOPS)), None)
         if inner is not None and often[span] >= MANY:
-            loops[inner] = nodes[-1] if isinstance(nodes[-1], _FUNCTIONS) else None
+            loops[inner] = nodes[-1] if isinstance(nodes[-1], FunctionNode | ast.Lambda) else None
     for loop, function in loops.items():
         spans = {
             span: loop in nodes
@@ -184,11 +176,6 @@ def _iterated(loop: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
         yield clause.target, clause.iter
 
 
-def _is_of_axes(loop: ast.AST) -> bool:
-    """Whether the loop runs over the axes of an array, which are few."""
-    return any(_names_axes(part) for parts in _iterated(loop) for part in parts)
-
-
 def _names_axes(values: ast.AST) -> bool:
     """Whether an expression reads `x.ndim`, `shape` and the like; `x.shape[0]` is a length."""
     match values:
@@ -222,7 +209,7 @@ def _is_chosen(loop: _Loop) -> bool:
     """
     function = loop.function
     asked: list[ast.AST] = [values for _, values in _iterated(loop.node)]
-    if isinstance(function, _FUNCTIONS):
+    if isinstance(function, FunctionNode | ast.Lambda):
         asked.append(function.args)
         asked += [node.test for node in ast.walk(function) if isinstance(node, _CONDITIONS)]
     return any(

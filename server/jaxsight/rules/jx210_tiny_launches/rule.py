@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
@@ -26,25 +25,12 @@ _LAUNCH = 3e-6
 """Seconds that a launch takes on a GPU, roughly: NVIDIA's launch latency is 2 to 5 µs."""
 
 
-@dataclass(frozen=True, slots=True)
-class TinyLaunches:
-    """A loop that spends its time launching kernels."""
-
-    launches: int
-    """Of the whole loop, or of one iteration if their number is not known."""
-    small_launches: int
-    """Launches of kernels that read and write at most 64 KiB."""
-    iterations: int | None
-    launch_seconds: float
-    """An estimate of what the launches alone take."""
-
-
 @RULE.finds_in_kernels
 def find(view: ProgramView) -> Iterator[Violation]:
     """Find outermost loops with a thousand or more launches of kernels that touch little memory."""
-    if view.compiled is None or view.target is None or view.target.platform not in ("cuda", "rocm"):
+    if view.target is None or view.target.platform not in ("cuda", "rocm"):
         return
-    graph = view.compiled.graph
+    graph = view.on_target.graph
     for index, loop in enumerate(graph.loops):
         if loop.parent >= 0 or loop.equation not in view.flow.steps:
             continue
@@ -75,5 +61,4 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 f"a launch takes about {time(_LAUNCH)}",
                 *((f"the loop runs {loop.trips:,} iterations",) if has_trips else ()),
             ),
-            data=TinyLaunches(launches, small, loop.trips, seconds),
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.rules.program.steps import elements
 from jaxsight.rules.program.view import ProgramView
@@ -18,15 +17,10 @@ RULE = Rule(
 )
 FEW = 64
 MANY = 1 << 16
-"""Rows at most, and values at least: a choice, not a measurement."""
+"""Rows at most, and values at least: 1024 for each row, which wait for one another.
 
-
-@dataclass(frozen=True, slots=True)
-class Contention:
-    """A scatter-add of many values into few slots."""
-
-    values: int
-    slots: int
+A choice: in more rows fewer additions meet, and fewer values wait for less than a launch.
+"""
 
 
 @RULE.finds_in_kernels
@@ -50,5 +44,4 @@ def find(view: ProgramView) -> Iterator[Violation]:
             help="use `jax.nn.one_hot(index, n).T @ values` for so few slots, or sort first and "
             "pass `indices_are_sorted=True`",
             notes=(f"atomic additions to the same slot wait for one another on {target}",),
-            data=Contention(values, slots),
         )

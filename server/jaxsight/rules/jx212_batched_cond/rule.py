@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.view import ProgramView
@@ -22,17 +21,6 @@ RULE = Rule(
     severity="warning",
 )
 _COND = re.compile(r"(?:^|[\w.]*\.)(?P<name>cond|switch)\(")
-
-
-@dataclass(frozen=True, slots=True)
-class BatchedCond:
-    """A conditional that became a selection."""
-
-    function: str
-    """`cond` or `switch`."""
-    branches: int
-    work: str
-    """A heavy primitive, or a loop, in one of the branches."""
 
 
 @RULE.finds_in_program
@@ -61,9 +49,10 @@ def find(view: ProgramView) -> Iterator[Violation]:
         select = chosen[0]
         count = len(select.operands) - 1
         branches = "both branches" if count == 2 else f"all {count} branches"
-        name = _name(view, select)
+        match = _COND.match(view.quote(select.path))
+        assert match is not None
         yield Violation(
-            f"`{name}` under `vmap` runs {branches} for every element",
+            f"`{match['name']}` under `vmap` runs {branches} for every element",
             select.path,
             help="take a predicate that is the same for all elements out of the batch, or group "
             "the elements by branch",
@@ -71,14 +60,8 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 "the results of the branches are selected element by element",
                 f"a branch contains `{work.primitive}`",
             ),
-            data=BatchedCond(name, count, work.primitive),
             related=((work.path, "in a branch"),) if work.span != span else (),
         )
-
-
-def _name(view: ProgramView, step: Step) -> str:
-    match = _COND.match(view.quote(step.path))
-    return match["name"] if match is not None else "cond"
 
 
 def _is_guard(flow: Flow, select: Step) -> bool:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.products import factors
 from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.rules.patterns.syntax import factors
 from jaxsight.source.text import Edit
 
 _INVERSES = ("jax.numpy.linalg.inv", "jax.scipy.linalg.inv")

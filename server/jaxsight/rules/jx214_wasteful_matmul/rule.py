@@ -6,7 +6,6 @@ import ast
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.matrices import (
@@ -56,23 +55,6 @@ _OF_FACTORS = {
     "outer": ("outer", "`a * (b @ x)` for `jnp.outer(a, b) @ x`"),
 }
 _CASTS = frozenset({"convert_element_type", "stop_gradient"})
-
-
-@dataclass(frozen=True, slots=True)
-class Diagonal:
-    """A product with a diagonal matrix."""
-
-    side: int
-    """0 where it is the left factor."""
-    identity: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """A chain of three factors."""
-
-    left: bool
-    """Whether the two on the left are multiplied first."""
 
 
 @RULE.finds_in_program
@@ -129,7 +111,6 @@ def _with_diagonal(view: ProgramView, step: Step) -> Violation | None:
             step.path,
             help=help,
             notes=(f"of the {size}×{size} matrix only the diagonal is not zero",),
-            data=Diagonal(side, identity),
         )
     return None
 
@@ -221,7 +202,6 @@ def _in_order(view: ProgramView, step: Step) -> Violation | None:
             related=()
             if view.quote(inner.step.path) in view.quote(step.path)
             else ((inner.step.path, "computed first"),),
-            data=Order(side == 0),
         )
     return None
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
-from jaxsight.rules.fixing.syntax import integer, keyword
+from jaxsight.rules.fixing.syntax import integer
 from jaxsight.rules.jx215_sort_for_extreme.rule import Extreme
+from jaxsight.rules.text.expressions import keyword
 from jaxsight.source.text import Edit
 
 
@@ -28,7 +29,6 @@ class _Sorted:
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield `jnp.max`, `jnp.argmax` or `lax.top_k` for what is read of a sorted array."""
     for call in context.find(ast.Call):
-        assert isinstance(call, ast.Call)
         read = _sorted(context, call)
         if read is None:
             continue
@@ -63,17 +63,15 @@ def _sorted(context: FixContext, call: ast.Call) -> _Sorted | None:
     if any(keyword.arg not in ("axis", "dimension", "descending") for keyword in call.keywords):
         return None
     aval = context.aval_of(values)
-    along = keyword(call, "axis") or keyword(call, "dimension")
-    if arguments or along is not None:
-        axis = integer(arguments[0] if arguments else along.value if along else None)
+    along = arguments[0] if arguments else keyword(call, "axis", "dimension")
+    if along is not None:
+        axis = integer(along)
         if axis is None or aval is None or axis not in (-1, len(aval.shape) - 1):
             return None
     if aval is None or not context.jnp:
         return None
     down = keyword(call, "descending")
-    descending = (
-        isinstance(down.value, ast.Constant) and down.value.value is True if down else False
-    )
+    descending = isinstance(down, ast.Constant) and down.value is True
     negated = isinstance(values, ast.UnaryOp) and isinstance(values.op, ast.USub)
     if isinstance(values, ast.UnaryOp) and negated:
         values = values.operand

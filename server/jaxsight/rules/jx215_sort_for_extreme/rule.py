@@ -50,11 +50,6 @@ _COUNTED = re.compile(r"\[(?:[^\[\]]*,)? *(?:-\w+|\d+) *\]$")
 class Extreme:
     """What is read of a sorted array."""
 
-    indices: bool
-    """Whether it is read of the order, as `argsort` gives it."""
-    count: int
-    largest: bool
-    smallest: bool
     is_slower_on_gpus: bool
     """Whether a GPU takes longer to select the values than to sort them all."""
 
@@ -124,14 +119,13 @@ def _violation(
     maker = view.flow.made_by(step.operands[0])
     turned = maker is not None and maker.primitive == "neg"
     sides = {is_last != turned for is_last, _ in ends}
-    count = max(count for _, count in ends)
-    kind = "max" if True in sides else "min"
+    count, both = max(count for _, count in ends), len(sides) == 2
+    which, kind, negated = ("largest", "max", "") if True in sides else ("smallest", "min", "-")
     along = f", axis={keyword}" if keyword else ""
-    negated = "" if True in sides else "-"
     arg = "arg" if indices else ""
-    if len(sides) == 2 and count == 1:
+    if both and count == 1:
         form = f"`jnp.{arg}max({values}{along})` and `jnp.{arg}min({values}{along})`"
-    elif len(sides) == 2:
+    elif both:
         form = f"`jax.lax.top_k` of `{values}` and of `-{values}`"
     elif count == 1:
         form = f"`jnp.{arg}{kind}({values}{along})`"
@@ -142,14 +136,9 @@ def _violation(
         signed = f"({values})" if negated and " " in values and "," not in values else values
         top = f"jax.lax.top_k({negated}{signed}, {count})[{int(indices)}]"
         sign = "" if indices else negated
-        form = f"`{sign}{top}`, {'largest' if True in sides else 'smallest'} first"
+        form = f"`{sign}{top}`, {which} first"
     notes = []
-    if len(sides) == 2:
-        wanted = "extremes"
-    else:
-        wanted = (
-            f"{'largest' if True in sides else 'smallest'}{'' if count == 1 else f' {count:,}'}"
-        )
+    wanted = "extremes" if both else which if count == 1 else f"{which} {count:,}"
     if indices and any(is_last for is_last, _ in ends):
         notes.append("among equal values, another index may be the result")
     elif not indices and count == 1 and False in sides:
@@ -172,7 +161,7 @@ def _violation(
         help=f"use {form}",
         notes=tuple(notes),
         severity="information" if count > _SELECTED or is_slower else "",
-        data=Extreme(indices, count, True in sides, False in sides, is_slower),
+        data=Extreme(is_slower),
     )
 
 

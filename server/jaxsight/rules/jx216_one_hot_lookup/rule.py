@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.rules.program.matrices import (
     argument,
@@ -37,15 +36,6 @@ LARGE = MIB
 
 _KEEPS = frozenset({"convert_element_type", "copy", "stop_gradient", "transpose"})
 _SUMS = frozenset({"sum", "mean", "einsum", "nansum"})
-
-
-@dataclass(frozen=True, slots=True)
-class Lookup:
-    """Where an index would do."""
-
-    classes: int
-    rows: bool
-    """Whether it selects rows of a table, and not one value of each row."""
 
 
 @RULE.finds_in_program
@@ -107,12 +97,8 @@ def _summed(view: ProgramView, step: Step) -> Violation | None:
 
 def _maker(view: ProgramView, number: int) -> Step | None:
     """Return the comparison or the selection of rows that makes a one-hot array."""
-    step = view.flow.made_by(number)
-    for _ in range(8):
-        if step is None or step.primitive in ("eq", "gather"):
-            break
-        step = view.flow.made_by(step.operands[0])
-    return step
+    flow = view.flow
+    return flow.made_by(flow.before(number, lambda step: step.primitive not in ("eq", "gather")))
 
 
 def _is_made(view: ProgramView, number: int) -> bool:
@@ -162,5 +148,4 @@ def _violation(
         related=((maker.path, "the one-hot array"),)
         if maker is not None and maker.span != step.span
         else (),
-        data=Lookup(classes, bool(table)),
     )

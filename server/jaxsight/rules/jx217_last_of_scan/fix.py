@@ -17,7 +17,6 @@ _TOTALS = {"cumsum": "sum", "cumprod": "prod"}
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the final carry for the last output, or `sum` for the last of `cumsum`."""
     for call in context.find(ast.Call):
-        assert isinstance(call, ast.Call)
         name = context.called(call.func)
         data = context.finding.data
         if name == "jax.lax.scan" and isinstance(data, Stacked):

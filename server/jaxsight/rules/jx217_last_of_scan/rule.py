@@ -42,7 +42,6 @@ _TOTALS = {
 class Stacked:
     """What a scan stacks in vain."""
 
-    bytes: int
     carried: bool
     """Whether the final carry is the same."""
 
@@ -84,14 +83,14 @@ def _scan(view: ProgramView, step: Step) -> Violation | None:
         words = (
             f"`map` computes {length:,} results ({size(total)}), of which only the {which} is read"
         )
-        return Violation(words, step.path, help=help, data=Stacked(total, False))
+        return Violation(words, step.path, help=help, data=Stacked(carried=False))
     return Violation(
         f"scan stacks {length:,} outputs ({size(total)}), of which only the {which} is read",
         step.path,
         help="use the final carry, and return `None` in place of the output"
         if carried
         else "return the value in the carry, and `None` in place of the output",
-        data=Stacked(total, carried),
+        data=Stacked(carried),
     )
 
 
@@ -110,7 +109,6 @@ def _total(view: ProgramView, step: Step) -> Violation | None:
         f"running total of {length:,} values, of which only the last is read",
         step.path,
         help=f"use `{module}.{function}`",
-        data=Stacked(flow.value(step.results[0]).bytes, False),
     )
 
 

@@ -17,7 +17,6 @@ _INVERSE = ("ifft", "ifft2", "ifftn")
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield `rfft` for `fft`, and `irfft(…)` for `ifft(…).real`."""
     for call in context.find(ast.Call):
-        assert isinstance(call, ast.Call)
         name = context.called(call.func).removeprefix(_MODULE)
         if name in _FORWARD:
             yield Candidate(f"Use `r{name}`", _renamed(context, call))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import Literal
 
 from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.loops import loop_of
 from jaxsight.rules.program.matrices import readers
 from jaxsight.rules.program.slices import reads
-from jaxsight.rules.program.steps import captured, elements, numbers, parameter
+from jaxsight.rules.program.steps import elements, numbers, parameter
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import called
@@ -33,15 +34,6 @@ _MOVES = SHAPED | {"pad", "copy", "stop_gradient"}
 _TURNS = frozenset({"transpose", "copy"})
 
 
-@dataclass(frozen=True, slots=True)
-class ComplexFft:
-    """A transform of real numbers."""
-
-    inverse: bool
-    """Whether it is the inverse transform of a pair whose result is real."""
-    length: int
-
-
 @RULE.finds_in_program
 def find(view: ProgramView) -> Iterator[Violation]:
     """Yield transforms of real numbers of which half is read, and pairs whose result is real."""
@@ -58,26 +50,18 @@ def find(view: ProgramView) -> Iterator[Violation]:
                     f"{length[0]:,} frequencies is read",
                     step.path,
                     help=f"use `jnp.fft.{_FORWARD[name]}`, which computes this half alone",
-                    data=ComplexFft(False, length[0]),
                 )
-        elif (
-            name in _INVERSE
-            and _is_kind(step, "IFFT")
-            and length
-            and _gives_real(flow, step)
-            and _comes_from_real(view, step)
-        ):
+        elif name in _INVERSE and _is_kind(step, "IFFT") and length and _gives_real(view, step):
             forward = _FORWARD[name.removeprefix("i")]
             yield Violation(
                 "complex FFTs of real numbers with a real result compute each frequency twice",
                 step.path,
                 help=f"use `jnp.fft.{forward}` and `jnp.fft.{_INVERSE[name]}`",
                 notes=("`jnp.fft.rfftfreq` gives the frequencies that these compute",),
-                data=ComplexFft(True, length[0]),
             )
 
 
-def _is_kind(step: Step, kind: str) -> bool:
+def _is_kind(step: Step, kind: Literal["FFT", "IFFT"]) -> bool:
     """Whether a transform is of a kind, which JAX prints as a number or by name."""
     text = dict(step.parameters).get("fft_type", "")
     return text == str(_KINDS[kind]) or text.rpartition(".")[2].strip("'") == kind
@@ -103,17 +87,14 @@ def _is_half_read(flow: Flow, step: Step, length: int) -> bool:
     return bool(parts) and all(0 <= part.first <= part.last <= length // 2 for part in parts or ())
 
 
-def _gives_real(flow: Flow, step: Step) -> bool:
-    """Whether only the real part of a transform is read."""
-    used = readers(flow, step.results[0], _TURNS | SHAPED)
-    return bool(used) and all(reader.primitive == "real" for reader in used or ())
-
-
-def _comes_from_real(view: ProgramView, step: Step) -> bool:
-    """Return whether the result of an inverse transform is real.
+def _gives_real(view: ProgramView, step: Step) -> bool:
+    """Return whether the result of an inverse transform is real, and read as such.
 
     It is where the operand is a transform of real numbers, times factors that keep its symmetry.
     """
+    used = readers(view.flow, step.results[0], _TURNS | SHAPED)
+    if not used or any(reader.primitive != "real" for reader in used):
+        return False
     symmetries = _Symmetries(view)
     return symmetries.of(step.operands[0]) == 1 and symmetries.transforms > 0
 
@@ -127,8 +108,8 @@ class _Symmetries:
         self._outer = {
             inner: outer
             for step in view.flow.steps.values()
-            if step.primitive == "scan" and step.bodies
-            for inner, outer in zip(step.bodies[0].inputs, captured(step), strict=False)
+            if step.primitive == "scan" and (loop := loop_of(view.flow, step)) is not None
+            for inner, outer in loop.captured.items()
         }
         self.transforms = 0
         """How many transforms of real numbers the values come from."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.rules.program.steps import numbers
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import called
 from jaxsight.rules.violation import Violation
+from jaxsight.wire.primitives import LOOPS
 from jaxsight.wire.program import Step
 
 RULE = Rule(
@@ -26,14 +26,6 @@ FEWEST = 8
 _CALLBACKS = frozenset({"pure_callback", "io_callback", "debug_callback", "debug_print"})
 _FUNCTIONS = frozenset({"pure_callback", "io_callback", "callback", "print", "log"})
 _DEBUGGING = frozenset({"callback", "print", "log"})
-
-
-@dataclass(frozen=True, slots=True)
-class Callback:
-    """A callback in a loop."""
-
-    iterations: int
-    """0 where their number is not known."""
 
 
 @RULE.finds_in_program
@@ -69,7 +61,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 else "each call copies its operands to the host and waits for Python",
             ),
             severity="information" if debugs else "",
-            data=Callback(iterations),
         )
 
 
@@ -78,16 +69,10 @@ def _iterations(view: ProgramView, step: Step) -> int | None:
 
     `None` where no loop is around it, or a branch is.
     """
-    flow, lengths, is_certain = view.flow, list[int](), True
-    parent = flow.parent.get(step.path)
-    while parent is not None:
-        if parent.primitive == "scan":
-            lengths.append(next(iter(numbers(parent, "length")), 0))
-        elif parent.primitive == "while":
-            is_certain = False
-        elif parent.primitive in ("cond", "switch"):
-            return None
-        parent = flow.parent.get(parent.path)
-    if not is_certain:
-        return 0
-    return math.prod(lengths) if lengths else None
+    around = list(view.flow.around(step))
+    if any(parent.primitive == "cond" for parent in around):
+        return None
+    loops = [parent for parent in around if parent.primitive in LOOPS]
+    # A `while` has no length.
+    lengths = (next(iter(numbers(loop, "length")), 0) for loop in loops)
+    return math.prod(lengths) if loops else None

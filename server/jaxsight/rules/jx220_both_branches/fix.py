@@ -17,7 +17,6 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     if not isinstance(data, BothBranches):
         return
     for call in context.find(ast.Call):
-        assert isinstance(call, ast.Call)
         if context.called(call.func) not in ("jax.numpy.where", "jax.lax.select"):
             continue
         if call.keywords or len(call.args) != 3 or not all(map(context.is_pure, call.args)):

@@ -33,10 +33,8 @@ _MOST = 300
 class BothBranches:
     """A selection between results of work."""
 
-    primitives: tuple[str, str]
-    """A heavy primitive, or a loop, of the case for a true predicate and of the other."""
     expressions: tuple[str, str]
-    """What the user wrote there, each on one line."""
+    """What the user wrote for a true predicate and for a false one, each on one line."""
 
 
 @RULE.finds_in_program
@@ -50,8 +48,10 @@ def find(view: ProgramView) -> Iterator[Violation]:
     for step in flow.steps.values():
         if step.primitive != "select_n" or len(step.operands) != 3 or step.backward:
             continue
-        predicate = _scalar(flow, step)
-        if predicate is not None and view.wrote(step.path, "where", "select"):
+        predicate = flow.before(step.operands[0], _MOVES)
+        value = flow.values[predicate]
+        is_one = elements(value) == 1 and not is_known(value)
+        if is_one and view.wrote(step.path, "where", "select"):
             groups[predicate].append(step)
     for selects in groups.values():
         work = [_work(flow, selects, case) for case in (2, 1)]
@@ -66,24 +66,13 @@ def find(view: ProgramView) -> Iterator[Violation]:
             select.path,
             help="run only one of them: `jax.lax.cond(pred, true_fun, false_fun, *operands)`",
             notes=("the predicate is a scalar, so all of one result is dropped",),
-            data=BothBranches((true.primitive, false.primitive), texts),
+            data=BothBranches(texts),
             related=tuple(
                 (step.path, "computed for one branch alone")
                 for step in (true, false)
                 if step.span != select.span
             ),
         )
-
-
-def _scalar(flow: Flow, select: Step) -> int | None:
-    """Return the one number that a selection is made by, else `None`."""
-    number = flow.of(select.operands[0])
-    maker = flow.made_by(number)
-    while maker is not None and maker.primitive in _MOVES and len(maker.operands) == 1:
-        number = flow.of(maker.operands[0])
-        maker = flow.made_by(number)
-    value = flow.values[number]
-    return number if elements(value) == 1 and not is_known(value) else None
 
 
 def _work(flow: Flow, selects: Sequence[Step], case: int) -> Step | None:

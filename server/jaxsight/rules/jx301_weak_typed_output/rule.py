@@ -31,18 +31,7 @@ class WeakResult:
     """A weakly typed result."""
 
     dtype: str
-    """Its dtype, `float32`."""
-    type: str
-    """Its dtype and shape, `f32[3]`."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedWeakType:
-    """A call whose argument is weakly typed, and was not before, or the other way round."""
-
-    function: str
-    argument: str
-    """Its path in the arguments, `args[0]`."""
+    """`float32`."""
 
 
 @RULE.explains_misses
@@ -54,7 +43,6 @@ def explain(function: str, misses: Sequence[Miss]) -> Iterator[Violation]:
                 f"{named(function)} is recompiled because the weak type of an argument changed",
                 help="specify the dtype of the argument once, where it is created",
                 notes=(f"{quoted(argument)} is {_kind(now)} here, and was {_kind(before)} before",),
-                data=ChangedWeakType(function, argument),
             )
             return
 
@@ -104,7 +92,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 else "all arguments are PRNG keys, so this may initialize what another function "
                 "updates",
             ),
-            data=WeakResult(value.dtype, value.text),
+            data=WeakResult(value.dtype),
         )
 
 

@@ -12,7 +12,6 @@ from jaxsight.rules.fixing.remedy import Remedy
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the call with tuples in place of the lists among its arguments."""
     for call in context.find(ast.Call):
-        assert isinstance(call, ast.Call)
         arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
         lists = [argument for argument in arguments if isinstance(argument, ast.List)]
         if lists:

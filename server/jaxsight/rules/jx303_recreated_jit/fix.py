@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
-from jaxsight.rules.fixing.syntax import FunctionNode
+from jaxsight.rules.text.expressions import FunctionNode
 
 
 def candidates(context: FixContext) -> Iterator[Candidate]:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from jaxsight.rules.recompilation import Miss, named
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.expressions import dotted
+from jaxsight.rules.text.expressions import FunctionNode, dotted
 from jaxsight.rules.violation import NodeViolation, Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.text.names import bound_in, read_in
@@ -26,38 +25,15 @@ RULE = Rule(
 
 _JITS = frozenset(
     {
-        "jax.jit",
-        "jit",
-        "jax.pmap",
-        "pmap",
-        "eqx.filter_jit",
-        "nnx.jit",
-        "nn.jit",
+        "jax.jit", "jit", "jax.pmap", "pmap", "eqx.filter_jit", "nnx.jit", "nn.jit",
         "equinox.filter_jit",
     }
-)
-FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+)  # fmt: skip
 _ONCE = frozenset({"main", "init", "setup", "post_init"})
 """Functions that run once, so what they compile is compiled once; without underscores."""
 _LOOPS = (
-    ast.For,
-    ast.While,
-    ast.AsyncFor,
-    ast.ListComp,
-    ast.GeneratorExp,
-    ast.SetComp,
-    ast.DictComp,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Recreated:
-    """A function that is re-created and traced again."""
-
-    function: str
-    times: int
-    """How often it was traced."""
+    ast.For, ast.While, ast.AsyncFor, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp,
+)  # fmt: skip
 
 
 @RULE.explains_misses
@@ -69,7 +45,6 @@ def explain(function: str, misses: Sequence[Miss]) -> Iterator[Violation]:
             f"{named(function)} is re-created for this call and was traced {times} times",
             help="jit it once, outside the function or loop that calls it",
             notes=("JAX caches compiled programs by function object",),
-            data=Recreated(function, times),
         )
 
 
@@ -89,7 +64,7 @@ def _within(node: ast.AST, around: tuple[ast.AST, ...], local: set[str]) -> Iter
     for child in ast.iter_child_nodes(node):
         inside = (*around, node)
         names = local
-        if isinstance(child, _FUNCTIONS):
+        if isinstance(child, FunctionNode):
             decorated = _decorated(child, inside)
             if decorated is not None:
                 yield decorated
@@ -98,7 +73,7 @@ def _within(node: ast.AST, around: tuple[ast.AST, ...], local: set[str]) -> Iter
             names = {
                 node.name
                 for node in ast.walk(child)
-                if isinstance(node, _FUNCTIONS) and node is not child
+                if isinstance(node, FunctionNode) and node is not child
             }
         if isinstance(child, ast.Call) and dotted(child.func) in _JITS and child.args:
             violation = _recreated(child, node, inside, local)
@@ -120,7 +95,7 @@ def _decorated(function: FunctionNode, around: tuple[ast.AST, ...]) -> NodeViola
     """Return the finding of a function that a decorator jits in another one, called there once."""
     scope = _scope(around)
     decorator = next(filter(_is_jit, function.decorator_list), None)
-    if decorator is None or not isinstance(scope, _FUNCTIONS) or _runs_once(scope):
+    if decorator is None or not isinstance(scope, FunctionNode) or _runs_once(scope):
         return None
     if not _called_once(scope, function.name, function):
         return None
@@ -158,9 +133,10 @@ def _recreated(
         )
     if scope is None or not fresh or _runs_once(scope):
         return None
-    if called or _named_and_called(call, parent, scope):
-        return _every_call(call, kind, scope)
-    return None
+    match parent:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is call:
+            called = isinstance(scope, FunctionNode) and _called_once(scope, name, parent)
+    return _every_call(call, kind, scope) if called else None
 
 
 def _kind(function: ast.expr) -> str:
@@ -171,14 +147,14 @@ def _kind(function: ast.expr) -> str:
     return "a partial" if is_partial else "a local function"
 
 
-def _new_object(kind: str, when: str) -> str:
-    return f"{kind} is a new object {when}, and JAX caches programs by function object"
+def _new_object(subject: str, when: str) -> str:
+    return f"{subject} is a new object {when}, and JAX caches programs by function object"
 
 
 def _defines(loops: Sequence[ast.AST], name: str) -> bool:
     """Whether a function is defined in one of these loops, so that each iteration has a new one."""
     inside = (node for loop in loops for node in ast.walk(loop))
-    return any(isinstance(node, _FUNCTIONS) and node.name == name for node in inside)
+    return any(isinstance(node, FunctionNode) and node.name == name for node in inside)
 
 
 def _is_made_of(function: ast.expr, loops: Sequence[ast.AST]) -> bool:
@@ -200,14 +176,14 @@ def _is_method(function: ast.expr, around: tuple[ast.AST, ...]) -> bool:
         case ast.Attribute(value=ast.Name(id="self"), attr=name):
             classes = [node for node in around if isinstance(node, ast.ClassDef)]
             methods = classes[-1].body if classes else []
-            return any(isinstance(m, _FUNCTIONS) and m.name == name for m in methods)
+            return any(isinstance(m, FunctionNode) and m.name == name for m in methods)
         case _:
             return False
 
 
 def _scope(around: tuple[ast.AST, ...]) -> ast.AST | None:
     """Return the innermost function around a node."""
-    return next((n for n in reversed(around) if isinstance(n, (*_FUNCTIONS, ast.Lambda))), None)
+    return next((n for n in reversed(around) if isinstance(n, FunctionNode | ast.Lambda)), None)
 
 
 def _runs_once(scope: ast.AST) -> bool:
@@ -216,28 +192,19 @@ def _runs_once(scope: ast.AST) -> bool:
     return name in _ONCE or name.startswith("test")
 
 
-def _every_call(node: ast.expr, kind: str, scope: ast.AST) -> NodeViolation:
+def _every_call(node: ast.expr, subject: str, scope: ast.AST) -> NodeViolation:
     """Return the finding of a function that jits another one each time it is called."""
     name = getattr(scope, "name", "")
     outer = quoted(name, "a lambda")
     return NodeViolation(
         node,
-        f"jitting {kind} inside {outer} recompiles on every call",
+        f"jitting {subject} inside {outer} recompiles on every call",
         help=f"create the jitted function once, outside {quoted(name, 'the lambda')}",
         notes=(
-            _new_object(kind, "on every call"),
+            _new_object(subject, "on every call"),
             "the jitted function is called once and then dropped with its cache",
         ),
     )
-
-
-def _named_and_called(call: ast.Call, parent: ast.AST, scope: ast.AST) -> bool:
-    """Whether the jitted function is assigned to a name that is called once."""
-    match parent:
-        case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is call:
-            return isinstance(scope, _FUNCTIONS) and _called_once(scope, name, parent)
-        case _:
-            return False
 
 
 def _called_once(scope: FunctionNode, name: str, definition: ast.AST) -> bool:
@@ -249,10 +216,11 @@ def _called_once(scope: FunctionNode, name: str, definition: ast.AST) -> bool:
     waiting: list[tuple[ast.AST, tuple[ast.AST, ...]]] = [(scope, ())]
     while waiting:
         node, above = waiting.pop()
-        if node is definition and isinstance(node, _FUNCTIONS):
+        if node is definition and isinstance(node, FunctionNode):
             continue
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
-            if any(isinstance(node, (*_LOOPS, *_FUNCTIONS, ast.Lambda)) for node in above[1:]):
+            apart = (*_LOOPS, FunctionNode, ast.Lambda)
+            if any(isinstance(node, apart) for node in above[1:]):
                 return False
             if not _is_called(node, above):
                 return False

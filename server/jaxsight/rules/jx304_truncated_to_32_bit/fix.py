@@ -17,7 +17,7 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     if not isinstance(types, Truncated):
         return
     edits: list[Edit] = []
-    for node in context.find(ast.Attribute, ast.Name, ast.Constant):
+    for node in context.find(ast.expr):
         match node:
             case ast.Attribute(attr=name) | ast.Name(id=name) if name == types.requested:
                 text = context.text(node)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.rules.program.steps import parameter
 from jaxsight.rules.program.view import ProgramView
@@ -21,36 +20,15 @@ RULE = Rule(
 _PRODUCTS = ("dot_general", "conv_general_dilated")
 _TF32 = frozenset(
     {
-        "a100",
-        "h100",
-        "h200",
-        "b200",
-        "b300",
-        "gb200",
-        "l4",
-        "l40s",
-        "rtx4090",
-        "rtx3090",
-        "a10",
-        "rtx5090",
-        "a6000",
+        "a10", "a100", "a6000", "b200", "b300", "gb200", "h100", "h200", "l4", "l40s", "rtx3090",
+        "rtx4090", "rtx5090",
     }
-)
+)  # fmt: skip
 """Chips of compute capability 8.0 and later, where cuBLAS may use TF32."""
 _PRECISION = {
     "TF32": "TF32 keeps 10 bits of the mantissa, about 3 decimal digits",
     "bfloat16": "bfloat16 keeps 7 bits of the mantissa, about 2 decimal digits",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class ReducedPrecision:
-    """How the target computes a product."""
-
-    format: str
-    """`TF32` or `bfloat16`."""
-    target: str
-    """`h100`."""
 
 
 @RULE.finds_in_kernels
@@ -76,5 +54,4 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 step.path,
                 help="pass `precision=jax.lax.Precision.HIGHEST` where you need float32 precision",
                 notes=(_PRECISION[format],),
-                data=ReducedPrecision(format, target),
             )

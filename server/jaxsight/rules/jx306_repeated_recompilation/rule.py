@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from jaxsight.rules.recompilation import FIRST_SHAPES, Miss, named
 from jaxsight.rules.rule import Rule
@@ -20,19 +19,6 @@ RULE = Rule(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Repeated:
-    """A function that is compiled for several types of an argument, or static values."""
-
-    function: str
-    times: int
-    """For how many types or values."""
-    argument: str = ""
-    """The path of the argument, `args[0]`; empty for static values."""
-    types: tuple[str, ...] = ()
-    """The types of the argument; empty for static values."""
-
-
 @RULE.explains_misses
 def explain(function: str, misses: Sequence[Miss]) -> Iterator[Violation]:
     """Yield what a call has compiled several times: static arguments, then types of arguments."""
@@ -41,23 +27,17 @@ def explain(function: str, misses: Sequence[Miss]) -> Iterator[Violation]:
         yield Violation(
             f"{named(function)} is compiled for {count} values of a static argument",
             help="make the argument dynamic, or pass fewer values",
-            data=Repeated(function, count),
         )
     types: dict[str, set[str]] = defaultdict(set)
     for miss in misses:
         for argument, now, before in miss.differs:
             if "weak_type" not in now:
                 types[argument] |= {now, before}
-    for argument, types_seen in types.items():
-        if len(types_seen) >= FIRST_SHAPES:
-            yield _of_types(function, argument, tuple(sorted(types_seen)))
-
-
-def _of_types(function: str, argument: str, types: tuple[str, ...]) -> Violation:
-    few = ", ".join(types[:4]) + (", …" if len(types) > 4 else "")
-    return Violation(
-        f"{named(function)} is compiled for {len(types)} types of an argument",
-        help="pad the argument to a few sizes",
-        notes=(f"{quoted(argument)} is {few}",),
-        data=Repeated(function, len(types), argument, types),
-    )
+    for argument, seen in types.items():
+        if len(seen) >= FIRST_SHAPES:
+            few = ", ".join(sorted(seen)[:4]) + (", …" if len(seen) > 4 else "")
+            yield Violation(
+                f"{named(function)} is compiled for {len(seen)} types of an argument",
+                help="pad the argument to a few sizes",
+                notes=(f"{quoted(argument)} is {few}",),
+            )

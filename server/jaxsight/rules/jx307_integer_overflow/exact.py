@@ -23,21 +23,19 @@ from jaxsight.wire.program import Step
 def certain_overflow(integers: Integers, step: Step) -> Violation | None:
     """Arithmetic of known integers whose result does not fit."""
     interval = _exact(integers, step)
-    dtype = integers.dtype(step)
-    within = limits(dtype)
-    if interval is None or within is None:
+    if interval is None:
         return None
     if step.primitive == "shift_left":
         by = integers.intervals.of(step.operands[1])
-        if by is None or by.high < bits_of(dtype):
+        if by is None or by.high < bits_of(integers.dtype(step)):
             return None  # the sign bit of a mask
     if (
         step.primitive == "convert_element_type"
         and interval.one is not None
-        and (interval.one < 0 or bits_of(dtype) >= 32)
+        and (interval.one < 0 or bits_of(integers.dtype(step)) >= 32)
     ):
         return None  # all bits of a mask
-    return _overflow(integers, step, dtype, interval)
+    return _overflow(integers, step, interval)
 
 
 def _exact(integers: Integers, step: Step) -> Interval | None:
@@ -52,7 +50,8 @@ def _exact(integers: Integers, step: Step) -> Interval | None:
             return integers.intervals.result(step)
 
 
-def _overflow(integers: Integers, step: Step, dtype: str, interval: Interval) -> Violation | None:
+def _overflow(integers: Integers, step: Step, interval: Interval) -> Violation | None:
+    dtype = integers.dtype(step)
     within = limits(dtype)
     if within is None:
         return None
@@ -67,12 +66,7 @@ def _overflow(integers: Integers, step: Step, dtype: str, interval: Interval) ->
     advice = SIGNED if below else wider_help(dtype)
     if step.primitive == "iota":
         advice = "use a wider dtype: `dtype=jnp.int32`"
-    return Violation(
-        message,
-        step.path,
-        help=advice,
-        notes=(holds_note(dtype),),
-    )
+    return Violation(message, step.path, help=advice, notes=(holds_note(dtype),))
 
 
 def power_of_two(integers: Integers, step: Step, node: Expression) -> Violation | None:
@@ -92,4 +86,4 @@ def power_of_two(integers: Integers, step: Step, node: Expression) -> Violation 
         return None
     reached = number**exponent.high
     least = number ** max(exponent.least, 0)
-    return _overflow(integers, step, integers.dtype(step), Interval(least, reached, least, reached))
+    return _overflow(integers, step, Interval(least, reached, least, reached))

@@ -34,13 +34,11 @@ def is_meant(integers: Integers, step: Step) -> bool:
     names = [integers.view.name, *_names(integers.view.around(step.path))]
     if any(map(_MIXES.search, names)):
         return True
-    if step.primitive == "mul" and any(_is_hash(integers, number) for number in step.operands):
-        return True
+    if step.primitive == "and":
+        return False
     through = (ELEMENTWISE | SHAPED) - {"select_n"}
     bits = _BITS - {"shift_left"} if step.primitive == "shift_left" else _BITS
     unsigned = integers.dtype(step).startswith("uint")
-    if step.primitive == "and":
-        return False
     near = [step]
     for number in step.results:
         near += [user for _, user in integers.flow.forwards(number, through, _BELOW)]

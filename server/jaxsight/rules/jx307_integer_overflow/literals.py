@@ -34,8 +34,11 @@ def literal_too_large(integers: Integers, step: Step, node: Expression) -> Viola
     for number in literals:
         if within[0] <= number <= within[1]:
             continue
-        used = _wrapped(number, within)
-        if not _reads(integers, step, used, number):
+        used = (number - within[0]) % (within[1] - within[0] + 1) + within[0]
+        operands = map(integers.flow.value, step.operands)
+        if step.primitive != "convert_element_type" and not any(
+            value.origin == LITERAL and value.said in (str(used), str(number)) for value in operands
+        ):
             continue
         verb = "compares with" if step.primitive in COMPARISONS else "uses"
         return Violation(
@@ -46,16 +49,6 @@ def literal_too_large(integers: Integers, step: Step, node: Expression) -> Viola
             notes=(holds_note(dtype),),
         )
     return None
-
-
-def _reads(integers: Integers, step: Step, used: int, written: int) -> bool:
-    if step.primitive == "convert_element_type":
-        return True
-    for number in step.operands:
-        value = integers.flow.value(number)
-        if value.origin == LITERAL and value.said in (str(used), str(written)):
-            return True
-    return False
 
 
 def _arguments(node: Expression) -> list[int]:
@@ -102,7 +95,3 @@ def _literals(node: Expression, number: int | None) -> list[int]:
         return []
     arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
     return [number] if any(integer_literal(argument) == number for argument in arguments) else []
-
-
-def _wrapped(number: int, within: tuple[int, int]) -> int:
-    return (number - within[0]) % (within[1] - within[0] + 1) + within[0]

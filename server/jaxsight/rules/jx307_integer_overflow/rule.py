@@ -110,9 +110,8 @@ def _indexes(expression: str, number: int) -> bool:
     enabled (`_normalize_index` in `jax/_src/numpy/indexing.py`). A number that is written in the
     expression is no such size.
     """
-    try:
-        node = ast.parse(expression.strip(), mode="eval").body
-    except (SyntaxError, ValueError):
+    node = parsed(expression)
+    if node is None:
         return False
     if any(isinstance(part, ast.Constant) and part.value == number for part in ast.walk(node)):
         return False

@@ -51,11 +51,8 @@ _FUNCTIONS = frozenset(
 """Functions of `jax.numpy` that join the types of their operands, and compute in no other."""
 _OF_TWO = _FUNCTIONS - {"where", "select", "concatenate", "stack", "hstack", "vstack", "einsum"}
 _FOLLOWED = (ELEMENTWISE | MOVES | PICKS | REDUCTIONS | CUMULATIVE) | {
-    "dynamic_update_slice",
-    "concatenate",
-    "pad",
-    "sort",
-}
+    "dynamic_update_slice", "concatenate", "pad", "sort",
+}  # fmt: skip
 _TRIED = 4
 """Equations of one expression that are looked at: an unrolled loop has many."""
 _LONGEST = 40
@@ -66,24 +63,12 @@ _UNPACKED = ("broadcast_in_dim", "reshape", "expand_dims", "convert_element_type
 class _Origin(Enum):
     """Where the wider operand comes from."""
 
-    NUMBER = "a number with a type"
+    NUMBER = "a number"
     CAPTURED = "a captured array"
-    CREATED = "an array that is created in the program"
+    CREATED = "an array"
     GIVEN = "an argument"
     UPCAST = "an array that was cast to the wider type"
     PROMOTED = "an array that was promoted before"
-
-
-@dataclass(frozen=True, slots=True)
-class SilentPromotion:
-    """A promotion."""
-
-    narrow: str
-    """The type of the array that is promoted: `bf16[8,16]`."""
-    wide: str
-    """The type of the operand that promotes it."""
-    dtype: str
-    """The dtype that results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,34 +98,30 @@ def find(view: ProgramView) -> Iterator[Violation]:
         join = _join(flow, step)
         if join is None:
             continue
-        origin = _origin(flow, join.wide, flow.value(join.narrow).dtype, promoted)
+        origin = _origin(flow, join.wide, promoted)
         promoted.add(flow.of(step.results[0]))
         text = view.quote(step.path)
         tried[step.span] += 1
         if tried[step.span] > _TRIED or not _joins(text) or not _is_accident(flow, join, origin):
             continue
         tried[step.span] = _TRIED
-        yield _violation(flow, join, origin, text)
-
-
-def _violation(flow: Flow, join: _Join, origin: _Origin, text: str) -> Violation:
-    narrow, wide = flow.value(join.narrow), flow.value(join.wide)
-    promoted = flow.value(join.step.results[0])
-    before = elements(promoted) * (4 if narrow.dtype == "float32" else 2)
-    first, second = _written(text, join)
-    type_ = cut(wide.text, 24)
-    name = quoted(second, most=36) if second else f"{_A[origin]} of type {type_}"
-    array = first if first.isidentifier() else "x"
-    return Violation(
-        f"{name} promotes {cut(narrow.text, 24)} to {promoted.dtype}",
-        join.step.path,
-        help=_help(second if len(second) <= _LONGEST else "", array, origin),
-        notes=(
-            f"{_A[origin]} of type {type_} does not adapt to {narrow.dtype}, as Python numbers do",
-            f"the result takes {size(promoted.bytes)} instead of {size(before)}",
-        ),
-        data=SilentPromotion(narrow.text, wide.text, promoted.dtype),
-    )
+        narrow, result = flow.value(join.narrow), flow.value(step.results[0])
+        before = elements(result) * (4 if narrow.dtype == "float32" else 2)
+        first, second = _written(text, join)
+        is_created = origin in (_Origin.NUMBER, _Origin.CAPTURED, _Origin.CREATED)
+        subject = origin.value if is_created else "an operand"
+        subject += f" of type {cut(flow.value(join.wide).text, 24)}"
+        name = quoted(second, most=36) if second else subject
+        array = first if first.isidentifier() else "x"
+        yield Violation(
+            f"{name} promotes {cut(narrow.text, 24)} to {result.dtype}",
+            step.path,
+            help=_help(second if len(second) <= _LONGEST else "", array, origin),
+            notes=(
+                f"{subject} does not adapt to {narrow.dtype}, as Python numbers do",
+                f"the result takes {size(result.bytes)} instead of {size(before)}",
+            ),
+        )
 
 
 def _help(wide: str, array: str, origin: _Origin) -> str:
@@ -167,16 +148,6 @@ def _help(wide: str, array: str, origin: _Origin) -> str:
     if origin is _Origin.CREATED and ".astype(" not in wide:
         return f"create it with `dtype={dtype}`, or cast it: `{cast}`"
     return f"cast it first: `{cast}`"
-
-
-_A = {
-    _Origin.NUMBER: "a number",
-    _Origin.CAPTURED: "a captured array",
-    _Origin.CREATED: "an array",
-    _Origin.GIVEN: "an operand",
-    _Origin.UPCAST: "an operand",
-    _Origin.PROMOTED: "an operand",
-}
 
 
 def _join(flow: Flow, step: Step) -> _Join | None:
@@ -226,7 +197,7 @@ def _before(flow: Flow, step: Step, number: int) -> tuple[int, bool]:
     return flow.of(number), wider
 
 
-def _origin(flow: Flow, number: int, narrow: str, promoted: set[int]) -> _Origin:
+def _origin(flow: Flow, number: int, promoted: set[int]) -> _Origin:
     """Return where the wider operand comes from; what comes from an array is that array's."""
     dtype = flow.value(number).dtype
 
@@ -349,7 +320,7 @@ def _is_wide_anyway(flow: Flow, number: int, dtype: str, count: int) -> bool:
         return False
     if value.origin != LITERAL and flow.made_by(number) is None:
         return True
-    return _origin(flow, number, "", set()) is _Origin.GIVEN
+    return _origin(flow, number, set()) is _Origin.GIVEN
 
 
 def _joins(text: str) -> bool:

@@ -7,9 +7,9 @@ tree. A carry, and the slots of a scatter, are rounded after each addition.
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.loops import LoopParts, loop_of
@@ -41,14 +41,6 @@ _DEPTH = 20
 """Equations between a carry and its addition that are looked at."""
 
 
-@dataclass(frozen=True, slots=True)
-class LowPrecisionAccumulation:
-    """Additions to one number."""
-
-    dtype: str
-    count: int
-
-
 @RULE.finds_in_program
 def find(view: ProgramView) -> Iterator[Violation]:
     """Yield additions to a carry of a long loop, and scatters that add many terms to a slot."""
@@ -65,7 +57,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 yield _violation(
                     step,
                     dtype,
-                    count,
                     f"{quoted(text, most=30)} adds {count:,} {dtype} terms to a slot on average",
                 )
 
@@ -83,10 +74,10 @@ def _in_loop(view: ProgramView, step: Step, reported: set[object]) -> Iterator[V
         if _is_written(view.quote(added.path)):
             reported.add(added.span)
             text = quoted(view.quote(added.path), most=30)
-            yield _violation(added, dtype, count, f"{text} accumulates {count:,} terms in {dtype}")
+            yield _violation(added, dtype, f"{text} accumulates {count:,} terms in {dtype}")
 
 
-def _violation(step: Step, dtype: str, count: int, message: str) -> Violation:
+def _violation(step: Step, dtype: str, message: str) -> Violation:
     bits = _BITS[dtype]
     lost = 2 ** (bits + 1)
     return Violation(
@@ -97,7 +88,6 @@ def _violation(step: Step, dtype: str, count: int, message: str) -> Violation:
             f"{dtype} has {bits} significant bits: terms below 1/{lost:,} of the sum are lost",
             f"a sum of equal terms stops growing at {2**bits:,} of them",
         ),
-        data=LowPrecisionAccumulation(dtype, count),
     )
 
 
@@ -145,12 +135,8 @@ def _per_slot(flow: Flow, step: Step) -> int:
     if match is None or len(step.operands) != 3:
         return 0
     shape = flow.value(step.operands[0]).shape
-    slots = 1
-    for axis in re.findall(r"\d+", match[1]):
-        slots *= shape[int(axis)]
-    updates = 1
-    for length in flow.value(step.operands[1]).shape[:-1]:
-        updates *= length
+    slots = math.prod(shape[int(axis)] for axis in re.findall(r"\d+", match[1]))
+    updates = math.prod(flow.value(step.operands[1]).shape[:-1])
     return updates // slots if slots else 0
 
 

@@ -49,8 +49,8 @@ class AnnotatedAxis:
 class Annotation:
     """`Float[Array, "B D"]`."""
 
-    node: ast.expr
-    kind: str
+    dtypes: str
+    """`Float`."""
     axes: tuple[AnnotatedAxis, ...]
 
 
@@ -59,10 +59,9 @@ def annotation_of(node: ast.expr | None) -> Annotation | None:
     match node:
         case ast.Constant(value=str(quoted)):
             try:
-                inner = annotation_of(ast.parse(quoted.strip(), mode="eval").body)
+                return annotation_of(ast.parse(quoted.strip(), mode="eval").body)
             except (SyntaxError, ValueError, RecursionError, MemoryError):
                 return None
-            return Annotation(node, inner.kind, inner.axes) if inner is not None else None
         case ast.Subscript(
             value=ast.Name(id=kind) | ast.Attribute(attr=kind),
             slice=ast.Tuple(
@@ -70,7 +69,7 @@ def annotation_of(node: ast.expr | None) -> Annotation | None:
             ),
         ) if kind in _KINDS and array in _ARRAYS:
             read = _axes(axes)
-            return Annotation(node, kind, read) if read is not None else None
+            return Annotation(kind, read) if read is not None else None
         case _:
             return None
 
@@ -114,7 +113,7 @@ def mismatch(
         traced: the array.
         sizes: the sizes of names that are known; names that the annotation adds are added.
     """
-    if re.fullmatch(_KINDS[annotation.kind], traced.dtype) is None:
+    if re.fullmatch(_KINDS[annotation.dtypes], traced.dtype) is None:
         return "dtype"
     axes, shape = list(annotation.axes), list(traced.shape)
     at = next((i for i, axis in enumerate(axes) if axis.is_variadic), None)
@@ -169,11 +168,6 @@ def _evaluated(node: ast.expr, sizes: Mapping[str, int | tuple[int, ...]]) -> in
                 case ast.FloorDiv():
                     return one // two
                 case _:
-                    raise ValueError(text_of(node))
+                    raise ValueError(ast.unparse(node))
         case _:
-            raise ValueError(text_of(node))
-
-
-def text_of(node: ast.expr) -> str:
-    """Return an expression as source."""
-    return ast.unparse(node)
+            raise ValueError(ast.unparse(node))

@@ -7,11 +7,9 @@ from collections.abc import Iterator
 
 from jaxsight.meshes.divided import array_type
 from jaxsight.rules.jx310_annotation_mismatch.annotation import (
-    Annotation,
     annotation_of,
     items_of,
     mismatch,
-    text_of,
 )
 from jaxsight.rules.rule import AnnotatedFunction, Rule
 from jaxsight.rules.text.statements import own_statements
@@ -62,12 +60,15 @@ def find(function: AnnotatedFunction) -> Iterator[NodeViolation]:
         if annotation is None or traced is None:
             continue
         if kind := mismatch(annotation, traced, known):
-            yield _violation(annotation, kind, text, function.named(text))
-
-
-def _violation(annotation: Annotation, kind: str, text: str, named: str) -> NodeViolation:
-    node = annotation.node
-    shown = node.value if isinstance(node, ast.Constant) else text_of(node).replace("'", '"')
-    message = f"annotated `{clause(str(shown), _LONGEST)}`, traced `{clause(named, _LONGEST)}`"
-    notes = (f"the {kind} differs",) + ((f"the traced type is `{text}`",) if named != text else ())
-    return NodeViolation(node, message, help="correct the annotation, or the code", notes=notes)
+            named, shown = function.named(text), ast.unparse(node).replace("'", '"')
+            if isinstance(node, ast.Constant):
+                shown = str(node.value)
+            yield NodeViolation(
+                node,
+                f"annotated `{clause(shown, _LONGEST)}`, traced `{clause(named, _LONGEST)}`",
+                help="correct the annotation, or the code",
+                notes=(
+                    f"the {kind} differs",
+                    *((f"the traced type is `{text}`",) if named != text else ()),
+                ),
+            )

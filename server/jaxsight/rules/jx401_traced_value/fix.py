@@ -16,13 +16,17 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield `jnp.where` and `jax.lax.cond` for an `if`, and `jnp` in place of a NumPy function."""
     conditional = _conditional(context)
     if conditional is not None and context.jnp:
-        for title, write in (
-            (f"Select with `{context.jnp}.where`", _Where(context)),
-            (f"Branch with `{context.lax}.cond`", _Cond(context)),
+        where, cond = f"{context.jnp}.where", f"{context.lax}.cond"
+        for title, choice, imports in (
+            (f"Select with `{where}`", f"{where}({{}}, {{}}, {{}})", ()),
+            (
+                f"Branch with `{cond}`",
+                f"{cond}({{}}, lambda: {{}}, lambda: {{}})",
+                context.jax_import(),
+            ),
         ):
-            edit = _rewritten(context, conditional, write)
+            edit = _rewritten(context, conditional, choice)
             if edit is not None:
-                imports = context.jax_import() if isinstance(write, _Cond) else ()
                 # The edit drops comments, which only the user may decide.
                 safe = "#" not in context.module.slice_text(edit.range)
                 yield Candidate(title, (*imports, edit), safe)
@@ -31,49 +35,31 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     yield from in_place(context)
 
 
-class _Where:
-    """Compute both values, and select one."""
-
-    def __init__(self, context: FixContext) -> None:
-        self._asked = context
-
-    def __call__(self, test: str, yes: str, no: str) -> str:
-        return f"{self._asked.jnp}.where({test}, {yes}, {no})"
-
-
-class _Cond(_Where):
-    """Run one branch."""
-
-    def __call__(self, test: str, yes: str, no: str) -> str:
-        return f"{self._asked.lax}.cond({test}, lambda: {yes}, lambda: {no})"
-
-
 def _conditional(context: FixContext) -> ast.If | ast.IfExp | None:
     """Return the conditional whose test the finding is about."""
-    for node in context.nodes[:1]:
-        for ancestor in (node, *context.around(node)):
-            if isinstance(ancestor, ast.If | ast.IfExp):
-                test = context.range(ancestor.test)
-                extent = context.finding.range
-                if test.start <= extent.start and extent.end <= test.end:
-                    return ancestor
+    extent = context.finding.range
+    for node in (context.node, *context.around(context.node)):
+        if isinstance(node, ast.If | ast.IfExp):
+            test = context.range(node.test)
+            if test.start <= extent.start and extent.end <= test.end:
+                return node
     # Python has no positions for the parts of a comprehension.
     inside = list(context.find(ast.IfExp))
-    return inside[0] if len(inside) == 1 and isinstance(inside[0], ast.IfExp) else None
+    return inside[0] if len(inside) == 1 else None
 
 
-def _rewritten(context: FixContext, conditional: ast.If | ast.IfExp, write: _Where) -> Edit | None:
+def _rewritten(context: FixContext, conditional: ast.If | ast.IfExp, choice: str) -> Edit | None:
+    """Return the edit that writes both results by a choice: `jnp.where({}, {}, {})`."""
     if isinstance(conditional, ast.IfExp):
-        text = write(
-            _test(context, conditional.test),
-            context.text(conditional.body),
-            context.text(conditional.orelse),
+        values = map(context.text, (conditional.body, conditional.orelse))
+        return context.replace(
+            conditional, choice.format(_test(context, conditional.test), *values)
         )
-        return context.replace(conditional, text)
-    if not context.begins_line(conditional):
-        return _elif(context, conditional, write)
+    if not context.begins_line(conditional):  # an `elif`
+        parent = context.parents.get(conditional)
+        return _rewritten(context, parent, choice) if isinstance(parent, ast.If) else None
     after = _after(context, conditional)
-    value = _returned(context, [conditional, *after], write)
+    value = _returned(context, [conditional, *after], choice)
     if value is not None:
         last: ast.stmt = conditional
         if not _ends([conditional]):
@@ -81,14 +67,8 @@ def _rewritten(context: FixContext, conditional: ast.If | ast.IfExp, write: _Whe
         return Edit(
             Range(context.range(conditional).start, context.range(last).end), f"return {value}"
         )
-    assigned = _assigned(context, conditional, write)
+    assigned = _assigned(context, conditional, choice)
     return context.replace(conditional, assigned) if assigned is not None else None
-
-
-def _elif(context: FixContext, conditional: ast.If, write: _Where) -> Edit | None:
-    """Return the edit of the `if` that an `elif` is part of."""
-    parent = context.parents.get(conditional)
-    return _rewritten(context, parent, write) if isinstance(parent, ast.If) else None
 
 
 def _after(context: FixContext, node: ast.stmt) -> Sequence[ast.stmt]:
@@ -111,20 +91,20 @@ def _ends(block: Sequence[ast.stmt]) -> bool:
             return False
 
 
-def _returned(context: FixContext, block: Sequence[ast.stmt], write: _Where) -> str | None:
+def _returned(context: FixContext, block: Sequence[ast.stmt], choice: str) -> str | None:
     """Return the value that a block returns, as one expression."""
     match block:
         case [ast.Return(value=ast.expr() as value), *_]:
             return context.text(value)
         case [ast.If(test=test, body=body, orelse=orelse), *after]:
-            yes = _returned(context, [*body, *after], write)
-            no = _returned(context, [*orelse, *after], write)
-            return write(_test(context, test), yes, no) if yes and no else None
+            yes = _returned(context, [*body, *after], choice)
+            no = _returned(context, [*orelse, *after], choice)
+            return choice.format(_test(context, test), yes, no) if yes and no else None
         case _:
             return None
 
 
-def _assigned(context: FixContext, conditional: ast.If, write: _Where) -> str | None:
+def _assigned(context: FixContext, conditional: ast.If, choice: str) -> str | None:
     """Return one assignment for `y = …` in each branch, or in one of them."""
     match conditional.body, conditional.orelse:
         case (
@@ -136,7 +116,7 @@ def _assigned(context: FixContext, conditional: ast.If, write: _Where) -> str | 
             no_text = name
         case _:
             return None
-    return f"{name} = {write(_test(context, conditional.test), context.text(yes), no_text)}"
+    return f"{name} = {choice.format(_test(context, conditional.test), context.text(yes), no_text)}"
 
 
 def _test(context: FixContext, test: ast.expr) -> str:

@@ -59,7 +59,7 @@ _SIZES = "sizes of arrays must be known while tracing"
 def _advice(failure: Failure, text: str, line: str) -> _Advice | None:
     message = failure.message
     if is_a(failure, "TracerBoolConversionError"):
-        return _of_bool(text, line, _is_scalar(failure))
+        return _of_bool(text, line, is_scalar=aval(failure)[-2:] in ("", "[]"))
     if is_a(failure, "NonConcreteBooleanIndexError"):
         return _Advice(
             "selects by a traced mask",
@@ -131,7 +131,7 @@ _FLAG = re.compile(r"(?:not )?\w+|\w+ [!=]= \d+")
 """Conditions that test a flag or a mode: a name, or a name compared with an integer."""
 
 
-def _of_bool(text: str, line: str, scalar: bool) -> _Advice:
+def _of_bool(text: str, line: str, *, is_scalar: bool) -> _Advice:
     """Return how to branch, compare or sort without a Python bool."""
     keyword = re.match(r"\w*", line)
     if keyword is not None and keyword[0] in _STATEMENTS:
@@ -139,7 +139,7 @@ def _of_bool(text: str, line: str, scalar: bool) -> _Advice:
     for pattern, help in _OF_BOOL:
         if pattern.search(text):
             return _Advice(_IN_PYTHON, help)
-    cond = "`jnp.where` or `jax.lax.cond`" if scalar else "`jnp.where`, or reduce with `jnp.any`"
+    cond = "`jnp.where` or `jax.lax.cond`" if is_scalar else "`jnp.where`, or reduce with `jnp.any`"
     return _Advice(
         _IN_PYTHON,
         f"select with {cond}, and combine conditions with `&`, `|` and `~`",
@@ -180,8 +180,3 @@ def _of_concrete(text: str, message: str) -> _Advice:
         may_be_static=True,
         why="sizes, axes and counts must be known while tracing",
     )
-
-
-def _is_scalar(failure: Failure) -> bool:
-    kind = aval(failure)
-    return not kind or kind.endswith("[]")

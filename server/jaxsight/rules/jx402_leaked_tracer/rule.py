@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from jaxsight.rules.failure_text import is_a, jax_page
 from jaxsight.rules.rule import Rule
@@ -32,21 +31,17 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     leak_check = failure.message.startswith("Leaked ")
     if not (is_a(failure, "UnexpectedTracerError") or leak_check):
         return None
+    notes = ["tracers leak through globals, lists, attributes and closures"]
+    if leaked := _LEAKED.search(failure.message):
+        function, place = leaked["function"], leaked["place"]
+        notes.append(
+            f"it leaked from `{function}` at {place}, traced for `{leaked['transformation']}`"
+        )
+    if created := _CREATED.search(failure.message):
+        notes.append(f"it was created at {created['place']}")
     return Violation(
         f"{quoted(expression, 'this function')} uses a tracer that leaked from another trace",
         help="return the value from the function that creates it, and pass it on as an argument",
-        notes=(
-            "tracers leak through globals, lists, attributes and closures",
-            *_origin(failure.message),
-        ),
+        notes=tuple(notes),
         url=jax_page(failure),
     )
-
-
-def _origin(message: str) -> Iterator[str]:
-    """Yield where the value leaked and where it was created, if JAX says so."""
-    if leaked := _LEAKED.search(message):
-        function, line = leaked["function"], leaked["place"]
-        yield f"it leaked from `{function}` at {line}, traced for `{leaked['transformation']}`"
-    if created := _CREATED.search(message):
-        yield f"it was created at {created['place']}"

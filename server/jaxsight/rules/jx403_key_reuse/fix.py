@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.fixing.syntax import reads_of
@@ -16,8 +15,7 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
 
     The drawn numbers change on purpose.
     """
-    node = next(iter(context.nodes), None)
-    function = context.function(node) if node is not None else None
+    function = context.function(context.node)
     if function is None:
         context = context.of_subject()
         function = context.subject
@@ -31,31 +29,20 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     keys = [call.args[0].id for call in calls if call.args and isinstance(call.args[0], ast.Name)]
     for key in dict.fromkeys(keys):
         if keys.count(key) > 1:
-            random = context.text(calls[0].func).rpartition(".")[0]
-            yield from _split(context, function, key, f"{random or 'jax.random'}.split")
+            random = context.text(calls[0].func).rpartition(".")[0] or "jax.random"
+            uses = reads_of(key, function)
+            statement = context.statement(uses[0])
+            if statement is None:
+                continue
+            names = [context.fresh(f"{key}_{number}") for number in range(1, len(uses) + 1)]
+            count = "" if len(names) == 2 else f", {len(names)}"
+            split = f"{', '.join(names)} = {random}.split({key}{count})"
+            edits = (context.replace(use, name) for use, name in zip(uses, names, strict=True))
+            yield Candidate(
+                f"Split `{key}` into {len(uses)} keys",
+                (context.before(statement, split), *edits),
+                same=False,
+            )
 
 
-def _split(context: FixContext, function: ast.AST, key: str, split: str) -> Iterator[Candidate]:
-    uses = reads_of(key, function)
-    statement = context.statement(uses[0])
-    if statement is None:
-        return
-    names = [context.fresh(f"{key}_{number}") for number in range(1, len(uses) + 1)]
-    count = "" if len(names) == 2 else f", {len(names)}"
-    yield Candidate(
-        f"Split `{key}` into {len(uses)} keys",
-        (
-            context.before(statement, f"{', '.join(names)} = {split}({key}{count})"),
-            *(context.replace(use, name) for use, name in zip(uses, names, strict=True)),
-        ),
-        same=False,
-    )
-
-
-# Numbers that are right, for what it takes to compute them.
-REMEDY = Remedy(
-    "`jax.random.split` before the first use (unsafe)",
-    candidates,
-    trades=figures.ALL,
-    costs_any=True,
-)
+REMEDY = Remedy.correcting("`jax.random.split` before the first use (unsafe)", candidates)

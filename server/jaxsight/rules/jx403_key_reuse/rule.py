@@ -80,7 +80,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
         before = first.setdefault(key, step)
         if step.span is None or step.span in reported:
             continue
-        if before is not step and _excluded(flow, before, step):
+        if before is not step and _excluded(before, step):
             continue
         if before is not step and (before.span != step.span or _drawn(view, step)):
             reported.add(step.span)
@@ -176,7 +176,7 @@ def _drawn(view: ProgramView, step: Step) -> bool:
     return _DRAWS.search(view.quote(step.path)) is not None
 
 
-def _excluded(flow: Flow, step: Step, other_step: Step) -> bool:
+def _excluded(step: Step, other_step: Step) -> bool:
     """Whether two equations are in different branches of one `cond`, of which only one runs."""
     first, second = step.path.split("/"), other_step.path.split("/")
     for depth, (a, b) in enumerate(zip(first, second, strict=False)):

@@ -15,6 +15,7 @@ from jaxsight.rules.program.integers.intervals import Interval, summed
 from jaxsight.rules.program.steps import numbers
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import parsed
 from jaxsight.rules.violation import Violation
 from jaxsight.wire.observations import Failure
 from jaxsight.wire.primitives import ELEMENTWISE, MOVES, SCATTERS, SHAPED
@@ -48,16 +49,6 @@ _NEAR = 12
 """Equations between a read and the `where` that chooses from it."""
 
 
-@dataclass(frozen=True, slots=True)
-class OutOfBounds:
-    """An index outside its axis."""
-
-    index: int
-    axis: int
-    size: int
-    """The length of the axis."""
-
-
 @RULE.explains
 def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     """Recognize `IndexError`s about bounds, not those about too many indices."""
@@ -71,21 +62,24 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
         return Violation(
             "index is out of bounds", notes=(first_sentence(message),), url=jax_page(failure)
         )
-    where = OutOfBounds(*map(int, match.groups()))
-    return Violation(_message(where), help=_help(where), data=where, url=jax_page(failure))
+    index, axis, size = map(int, match.groups())
+    return Violation(_message(index, axis, size), help=_help(size), url=jax_page(failure))
 
 
 @dataclass(frozen=True, slots=True)
 class _Outside:
     """Indices of which at least one is certainly out of bounds."""
 
-    where: OutOfBounds
+    index: int
+    axis: int
+    size: int
+    """The length of the axis."""
     count: int
     """How many elements are read or written from the index on."""
     least: int
     most: int
     exact: bool
-    """Whether `where.index` is one of the indices, not only a bound of one."""
+    """Whether `index` is one of the indices, not only a bound of one."""
 
     @property
     def one(self) -> bool:
@@ -105,16 +99,16 @@ def find(view: ProgramView) -> Iterator[Violation]:
     for step in flow.steps.values():
         if step.primitive not in _PRIMITIVES or step.backward or step.span in reported:
             continue
-        kind = _kind(view.quote(step.path))
-        if not kind:
+        function = _kind(view.quote(step.path))
+        if not function:
             continue
         intervals = intervals or Intervals(flow, view.exact)
-        for outside in _outside(intervals, flow, step, kind):
+        for outside in _outside(intervals, flow, step, function):
             if not outside.one and _is_masked(flow, step):
                 continue
             if step.span is not None:
                 reported.add(step.span)
-            yield _violation(step, kind, outside)
+            yield _violation(step, function, outside)
             break
 
 
@@ -123,11 +117,7 @@ def _kind(text: str) -> str:
 
     It is empty for other expressions, and where the code says what to do out of bounds.
     """
-    try:
-        node = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError):
-        return ""
-    match node:
+    match node := parsed(text):
         case ast.Subscript():
             return "[]"
         case ast.Call(func=ast.Attribute(value=ast.Subscript(value=ast.Attribute(attr="at"))) as f):
@@ -140,54 +130,44 @@ def _kind(text: str) -> str:
     return "" if has_mode or (name == "take" and len(node.args) > 3) else name
 
 
-def _violation(step: Step, kind: str, outside: _Outside) -> Violation:
-    where = outside.where
-    if kind in _SEGMENTS:
-        index, count = where.index, where.size
-        message = f"segment id {index} is out of bounds for {count} segments"
-        if not outside.exact:
-            message = f"segment ids are out of bounds for {count} segments"
-        advice = f"use ids from 0 to {count - 1}"
-        if index >= count and outside.exact:
+def _violation(step: Step, function: str, outside: _Outside) -> Violation:
+    index, axis, size = outside.index, outside.axis, outside.size
+    if function in _SEGMENTS:
+        subject = f"segment id {index} is" if outside.exact else "segment ids are"
+        message = f"{subject} out of bounds for {size} segments"
+        advice = f"use ids from 0 to {size - 1}"
+        if index >= size and outside.exact:
             advice = f"pass `num_segments={index + 1}`, or {advice}"
     elif outside.count > 1:
-        start = where.index
-        message = (
-            f"slice {start}:{start + outside.count} is out of bounds for axis {where.axis} "
-            f"of size {where.size}"
-        )
-        last = where.size - outside.count
+        slice_ = f"{index}:{index + outside.count}"
+        message = f"slice {slice_} is out of bounds for axis {axis} of size {size}"
+        last = size - outside.count
         advice = f"use starts from 0 to {last}" if last else "start at 0"
     else:
-        message = _message(where)
-        advice = _help(where) if outside.one else _help(where).replace("an index", "indices")
+        message = _message(index, axis, size)
+        advice = _help(size) if outside.one else _help(size).replace("an index", "indices")
+    run: tuple[str, ...] = ()
+    if outside.exact and not outside.one:
+        indices = "ids" if function in _SEGMENTS else "starts" if outside.count > 1 else "indices"
+        run = (f"the {indices} run from {outside.least} to {outside.most}",)
     return Violation(
         message,
         step.path,
         help=advice,
-        notes=tuple(filter(None, (_of_many(outside, kind), _done(step, kind, outside)))),
-        data=where,
+        notes=(*run, _done(step, function, outside)),
     )
 
 
-def _of_many(outside: _Outside, kind: str) -> str:
-    if outside.one or not outside.exact:
-        return ""
-    indices = "ids" if kind in _SEGMENTS else "starts" if outside.count > 1 else "indices"
-    return f"the {indices} run from {outside.least} to {outside.most}"
-
-
-def _done(step: Step, kind: str, outside: _Outside) -> str:
+def _done(step: Step, function: str, outside: _Outside) -> str:
     """Return what JAX does with an index out of bounds.
 
     Sources: https://docs.jax.dev/en/latest/_autosummary/jax.numpy.ndarray.at.html for subscripts,
     the pages of the functions for the others.
     """
-    where = outside.where
-    if kind in _SEGMENTS:
-        return f"`{kind}` drops values with out-of-bounds ids silently"
+    if function in _SEGMENTS:
+        return f"`{function}` drops values with out-of-bounds ids silently"
     if outside.count > 1:
-        start = 0 if where.index < 0 else where.size - outside.count
+        start = 0 if outside.index < 0 else outside.size - outside.count
         does = "writes" if step.primitive == "dynamic_update_slice" else "reads"
         return f"JAX clamps the start silently: it {does} {start}:{start + outside.count}"
     if step.primitive == "dynamic_update_slice":
@@ -196,24 +176,24 @@ def _done(step: Step, kind: str, outside: _Outside) -> str:
         return "JAX drops out-of-bounds updates silently"
     if "FILL" in dict(step.parameters).get("mode", ""):
         fill = dict(step.parameters).get("fill_value", "")
-        name = f"`{kind}`" if kind in _TAKES else "JAX"
+        name = f"`{function}`" if function in _TAKES else "JAX"
         value = {"nan": "NaN", "": "a fill value"}.get(fill, fill)
         return f"{name} fills out-of-bounds reads with {value} silently"
     return "JAX clamps out-of-bounds reads silently: it reads the nearest element"
 
 
-def _message(where: OutOfBounds) -> str:
-    return f"index {where.index} is out of bounds for axis {where.axis} of size {where.size}"
+def _message(index: int, axis: int, size: int) -> str:
+    return f"index {index} is out of bounds for axis {axis} of size {size}"
 
 
-def _help(where: OutOfBounds) -> str:
-    return f"use an index from {-where.size} to {where.size - 1}" if where.size else ""
+def _help(size: int) -> str:
+    return f"use an index from {-size} to {size - 1}" if size else ""
 
 
 _PRIMITIVES = SCATTERS | {"gather", "dynamic_slice", "dynamic_update_slice"}
 
 
-def _outside(intervals: Intervals, flow: Flow, step: Step, kind: str) -> Iterator[_Outside]:
+def _outside(intervals: Intervals, flow: Flow, step: Step, function: str) -> Iterator[_Outside]:
     """Yield indices of an equation that are certainly out of bounds."""
     shape = flow.value(step.operands[0]).shape
     for axis, number, count in _starts(flow, step):
@@ -222,7 +202,7 @@ def _outside(intervals: Intervals, flow: Flow, step: Step, kind: str) -> Iterato
         interval = intervals.of(index)
         if interval is None or count > size:
             continue
-        if kind not in _SEGMENTS and not from_end and interval.one is not None and interval.one < 0:
+        if function not in _SEGMENTS and not from_end and (interval.one or 0) < 0:
             # JAX adds the size to a negative literal while tracing.
             interval, from_end = summed(interval, Interval.listed([-size])), True
         first = -size if from_end else 0
@@ -231,11 +211,11 @@ def _outside(intervals: Intervals, flow: Flow, step: Step, kind: str) -> Iterato
         elif interval.low < first:
             at, exact = interval.low, interval.low == interval.least
             captured = flow.value(index).origin == CONSTANT
-            if kind in _SEGMENTS and captured and interval.least == _DROPS_ON_PURPOSE:
+            if function in _SEGMENTS and captured and interval.least == _DROPS_ON_PURPOSE:
                 continue
         else:
             continue
-        yield _Outside(OutOfBounds(at, axis, size), count, interval.least, interval.most, exact)
+        yield _Outside(at, axis, size, count, interval.least, interval.most, exact)
 
 
 def _starts(flow: Flow, step: Step) -> Iterator[tuple[int, int, int]]:
@@ -281,7 +261,8 @@ def _is_masked(flow: Flow, step: Step) -> bool:
         return is_followed and flow.value(user.results[0]).dtype != "bool"
 
     return any(
-        _chooses(flow, user, number)
+        (user.primitive == "select_n" and flow.of(number) in map(flow.of, user.operands[1:]))
+        or _multiplies(flow, user)
         or (
             user.primitive == "slice"
             and len(flow.used_by(number)) == 1
@@ -291,23 +272,10 @@ def _is_masked(flow: Flow, step: Step) -> bool:
     )
 
 
-def _chooses(flow: Flow, step: Step, number: int) -> bool:
-    """Whether an equation selects some elements of a value, or masks it."""
-    if step.primitive == "select_n":
-        return flow.of(number) in map(flow.of, step.operands[1:])
-    return _multiplies(flow, step)
-
-
 def _multiplies(flow: Flow, step: Step) -> bool:
-    """Whether an equation multiplies by a mask."""
+    """Whether an equation multiplies by a mask, which is made from booleans."""
     return step.primitive in ("mul", "and") and any(
-        _is_mask(flow, operand) for operand in step.operands
-    )
-
-
-def _is_mask(flow: Flow, number: int) -> bool:
-    """Whether a factor is made from booleans."""
-    return any(
-        node.primitive == "convert_element_type" and flow.value(node.operands[0]).dtype == "bool"
-        for node in flow.backwards(number, MOVES, _NEAR)
+        maker.primitive == "convert_element_type" and flow.value(maker.operands[0]).dtype == "bool"
+        for operand in step.operands
+        for maker in flow.backwards(operand, MOVES, _NEAR)
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.fixing.syntax import same
@@ -21,7 +20,6 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     The inner `where` gets a name if a statement fits before the expression.
     """
     for call in context.find(ast.Call):
-        assert isinstance(call, ast.Call)
         if context.called(call.func) not in ("jax.numpy.where", "jax.lax.select") or call.keywords:
             continue
         if len(call.args) != 3:
@@ -71,7 +69,4 @@ def _guarded(
         yield Candidate(title, tuple(edits))
 
 
-# Numbers that are right, for what it takes to compute them.
-REMEDY = Remedy(
-    "a second `where` that makes the operand safe", candidates, trades=figures.ALL, costs_any=True
-)
+REMEDY = Remedy.correcting("a second `where` that makes the operand safe", candidates)

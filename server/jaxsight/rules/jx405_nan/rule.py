@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from jaxsight.rules.failure_text import first_sentence, is_a, jax_page
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.guards import has_rule
-from jaxsight.rules.program.steps import is_known
+from jaxsight.rules.program.steps import is_inexact, is_known
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.walks import literal
 from jaxsight.rules.rule import Rule
@@ -125,7 +125,7 @@ def _is_differentiated(flow: Flow, select: Step) -> bool:
     """Whether a selection is inexact, and something differentiable reads it."""
     number = select.results[0]
     users = flow.used_by(number)
-    if not _inexact(flow, number):
+    if not is_inexact(flow.value(number)):
         return False
     if flow.of(number) in flow.outputs or not users:
         return True
@@ -136,11 +136,7 @@ def _stops(flow: Flow, step: Step) -> bool:
     """Whether derivatives stop at an equation."""
     if step.primitive in _FLAT or step.primitive == "stop_gradient":
         return True
-    return bool(step.results) and not any(_inexact(flow, number) for number in step.results)
-
-
-def _inexact(flow: Flow, number: int) -> bool:
-    return flow.value(number).dtype.startswith(("float", "bfloat", "complex"))
+    return bool(step.results) and not any(is_inexact(flow.value(n)) for n in step.results)
 
 
 _FLAT = frozenset({"floor", "ceil", "round", "sign"})
@@ -279,7 +275,7 @@ def _has_derivative(flow: Flow, number: int) -> bool:
     return through is None or any(
         not is_known(flow.values[source])
         and flow.made_by(source) is None
-        and _inexact(flow, source)
+        and is_inexact(flow.values[source])
         for source in through
     )
 
@@ -307,7 +303,7 @@ def _unsafe(flow: Flow, case: int, hidden: _Hidden) -> Iterator[Step]:
             bad = _AT_0
         risky = _roots(flow, step.operands[which]) if bad and which < len(step.operands) else set()
         if hidden.meets(risky, bad):
-            ruled = step.path in flow.ruled or not _inexact(flow, step.results[0])
+            ruled = step.path in flow.ruled or not is_inexact(flow.value(step.results[0]))
             if not ruled and _has_derivative(flow, step.operands[which]):
                 yield step
             return

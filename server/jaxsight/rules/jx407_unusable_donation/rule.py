@@ -27,11 +27,6 @@ class UnusableDonation:
 
     argument: str
     """The path of the input, `x` or `params['w']`; empty where it is unknown."""
-    index: int
-    """The index among all inputs of the program."""
-    type: str
-    """Its dtype and shape, `f32[3]`."""
-    bytes: int
 
 
 @RULE.finds_in_program
@@ -52,5 +47,5 @@ def find(view: ProgramView) -> Iterator[Violation]:
             f"donated {name} cannot be reused: no result has type {cut(value.text, 28)}",
             help=f"do not donate it, or return a result of type {value.text}",
             notes=(f"its buffer takes {size(value.bytes)}, and the caller loses it for nothing",),
-            data=UnusableDonation(value.said, index, value.text, value.bytes),
+            data=UnusableDonation(value.said),
         )

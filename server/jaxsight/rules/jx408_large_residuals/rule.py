@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
@@ -20,20 +19,12 @@ RULE = Rule(
     once_a_line=True,
 )
 LARGE = 16 * MIB
-"""Bytes that one line saves at least: a choice, not a measurement."""
+"""Bytes that one line saves at least, a thousandth of a device's 16 GiB.
+
+A choice: lower reports each layer of a small model, higher misses those of a deep one.
+"""
 _MOST = 3
 """Lines of a function that are reported."""
-
-
-@dataclass(frozen=True, slots=True)
-class Residuals:
-    """What a line keeps for the backward pass, in bytes."""
-
-    bytes: int
-    total: int
-    """What all lines keep."""
-    inputs: int
-    """What the inputs of the function take."""
 
 
 @RULE.finds_in_program
@@ -64,5 +55,4 @@ def find(view: ProgramView) -> Iterator[Violation]:
             paths[0],
             help="rematerialize with `jax.checkpoint` and a policy",
             notes=(f"the inputs take {size(inputs)}",),
-            data=Residuals(here, total, inputs),
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
@@ -19,26 +18,16 @@ RULE = Rule(
 )
 TIMES = 8
 LARGE = 16 * MIB
-"""Times the inputs and outputs, and bytes, at least: a choice, not a measurement."""
+"""Times the inputs and outputs, and bytes, at least: the outer product of 2048 numbers has 16 MiB.
 
-
-@dataclass(frozen=True, slots=True)
-class LargeIntermediate:
-    """A stored intermediate, sizes in bytes."""
-
-    bytes: int
-    type: str
-    """Its dtype and shape, `f32[3]`."""
-    outside: int
-    """What the inputs and outputs take together."""
+A choice: lower reports most broadcasts, higher only what JX409 reports too.
+"""
 
 
 @RULE.finds_in_kernels
 def find(view: ProgramView) -> Iterator[Violation]:
     """Yield temporaries of 16 MiB or more, and 8 times the inputs and outputs or more."""
-    if view.compiled is None:
-        return
-    graph = view.compiled.graph
+    graph = view.on_target.graph
     outside = sum(value.bytes for value in (*graph.parameters, *graph.outputs))
     reported: set[object] = set()
     for temporary in graph.temporaries:
@@ -57,5 +46,4 @@ def find(view: ProgramView) -> Iterator[Violation]:
             at,
             help="compute it in chunks, or as a matrix product",
             notes=(f"its type is {temporary.value.text}, and fusion does not remove it",),
-            data=LargeIntermediate(temporary.value.bytes, temporary.value.text, outside),
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.meshes.divided import divided_type, inserted_reshards, shape_of
 from jaxsight.rules.failure_text import first_paragraph, jax_page
@@ -35,16 +34,6 @@ _COLLECTIVES = frozenset(
 _UNEVEN = "axis sizes that are not evenly divisible"
 
 
-@dataclass(frozen=True, slots=True)
-class ImplicitCollective:
-    """A collective that the compiler inserted."""
-
-    kind: str
-    """`all-gather`."""
-    bytes: int
-    """The size of its results."""
-
-
 @RULE.explains
 def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     """Recognize errors about the specs of `shard_map`, and about explicit shardings.
@@ -54,7 +43,7 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     message = failure.message
     sharded = "shard_map" in message and "spec" in message and _UNEVEN not in message
     typed = (
-        failure.type.rpartition(".")[2] in ("ShardingTypeError",)
+        failure.type.rpartition(".")[2] == "ShardingTypeError"
         or "sharding mismatch" in message.lower()
     )
     if not (sharded or typed):
@@ -70,10 +59,8 @@ def find(view: ProgramView) -> Iterator[Violation]:
     Sums over divided dimensions are not reported, nor are gathers of parameters for products:
     both are what the shardings of the inputs ask for.
     """
-    if view.compiled is None:
-        return
     reported: set[str] = set()
-    for kernel, collective in inserted_reshards(view.compiled):
+    for kernel, collective in inserted_reshards(view.on_target):
         paths = [path for path in (kernel.equations or kernel.feeds) if path in view.flow.steps]
         if any(view.flow.steps[path].primitive in _COLLECTIVES for path in paths):
             continue
@@ -83,26 +70,19 @@ def find(view: ProgramView) -> Iterator[Violation]:
             if known is None or operand is None or path in reported:
                 continue
             reported.add(path)
-            yield _violation(path, known, operand, collective)
+            before = divided_type(operand.type, operand.spec)
+            after = divided_type(known.type, known.spec)
+            yield Violation(
+                f"implicit {collective.kind} ({size(collective.bytes)} per device) over "
+                f"{', '.join(collective.axes)} changes a sharding",
+                path,
+                help="constrain the operand or the result with `jax.lax.with_sharding_constraint`",
+                notes=(
+                    f"an operand is `{before}`, the result `{after}`",
+                    "the partitioner inserted it: the program has no collective here",
+                ),
+            )
             break
-
-
-def _violation(path: str, known: Chosen, operand: Divided, collective: Collective) -> Violation:
-    axes = ", ".join(collective.axes)
-    return Violation(
-        f"implicit {collective.kind} ({size(collective.bytes)} per device) over {axes}"
-        " changes a sharding",
-        path,
-        help="constrain the operand or the result with `jax.lax.with_sharding_constraint`",
-        notes=(
-            (
-                f"an operand is `{divided_type(operand.type, operand.spec)}`, the result "
-                f"`{divided_type(known.type, known.spec)}`"
-            ),
-            "the partitioner inserted it: the program has no collective here",
-        ),
-        data=ImplicitCollective(collective.kind, collective.bytes),
-    )
 
 
 def _resharded(

@@ -14,11 +14,9 @@ from jaxsight.source.text import Edit
 
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the text without an assignment to a name that is never read, or a bare expression."""
-    node = next(iter(context.nodes), None)
-    if node is None:
-        return
+    node = context.node
     statement = node if isinstance(node, ast.stmt) else context.statement(node)
-    function = context.function(statement) if statement is not None else None
+    function = context.function(statement)
     if statement is None or function is None:
         return
     name = name_bound_by(statement)
@@ -31,7 +29,7 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     safe = context.is_pure(statement)
     if alone:
         yield Candidate(title, (context.replace(statement, "pass"),), safe)
-    elif context.begins_line(statement) and context.ends_line(statement):
+    elif context.is_alone(statement):
         yield Candidate(title, (Edit(context.lines(statement), ""),), safe)
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-from jaxsight.rules.fixing.syntax import FunctionNode
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import FunctionNode
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted
 
@@ -19,14 +18,6 @@ RULE = Rule(
     severity="hint",
     on=False,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class UnusedResult:
-    """A result that is never used."""
-
-    type: str
-    """Its dtype and shape, `f32[3]`."""
 
 
 @RULE.finds_in_program
@@ -60,7 +51,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 path,
                 help="remove the assignment",
                 notes=(f"XLA removes the {type_}, but it is traced each time",),
-                data=UnusedResult(type_),
             )
 
 

@@ -160,10 +160,7 @@ def _written(view: ProgramView, number: int, depth: int = 6) -> object:
 
 def _is_scalar(view: ProgramView, value: int) -> bool:
     """Whether a value is one number, the same for all elements."""
-    while (maker := view.flow.made_by(value)) is not None:
-        if maker.primitive not in _RESHAPES | {"convert_element_type"}:
-            break
-        value = view.flow.of(maker.operands[0])
+    value = view.flow.before(value, _RESHAPES | {"convert_element_type"})
     return math.prod(view.flow.values[value].shape) == 1
 
 
@@ -173,13 +170,9 @@ def _is_kept(view: ProgramView, step: Step) -> bool:
         return view.flow.value(step.results[0]).dtype in ("bfloat16", "float32")
     if step.primitive == "round":
         return parameter(step, "rounding_method") == _TO_EVEN
-    return step.primitive in _KEPT or _is_settled(view, step)
-
-
-def _is_settled(view: ProgramView, step: Step) -> bool:
-    """Whether XLA evaluates a selection of arrays while compiling, as in `jnp.copysign(x, 2.0)`."""
     if step.primitive != "select_n":
-        return False
+        return step.primitive in _KEPT
+    # XLA evaluates a selection of arrays while compiling, as in `jnp.copysign(x, 2.0)`.
     predicate, *cases = map(view.flow.of, step.operands)
     if not _is_scalar(view, predicate) or any(_is_scalar(view, case) for case in cases):
         return False
@@ -270,22 +263,17 @@ def _is_product_with_single_axis(view: ProgramView, step: Step) -> bool:
     shape = flow.value(product.results[0]).shape
     (axis,) = _axes(step)
     shapes = [flow.value(number).shape for number in product.operands]
+    first, second = (_before_reshape(view, number) for number in product.operands)
     return (
         shape in shapes
         and all(len(own) == len(shape) for own in shapes)
-        and not _is_reshaped(view, product)
+        and not (first and first == second)  # XLA moves equal reshapes after the product
         and shape[axis] == 2
         and 1 in shape[:axis]
         and len(shape) - axis > 3
         and _extended(shape) in (6, 7)
         and math.prod(shape) >= 4096
     )
-
-
-def _is_reshaped(view: ProgramView, product: Step) -> bool:
-    """Whether both operands come from equal reshapes, which XLA moves after the product."""
-    first, second = (_before_reshape(view, number) for number in product.operands)
-    return bool(first) and first == second
 
 
 def _before_reshape(view: ProgramView, number: int) -> tuple[int, ...]:

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.figures import ALL
 from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.jx414_impure_call.printing import debug_print
 from jaxsight.rules.jx414_impure_call.rule import Impure
@@ -30,9 +29,4 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         yield Candidate(title, edits, safe=False, same=False)
 
 
-REMEDY = Remedy(
-    "`jax.debug.print` instead of `print` (unsafe)",
-    candidates,
-    trades=ALL,
-    costs_any=True,
-)
+REMEDY = Remedy.correcting("`jax.debug.print` instead of `print` (unsafe)", candidates)

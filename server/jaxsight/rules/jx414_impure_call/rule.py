@@ -13,6 +13,7 @@ from typing import Literal
 
 from jaxsight.rules.jx414_impure_call.printing import debug_print
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import keyword
 from jaxsight.rules.text.functions import Event, looked_for
 from jaxsight.rules.text.scopes import NOTHING, NameScope
 from jaxsight.rules.text.statements import Statement, written
@@ -125,22 +126,18 @@ def look(scope: NameScope, node: ast.AST) -> Iterator[Event]:
         if traced:
             sources = frozenset(source for argument in traced for source in scope.sources(argument))
             instead = (debug_print(node, written, "jax.debug.print") or "") if prints else ""
-            impure = Impure("print" if prints else "log", text, _name(scope, traced), instead)
-            yield Event(node, sources, impure)
+            parts = (part for argument in traced for part in ast.walk(argument))
+            names = (p.id for p in parts if isinstance(p, ast.Name) and scope.sources(p))
+            kind: Kind = "print" if prints else "log"
+            yield Event(node, sources, Impure(kind, text, next(names, "x"), instead))
         elif prints and all(isinstance(argument, ast.Constant) for argument in arguments):
             yield Event(node, NOTHING, Impure("text", text))
     elif _is_draw(scope, node.func) or (_GENERATORS.fullmatch(full) and not arguments):
         yield Event(node, NOTHING, Impure("random", text))
-    elif (kind := next((k for k, names in _CALLS.items() if names.fullmatch(full)), None)) and (
-        kind != "write" or _writes(node)
-    ):
-        yield Event(node, NOTHING, Impure(kind, text))
-
-
-def _name(scope: NameScope, nodes: Sequence[ast.expr]) -> str:
-    """Return the first name with a value that may be traced in what is printed."""
-    names = (part for node in nodes for part in ast.walk(node) if isinstance(part, ast.Name))
-    return next((name.id for name in names if scope.sources(name)), "x")
+    else:
+        for kind, functions in _CALLS.items():
+            if functions.fullmatch(full) and (kind != "write" or _writes(node)):
+                yield Event(node, NOTHING, Impure(kind, text))
 
 
 def _is_about_tracing(arguments: Sequence[ast.expr]) -> bool:
@@ -171,7 +168,7 @@ def _is_draw(scope: NameScope, function: ast.expr) -> bool:
     generator: ast.expr | None = None
     if isinstance(function.value, ast.Name):
         holder = scope.holder(function.value.id)
-        if holder is None or holder is scope:
+        if holder is scope:
             return False
         generator = holder.aliases.get(function.value.id)
         if generator is None and holder.node is None:
@@ -184,8 +181,7 @@ def _is_draw(scope: NameScope, function: ast.expr) -> bool:
 
 
 def _writes(call: ast.Call) -> bool:
-    mode = call.args[1] if len(call.args) > 1 else None
-    mode = next((keyword.value for keyword in call.keywords if keyword.arg == "mode"), mode)
+    mode = call.args[1] if len(call.args) > 1 else keyword(call, "mode")
     return (
         isinstance(mode, ast.Constant)
         and isinstance(mode.value, str)
@@ -206,10 +202,16 @@ def _worded(impure: Impure, event: Event, function: TracedFunction) -> NodeViola
         each = "each later call of the compiled function" if staged else "once jitted, each call"
         notes = (f"{each} uses the same numbers", by)
     message, help = words
+    name, instead = impure.name, impure.instead
+    if impure.kind == "log":
+        instead = f"jax.debug.callback(lambda {name}: {impure.call}, {name})"
+        instead = instead if len(instead) <= _HELP else f"jax.debug.callback(log, {name})"
+    elif not instead or len(instead) > _HELP:
+        instead = f'jax.debug.print("{{{name}}}", {name}={name})'
     return NodeViolation(
         event.at,
         f"{quoted(impure.call)} {message}",
-        help=help.format(_instead(impure)),
+        help=help.format(instead),
         notes=notes,
         data=impure,
         severity="information" if impure.kind == "text" else "",
@@ -256,14 +258,3 @@ _WORDS: dict[tuple[Kind, str], tuple[str, str]] = {
 """By kind and by how the function is transformed (in any way, if that is empty): what the call
 does, and the help.
 """
-
-
-def _instead(impure: Impure) -> str:
-    """Return the call that prints or logs when the function runs."""
-    name = impure.name
-    if impure.kind == "log":
-        callback = f"jax.debug.callback(lambda {name}: {impure.call}, {name})"
-        return callback if len(callback) <= _HELP else f"jax.debug.callback(log, {name})"
-    if impure.instead and len(impure.instead) <= _HELP:
-        return impure.instead
-    return f'jax.debug.print("{{{name}}}", {name}={name})'

@@ -18,7 +18,7 @@ from jaxsight.rules.text.statements import Statement, written
 from jaxsight.rules.text.traced import TracedFunction, TracedModule, is_plain, traced_events
 from jaxsight.rules.text.transformations import STAGED
 from jaxsight.rules.violation import ModuleViolation, NodeViolation
-from jaxsight.rules.wording import quoted
+from jaxsight.rules.wording import MOST, quoted
 
 RULE = Rule(
     "JX415",
@@ -69,14 +69,30 @@ def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
     What a traced function makes and drops itself is not reported, nor the objects of libraries
     that carry state through a trace.
     """
-    for function, event, module in traced_events(statements):
+    for traced, event, module in traced_events(statements):
         escape = event.data
-        if (
-            isinstance(escape, Escape)
-            and module.is_live(event.sources)
-            and _leaves(escape, function, module)
-        ):
-            yield ModuleViolation(function.statement, _worded(escape, event, function))
+        if not isinstance(escape, Escape) or not module.is_live(event.sources):
+            continue
+        if not _leaves(escape, traced, module):
+            continue
+        holder = quoted(escape.target)
+        if escape.kind in ("global", "variable"):
+            holder = f"the {escape.kind} {holder}"
+        message = f"traced value {quoted(escape.value)} escapes into {holder}"
+        notes = [
+            "once the trace is over, using the value raises `UnexpectedTracerError`",
+            traced.note("the lambda"),
+        ]
+        if STAGED in traced.kinds:
+            notes.insert(1, "it is kept while tracing only: compiled calls keep nothing")
+        function = traced.named("the lambda")
+        violation = NodeViolation(
+            event.at,
+            message if len(message) <= MOST else f"traced value escapes into {holder}",
+            help=f"return the value from {function}, and keep it where the result is used",
+            notes=tuple(notes),
+        )
+        yield ModuleViolation(traced.statement, violation)
 
 
 @looked_for
@@ -107,13 +123,7 @@ def look(scope: NameScope, node: ast.AST) -> Iterator[Event]:
             escape = _escape(scope, target, "attribute", written(value))
             if escape is not None and (sources := scope.sources(value)):
                 attribute = f"{escape.target}.{attr}"
-                yield Event(
-                    node,
-                    sources,
-                    Escape(attribute, escape.kind, escape.root, escape.holder, escape.value),
-                )
-        case _:
-            pass
+                yield Event(node, sources, replace(escape, target=attribute))
 
 
 def _assigned(scope: NameScope, target: ast.expr, value: ast.expr) -> Iterator[Event]:
@@ -131,9 +141,8 @@ def _assigned(scope: NameScope, target: ast.expr, value: ast.expr) -> Iterator[E
     match target:
         case ast.Name(id=name) if name in scope.declared:
             kind: Kept = "global" if scope.declared[name] == "global" else "variable"
-            holder = scope.holder(name)
-            if holder is not None:
-                yield Event(target, sources, Escape(name, kind, name, holder.name, text))
+            holder = scope.holder(name).name
+            yield Event(target, sources, Escape(name, kind, name, holder, text))
         case ast.Attribute(value=base, attr=attr) if attr not in _STATE or not _has_state(scope):
             escape = _escape(scope, base, "attribute", text)
             if escape is not None:
@@ -143,8 +152,6 @@ def _assigned(scope: NameScope, target: ast.expr, value: ast.expr) -> Iterator[E
             escape = _escape(scope, base, "container", text)
             if escape is not None and not is_ellipsis:
                 yield Event(target, sources, replace(escape, target=written(target)))
-        case _:
-            pass
 
 
 def _has_state(scope: NameScope) -> bool:
@@ -168,8 +175,6 @@ def _escape(scope: NameScope, base: ast.expr, kind: Kept, value: str) -> Escape 
     if not isinstance(root, ast.Name) or _REFERENCE.search(last or root.id):
         return None
     holder = scope.holder(root.id)
-    if holder is None:
-        return None
     if holder is scope and root.id != scope.itself:
         # A default value is made once, with the function.
         default = _default(scope, root.id)
@@ -203,7 +208,7 @@ def _local(scope: NameScope, base: ast.expr) -> bool | None:
     if not isinstance(base, ast.Name):
         return None
     holder = scope.holder(base.id)
-    if holder is None or holder.node is None:
+    if holder.node is None:
         return None
     creation = holder.aliases.get(base.id) or _default(holder, base.id)
     return creation is not None and is_container(scope, creation)
@@ -217,7 +222,7 @@ def _shared(scope: NameScope, base: ast.expr) -> str:
             return name
         case ast.Attribute(value=ast.Name(id=name), attr=attr):
             holder = scope.holder(name)
-            owner = holder.owner if holder is not None and holder.itself == name else ""
+            owner = holder.owner if holder.itself == name else ""
             return f"{owner}.{attr}"
         case _:
             return "?"
@@ -254,24 +259,3 @@ def _begins_between(function: TracedFunction, holder: str, module: TracedModule)
             return True
         at = module.functions.get(at.function.parent)
     return False
-
-
-def _worded(escape: Escape, event: Event, traced: TracedFunction) -> NodeViolation:
-    value, function = quoted(escape.value), traced.named("the lambda")
-    holder = quoted(escape.target)
-    if escape.kind in ("global", "variable"):
-        holder = f"the {escape.kind} {holder}"
-    message = f"traced value {value} escapes into {holder}"
-    notes = [
-        "once the trace is over, using the value raises `UnexpectedTracerError`",
-        traced.note("the lambda"),
-    ]
-    if STAGED in traced.kinds:
-        notes.insert(1, "it is kept while tracing only: compiled calls keep nothing")
-    return NodeViolation(
-        event.at,
-        message if len(message) <= 100 else f"traced value escapes into {holder}",
-        help=f"return the value from {function}, and keep it where the result is used",
-        notes=tuple(notes),
-        data=escape,
-    )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from jaxsight.rules.failure_text import assigns_item, is_a
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.expressions import dotted
+from jaxsight.rules.text.expressions import dotted, parsed_statement
 from jaxsight.rules.text.item_updates import (
     discarded,
     is_mask,
@@ -55,7 +55,8 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
         line: the line that it begins on.
     """
     message, line = failure.message, line.strip()
-    statement, subject, item = _statement(line), quoted(expression), quoted(expression, "an item")
+    statement = parsed_statement(line)
+    subject, item = quoted(expression), quoted(expression, "an item")
     in_place = f"{subject} cannot change a JAX array in place"
     is_type_error = is_a(failure, "TypeError")
     if is_type_error and "do not support in-place item assignment" in message:
@@ -74,7 +75,12 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     elif is_a(failure, "AttributeError") and message == "__delitem__":
         return _violation(f"cannot delete {item}: JAX arrays are immutable", _deleted(statement))
     elif is_a(failure, "NotImplementedError", "ValueError") and "inplace=False" in message:
-        advice = "assign the result: " + _again(expression, "inplace=False")
+        call = re.fullmatch(r"([\w.]+)\((\w+)(,.*)?\)", " ".join(expression.split()))
+        again = "x = f(x, inplace=False)"
+        if call is not None:
+            name, array, others = call[1], call[2], call[3] or ""
+            again = cut(f"{array} = {name}({array}{others}, inplace=False)", _HELP)
+        advice = f"assign the result: `{again}`"
     elif is_a(failure, "TypeError", "NotImplementedError") and _IN_NUMPY.match(expression):
         advice = "assign the updated copy: `x = x.at[idx].set(y)`, or `.add`, `.multiply`…"
     elif is_a(failure, "AttributeError") and _NO_FILL.search(message):
@@ -95,16 +101,7 @@ def _violation(message: str, help: str, why: str = _IN_PLACE) -> Violation:
     return Violation(message, help=help, notes=(why,), url=_PAGE)
 
 
-def _statement(line: str) -> ast.stmt | None:
-    """Return a line's statement, if it is one."""
-    try:
-        body = ast.parse(line).body
-    except (SyntaxError, ValueError):
-        return None
-    return body[0] if len(body) == 1 else None
-
-
-def _changes(statement: ast.stmt | None) -> bool:
+def _changes(statement: ast.AST | None) -> bool:
     """Whether a statement assigns to an item; a statement on several lines may."""
     match statement:
         case ast.Assign(targets=targets):
@@ -115,7 +112,7 @@ def _changes(statement: ast.stmt | None) -> bool:
             return statement is None
 
 
-def _set(statement: ast.stmt | None, expression: str) -> str:
+def _set(statement: ast.AST | None, expression: str) -> str:
     text = None
     if statement is not None:
         target = place_of(target_of(statement), merged=False)
@@ -123,33 +120,21 @@ def _set(statement: ast.stmt | None, expression: str) -> str:
             text = masked(statement, written, "jnp")
         else:
             text = updated(statement, written)
-    if text is None or len(text) > _HELP:
-        text = _shape_of(expression)
+    if text is None or len(text) > _HELP:  # without its value
+        statement = parsed_statement(f"{expression} = _")
+        text = updated(statement, written) if statement is not None else None
+        text = text.replace("(_)", "(…)") if text is not None else ""
+    text = text if text and len(text) <= _HELP else "x = x.at[idx].set(y)"
     return f"assign the updated copy: `{text}`"
 
 
-def _shape_of(expression: str) -> str:
-    """Return how an assignment to an item is written, without its value."""
-    statement = _statement(f"{expression} = _")
-    text = updated(statement, written) if statement is not None else None
-    text = text.replace("(_)", "(…)") if text is not None else ""
-    return text if text and len(text) <= _HELP else "x = x.at[idx].set(y)"
-
-
-def _deleted(statement: ast.stmt | None) -> str:
+def _deleted(statement: ast.AST | None) -> str:
     match statement:
         case ast.Delete(targets=[ast.Subscript(value=array, slice=ast.Constant() as index)]):
             name = ast.unparse(array)
             return f"assign what is left: `{name} = jnp.delete({name}, {ast.unparse(index)})`"
         case _:
             return "assign what is left: `x = jnp.delete(x, i)`, with a static `i`"
-
-
-def _again(expression: str, argument: str) -> str:
-    match = re.fullmatch(r"([\w.]+)\((\w+)(,.*)?\)", " ".join(expression.split()))
-    if match is None:
-        return f"`x = f(x, {argument})`"
-    return f"`{cut(f'{match[2]} = {match[1]}({match[2]}{match[3] or str()}, {argument})', _HELP)}`"
 
 
 def _stores(failure: Failure) -> bool:
@@ -226,8 +211,6 @@ def _to_new_arrays(tree: ast.Module) -> Iterator[NodeViolation]:
                             help=_set(node, written(target)),
                             notes=(_IN_PLACE,),
                         )
-                    case _:
-                        pass
 
 
 def _new_arrays(function: ast.FunctionDef) -> Iterator[str]:
@@ -242,8 +225,6 @@ def _new_arrays(function: ast.FunctionDef) -> Iterator[str]:
                     stores.add(target)
             case ast.arg(arg=name):
                 kinds.setdefault(name, set()).add(False)
-            case _:
-                pass
     for node in ast.walk(function):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in stores:
             kinds.setdefault(node.id, set()).add(False)
@@ -261,6 +242,4 @@ def _references(tree: ast.Module) -> set[str]:
             case ast.arg(arg=name, annotation=ast.expr() as annotation):
                 if _REFERENCES & set(re.findall(r"\w+", ast.unparse(annotation))):
                     names.add(name)
-            case _:
-                pass
     return names

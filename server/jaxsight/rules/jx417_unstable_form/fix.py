@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.jx417_unstable_form.forms import FORMS
@@ -33,10 +32,4 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
             return
 
 
-# Numbers that are right, for what it takes to compute them.
-REMEDY = Remedy(
-    "the stable function in place of the expression",
-    candidates,
-    trades=figures.ALL,
-    costs_any=True,
-)
+REMEDY = Remedy.correcting("the stable function in place of the expression", candidates)

@@ -60,10 +60,10 @@ def _wild(over: str, under: str = "", zero: str = "") -> Instability:
     )
 
 
-def _rounded(form: str, function: str, when: Callable[[Look], bool]) -> Instability:
+def _rounded(written: str, function: str, when: Callable[[Look], bool]) -> Instability:
     """Return what is wrong where a function is 1 for small numbers."""
     return Instability(
-        f"`{form}` loses digits for small `|x|`, and is 0 below {{half}}",
+        f"`{written}` loses digits for small `|x|`, and is 0 below {{half}}",
         f"in {{float}}, `{function}` is 1 for `x` below {{half}}",
         when,
     )
@@ -77,18 +77,18 @@ def _is_small(look: Look) -> bool:
     return look.may_be_small() and not look.is_only_compared()
 
 
-def _above_one(form: str) -> Instability:
+def _above_one(written: str) -> Instability:
     return Instability(
-        f"`{form}` is -inf for `x` above {{one}}",
+        f"`{written}` is -inf for `x` above {{one}}",
         "in {float}, `sigmoid(x)` is 1 there",
         lambda look: look.bounds()[1] >= look.limits.saturated - 1,
     )
 
 
-def _cancels(form: str, where: str, note: str = "") -> Instability:
+def _cancels(written: str, where: str, note: str = "") -> Instability:
     signed = frozenset({"max", "clamp", "abs"})  # for those who cancel on purpose
     return Instability(
-        f"`{form}` cancels where {where}", note, lambda look: not look.is_read_by(signed)
+        f"`{written}` cancels where {where}", note, lambda look: not look.is_read_by(signed)
     )
 
 

@@ -12,7 +12,8 @@ from jaxsight.rules.patterns.programs import Occurrence, ProgramPatterns, Words
 from jaxsight.rules.patterns.written import called_by, texts_of
 from jaxsight.rules.program.bounds import Bounds, KnownValues
 from jaxsight.rules.program.guards import is_written, selections
-from jaxsight.rules.program.steps import captured, elements, parameter
+from jaxsight.rules.program.loops import loop_of
+from jaxsight.rules.program.steps import elements, parameter
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.walks import maker_of, stripped
 from jaxsight.rules.text.expressions import arguments, called, name_of, parsed_call
@@ -319,8 +320,8 @@ def _is_shifted(known: KnownValues, number: int, depth: int = 6) -> bool:
             is_input = flow.made_by(source) is None and flow.values[source].origin == "input"
             if loop is not None and is_input:
                 # A loop may carry the maximum so far; what no iteration changes is none.
-                is_scan = loop.primitive == "scan" and bool(loop.bodies)
-                return not is_scan or source not in loop.bodies[0].inputs[: len(captured(loop))]
+                scan = loop_of(flow, loop) if loop.primitive == "scan" else None
+                return scan is None or source not in scan.captured
             above = flow.backwards(step.operands[1], lambda _: True, 60)
             if any(maker.primitive in _EXTREMES for maker in above):
                 return True

@@ -59,23 +59,20 @@ def find(view: ProgramView) -> Iterator[Violation]:
         step.path for form, look in seen.values() if form.covers for step in look.found.steps[1:]
     }
     for form, look in seen.values():
-        if look.step.path not in covered:
-            yield _violation(form, look)
-
-
-def _violation(form: Unstable, look: Look) -> Violation:
-    trouble = form.trouble
-    message, notes = trouble.message, [trouble.note]
-    if trouble.zero and not look.overflows:
-        message = trouble.under
-        notes = [f"in {{float}}, `exp(x)` is 0 for `x` below {{zero}}, so {trouble.zero} may be 0"]
-    if form.weights and look.is_weighted():
-        notes.append("`logsumexp` takes weights as `b=`")
-    help = form.instead if "`" in form.instead else f"use `{form.instead}`"
-    return Violation(
-        look.filled(message),
-        look.step.path,
-        help=look.filled(help) + form.more(look),
-        notes=tuple(look.filled(note) for note in notes if note),
-        severity=form.severity,
-    )
+        if look.step.path in covered:
+            continue
+        trouble = form.trouble
+        message, note = trouble.message, trouble.note
+        if trouble.zero and not look.overflows:
+            message = trouble.under
+            note = f"in {{float}}, `exp(x)` is 0 for `x` below {{zero}}, so {trouble.zero} may be 0"
+        weights = "`logsumexp` takes weights as `b=`"
+        notes = (note, weights if form.weights and look.is_weighted() else "")
+        help = form.instead if "`" in form.instead else f"use `{form.instead}`"
+        yield Violation(
+            look.filled(message),
+            look.step.path,
+            help=look.filled(help) + form.more(look),
+            notes=tuple(look.filled(each) for each in notes if each),
+            severity=form.severity,
+        )

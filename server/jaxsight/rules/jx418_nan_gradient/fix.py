@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.jx418_nan_gradient.rule import Squares
@@ -18,12 +17,9 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     if not isinstance(context.finding.data, Squares) or not context.jnp:
         return
     for call in context.find(ast.Call):
-        assert isinstance(call, ast.Call)
-        squares = _squares(context, call)
-        statement = context.statement(call)
-        if squares is None:
+        if (squares := _squares(context, call)) is None:
             continue
-        if statement is None:
+        if (statement := context.statement(call)) is None:
             return
         name, jnp = context.fresh("squares"), context.jnp
         root = f"{jnp}.sqrt({jnp}.where({name} > 0, {name}, 1.0))"
@@ -51,10 +47,4 @@ def _squares(context: FixContext, call: ast.Call) -> str | None:
     return f"{context.jnp}.sum({context.operand(call.args[0])} ** 2{keywords})"
 
 
-# A gradient that is right, for what it takes to compute it.
-REMEDY = Remedy(
-    "two `where` around the root of a sum of squares",
-    candidates,
-    trades=figures.ALL,
-    costs_any=True,
-)
+REMEDY = Remedy.correcting("two `where` around the root of a sum of squares", candidates)

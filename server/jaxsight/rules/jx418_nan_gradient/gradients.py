@@ -9,7 +9,6 @@ from typing import Literal
 
 from jaxsight.rules.patterns.programs import Occurrence
 from jaxsight.rules.program.bounds import KnownValues
-from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.steps import is_known, parameter
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.walks import alike, literal, maker_of
@@ -19,6 +18,7 @@ from jaxsight.wire.primitives import MOVES, PICKS
 from jaxsight.wire.program import Step
 
 _SPREADS = frozenset({"broadcast_in_dim", "reshape", "expand_dims", "squeeze"})
+"""Primitives whose result has all elements of their operand, in the same order."""
 _POWERS = frozenset({"pow", "power", "float_power"})
 _NORMS = frozenset({"norm", "vector_norm"})
 _STDS = frozenset({"std", "nanstd"})
@@ -151,7 +151,7 @@ class Differentiated:
         sides = [self.found.values[hole] for hole in "ab"]
         flow = self.view.flow
         makers = [flow.made_by(side) for side in sides]
-        if None in makers or not alike(flow, *(_spread(flow, side) for side in sides)):
+        if None in makers or not alike(flow, *(flow.before(side, _SPREADS) for side in sides)):
             return False
         shapes = [flow.value(side).shape for side in sides]
         axes = [parameter(maker, "broadcast_dimensions") for maker in makers if maker is not None]
@@ -173,15 +173,6 @@ class Differentiated:
                 return False
             chosen.append({source for source in sources if flow.value(source).shape})
         return all(chosen) and chosen[0] != chosen[1]
-
-
-def _spread(flow: Flow, number: int) -> int:
-    """Return the value whose elements are all in a value, in the same order."""
-    step = flow.made_by(number)
-    while step is not None and step.primitive in _SPREADS:
-        number = step.operands[0]
-        step = flow.made_by(number)
-    return flow.of(number)
 
 
 @dataclass(frozen=True, slots=True)

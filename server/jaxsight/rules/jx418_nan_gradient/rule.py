@@ -31,10 +31,7 @@ RULE = Rule(
 
 @dataclass(frozen=True, slots=True)
 class Squares:
-    """The root of a sum of squares, for the fix."""
-
-    function: str
-    """What the user calls: `sqrt` or `norm`."""
+    """Says to the fix that a root is of a sum of squares."""
 
 
 @RULE.finds_in_program
@@ -65,7 +62,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
                         step.path,
                         help=met.filled(row.help),
                         notes=tuple(map(met.filled, row.notes)),
-                        data=Squares(met.name) if row.of_squares else None,
+                        data=Squares() if row.of_squares else None,
                         severity=row.severity,
                     )
                 break

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeGuard
 
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.guards import has_rule
@@ -13,7 +12,7 @@ from jaxsight.rules.program.steps import is_inexact, is_known
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.walks import literal
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.expressions import bracketed, called, name_of, parsed
+from jaxsight.rules.text.expressions import bracketed, called, parsed
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import MOST, short
 from jaxsight.wire.primitives import COMPARISONS, ROUNDINGS
@@ -66,26 +65,17 @@ def find(view: ProgramView) -> Iterator[Violation]:
         for end in _chosen(view, dead):
             by_place.setdefault(end.span or end.path, (end, []))[1].append(dead.name)
     for step, names in by_place.values():
-        yield _violation(view, step, names)
-
-
-def _violation(view: ProgramView, step: Step, names: Sequence[str]) -> Violation:
-    parameters = [f"`{name}`" for name in names if name]
-    of = f" with respect to {parameters[0]}" if parameters else ""
-    if len(parameters) > 1:
-        of += f" and {len(parameters) - 1} other{'s' if len(parameters) > 2 else ''}"
-    written = view.quoted(step.path)
-    if len(written) > 32 or step.primitive == "stop_gradient":
-        written = f"`{_operation(view, step)}`"
-    message = f"gradient{of} is always 0 because of {written}"
-    if len(message) > MOST:
-        message = f"gradient is always 0 because of {written}"
-    return Violation(
-        message,
-        step.path,
-        help=_help(view, step),
-        notes=(_note(view, step),),
-    )
+        parameters = [f"`{name}`" for name in names if name]
+        of = f" with respect to {parameters[0]}" if parameters else ""
+        if len(parameters) > 1:
+            of += f" and {len(parameters) - 1} other{'s' if len(parameters) > 2 else ''}"
+        written = view.quoted(step.path)
+        if len(written) > 32 or step.primitive == "stop_gradient":
+            written = f"`{_operation(view, step)}`"
+        message = f"gradient{of} is always 0 because of {written}"
+        if len(message) > MOST:
+            message = f"gradient is always 0 because of {written}"
+        yield Violation(message, step.path, help=_help(view, step), notes=(_note(view, step),))
 
 
 def _operation(view: ProgramView, step: Step) -> str:
@@ -106,8 +96,11 @@ def _help(view: ProgramView, step: Step) -> str:
     node, name = parsed(text), called(text)
     if name in _DRAWS:
         return "differentiate a relaxation (Gumbel-softmax) or use a score-function estimator"
-    if step.primitive in ROUNDINGS or _is_rounding(node):
-        argument = short(ast.unparse(node.args[0])) if _has_one(node) else "x"
+    is_floor = isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv)
+    if step.primitive in ROUNDINGS or name in _ROUNDINGS or is_floor:
+        argument = "x"
+        if isinstance(node, ast.Call) and node.args and name in _ROUNDINGS:
+            argument = short(ast.unparse(node.args[0]))
         rounded = short(text) if argument != "x" else "rounded"
         return (
             "use a straight-through estimator: "
@@ -120,16 +113,6 @@ def _help(view: ProgramView, step: Step) -> str:
     if step.primitive == "stop_gradient":
         return "apply `stop_gradient` to the parts that are constant only"
     return "keep floating-point numbers up to the result"
-
-
-def _has_one(node: ast.AST | None) -> TypeGuard[ast.Call]:
-    return isinstance(node, ast.Call) and bool(node.args) and name_of(node) in _ROUNDINGS
-
-
-def _is_rounding(node: ast.AST | None) -> bool:
-    if isinstance(node, ast.Call):
-        return name_of(node) in _ROUNDINGS
-    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv)
 
 
 def _note(view: ProgramView, step: Step) -> str:

@@ -64,8 +64,13 @@ def join_of(flow: Flow, step: Step, shape: tuple[int, ...]) -> Join | None:
 
     The vector becomes a row by broadcasting in the same expression: nobody wrote it.
     """
+
+    def broadcasts(maker: Step) -> bool:
+        is_shaped = maker.primitive in ("broadcast_in_dim", "reshape", "expand_dims")
+        return is_shaped and maker.span == step.span
+
     operands = [
-        (index, _before_broadcast(flow, step, number)) for index, number in enumerate(step.operands)
+        (index, flow.before(number, broadcasts)) for index, number in enumerate(step.operands)
     ]
     columns = [
         (index, number)
@@ -82,20 +87,6 @@ def join_of(flow: Flow, step: Step, shape: tuple[int, ...]) -> Join | None:
     if not columns or not rows:
         return None
     return Join(step, columns[0][1], rows[0][1], columns[0][0] < rows[0][0])
-
-
-def _before_broadcast(flow: Flow, step: Step, number: int) -> int:
-    """Return the operand as it was before the expression itself broadcast it."""
-    maker = flow.made_by(number)
-    while (
-        maker is not None
-        and maker.primitive in ("broadcast_in_dim", "reshape", "expand_dims")
-        and maker.span == step.span
-        and len(maker.operands) == 1
-    ):
-        number = maker.operands[0]
-        maker = flow.made_by(number)
-    return flow.of(number)
 
 
 def origin_of(flow: Flow, number: int) -> ColumnOrigin:

@@ -76,9 +76,6 @@ class OuterBroadcast:
 
     column: tuple[int, ...]
     """The shape of the operand whose last axis has size 1."""
-    vector: tuple[int, ...]
-    """The shape of the other operand, before it is broadcast."""
-    primitive: str
 
 
 @RULE.finds_in_program
@@ -102,31 +99,25 @@ def find(view: ProgramView) -> Iterator[Violation]:
         if any(map(computes_pairs, view.around(step.path))):
             continue
         tried[step.span] = _TRIED
-        yield _violation(view, join, text)
-
-
-def _violation(view: ProgramView, join: Join, text: str) -> Violation:
-    flow = view.flow
-    column, vector = flow.value(join.column), flow.value(join.vector)
-    matrix = flow.value(join.step.results[0])
-    first, second = column.shape, vector.shape
-    if not join.column_first:
-        first, second = second, first
-    written = written_column(text, join)
-    name = flow.value(join.column).said
-    if written is not None:
-        name = ast.get_source_segment(text, written) or ""
-    count = vector.shape[-1]
-    return Violation(
-        f"shapes {first} and {second} broadcast to {matrix.shape}",
-        join.step.path,
-        help=f"drop the axis of size 1 first: `{without_axis(name)}`",
-        notes=(
-            f"each of {count} elements is combined with all {count}, not with its own",
-            f"only {quoted(name, 'one operand', most=30)} has a trailing axis of size 1",
-        ),
-        data=OuterBroadcast(column.shape, vector.shape, join.step.primitive),
-    )
+        column, vector = flow.value(join.column), flow.value(join.vector)
+        first, second = column.shape, vector.shape
+        if not join.column_first:
+            first, second = second, first
+        written = written_column(text, join)
+        name = column.said
+        if written is not None:
+            name = ast.get_source_segment(text, written) or ""
+        count = vector.shape[-1]
+        yield Violation(
+            f"shapes {first} and {second} broadcast to {shape}",
+            step.path,
+            help=f"drop the axis of size 1 first: `{without_axis(name)}`",
+            notes=(
+                f"each of {count} elements is combined with all {count}, not with its own",
+                f"only {quoted(name, 'one operand', most=30)} has a trailing axis of size 1",
+            ),
+            data=OuterBroadcast(column.shape),
+        )
 
 
 def _is_accident(flow: Flow, join: Join, text: str) -> bool:

@@ -7,18 +7,76 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from jaxsight.rules.jx421_read_after_donation.statement_facts import (
-    FUNCTIONS,
-    FunctionNode,
-    facts_of,
-    parameters_of,
-)
-from jaxsight.rules.text.expressions import dotted
+from jaxsight.rules.text.expressions import FunctionNode, dotted
 from jaxsight.rules.text.statements import Statement, own_statements
 from jaxsight.text.names import bound_in_scope
 
 _JITS = frozenset({"jax.jit", "jit", "jax.pmap", "pmap", "pjit", "pjit.pjit"})
 """`nnx.jit` updates the objects that it is given, so they can be read afterwards."""
+TRANSFORMS = frozenset(
+    {
+        "jit", "pjit", "pmap", "vmap", "grad", "value_and_grad", "jacfwd", "jacrev", "hessian",
+        "checkpoint", "remat", "scan", "fori_loop", "while_loop", "cond", "switch", "shard_map",
+        "eval_shape", "make_jaxpr", "linearize", "vjp", "jvp", "custom_vjp", "custom_jvp", "map",
+        "associative_scan", "filter_jit", "filter_vmap", "filter_grad", "filter_value_and_grad",
+    }
+)  # fmt: skip
+"""What traces the functions that it is given: a call in a trace donates nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class DonationFacts:
+    """What a statement says, whatever the rest of its module says.
+
+    It is remembered with the statement, so that an edit costs the statement that it touches.
+    """
+
+    signatures: tuple[tuple[str, tuple[str, ...]], ...]
+    """Functions, inner ones too, with their positional parameters."""
+    bound: tuple[str, ...]
+    """The module's names that it binds, once for each time."""
+    called: frozenset[str]
+    """What it calls, by dotted names; empty for calls of other expressions."""
+    called_by_module: frozenset[str]
+    """Those of them that are not in functions or classes."""
+    traced: frozenset[str]
+    """Names that are given to transformations."""
+
+
+def facts_of(tree: ast.Module) -> DonationFacts:
+    """Return what a statement says."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return DonationFacts(
+        tuple(
+            (node.name, parameters_of(node))
+            for node in ast.walk(tree)
+            if isinstance(node, FunctionNode)
+        ),
+        tuple(bound_in_scope(*tree.body)),
+        frozenset(dotted(call.func) for call in calls),
+        frozenset(
+            dotted(node.func)
+            for statement in own_statements(tree.body)
+            if not isinstance(statement, FunctionNode | ast.ClassDef)
+            for part in ast.iter_child_nodes(statement)
+            if not isinstance(part, ast.stmt)
+            for node in ast.walk(part)
+            if isinstance(node, ast.Call)
+        ),
+        frozenset(
+            argument.id
+            for call in calls
+            if dotted(call.func).rpartition(".")[2] in TRANSFORMS
+            for argument in (*call.args, *(keyword.value for keyword in call.keywords))
+            if isinstance(argument, ast.Name)
+        ),
+    )
+
+
+def parameters_of(function: FunctionNode | ast.Lambda) -> tuple[str, ...]:
+    """Return the names of a function's positional parameters."""
+    arguments = function.args
+    return tuple(argument.arg for argument in (*arguments.posonlyargs, *arguments.args))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +138,7 @@ class Donors:
         for node in own_statements(body):
             if isinstance(node, ast.ClassDef):
                 yield from self._inside(node.body, visible | self._of_class(node))
-            elif isinstance(node, FUNCTIONS):
+            elif isinstance(node, FunctionNode):
                 names = {node.arg for node in ast.walk(node.args) if isinstance(node, ast.arg)}
                 outer = {key: donor for key, donor in visible.items() if key not in names}
                 inner = self._bound(node.body, outer)
@@ -114,28 +172,25 @@ class Donors:
         donors: dict[str, Donor] = {}
         count: Counter[str] = Counter()
         for method in own_statements(node.body):
-            if not isinstance(method, FUNCTIONS):
+            if not isinstance(method, FunctionNode):
                 continue
-            count[f"self.{method.name}"] += 1
-            donor = self._decorated(method)
-            static = any(dotted(decorator) == "staticmethod" for decorator in method.decorator_list)
-            if donor is not None:
+            name = f"self.{method.name}"
+            count[name] += 1
+            if (donor := self._decorated(method)) is not None:
+                static = any(dotted(each) == "staticmethod" for each in method.decorator_list)
                 moved = donor.positions if static else {at - 1 for at in donor.positions}
-                name = f"self.{method.name}"
                 donors[name] = replace(donor, name=name, positions=frozenset(moved))
             for statement in own_statements(method.body):
                 if not isinstance(statement, ast.Assign):
                     continue
-                for target in statement.targets:
-                    if dotted(target).startswith("self."):
-                        count[dotted(target)] += 1
-                        assigned = (
-                            self.of_call(statement.value, dotted(target))
-                            if isinstance(statement.value, ast.Call)
-                            else None
-                        )
-                        if assigned is not None:
-                            donors[assigned.name] = assigned
+                for name in map(dotted, statement.targets):
+                    if not name.startswith("self."):
+                        continue
+                    count[name] += 1
+                    if isinstance(statement.value, ast.Call):
+                        donor = self.of_call(statement.value, name)
+                        if donor is not None:
+                            donors[name] = donor
         return {name: donor for name, donor in donors.items() if count[name] == 1}
 
     def _decorated(self, function: FunctionNode) -> Donor | None:
@@ -190,13 +245,10 @@ def _donor(name: str, keywords: Sequence[ast.keyword], parameters: Sequence[str]
     arguments_by_name = {keyword.arg: keyword.value for keyword in keywords}
     if not {"donate_argnums", "donate_argnames"} & arguments_by_name.keys():
         return None
-    positions, names = set[int](), set[str]()
-    for value in _literals(arguments_by_name.get("donate_argnums")):
-        if isinstance(value, int):
-            positions.add(value if value >= 0 else value + len(parameters))
-    for value in _literals(arguments_by_name.get("donate_argnames")):
-        if isinstance(value, str):
-            names.add(value)
+    numbers = _literals(arguments_by_name.get("donate_argnums"))
+    positions = {n if n >= 0 else n + len(parameters) for n in numbers if isinstance(n, int)}
+    words = _literals(arguments_by_name.get("donate_argnames"))
+    names = {word for word in words if isinstance(word, str)}
     names |= {parameters[at] for at in positions if 0 <= at < len(parameters)}
     positions |= {parameters.index(name) for name in names if name in parameters}
     return Donor(name, frozenset(positions), frozenset(names)) if positions or names else None

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-from jaxsight.rules.jx421_read_after_donation.donors import Donor, Donors
-from jaxsight.rules.jx421_read_after_donation.scope_flow import DeadRead, ScopeFlow
-from jaxsight.rules.jx421_read_after_donation.statement_facts import TRANSFORMS
+from jaxsight.rules.jx421_read_after_donation.donors import TRANSFORMS, Donor, Donors
+from jaxsight.rules.jx421_read_after_donation.scope_flow import ScopeFlow
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import dotted
 from jaxsight.rules.text.statements import Statement
@@ -25,15 +23,6 @@ RULE = Rule(
     "Variable is read after its buffer was donated.",
     word="donate_arg",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ReadAfterDonation:
-    """A read of a deleted buffer."""
-
-    variable: str
-    function: str
-    """What it was donated to."""
 
 
 @RULE.finds_in_module
@@ -49,42 +38,37 @@ def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
         trees = [statement.tree() for statement in statements]
         number_of = {node: number for number, tree in enumerate(trees) for node in ast.walk(tree)}
         body = [statement for tree in trees for statement in tree.body]
-        for read in _reads(body, donors.of_module, donors):
-            yield ModuleViolation(number_of[read.node], _violation(read))
+        for violation in _violations(body, donors.of_module, donors):
+            yield ModuleViolation(number_of[violation.node], violation)
     for number, function, visible in donors.functions():
         if function.name not in donors.traced and not any(map(_traces, function.decorator_list)):
-            for read in _reads(function.body, visible, donors):
-                yield ModuleViolation(number, _violation(read))
+            for violation in _violations(function.body, visible, donors):
+                yield ModuleViolation(number, violation)
 
 
-def _reads(
+def _violations(
     body: Sequence[ast.stmt], visible: dict[str, Donor], donors: Donors
-) -> Sequence[DeadRead]:
+) -> Iterator[NodeViolation]:
     flow = ScopeFlow(visible, donors.of_call)
     flow.run(body)
-    return flow.reads
-
-
-def _violation(read: DeadRead) -> NodeViolation:
-    node, dead = read.node, read.dead
-    name, function = ast.unparse(node), dead.donor.name
-    shown, donor = quoted(name, most=30), quoted(function, most=30)
-    call = quoted(ast.unparse(dead.call), most=60)
-    if read.is_holder:
-        message = f"{shown} holds a buffer that was donated to {donor}"
-    elif any(part is node for part in ast.walk(dead.call)):
-        message = f"{shown} is donated to {donor} again after its buffer was deleted"
-    else:
-        message = f"{shown} is read after its buffer was donated to {donor}"
-    return NodeViolation(
-        node,
-        message,
-        help=f"use the result of the call, or donate a copy: `jnp.copy({dead.path})`",
-        notes=(
-            f"{call} deletes the buffer of {quoted(dead.path)}, and reading it raises an error",
-        ),
-        data=ReadAfterDonation(name, function),
-    )
+    for read in flow.reads:
+        node, dead = read.node, read.dead
+        shown, donor = quoted(ast.unparse(node), most=30), quoted(dead.donor.name, most=30)
+        call = quoted(ast.unparse(dead.call), most=60)
+        if read.is_holder:
+            message = f"{shown} holds a buffer that was donated to {donor}"
+        elif any(part is node for part in ast.walk(dead.call)):
+            message = f"{shown} is donated to {donor} again after its buffer was deleted"
+        else:
+            message = f"{shown} is read after its buffer was donated to {donor}"
+        yield NodeViolation(
+            node,
+            message,
+            help=f"use the result of the call, or donate a copy: `jnp.copy({dead.path})`",
+            notes=(
+                f"{call} deletes the buffer of {quoted(dead.path)}, and reading it raises an error",
+            ),
+        )
 
 
 def _traces(decorator: ast.expr) -> bool:

@@ -123,17 +123,25 @@ class ScopeFlow:
                 self._state.values[name] = frozenset({object()})
             case ast.Expr(value=expression) | ast.Assert(test=expression):
                 self._evaluate(expression)
-            case _:
-                pass
 
     def _repeat(self, node: ast.For | ast.AsyncFor | ast.While) -> None:
-        if isinstance(node, ast.While):
-            self._evaluate(node.test)
-            is_endless = isinstance(node.test, ast.Constant) and bool(node.test.value)
-            self._loop(node.body, test=node.test, endless=is_endless)
-        else:
-            self._evaluate(node.iter)
-            self._loop(node.body, target=node.target)
+        test = node.test if isinstance(node, ast.While) else None
+        is_endless = isinstance(test, ast.Constant) and bool(test.value)
+        self._evaluate(node.test if isinstance(node, ast.While) else node.iter)
+        self._breaks.append([])
+        for _ in range(2 if len(self._breaks) <= _DEEPEST else 1):
+            self._continues.append([])
+            if not isinstance(node, ast.While):
+                self._bind(node.target, None)
+            self.run(node.body)
+            self._state = joined_state([self._state, *self._continues.pop()])
+            if self._state.ended:
+                break
+            self._evaluate(test)
+        breaks = self._breaks.pop()
+        self._state = joined_state(breaks if is_endless else [self._state, *breaks])
+        if not breaks and not is_endless:
+            self._state.ended = False  # the loop may not have run
         self.run(node.orelse)
 
     def _with(self, node: ast.With | ast.AsyncWith) -> None:
@@ -155,16 +163,10 @@ class ScopeFlow:
 
     def _try(self, node: ast.Try | ast.TryStar) -> None:
         before = self._state.copy()
-        caught = {
-            name.rpartition(".")[2]
-            for handler in node.handlers
-            for part in (ast.walk(handler.type) if handler.type is not None else ())
-            for name in [dotted(part)]
-        }
-        is_caught = bool(caught & _CATCHES) or any(
-            handler.type is None for handler in node.handlers
-        )
-        self._silently(node.body, silent=is_caught)
+        types = [handler.type for handler in node.handlers]
+        parts = (part for type_ in types if type_ is not None for part in ast.walk(type_))
+        caught = {dotted(part).rpartition(".")[2] for part in parts}
+        self._silently(node.body, silent=None in types or bool(caught & _CATCHES))
         self.run(node.orelse)
         after = self._state
         for handler in node.handlers:
@@ -187,29 +189,6 @@ class ScopeFlow:
             run()
             ends.append(self._state)
         self._state = joined_state(ends)
-
-    def _loop(
-        self,
-        body: Sequence[ast.stmt],
-        *,
-        target: ast.expr | None = None,
-        test: ast.expr | None = None,
-        endless: bool = False,
-    ) -> None:
-        self._breaks.append([])
-        for _ in range(2 if len(self._breaks) <= _DEEPEST else 1):
-            self._continues.append([])
-            if target is not None:
-                self._bind(target, None)
-            self.run(body)
-            self._state = joined_state([self._state, *self._continues.pop()])
-            if self._state.ended:
-                break
-            self._evaluate(test)
-        breaks = self._breaks.pop()
-        self._state = joined_state(breaks if endless else [self._state, *breaks])
-        if not breaks and not endless:
-            self._state.ended = False  # the loop may not have run
 
     def _evaluate(self, node: ast.expr | None) -> None:
         """Evaluate an expression: report what it reads, and remember what it donates."""
@@ -269,29 +248,20 @@ class ScopeFlow:
         donor = self._donors.get(name)
         if donor is None and isinstance(node.func, ast.Call) and node.func.args:
             donor = self._made(node.func, ast.unparse(node.func.args[0]))
-        arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
-        if donor is None:
-            self._function(node.func)
-        for argument in arguments:
+        holder = ""
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _GROWS:
+            holder = path_of(node.func.value)
+        if donor is None and not holder:  # a list that grows is not read
+            self._evaluate(node.func)
+        for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
             value = argument.value if isinstance(argument, ast.Starred) else argument
             if last not in _ASKS or not path_of(value):
                 self._evaluate(value)
         if donor is not None:
             self._donate(node, donor)
-        elif last in _GROWS and isinstance(node.func, ast.Attribute) and node.args:
-            holder, added = path_of(node.func.value), path_of(node.args[-1])
-            if holder and added:
-                tokens = self._state.holds.get(holder, frozenset())
-                self._state.holds[holder] = tokens | self._tokens(added)
-
-    def _function(self, node: ast.expr) -> None:
-        """Evaluate what is called: a method reads its object, unless that is a list that grows."""
-        if isinstance(node, ast.Attribute):
-            if node.attr in _GROWS and path_of(node.value):
-                return
-            self._read(node)
-        else:
-            self._evaluate(node)
+        elif holder and node.args and (added := path_of(node.args[-1])):
+            tokens = self._state.holds.get(holder, frozenset())
+            self._state.holds[holder] = tokens | self._tokens(added)
 
     def _donate(self, call: ast.Call, donor: Donor) -> None:
         if any(isinstance(argument, ast.Starred) for argument in call.args):

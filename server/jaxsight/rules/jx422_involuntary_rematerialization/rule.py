@@ -31,9 +31,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
 
     XLA logs this as an involuntary full rematerialization (`spmd_partitioner.cc`).
     """
-    if view.compiled is None:
-        return
-    for each in view.compiled.rematerialized:
+    for each in view.on_target.rematerialized:
         if each.equation not in view.flow.steps:
             continue
         yield Violation(

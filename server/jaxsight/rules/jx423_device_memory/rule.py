@@ -27,14 +27,14 @@ def find(view: ProgramView) -> Iterator[Violation]:
     Raises:
         Incomplete: the compile ended before the sizes were known.
     """
-    if view.compiled is None or view.target is None or view.target.chip is None:
+    if view.target is None or view.target.chip is None:
         return
     capacity = view.target.chip.memory
-    graph, memory = view.compiled.graph, view.compiled.memory
+    graph, memory = view.on_target.graph, view.on_target.memory
     more = graph.scratch_at_most or 0
     if graph.fixed_bytes + graph.written_bytes * _SLACK + more <= capacity:
         return  # each temporary is the result of a kernel, or of a transfer from the host
-    if not view.compiled.is_complete:
+    if not view.on_target.is_complete:
         raise Incomplete
     temporaries = memory.temporaries
     if temporaries < 0 or memory.arguments < 0 or memory.outputs < 0:
@@ -45,7 +45,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
     if needed + more <= capacity:
         return
     up_to = "up to " if more else ""
-    several = view.compiled.devices > 1
+    several = view.on_target.devices > 1
     each = " on each device" if several else ""
     yield Violation(
         f"needs {up_to}{size(needed + more)}{each}, {view.target.chip.title} has {size(capacity)}",

@@ -16,7 +16,7 @@ _LOOPS = ("jax.lax.fori_loop", "jax.lax.scan", "jax.lax.while_loop")
 
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the constraint of each array that a loop's body captures in the finding."""
-    reads = {node.id for node in context.find(ast.Name) if isinstance(node, ast.Name)}
+    reads = {node.id for node in context.find(ast.Name)}
     for part in context.around(context.nodes[0]) if context.nodes else ():
         if isinstance(part, ast.Lambda | ast.FunctionDef):
             reads.difference_update(bound_in(part))

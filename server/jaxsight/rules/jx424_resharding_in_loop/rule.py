@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxsight.meshes.divided import inserted_reshards, shape_of
+from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.loops import loop_of
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.walks import stripped
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.text.units import count, size
-from jaxsight.wire.kernel_graph import Collective, Kernel
-from jaxsight.wire.meshes import Chosen
 from jaxsight.wire.program import Step
 
 RULE = Rule(
@@ -30,17 +29,23 @@ def find(view: ProgramView) -> Iterator[Violation]:
     Slices of an array, such as the weights of one of the layers that `scan` runs over, differ in
     each iteration.
     """
-    if view.compiled is None:
-        return
     reported: set[str] = set()
-    for kernel, collective in inserted_reshards(view.compiled):
+    for kernel, collective in inserted_reshards(view.on_target):
         if not collective.axes or kernel.runs < 2:
             continue
         for path in kernel.equations or kernel.feeds:
             known, loop = view.shardings.get(path), view.flow.parent.get(path)
             if known is None or loop is None or path in reported:
                 continue
-            if not _reshards_captured(view, path, loop, _resharded(known, kernel, collective)):
+            if known.operands or collective.kind != "all-gather":
+                resharded = {
+                    shape_of(operand.type)
+                    for operand in known.operands
+                    if {axis for axes in operand.spec for axis in axes}.issuperset(collective.axes)
+                }
+            else:  # the shardings of the operands are unknown
+                resharded = {shape_of(value.text) for value in kernel.outputs}
+            if not _is_unchanged(view.flow, path, loop, resharded):
                 continue
             reported.add(path)
             yield Violation(
@@ -57,25 +62,8 @@ def find(view: ProgramView) -> Iterator[Violation]:
             break
 
 
-def _resharded(known: Chosen, kernel: Kernel, collective: Collective) -> set[tuple[int, ...]]:
-    """Return the global shapes of the operands that a collective reshards.
-
-    If the shardings of operands are unknown, it is what an all-gather returns.
-    """
-    if not known.operands and collective.kind == "all-gather":
-        return {shape_of(value.text) for value in kernel.outputs}
-    return {
-        shape_of(operand.type)
-        for operand in known.operands
-        if {axis for names in operand.spec for axis in names}.issuperset(collective.axes)
-    }
-
-
-def _reshards_captured(
-    view: ProgramView, path: str, loop: Step, shapes: set[tuple[int, ...]]
-) -> bool:
+def _is_unchanged(flow: Flow, path: str, loop: Step, shapes: set[tuple[int, ...]]) -> bool:
     """Return whether all operands of some shapes are the same in each iteration."""
-    flow = view.flow
     read = loop_of(flow, loop)
     unchanged = read.captured if read is not None else {}
     step = flow.steps.get(path)

@@ -14,7 +14,7 @@ from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.text.units import MIB, size
 from jaxsight.wire.kernel_graph import Value
-from jaxsight.wire.meshes import Chosen, Mesh, Spec
+from jaxsight.wire.meshes import Mesh, Spec
 from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.wire.program import CONSTANT
 
@@ -25,7 +25,10 @@ RULE = Rule(
     severity="information",
 )
 LARGE = 16 * MIB
-"""Bytes from which an array is reported: a choice, not a measurement."""
+"""Bytes from which an array is reported: a matrix of 2048×2048 float32 numbers has 16 MiB.
+
+A choice: lower reports biases and scales, which are replicated on purpose, higher misses layers.
+"""
 _FLOATS = ("f", "bf", "c")
 
 
@@ -56,26 +59,24 @@ class _Array:
 @RULE.finds_in_kernels
 def find(view: ProgramView) -> Iterator[Violation]:
     """Yield at most one finding for parameters, and one for the largest temporary or output."""
-    if view.compiled is None or view.compiled.devices < 2:
+    if view.on_target.devices < 2:
         return
     if len({mesh.axes for mesh in view.meshes}) != 1:
         return
     mesh = view.meshes[0]
-    if not any(any(chosen.spec) for chosen in view.compiled.shardings):
+    if not any(any(chosen.spec) for chosen in view.on_target.shardings):
         return
-    parameters = _parameters(view, view.compiled)
-    yield from _of_parameters(view, view.compiled, mesh, parameters)
-    yield from _of_results(view, view.compiled, mesh, parameters)
+    parameters = _parameters(view)
+    yield from _of_parameters(view, mesh, parameters)
+    yield from _of_results(view, mesh, parameters)
 
 
-def _of_parameters(
-    view: ProgramView, compiled: Compiled, mesh: Mesh, parameters: list[_Array]
-) -> Iterator[Violation]:
+def _of_parameters(view: ProgramView, mesh: Mesh, parameters: list[_Array]) -> Iterator[Violation]:
     """Yield a finding on parameters that an axis can divide that is not one of batches.
 
     Weights are usually replicated over the axis that divides batches.
     """
-    unused = _unused_axes(view, compiled, mesh)
+    unused = _unused_axes(view, mesh)
     found: list[tuple[_Array, str, str]] = []
     for array in parameters:
         if not array.is_replicated or not array.value.text.startswith(_FLOATS):
@@ -96,7 +97,7 @@ def _of_parameters(
     rest = f" and {len(found) - 1} more" if len(found) > 1 else ""
     yield Violation(
         f"{_named(array)}{rest}: {size(total)} {'are' if rest else 'is'} replicated on "
-        f"{compiled.devices} devices",
+        f"{view.on_target.devices} devices",
         help=_help(array, axis, mesh),
         notes=(f"{_named(array)} is {array.value.text}; {why}",),
     )
@@ -121,9 +122,7 @@ def _donor(array: _Array, axis: str, parameters: list[_Array]) -> _Array | None:
     return None
 
 
-def _of_results(
-    view: ProgramView, compiled: Compiled, mesh: Mesh, parameters: list[_Array]
-) -> Iterator[Violation]:
+def _of_results(view: ProgramView, mesh: Mesh, parameters: list[_Array]) -> Iterator[Violation]:
     """Yield a finding on the largest temporary or output that is like no parameter.
 
     Gradients and gathered weights have the elements of a parameter.
@@ -131,13 +130,12 @@ def _of_results(
     known = {math.prod(each.shape) for each in parameters}
     known |= {elements(view.flow.value(each)) for each in view.flow.inputs}
     known |= {elements(each) for each in view.flow.values if each.origin == CONSTANT}
-    found: list[tuple[_Array, str]] = []
-    for array in (*_temporaries(view, compiled), *_outputs(view, compiled)):
-        if not array.is_replicated or math.prod(array.shape) in known:
-            continue
-        axis = _best_axis(array, mesh, compiled)
-        if axis:
-            found.append((array, axis))
+    found = [
+        (array, axis)
+        for array in (*_temporaries(view), *_outputs(view))
+        if array.is_replicated and math.prod(array.shape) not in known
+        if (axis := _best_axis(array, mesh, view.on_target))
+    ]
     if not found:
         return
     array, axis = max(found, key=lambda each: each[0].value.bytes)
@@ -148,18 +146,18 @@ def _of_results(
             f"{others} more of this size or less {'are' if others > 1 else 'is'} replicated"
         )
     yield Violation(
-        f"array of {size(array.value.bytes)} is replicated on {compiled.devices} devices",
+        f"array of {size(array.value.bytes)} is replicated on {view.on_target.devices} devices",
         array.at,
         help=_help(array, axis, mesh),
         notes=tuple(notes),
     )
 
 
-def _parameters(view: ProgramView, compiled: Compiled) -> list[_Array]:
+def _parameters(view: ProgramView) -> list[_Array]:
     """Return the parameters whose shardings are known; names only if they are certain."""
     arrays = [
         (number, value, known)
-        for number, value in enumerate(compiled.graph.parameters)
+        for number, value in enumerate(view.on_target.graph.parameters)
         if (known := view.shardings.get(f"parameter {number}")) is not None
     ]
     numbers: dict[tuple[int, ...], list[int]] = defaultdict(list)
@@ -177,22 +175,21 @@ def _parameters(view: ProgramView, compiled: Compiled) -> list[_Array]:
     ]
 
 
-def _temporaries(view: ProgramView, compiled: Compiled) -> Iterator[_Array]:
+def _temporaries(view: ProgramView) -> Iterator[_Array]:
     """Yield the replicated temporaries: on one device they have the global type."""
-    chosen: dict[tuple[str, str], Chosen] = {
-        (each.equation, each.type): each for each in compiled.shardings
-    }
-    for temporary in compiled.graph.temporaries:
+    chosen = {(each.equation, each.type): each for each in view.on_target.shardings}
+    for temporary in view.on_target.graph.temporaries:
         known = chosen.get((temporary.equation, temporary.value.text))
         if known is None or known.unreduced or temporary.equation not in view.flow.steps:
             continue
         yield _Array(temporary.value, shape_of(known.type), known.spec, at=temporary.equation)
 
 
-def _outputs(view: ProgramView, compiled: Compiled) -> Iterator[_Array]:
-    if len(view.flow.outputs) != len(compiled.graph.outputs):
+def _outputs(view: ProgramView) -> Iterator[_Array]:
+    outputs = view.on_target.graph.outputs
+    if len(view.flow.outputs) != len(outputs):
         return
-    for number, value in enumerate(compiled.graph.outputs):
+    for number, value in enumerate(outputs):
         known = view.shardings.get(f"output {number}")
         maker = view.flow.made_by(view.flow.outputs[number])
         if known is None or known.type != value.text or maker is None:
@@ -200,20 +197,20 @@ def _outputs(view: ProgramView, compiled: Compiled) -> Iterator[_Array]:
         yield _Array(value, shape_of(known.type), known.spec, at=maker.path)
 
 
-def _unused_axes(view: ProgramView, compiled: Compiled, mesh: Mesh) -> set[str]:
+def _unused_axes(view: ProgramView, mesh: Mesh) -> set[str]:
     """Return the axes that divide nothing; none if `shard_map` may use them."""
     if any(step.primitive == "shard_map" for step in view.flow.steps.values()):
         return set()
     divided = (
         axis
-        for each in compiled.shardings
+        for each in view.on_target.shardings
         for spec in (each.spec, *(operand.spec for operand in each.operands))
         for axes in spec
         for axis in axes
     )
     moved = (
         axis
-        for kernel in compiled.graph.kernels
+        for kernel in view.on_target.graph.kernels
         if kernel.collective is not None
         for axis in kernel.collective.axes
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
@@ -30,11 +29,11 @@ def find(view: ProgramView) -> Iterator[Violation]:
     Only the program's own gathers count, which XLA has not merged. Bodies of `jax.checkpoint` have
     values of their own: to gather again in the backward pass is what they are for.
     """
-    if view.compiled is None or view.compiled.devices < 2:
+    if view.on_target.devices < 2:
         return
     gathered: dict[tuple[int, tuple[str, ...]], list[str]] = defaultdict(list)
     known: set[str] = set()
-    for kernel in view.compiled.graph.kernels:
+    for kernel in view.on_target.graph.kernels:
         collective = kernel.collective
         if collective is None or collective.inserted or collective.kind != "all-gather":
             continue
@@ -51,7 +50,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             step = view.flow.steps[path]
             if path not in known and len(step.operands) == 1:
                 known.add(path)
-                source = _source(view.flow, step.operands[0])
+                source = view.flow.before(step.operands[0], _WHOLE)
                 gathered[source, collective.axes].append(path)
     for (_, axes), found in gathered.items():
         first, *others = sorted(found, key=list(view.flow.steps).index)
@@ -67,11 +66,3 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 ),
                 related=((first, "the first gather"),),
             )
-
-
-def _source(flow: Flow, number: int) -> int:
-    """Return the value that a value has all elements of, in another shape or dtype."""
-    number = flow.of(number)
-    while (step := flow.made_by(number)) is not None and step.primitive in _WHOLE:
-        number = flow.of(step.operands[0])
-    return number

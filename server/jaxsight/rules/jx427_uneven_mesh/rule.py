@@ -43,7 +43,7 @@ class _Uneven:
     shape: tuple[int, ...]
     spec: Spec
     """Empty if unknown."""
-    what: str
+    array: str
     """What has the shape: `argument \\`params['w']\\``."""
 
 
@@ -63,7 +63,7 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     return Violation(
         f"{subject} {verb} not divide dimension {uneven.dimension} of size {uneven.size}",
         help=_help(uneven),
-        notes=(f"{uneven.what} has shape {shape}",) if uneven.shape else (),
+        notes=(f"{uneven.array} has shape {shape}",) if uneven.shape else (),
         url=jax_page(failure),
     )
 

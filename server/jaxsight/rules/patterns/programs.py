@@ -150,7 +150,7 @@ class ProgramPatterns:
         flow = self._flow
         match part:
             case ast.BinOp(left=base, op=ast.Pow()):
-                factors = factors_of(flow, step)
+                factors = factors_of(step)
                 if factors is not None and alike(flow, *factors):
                     yield from self._in_order(part, step, [base], factors[:1], found)
             case ast.BinOp(op=ast.Add() | ast.Mult() as op) if (
@@ -219,7 +219,7 @@ def terms_of(flow: Flow, number: int) -> tuple[int, ...]:
     return () if waiting else tuple(terms)
 
 
-def factors_of(flow: Flow, step: Step) -> tuple[int, ...] | None:
+def factors_of(step: Step) -> tuple[int, ...] | None:
     """Return the two factors of a product, which are one value where it is written as a square."""
     match step.primitive:
         case "square":

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from jaxsight.rules.fixing.context import FixContext
-from jaxsight.rules.fixing.products import factors
 from jaxsight.rules.fixing.syntax import same
 from jaxsight.rules.patterns.written import (
     expanded,
@@ -31,11 +30,25 @@ FUNCTIONS: Mapping[str, str] = {
 _REDUCTIONS = frozenset({"sum", "mean", "trace", "diagonal"})
 """Those that methods compute too."""
 _AXES = frozenset({"axis", "keepdims"})
+_PRODUCTS = ("jax.numpy.dot", "jax.numpy.matmul")
 
 Found = Mapping[str, ast.expr | str]
 """By hole the expression that it stands for. `axes` has the arguments of reductions as text, and
 the name of each other function the text before that name: `jnp.`, `jax.scipy.special.`.
 """
+
+
+def factors(context: FixContext, node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
+    """Return the two factors of a product of matrices.
+
+    Methods (`a.dot(b)`) are not read: they may be another class's.
+    """
+    match node:
+        case ast.BinOp(op=ast.MatMult()):
+            return node.left, node.right
+        case ast.Call(args=[left, right], keywords=[]) if context.called(node.func) in _PRODUCTS:
+            return left, right
+    return None
 
 
 class SyntaxPatterns:

@@ -17,7 +17,6 @@ LARGE = MIB
 class CapturedArray:
     """An array that the traced function captures."""
 
-    bytes: int
     type: str
     """As jaxprs print it: `f32[512,512]`."""
     equal_to: str

@@ -86,6 +86,20 @@ class Flow:
         """Return the step that computes a value; `None` for inputs, constants and literals."""
         return self.maker.get(self.of(number))
 
+    def before(self, number: int, through: Through) -> int:
+        """Return the value that a value was before steps that keep their first operand."""
+        goes_on = _test(through)
+        number = self.of(number)
+        while (step := self.maker.get(number)) is not None and step.operands and goes_on(step):
+            number = self.of(step.operands[0])
+        return number
+
+    def around(self, step: Step) -> Iterator[Step]:
+        """Yield the loops and branches that a step is in, the innermost first."""
+        while (parent := self.parent.get(step.path)) is not None:
+            yield parent
+            step = parent
+
     def used_by(self, number: int) -> Sequence[Step]:
         """Return the steps that read a value."""
         return self.users.get(self.of(number), ())

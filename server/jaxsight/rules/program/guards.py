@@ -49,12 +49,10 @@ def is_written(text: str, calls: Collection[str], operators: Operators = ()) -> 
 
 def is_in_branch(flow: Flow, step: Step) -> bool:
     """Whether an equation is in a branch that a comparison chooses: it may be guarded."""
-    around = flow.parent.get(step.path)
-    while around is not None and around.primitive != "cond":
-        around = flow.parent.get(around.path)
-    return around is not None and any(
+    branch = next((around for around in flow.around(step) if around.primitive == "cond"), None)
+    return branch is not None and any(
         maker.primitive in COMPARISONS
-        for maker in flow.backwards(around.operands[0], _DECIDES, most=20)
+        for maker in flow.backwards(branch.operands[0], _DECIDES, most=20)
     )
 
 

@@ -140,24 +140,13 @@ def scales(flow: Flow, step: Step) -> bool:
     if step.primitive not in ("mul", "div"):
         return False
     numbers = step.operands if step.primitive == "mul" else step.operands[1:]
-    return any(_is_one_number(flow, number) for number in numbers)
-
-
-def _is_one_number(flow: Flow, number: int) -> bool:
-    step = flow.made_by(number)
-    if step is not None and step.primitive == "broadcast_in_dim":
-        number = step.operands[0]
-    return elements(flow.value(number)) == 1
+    before = (flow.before(number, {"broadcast_in_dim"}) for number in numbers)
+    return any(elements(flow.values[number]) == 1 for number in before)
 
 
 def unmoved(flow: Flow, number: int, through: frozenset[str] = MOVES) -> Step | None:
     """Return the equation that makes a value, before it is moved."""
-    step = flow.made_by(number)
-    for _ in range(_DEEPEST):
-        if step is None or step.primitive not in through:
-            break
-        step = flow.made_by(step.operands[0])
-    return step
+    return flow.made_by(flow.before(number, through))
 
 
 def only_of_constants(flow: Flow, number: int) -> bool:

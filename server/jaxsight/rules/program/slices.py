@@ -23,8 +23,6 @@ class Read:
     first: int
     last: int
     step: Step
-    reversed: bool
-    """Whether they are read in the opposite order."""
     dropped: bool
     """Whether the axis is dropped: one element is read, not a slice of one."""
 
@@ -61,7 +59,7 @@ def reads(
                     first, last = size - 1 - last, size - 1 - first
                 if last - first + 1 == size:
                     return None
-                parts.append(Read(first, last, step, turned, _drops(flow, step)))
+                parts.append(Read(first, last, step, _drops(flow, step)))
                 continue
             moved = _moved(flow, step, value, along)
             shape = flow.values[value].shape

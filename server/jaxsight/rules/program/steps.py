@@ -47,17 +47,3 @@ def is_inexact(value: Value) -> bool:
 def is_known(value: Value) -> bool:
     """Whether a value is known while compiling."""
     return value.origin in (CONSTANT, LITERAL)
-
-
-def captured(step: Step) -> tuple[int, ...]:
-    """Return the operands that a loop reads and does not change."""
-    if step.primitive == "scan":
-        trees = parameter(step, "ft_in")  # from JAX 0.12 on: trees of constants, carry and rows
-        if isinstance(trees, tuple) and trees and isinstance(trees[0], tuple):
-            return step.operands[: len(trees[0])]
-        return step.operands[: sum(numbers(step, "num_consts"))]
-    if step.primitive == "while":
-        return step.operands[
-            : sum((*numbers(step, "cond_nconsts"), *numbers(step, "body_nconsts")))
-        ]
-    return ()

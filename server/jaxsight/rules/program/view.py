@@ -75,11 +75,16 @@ class ProgramView:
         text = self.quote(path)
         return any(re.search(rf"\b{name}\(", text) for name in names)
 
+    @property
+    def on_target(self) -> Compiled:
+        """The compiled program, which rules have that find in kernels."""
+        assert self.compiled is not None
+        return self.compiled
+
     @cached_property
     def shardings(self) -> Mapping[str, Chosen]:
         """By equation the sharding that the compiler chose for it."""
-        compiled = self.compiled
-        return {chosen.equation: chosen for chosen in compiled.shardings} if compiled else {}
+        return {chosen.equation: chosen for chosen in self.on_target.shardings}
 
     @cached_property
     def flow(self) -> Flow:

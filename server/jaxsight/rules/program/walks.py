@@ -24,12 +24,7 @@ def literal(flow: Flow, number: int) -> float | None:
 
 def stripped(flow: Flow, number: int, also: frozenset[str] = frozenset()) -> int:
     """Return the value that a value is a moved or reshaped copy of."""
-    number = flow.of(number)
-    step = flow.made_by(number)
-    while step is not None and step.operands and step.primitive in MOVES | also:
-        number = flow.of(step.operands[0])
-        step = flow.made_by(number)
-    return number
+    return flow.before(number, MOVES | also)
 
 
 def maker_of(flow: Flow, number: int, also: frozenset[str] = frozenset()) -> Step | None:

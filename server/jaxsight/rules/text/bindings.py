@@ -19,16 +19,9 @@ _WITH_STRUCTURE = frozenset(
 _FILLS = frozenset({"append", "extend", "insert", "appendleft", "add"})
 """Methods that fill a container."""
 BINDING = (
-    ast.Assign,
-    ast.AnnAssign,
-    ast.AugAssign,
-    ast.NamedExpr,
-    ast.withitem,
-    ast.Call,
-    ast.For,
-    ast.AsyncFor,
-    ast.comprehension,
-)
+    ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr, ast.withitem, ast.Call, ast.For,
+    ast.AsyncFor, ast.comprehension,
+)  # fmt: skip
 
 
 def bind(scope: NameScope, nodes: Iterable[ast.AST]) -> None:
@@ -63,8 +56,6 @@ def bind(scope: NameScope, nodes: Iterable[ast.AST]) -> None:
                 | ast.comprehension(target=target, iter=iterable)
             ):
                 _iterate(scope, target, iterable)
-            case _:
-                pass
 
 
 def _assign(scope: NameScope, target: ast.expr, value: ast.expr) -> None:
@@ -118,8 +109,7 @@ _MAPPING = re.compile(
 
 def _is_mapping(scope: NameScope, name: str, target: ast.expr) -> bool:
     """Whether a name may be a dict, so that a loop over it counts keys."""
-    holder = scope.holder(name)
-    creation = holder.aliases.get(name) if holder is not None else None
+    creation = scope.holder(name).aliases.get(name)
     if isinstance(creation, ast.List | ast.Tuple | ast.ListComp):
         return False
     if _MAPPING.search(name) or isinstance(creation, ast.Dict | ast.DictComp):
@@ -136,12 +126,9 @@ def _is_mapping(scope: NameScope, name: str, target: ast.expr) -> bool:
             case ast.Attribute(value=ast.Name(id=variable), attr="items" | "keys" | "values"):
                 if variable == name:
                     return True
-            case _:
-                pass
     return False
 
 
 def _add(scope: NameScope, name: str, sources: Sources) -> None:
-    holder = scope.holder(name)
-    if holder is not None:
-        holder.env[name] = holder.env.get(name, NOTHING) | sources
+    env = scope.holder(name).env
+    env[name] = env.get(name, NOTHING) | sources

@@ -6,6 +6,7 @@ import ast
 import functools
 
 Expression = ast.expr | ast.AugAssign
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @functools.lru_cache(maxsize=1024)
@@ -52,6 +53,11 @@ def called(text: str) -> str:
     """Return the last part of the name of what a text calls, empty where it is no call."""
     node = parsed(text)
     return name_of(node) if isinstance(node, ast.Call) else ""
+
+
+def keyword(call: ast.Call, *names: str) -> ast.expr | None:
+    """Return the argument that is given by one of these names."""
+    return next((given.value for given in call.keywords if given.arg in names), None)
 
 
 def arguments(call: ast.Call) -> str:

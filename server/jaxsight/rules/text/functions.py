@@ -163,8 +163,6 @@ def _made(scopes: Sequence[NameScope], kinds: re.Pattern[str]) -> Iterator[str]:
                     )
                 ) if name == scope.itself and kinds.fullmatch(_maker(scope, value)):
                     yield f"{scope.owner}.{attr}"
-                case _:
-                    pass
 
 
 def _maker(scope: NameScope, value: ast.expr) -> str:
@@ -214,7 +212,12 @@ def _function(scope: NameScope) -> NamedFunction:
         if looks and not _is_computed(around):
             decided = _decided(scope, around)
             events += (
-                Event(_place(event.at), event.sources - decided, event.data)
+                # A node that only has a position, so that no tree is kept.
+                Event(
+                    ast.copy_location(ast.Constant(None), event.at),
+                    event.sources - decided,
+                    event.data,
+                )
                 for look in _LOOKS
                 for event in look(scope, node)
                 if not event.sources or event.sources - decided
@@ -233,11 +236,6 @@ def _function(scope: NameScope) -> NamedFunction:
         tuple(calls),
         tuple(handings),
     )
-
-
-def _place(node: ast.expr) -> ast.expr:
-    """Return a node that only has a position, so that no tree is kept."""
-    return ast.copy_location(ast.Constant(None), node)
 
 
 def _is_computed(around: Sequence[ast.AST]) -> bool:
@@ -269,17 +267,15 @@ def _decided(scope: NameScope, around: Sequence[ast.AST]) -> Sources:
 
 def _asks_for_tracers(scope: NameScope) -> bool:
     """Whether a function asks if it is being traced: it may return before what it does else."""
-    return any(
-        isinstance(part, ast.Attribute | ast.Name) and _asks(part)
+    names = (
+        part.attr if isinstance(part, ast.Attribute) else part.id
         for node, _ in scope.nodes
         if isinstance(node, ast.If | ast.IfExp)
         for part in ast.walk(node.test)
+        if isinstance(part, ast.Attribute | ast.Name)
     )
-
-
-def _asks(node: ast.Attribute | ast.Name) -> bool:
-    name = node.attr if isinstance(node, ast.Attribute) else node.id
-    return "Tracer" in name or name in {"is_concrete", "trace_state_clean", "jax_disable_jit"}
+    asks = {"is_concrete", "trace_state_clean", "jax_disable_jit"}
+    return any("Tracer" in name or name in asks for name in names)
 
 
 def _resolved(scope: NameScope, function: ast.expr, most: int = 4) -> tuple[str, str] | None:
@@ -288,18 +284,20 @@ def _resolved(scope: NameScope, function: ast.expr, most: int = 4) -> tuple[str,
     Names that stand for other functions are followed through so many.
     """
     if isinstance(function, ast.Lambda):
-        lambda_scope = _lambda(scope, function)
-        return (lambda_scope.name, "") if lambda_scope is not None else None
+        lambdas = (around.lambdas.get(function) for around in scope.enclosing())
+        return next(((found.name, "") for found in lambdas if found is not None), None)
     name = dotted(function)
     first, _, attribute = name.partition(".")
     if "." in attribute or not name:
         return None
     holder = scope.holder(first)
-    alias = holder.aliases.get(first) if holder is not None else None
+    alias = holder.aliases.get(first)
+    class_ = _class_of(alias)
     if attribute:
-        return _resolved_method(scope, first, attribute, alias)
-    if holder is None:
-        return None
+        itself = (around for around in scope.enclosing() if around.itself == first)
+        if (method := next(itself, None)) is not None:
+            return f"{method.owner}.{attribute}", SELF
+        return (f"{class_}.{attribute}", INSTANCE) if class_ else (name, "")
     if name in holder.functions:
         return holder.functions[name].name, ""
     if isinstance(alias, ast.Lambda):
@@ -312,36 +310,13 @@ def _resolved(scope: NameScope, function: ast.expr, most: int = 4) -> tuple[str,
             return None
     if holder.node is None:
         return name, ""
-    class_ = _class_of(alias)
     return (f"{class_}.__call__", INSTANCE) if class_ else None
-
-
-def _resolved_method(
-    scope: NameScope, variable: str, method: str, alias: ast.expr | None
-) -> tuple[str, str]:
-    """Return the same for `variable.method`, where the variable is perhaps an alias."""
-    around: NameScope | None = scope
-    while around is not None:
-        if around.itself and around.itself == variable:
-            return f"{around.owner}.{method}", SELF
-        around = around.parent
-    class_ = _class_of(alias)
-    return (f"{class_}.{method}", INSTANCE) if class_ else (f"{variable}.{method}", "")
 
 
 def _class_of(creation: ast.expr | None) -> str:
     """Return the name that is called to make an object, perhaps a class's."""
     called = creation.func if isinstance(creation, ast.Call) else None
     return called.id if isinstance(called, ast.Name) else ""
-
-
-def _lambda(scope: NameScope, node: ast.Lambda) -> NameScope | None:
-    at: NameScope | None = scope
-    while at is not None:
-        if node in at.lambdas:
-            return at.lambdas[node]
-        at = at.parent
-    return None
 
 
 def _handings(scope: NameScope, call: ast.Call) -> Iterator[Handing]:

@@ -73,7 +73,7 @@ def place_of(target: ast.AST | None, *, merged: bool) -> ItemPlace | None:
     return ItemPlace(array, tuple(indices)) if isinstance(root, ast.Name) else None
 
 
-def target_of(statement: ast.stmt) -> ast.expr | None:
+def target_of(statement: ast.AST) -> ast.expr | None:
     """Return what a statement assigns to; the first of several."""
     match statement:
         case ast.Assign(targets=[ast.Tuple(elts=[target, *_]) | ast.List(elts=[target, *_]), *_]):
@@ -88,7 +88,7 @@ def _is_key(index: ast.expr) -> bool:
     return isinstance(index, ast.Constant) and isinstance(index.value, str)
 
 
-def updated(statement: ast.stmt, write: Write, *, merged: bool = True) -> str | None:
+def updated(statement: ast.AST, write: Write, *, merged: bool = True) -> str | None:
     """Return `x = x.at[i].set(y)` for `x[i] = y`, `x[i] += y` and their like; else `None`."""
     match statement:
         case ast.Assign(targets=[ast.Tuple(elts=targets) | ast.List(elts=targets)], value=value):
@@ -113,7 +113,7 @@ def updated(statement: ast.stmt, write: Write, *, merged: bool = True) -> str | 
             return None
 
 
-def masked(statement: ast.stmt, write: Write, jnp: str) -> str | None:
+def masked(statement: ast.AST, write: Write, jnp: str) -> str | None:
     """Return `x = jnp.where(mask, y, x)` for `x[mask] = y` and `x[mask] += y`; else `None`.
 
     In `y`, what is selected by the same mask is taken whole.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from jaxsight.rules.text.expressions import dotted
@@ -95,32 +95,28 @@ class NameScope:
         first = self.parameters[:1]
         return first[0] if self.owner and first and first[0] in ("self", "cls") else ""
 
-    def holder(self, name: str) -> NameScope | None:
-        """Return the scope that binds a name, the module's for globals; `None` for builtins.
-
-        Imported names have no scope either.
-        """
+    def enclosing(self) -> Iterator[NameScope]:
+        """Yield the scope and those around it, the module's last."""
         scope: NameScope | None = self
-        if self.declared.get(name) == "global":
-            while scope is not None and scope.node is not None:
-                scope = scope.parent
-            return scope
         while scope is not None:
-            inside = name in scope.bound and name not in scope.declared
-            if scope.node is None or inside:
-                return scope
+            yield scope
             scope = scope.parent
-        return None
+
+    def holder(self, name: str) -> NameScope:
+        """Return the scope that binds a name; the module's for globals, builtins and imports."""
+        *functions, module = self.enclosing()
+        if self.declared.get(name) == "global":
+            return module
+        binding = (s for s in functions if name in s.bound and name not in s.declared)
+        return next(binding, module)
 
     def full(self, node: ast.expr) -> str:
         """Return the full name that an expression has; nothing for what is bound in functions."""
         name = dotted(node)
         if not name:
             return ""
-        holder = self.holder(name.partition(".")[0])
-        if holder is not None and holder.node is not None:
-            return ""
-        return full_name(name, self.imports)
+        is_local = self.holder(name.partition(".")[0]).node is not None
+        return "" if is_local else full_name(name, self.imports)
 
     def sources(self, node: ast.AST | None) -> Sources:
         """Return what an expression's value is made from."""
@@ -136,8 +132,7 @@ class NameScope:
             case None | ast.Constant():
                 return NOTHING
             case ast.Name(id=name):
-                holder = self.holder(name)
-                return holder.env.get(name, NOTHING) if holder is not None else NOTHING
+                return self.holder(name).env.get(name, NOTHING)
             case ast.Attribute(value=value, attr=attr):
                 if attr in _STATIC_ATTRIBUTES:
                     return NOTHING

@@ -19,9 +19,9 @@ from jaxsight.rules.text.functions import (
     NamedFunction,
     facts_of,
 )
-from jaxsight.rules.text.scopes import Source, Sources
+from jaxsight.rules.text.scopes import Sources
 from jaxsight.rules.text.statements import Statement, imports_of
-from jaxsight.rules.text.transformations import STAGED
+from jaxsight.rules.text.transformations import STAGED, How
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class TracedFunction:
 
     function: NamedFunction
     statement: int
-    kinds: set[str] = field(default_factory=set)
+    kinds: set[How] = field(default_factory=set)
     traced: set[str] = field(default_factory=set)
     """Parameters whose values are traced."""
     by: str = ""
@@ -65,13 +65,11 @@ class TracedModule:
 
     def is_live(self, sources: Sources) -> bool:
         """Whether one of these is traced."""
-        return any(self._lives(source) for source in sources)
-
-    def _lives(self, source: Source) -> bool:
-        function = self.functions.get(source[0])
-        if function is None:
-            return False
-        return source[1] in function.traced or (not source[1] and STAGED in function.kinds)
+        return any(
+            parameter in function.traced or (not parameter and STAGED in function.kinds)
+            for name, parameter in sources
+            if (function := self.functions.get(name)) is not None
+        )
 
 
 def traced_events(
@@ -156,7 +154,7 @@ class _Propagation:
     def _trace(
         self,
         callee: TracedFunction,
-        kinds: set[str],
+        kinds: set[How],
         traced: frozenset[str],
         by: str,
         caller: str,

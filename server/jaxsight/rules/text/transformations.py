@@ -5,12 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
-from jaxsight.rules.text.expressions import dotted
+from jaxsight.rules.text.expressions import dotted, keyword
 from jaxsight.rules.text.statements import full_name
 
-STAGED, BATCHED, LIFTED = "staged", "batched", "lifted"
+How = Literal["staged", "batched", "lifted"]
 """Traced to a program that runs later; run once for a whole batch; run with tracers each time."""
+STAGED: How = "staged"
+BATCHED: How = "batched"
+LIFTED: How = "lifted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +23,7 @@ class Tracing:
 
     by: str
     """The transformation as it is written: `jax.jit`."""
-    kind: str
+    kind: How
     only: tuple[int, ...] | None = None
     """The positions of the arguments that are traced; `None` for all."""
     static: tuple[int, ...] = ()
@@ -96,7 +100,7 @@ CALLBACKS = frozenset(
 )  # fmt: skip
 """Functions that call what they are given with values."""
 
-_KINDS = {
+_KINDS: Mapping[str, How] = {
     **dict.fromkeys(_JIT | _WHOLE, STAGED),
     **dict.fromkeys(_BATCHED, BATCHED),
     **dict.fromkeys(_GRADIENTS | _LIFTED, LIFTED),
@@ -137,14 +141,14 @@ def handed_in(call: ast.Call, imports: Mapping[str, str]) -> Iterator[Handed]:
     if not full:
         return
     if full in _KINDS:
-        function = call.args[0] if call.args else _keyword(call, "fun", "f", "func", "kernel")
+        function = call.args[0] if call.args else keyword(call, "fun", "f", "func", "kernel")
         if function is not None:
             yield from _unwrapped(
                 function, tracing(full, dotted(call.func), call, imports), imports
             )
         return
     for at, names in _BODIES[full]:
-        body = call.args[at] if at < len(call.args) else _keyword(call, *names)
+        body = call.args[at] if at < len(call.args) else keyword(call, *names)
         bodies = body.elts if isinstance(body, ast.List | ast.Tuple) else [body]
         for handed_body in bodies:
             if handed_body is not None:
@@ -169,7 +173,7 @@ def tracing(full: str, written: str, call: ast.Call | None, imports: Mapping[str
     if full in _GRADIENTS:
         if library != "jax":
             return replace(how, only=(0,))
-        argnums = _keyword(call, "argnums") if call is not None else None
+        argnums = keyword(call, "argnums") if call is not None else None
         if argnums is None and call is not None and not is_partial(call.func, imports):
             argnums = call.args[1] if len(call.args) > 1 else None
         numbers = _integers(argnums) if argnums is not None else (0,)
@@ -177,7 +181,7 @@ def tracing(full: str, written: str, call: ast.Call | None, imports: Mapping[str
     if call is None:
         return how
     if full in _BATCHED:
-        axes = _keyword(call, "in_axes")
+        axes = keyword(call, "in_axes")
         if axes is None and not is_partial(call.func, imports) and len(call.args) > 1:
             axes = call.args[1]
         return replace(how, only=_mapped(axes))
@@ -197,33 +201,24 @@ def _mapped(axes: ast.expr | None) -> tuple[int, ...] | None:
 
 def _with_static_arguments(how: Tracing, call: ast.Call) -> Tracing:
     for name in ("static_argnums", "static_broadcasted_argnums", "nondiff_argnums"):
-        if (value := _keyword(call, name)) is not None:
+        if (value := keyword(call, name)) is not None:
             numbers = _integers(value)
             if numbers is None:
                 return replace(how, unknown=True)
             how = replace(how, static=numbers)
-    if (value := _keyword(call, "static_argnames")) is not None:
-        words = _strings(value)
-        if words is None:
+    if (value := keyword(call, "static_argnames")) is not None:
+        names = _literal(value)
+        words = names if isinstance(names, tuple | list | set) else (names,)
+        if not all(isinstance(word, str) for word in words):
             return replace(how, unknown=True)
-        how = replace(how, static_names=words)
+        how = replace(how, static_names=tuple(words))
     return how
-
-
-def _keyword(call: ast.Call, *names: str) -> ast.expr | None:
-    return next((keyword.value for keyword in call.keywords if keyword.arg in names), None)
 
 
 def _integers(node: ast.expr) -> tuple[int, ...] | None:
     value = _literal(node)
     values = value if isinstance(value, tuple | list) else (value,)
     return tuple(values) if all(type(value) is int for value in values) else None
-
-
-def _strings(node: ast.expr) -> tuple[str, ...] | None:
-    value = _literal(node)
-    values = value if isinstance(value, tuple | list | set) else (value,)
-    return tuple(values) if all(isinstance(value, str) for value in values) else None
 
 
 def _literal(node: ast.expr) -> object:

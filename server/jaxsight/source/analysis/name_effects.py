@@ -11,9 +11,10 @@ import ast
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from jaxsight.source.analysis.library_functions import RULES
-from jaxsight.source.analysis.quiet_compiler import quiet
+from jaxsight.source.analysis.quiet_compiler import expression_in
 from jaxsight.source.analysis.side_effects import SideEffects, effects_of
 from jaxsight.source.analysis.statement_form import StatementForm, form_of
 from jaxsight.source.analysis.syntax_trees import (
@@ -24,6 +25,7 @@ from jaxsight.source.analysis.syntax_trees import (
     is_main_guard,
     is_text,
     own_nodes,
+    targets_of,
 )
 from jaxsight.source.definitions import Static, static_of_jit
 from jaxsight.text.names import bound_in, read_in
@@ -48,6 +50,9 @@ _GUESSED = re.compile(
     re.MULTILINE,
 )
 _AS = re.compile(r"(\w+)[\w.]*(?:[ \t]+as[ \t]+(\w+))?")
+
+Mark = Literal["", "always", "never"]
+"""What the comment `# jaxsight: …` of a statement says: whether it runs."""
 
 _NO_EFFECTS = SideEffects()
 _OTHER = StatementForm("other")
@@ -78,7 +83,7 @@ class NameEffects:
     form: StatementForm = _OTHER
     future_flags: int = 0
     star: bool = False
-    mark: str = ""
+    mark: Mark = ""
     """`always` or `never`: the comment `# jaxsight: …` on its first or last line."""
     executes: bool = False
     """Whether it runs code of the module, besides definitions and imports."""
@@ -93,12 +98,12 @@ class NameEffects:
     broken: bool = False
 
 
-def mark_in(line: str) -> str:
-    """Return the mark of a line's comment: `always`, `never` or nothing."""
-    if "jaxsight:" not in line:
+def mark_in(line: str) -> Mark:
+    """Return the mark of a line's comment."""
+    found = _MARK.search(line) if "jaxsight:" in line else None
+    if found is None:
         return ""
-    match = _MARK.search(line)
-    return match.group(1) if match is not None else ""
+    return "always" if found[1] == "always" else "never"
 
 
 def name_effects_of(tree: ast.Module, text: str) -> NameEffects:
@@ -135,7 +140,7 @@ class _Visitor:
         self.future_flags = 0
         self.star = self.inert = False
 
-    def effects(self, body: Sequence[ast.stmt], text: str, mark: str) -> NameEffects:
+    def effects(self, body: Sequence[ast.stmt], text: str, mark: Mark) -> NameEffects:
         return NameEffects(
             binds=tuple(name for name, sure in self.binds.items() if sure),
             may_bind=tuple(name for name, sure in self.binds.items() if not sure),
@@ -161,41 +166,65 @@ class _Visitor:
         for statement in body:
             if self.walrus:
                 self.walruses(statement, sure=sure)
-            visit = getattr(self, f"visit_{type(statement).__name__}", None)
-            if visit is not None:
-                visit(statement, sure=sure)
+            self.statement(statement, sure=sure)
 
-    def visit_FunctionDef(
-        self, statement: ast.FunctionDef | ast.AsyncFunctionDef, *, sure: bool
-    ) -> None:
-        self.bind(statement.name, sure=sure)
-        self.decorators(statement.decorator_list)
-        self.annotations(statement)
+    def statement(self, statement: ast.stmt, *, sure: bool) -> None:
+        match statement:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                self.bind(statement.name, sure=sure)
+                self.decorators(statement.decorator_list)
+                self.annotations(statement)
+            case ast.ClassDef():
+                self.bind(statement.name, sure=sure)
+                self.decorators(statement.decorator_list)
+                for inner in statement.body:
+                    self.annotations(inner)
+            case ast.Import(names=names):
+                for alias in names:
+                    package = first_name(alias.name)
+                    self.packages[package] = None
+                    origin = alias.name if alias.asname else package
+                    is_certain = sure and alias.asname is not None
+                    self.imported(alias.asname or package, origin, sure=is_certain)
+            case ast.ImportFrom():
+                self.imported_from(statement, sure=sure)
+            case ast.Assign() | ast.AugAssign():
+                self.targets(statement, sure=sure)
+            case ast.AnnAssign(value=value):
+                self.annotations(statement)
+                if value is not None:
+                    self.targets(statement, sure=sure)
+            case ast.Delete(targets=targets):
+                for target in targets:
+                    if isinstance(target, ast.Name):
+                        self.bind(target.id, sure=False)
+            case ast.Expr(value=ast.Call(func=ast.Attribute() as method)):
+                self.rule(method)
+            case ast.With() | ast.AsyncWith():
+                self.targets(statement, sure=sure)
+                self.block(statement.body, sure=sure)
+            case ast.If(test=test, orelse=orelse) if is_main_guard(test):
+                self.inert = not orelse
+                self.block(orelse, sure=sure)
+            case ast.For() | ast.AsyncFor() | ast.While() | ast.If():
+                self.targets(statement, sure=False)
+                self.block(statement.body, sure=False)
+                self.block(statement.orelse, sure=False)
+            case ast.Try() | ast.TryStar():
+                for block in blocks_of(statement):
+                    self.block(block, sure=False)
+                self.block(statement.finalbody, sure=sure)
+            case ast.Match(cases=cases):
+                for case in cases:
+                    for name in sorted(set(bound_in(case.pattern))):
+                        self.bind(name, sure=False)
+                    self.block(case.body, sure=False)
+            case _:
+                name_of_type = getattr(statement, "name", None)  # `type X = …`, of Python 3.12
+                if isinstance(name_of_type, ast.Name):
+                    self.bind(name_of_type.id, sure=sure)
 
-    visit_AsyncFunctionDef = visit_FunctionDef
-
-    def visit_ClassDef(self, statement: ast.ClassDef, *, sure: bool) -> None:
-        self.bind(statement.name, sure=sure)
-        self.decorators(statement.decorator_list)
-        for inner in statement.body:
-            self.annotations(inner)
-
-    def visit_TypeAlias(self, statement: ast.stmt, *, sure: bool) -> None:
-        alias = getattr(statement, "name", None)  # `type X = …`, of Python 3.12
-        if isinstance(alias, ast.Name):
-            self.bind(alias.id, sure=sure)
-
-    def visit_Import(self, statement: ast.Import, *, sure: bool) -> None:
-        for alias in statement.names:
-            package = first_name(alias.name)
-            self.packages[package] = None
-            self.imported(
-                alias.asname or package,
-                alias.name if alias.asname else package,
-                sure=sure and alias.asname is not None,
-            )
-
-    def visit_ImportFrom(self, statement: ast.ImportFrom, *, sure: bool) -> None:
+    def imported_from(self, statement: ast.ImportFrom, *, sure: bool) -> None:
         module = statement.module or ""
         self.packages["." if statement.level else first_name(module)] = None
         for alias in statement.names:
@@ -208,86 +237,20 @@ class _Visitor:
                 origin = f"{'.' * statement.level}{module}.{alias.name}"
                 self.imported(alias.asname or alias.name, origin, sure=sure)
 
-    def visit_Assign(self, statement: ast.Assign, *, sure: bool) -> None:
-        for target in statement.targets:
-            self.target(target, sure=sure)
-        self.assigned(statement.targets, statement.value)
-
-    def visit_AnnAssign(self, statement: ast.AnnAssign, *, sure: bool) -> None:
-        self.annotations(statement)
-        if statement.value is not None:
-            self.target(statement.target, sure=sure)
-            self.assigned([statement.target], statement.value)
-
-    def visit_AugAssign(self, statement: ast.AugAssign, *, sure: bool) -> None:
-        self.target(statement.target, sure=sure)
-
-    def visit_Delete(self, statement: ast.Delete, *, sure: bool) -> None:
-        for target in statement.targets:
-            if isinstance(target, ast.Name):
-                self.bind(target.id, sure=False)
-
-    def visit_Expr(self, statement: ast.Expr, *, sure: bool) -> None:
-        match statement.value:
-            case ast.Call(func=ast.Attribute() as method):
-                self.rule(method)
-
-    def visit_For(self, statement: ast.For | ast.AsyncFor, *, sure: bool) -> None:
-        self.target(statement.target, sure=False)
-        self.block(statement.body, sure=False)
-        self.block(statement.orelse, sure=False)
-
-    visit_AsyncFor = visit_For
-
-    def visit_With(self, statement: ast.With | ast.AsyncWith, *, sure: bool) -> None:
-        for context in statement.items:
-            if context.optional_vars is not None:
-                self.target(context.optional_vars, sure=sure)
-        self.block(statement.body, sure=sure)
-
-    visit_AsyncWith = visit_With
-
-    def visit_If(self, statement: ast.If, *, sure: bool) -> None:
-        if is_main_guard(statement.test):
-            self.inert = not statement.orelse
-            self.block(statement.orelse, sure=sure)
-        else:
-            self.block(statement.body, sure=False)
-            self.block(statement.orelse, sure=False)
-
-    def visit_While(self, statement: ast.While, *, sure: bool) -> None:
-        self.block(statement.body, sure=False)
-        self.block(statement.orelse, sure=False)
-
-    def visit_Try(self, statement: ast.Try | ast.TryStar, *, sure: bool) -> None:
-        for block in blocks_of(statement):
-            self.block(block, sure=False)
-        self.block(statement.finalbody, sure=sure)
-
-    visit_TryStar = visit_Try
-
-    def visit_Match(self, statement: ast.Match, *, sure: bool) -> None:
-        for case in statement.cases:
-            for name in sorted(set(bound_in(case.pattern))):
-                self.bind(name, sure=False)
-            self.block(case.body, sure=False)
-
-    def bind(self, name: str, *, sure: bool) -> None:
-        self.binds[name] = sure or self.binds.get(name, False)
-
     def imported(self, name: str, origin: str, *, sure: bool) -> None:
         self.bind(name, sure=sure)
         self.imports[name, origin] = None
 
-    def target(self, target: ast.expr, *, sure: bool) -> None:
-        """Bind the names of an assignment's target."""
-        for name in bound_in(target):
-            self.bind(name, sure=sure)
+    def bind(self, name: str, *, sure: bool) -> None:
+        self.binds[name] = sure or self.binds.get(name, False)
 
-    def assigned(self, targets: Sequence[ast.expr], value: ast.expr) -> None:
-        match targets, value:
-            case [ast.Name(id=name)], ast.Call(args=[ast.Name(id=function), *_]):
-                if name == function and (static := static_of_jit(value)):
+    def targets(self, statement: ast.stmt, *, sure: bool) -> None:
+        """Bind the names of a statement's targets, and record a function that it makes static."""
+        for name in bound_in(*targets_of(statement)):
+            self.bind(name, sure=sure)
+        match targets_of(statement), getattr(statement, "value", None):
+            case [ast.Name(id=name)], ast.Call(args=[ast.Name(id=function), *_]) as call:
+                if name == function and (static := static_of_jit(call)):
                     self.static.append((name, static))
 
     def decorators(self, decorators: Iterable[ast.expr]) -> None:
@@ -311,16 +274,9 @@ class _Visitor:
             for node in ast.walk(annotation):
                 match node:
                     case ast.Constant(value=str(text)) if text.strip():
-                        self.mentioned(text.strip())
-
-    def mentioned(self, annotation: str) -> None:
-        try:
-            with quiet():
-                tree = ast.parse(annotation, mode="eval")
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return  # not an annotation, such as the dimensions of a jaxtyping array
-        for name in read_in(tree.body):
-            self.mentions[name] = None
+                        # It need not parse, such as the dimensions of a jaxtyping array.
+                        if (tree := expression_in(text.strip())) is not None:
+                            self.mentions.update(dict.fromkeys(read_in(tree)))
 
     def walruses(self, statement: ast.stmt, *, sure: bool) -> None:
         """Bind the names of `:=` in a statement's own expressions, also inside comprehensions."""

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import ast
 import symtable
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import Final
 
-from jaxsight.source.analysis.early_reads import read_before_bound
 from jaxsight.source.analysis.name_effects import NameEffects
 from jaxsight.source.analysis.quiet_compiler import quiet
-from jaxsight.source.analysis.syntax_trees import blocks_of
+from jaxsight.source.analysis.syntax_trees import blocks_of, statements_in
+from jaxsight.text.names import bound_by, bound_in, bound_in_scope
 
 _COMPREHENSIONS = frozenset({"listcomp", "setcomp", "dictcomp", "genexpr"})
 
@@ -54,8 +56,10 @@ def name_reads_of(text: str, effects: NameEffects, tree: ast.Module) -> NameRead
         name = symbol.get_name()
         if symbol.is_referenced() and (name in bound or not symbol.is_assigned()):
             now.add(name)
-    now |= _augmented(tree.body)
-    augmented = _augmented_inside(tree) if "global" in text else frozenset()
+    # Symbol tables report only that `+=` binds a name, not that it reads it.
+    now.update(_augmented(statements_in(tree.body)))
+    # Those of functions are the module's if they are `global`.
+    augmented = {*_augmented(ast.walk(tree))} if "global" in text else set()
     stack = [(child, False) for child in table.get_children()]
     while stack:
         scope, deferred = stack.pop()
@@ -71,41 +75,110 @@ def name_reads_of(text: str, effects: NameEffects, tree: ast.Module) -> NameRead
                 (later if deferred else now).add(symbol.get_name())
         stack.extend((child, deferred) for child in scope.get_children())
     unsettled = now & bound
-    if unsettled and not _reads_before_binding(tree.body):
+    # One simple statement or definition reads before it binds.
+    is_simple = len(tree.body) == 1 and next(blocks_of(tree.body[0]), None) is None
+    if unsettled and not is_simple:
         now -= unsettled - read_before_bound(tree.body, unsettled)
     return NameReads(
         frozenset(now), frozenset(later), frozenset({*perhaps, *effects.mentions} - now - later)
     )
 
 
-def _augmented(body: Sequence[ast.stmt]) -> set[str]:
-    """Return names that `+=` and the like read and bind: symbol tables report only the binding."""
-    names: set[str] = set()
-    stack = list(body)
-    while stack:
-        match stack.pop():
+def _augmented(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
+        match node:
             case ast.AugAssign(target=ast.Name(id=name)):
-                names.add(name)
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                pass
-            case statement:
-                for block in blocks_of(statement):
-                    stack.extend(block)
-    return names
+                yield name
 
 
-def _augmented_inside(tree: ast.Module) -> frozenset[str]:
-    """Return these names in functions too: the `global` ones are the module's."""
-    return frozenset(
-        node.target.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
-    )
+def read_before_bound(body: Iterable[ast.stmt], names: AbstractSet[str]) -> set[str]:
+    """Return those of `names` that executing `body` may read before it binds them.
 
-
-def _reads_before_binding(body: Sequence[ast.stmt]) -> bool:
-    """Return whether all reads of a statement come before its first binding.
-
-    So it is for one simple statement or definition.
+    A loop variable is bound before it is read; `total` in `total = total + 1` is not. A name that
+    may be read first counts as read first.
     """
-    return len(body) == 1 and next(blocks_of(body[0]), None) is None
+    reader = _Reader(names)
+    reader.block(body, set())
+    return reader.early
+
+
+class _Reader:
+    """Reads statements with the names that are bound before them."""
+
+    def __init__(self, names: AbstractSet[str]) -> None:
+        self.names: Final = names
+        self.early: set[str] = set()
+
+    def block(self, body: Iterable[ast.stmt], bound: set[str]) -> set[str]:
+        """Read a block that begins with `bound`; return the names certainly bound after it."""
+        bound = set(bound)
+        for statement in body:
+            bound |= self.statement(statement, bound)
+        return bound
+
+    def statement(self, statement: ast.stmt, bound: set[str]) -> set[str]:
+        """Read a statement; return the names that it certainly binds."""
+        match statement:
+            case ast.Assign(targets=targets):
+                self.read(statement, bound)
+                return set(bound_in(*targets))
+            case ast.AnnAssign(target=target, value=value):
+                self.read(statement, bound)
+                return set(bound_in(target)) if value is not None else set()
+            case ast.AugAssign(target=ast.Name(id=name), value=value):
+                self.see(name, bound)
+                self.read(value, bound)
+                return {name}
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                self.read(statement, bound)
+                return {statement.name}
+            case ast.Import() | ast.ImportFrom():
+                return set(bound_in_scope(statement))
+            case ast.For() | ast.AsyncFor():
+                self.read(statement.iter, bound)
+                self.read(statement.target, bound)
+                self.block(statement.body, bound.union(bound_in(statement.target)))
+                self.block(statement.orelse, bound)
+                return set()
+            case ast.If(test=test, body=body, orelse=orelse):
+                self.read(test, bound)
+                return self.block(body, bound) & self.block(orelse, bound)
+            case ast.With() | ast.AsyncWith():
+                inside = set(bound)
+                for context in statement.items:
+                    self.read(context, inside)
+                    inside.update(bound_in(context.optional_vars) if context.optional_vars else ())
+                return self.block(statement.body, inside)
+            case ast.Try() | ast.TryStar():
+                after = self.block(statement.body, bound)
+                for handler in statement.handlers:
+                    if handler.type is not None:
+                        self.read(handler.type, bound)
+                    self.block(handler.body, bound.union(bound_by(handler)))
+                self.block(statement.orelse, after)
+                return self.block(statement.finalbody, bound)
+            case ast.Match(subject=subject, cases=cases):
+                self.read(subject, bound)
+                for case in cases:
+                    self.read(case.pattern, bound)
+                    inside = bound.union(bound_in(case.pattern))
+                    if case.guard is not None:
+                        self.read(case.guard, inside)
+                    self.block(case.body, inside)
+                return set()
+        for child in ast.iter_child_nodes(statement):
+            if isinstance(child, ast.expr):
+                self.read(child, bound)
+        for block in blocks_of(statement):
+            self.block(block, bound)
+        return set()
+
+    def read(self, node: ast.AST, bound: set[str]) -> None:
+        for inner in ast.walk(node):
+            match inner:
+                case ast.Name(id=name, ctx=ast.Load() | ast.Del()):
+                    self.see(name, bound)
+
+    def see(self, name: str, bound: set[str]) -> None:
+        if name in self.names and name not in bound:
+            self.early.add(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import threading
 import warnings
 from collections.abc import Iterator
@@ -20,3 +21,12 @@ def quiet() -> Iterator[None]:
     with _lock, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
+
+
+def expression_in(text: str) -> ast.expr | None:
+    """Return the syntax tree of an expression; `None` if it does not parse."""
+    try:
+        with quiet():
+            return ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None

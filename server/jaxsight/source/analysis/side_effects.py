@@ -11,14 +11,6 @@ import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from jaxsight.source.analysis.expressions import (
-    calls_a_class,
-    is_at,
-    is_iterator,
-    is_short,
-    opens_to_write,
-    root_name,
-)
 from jaxsight.source.analysis.local_names import (
     RESULT,
     FunctionLike,
@@ -29,9 +21,15 @@ from jaxsight.source.analysis.syntax_trees import (
     DEFINITIONS,
     annotations_of,
     blocks_of,
+    calls_a_class,
     dotted_name,
     first_name,
+    is_at,
+    is_iterator,
     is_main_guard,
+    is_short,
+    opens_to_write,
+    root_name,
     statements_in,
     targets_of,
 )
@@ -155,11 +153,9 @@ class _Visitor:
             self.visit(node)
 
     def block(self, body: Iterable[ast.stmt]) -> None:
-        """Visit statements; those without a method have unknown effects."""
         for statement in body:
             self.targets = {name for t in targets_of(statement) for name in bound_in(t)}
-            method = getattr(self, f"visit_{type(statement).__name__}", self.unsupported)
-            method(statement)
+            self.statement(statement)
 
     def body_of(self, function: FunctionLike) -> None:
         if isinstance(function, ast.Lambda):
@@ -167,45 +163,130 @@ class _Visitor:
         else:
             self.block(function.body)
 
-    def unsupported(self, statement: ast.stmt) -> None:
-        self.unknown(f"`{type(statement).__name__.lower()}`")
+    # Statements
 
-    def nothing(self, statement: ast.stmt) -> None:
-        """Visit a statement that has no effects."""
+    def statement(self, statement: ast.stmt) -> None:
+        match statement:
+            case ast.Import() | ast.ImportFrom():
+                if self.inside:
+                    self.unknown("an import in a function")
+            case ast.Assign(targets=targets, value=value):
+                self.value(value)
+                for target in targets:
+                    self.target(target)
+            case ast.AnnAssign(target=target, value=value):
+                self.annotations(statement)
+                if value is not None:
+                    self.value(value)
+                    self.target(target)
+            case ast.AugAssign(target=target, value=value):
+                self.visit(value)
+                own = self.locals.all - self.locals.parameters
+                if not isinstance(target, ast.Name) or target.id not in own:
+                    self.change(target)  # `+=` changes a list or an array in place
+            case ast.Delete(targets=targets):
+                for target in targets:
+                    if not (self.inside and isinstance(target, ast.Name)):
+                        self.change(target)
+            case ast.Expr(value=ast.Call() as value):
+                self.value(value)
+            case ast.Expr(value=value):
+                self.visit(value)
+            case ast.Return(value=value):
+                self.visit_if_any(value)
+            case ast.Assert(test=test, msg=message):
+                self.visit(test)
+                self.visit_if_any(message)
+            case ast.Raise(exc=error):
+                self.visit_if_any(error)
+                if not self.inside:
+                    self.unknown("`raise`")
+            case _:
+                self.compound(statement)
 
-    visit_Pass = visit_Break = visit_Continue = visit_TypeAlias = nothing
+    def compound(self, statement: ast.stmt) -> None:
+        """Visit a statement with blocks; others have unknown effects, or none."""
+        match statement:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                self.function(statement)
+            case ast.ClassDef():
+                self.class_of(statement)
+            case ast.For(iter=items, target=target):
+                self.visit(items)
+                self.target(target)
+                self.loop(statement, long=not is_short(items))
+            case ast.While(test=test):
+                self.visit(test)
+                self.loop(statement, long=True)
+            case ast.If(test=test, body=body, orelse=orelse):
+                if self.inside or not is_main_guard(test):
+                    self.visit(test)
+                    self.block(body)
+                self.block(orelse)
+            case ast.With(items=contexts, body=body):
+                for context in contexts:
+                    self.context(context)
+                self.block(body)
+            case ast.Try() | ast.TryStar():
+                for handler in statement.handlers:
+                    self.visit_if_any(handler.type)
+                for block in blocks_of(statement):
+                    self.block(block)
+            case ast.Match(subject=subject, cases=cases):
+                self.visit(subject)
+                for case in cases:
+                    self.visit_if_any(case.guard)
+                    self.block(case.body)
+                if not self.inside and any(calls_a_class(case.pattern) for case in cases):
+                    self.unknown("a class pattern")
+            case _:
+                name = type(statement).__name__
+                if name not in ("Pass", "Break", "Continue", "TypeAlias"):
+                    self.unknown(f"`{name.lower()}`")
 
-    # Definitions and imports
-
-    def visit_FunctionDef(self, statement: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        for decorator in statement.decorator_list:
+    def function(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        for decorator in function.decorator_list:
             self.decorator(decorator)
-        for default in (*statement.args.defaults, *statement.args.kw_defaults):
+        for default in (*function.args.defaults, *function.args.kw_defaults):
             self.visit_if_any(default)
-        self.annotations(statement)
+        self.annotations(function)
         if self.inside:
-            if any(isinstance(s, ast.Nonlocal) for s in statements_in(statement.body)):
+            if any(isinstance(s, ast.Nonlocal) for s in statements_in(function.body)):
                 self.unknown("`nonlocal`")
-            self.inner(statement).block(statement.body)
+            self.inner(function).block(function.body)
 
-    visit_AsyncFunctionDef = visit_FunctionDef
-
-    def visit_ClassDef(self, statement: ast.ClassDef) -> None:
-        for decorator in statement.decorator_list:
+    def class_of(self, definition: ast.ClassDef) -> None:
+        for decorator in definition.decorator_list:
             self.decorator(decorator)
         if self.inside:
             self.unknown("a class in a function")
             return
-        for base in statement.bases:
-            self.visit(base)
-        for keyword in statement.keywords:
-            self.visit(keyword.value)
+        for argument in (*definition.bases, *(k.value for k in definition.keywords)):
+            self.visit(argument)
         visitor = _Visitor(self.record)
         visitor.locals.all = {
-            *(n for s in statement.body for t in targets_of(s) for n in bound_in(t)),
-            *(s.name for s in statement.body if isinstance(s, DEFINITIONS)),
+            *(n for s in definition.body for t in targets_of(s) for n in bound_in(t)),
+            *(s.name for s in definition.body if isinstance(s, DEFINITIONS)),
         }
-        visitor.block(statement.body)
+        visitor.block(definition.body)
+
+    def loop(self, statement: ast.For | ast.While, *, long: bool) -> None:
+        self.depth += long
+        self.block(statement.body)
+        self.depth -= long
+        self.block(statement.orelse)
+
+    def context(self, context: ast.withitem) -> None:
+        self.visit(context.context_expr)
+        match context.context_expr:
+            case ast.Call(func=function) if dotted_name(function).rpartition(".")[2] in _SCOPES:
+                pass
+            case ast.Call(func=ast.Name(id="open")) as opening if opens_to_write(opening):
+                pass
+            case _:
+                self.unknown("`with`")
+        if context.optional_vars is not None:
+            self.target(context.optional_vars)
 
     def visit_Lambda(self, function: ast.Lambda) -> None:
         self.inner(function).visit(function.body)
@@ -236,41 +317,6 @@ class _Visitor:
         for annotation in annotations_of(statement):
             if any(isinstance(node, ast.Call) for node in ast.walk(annotation)):
                 self.visit(annotation)
-
-    def visit_Import(self, _statement: ast.Import | ast.ImportFrom) -> None:
-        if self.inside:
-            self.unknown("an import in a function")
-
-    visit_ImportFrom = visit_Import
-
-    # Assignments
-
-    def visit_Assign(self, statement: ast.Assign) -> None:
-        self.value(statement.value)
-        for target in statement.targets:
-            self.target(target)
-
-    def visit_AnnAssign(self, statement: ast.AnnAssign) -> None:
-        self.annotations(statement)
-        if statement.value is not None:
-            self.value(statement.value)
-            self.target(statement.target)
-
-    def visit_AugAssign(self, statement: ast.AugAssign) -> None:
-        """Visit `+=`, which changes a list or an array in place."""
-        self.visit(statement.value)
-        match statement.target:
-            case ast.Name(id=name) if (
-                name in self.locals.all and name not in self.locals.parameters
-            ):
-                pass
-            case target:
-                self.change(target)
-
-    def visit_Delete(self, statement: ast.Delete) -> None:
-        for target in statement.targets:
-            if not (self.inside and isinstance(target, ast.Name)):
-                self.change(target)
 
     def value(self, value: ast.expr) -> None:
         """Visit a value that a statement binds or drops.
@@ -306,77 +352,6 @@ class _Visitor:
             self.record.changes.add(root)
         else:
             self.unknown("an assignment")
-
-    # Other statements
-
-    def visit_Expr(self, statement: ast.Expr) -> None:
-        if isinstance(statement.value, ast.Call):
-            self.value(statement.value)
-        else:
-            self.visit(statement.value)
-
-    def visit_Return(self, statement: ast.Return) -> None:
-        self.visit_if_any(statement.value)
-
-    def visit_Assert(self, statement: ast.Assert) -> None:
-        self.visit(statement.test)
-        self.visit_if_any(statement.msg)
-
-    def visit_Raise(self, statement: ast.Raise) -> None:
-        self.visit_if_any(statement.exc)
-        if not self.inside:
-            self.unknown("`raise`")
-
-    def visit_For(self, statement: ast.For) -> None:
-        self.visit(statement.iter)
-        self.target(statement.target)
-        self.loop(statement, long=not is_short(statement.iter))
-
-    def visit_While(self, statement: ast.While) -> None:
-        self.visit(statement.test)
-        self.loop(statement, long=True)
-
-    def loop(self, statement: ast.For | ast.While, *, long: bool) -> None:
-        self.depth += long
-        self.block(statement.body)
-        self.depth -= long
-        self.block(statement.orelse)
-
-    def visit_If(self, statement: ast.If) -> None:
-        if self.inside or not is_main_guard(statement.test):
-            self.visit(statement.test)
-            self.block(statement.body)
-        self.block(statement.orelse)
-
-    def visit_With(self, statement: ast.With) -> None:
-        for context in statement.items:
-            self.visit(context.context_expr)
-            match context.context_expr:
-                case ast.Call(func=function) if dotted_name(function).rpartition(".")[2] in _SCOPES:
-                    pass
-                case ast.Call(func=ast.Name(id="open")) as opening if opens_to_write(opening):
-                    pass
-                case _:
-                    self.unknown("`with`")
-            if context.optional_vars is not None:
-                self.target(context.optional_vars)
-        self.block(statement.body)
-
-    def visit_Try(self, statement: ast.Try | ast.TryStar) -> None:
-        for handler in statement.handlers:
-            self.visit_if_any(handler.type)
-        for block in blocks_of(statement):
-            self.block(block)
-
-    visit_TryStar = visit_Try
-
-    def visit_Match(self, statement: ast.Match) -> None:
-        self.visit(statement.subject)
-        for case in statement.cases:
-            self.visit_if_any(case.guard)
-            self.block(case.body)
-        if not self.inside and any(calls_a_class(case.pattern) for case in statement.cases):
-            self.unknown("a class pattern")
 
     # Expressions
 

@@ -6,8 +6,14 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from jaxsight.source.analysis.expressions import root_name
-from jaxsight.text.names import bound_in, bound_in_scope, parameters_of, read_in
+from jaxsight.source.analysis.syntax_trees import DEFINITIONS, annotations_of, blocks_of, root_name
+from jaxsight.text.names import (
+    bound_in,
+    bound_in_scope,
+    evaluated_around,
+    parameters_of,
+    read_in,
+)
 
 _DEEPEST = 100
 """Nesting depth of the statements whose facts are collected."""
@@ -64,14 +70,10 @@ def facts_of(statement: ast.stmt, depth: int = 0) -> StatementFacts:
             | ast.AsyncFunctionDef(name=name, args=arguments)
         ):
             bound.add(name)
-            scope, function, parameters = (
-                f"{name}.<locals>.",
-                name,
-                frozenset(parameters_of(arguments)),
-            )
-            own = parameters.union(
-                *(inner.bound for _, inner in with_inner(blocks[0], "", into=False))
-            )
+            scope, function = f"{name}.<locals>.", name
+            parameters = frozenset(parameters_of(arguments))
+            inside = with_inner(blocks[0], "", into=False)
+            own = parameters.union(*(inner.bound for _, inner in inside))
         case ast.ClassDef(name=name):
             bound.add(name)
             scope = f"{name}."
@@ -83,12 +85,7 @@ def facts_of(statement: ast.stmt, depth: int = 0) -> StatementFacts:
         frozenset(bound),
         frozenset(_replaced(statement)),
         frozenset(read_in(*parts)),
-        frozenset(
-            node.attr
-            for part in parts
-            for node in ast.walk(part)
-            if isinstance(node, ast.Attribute)
-        ),
+        frozenset(n.attr for p in parts for n in ast.walk(p) if isinstance(n, ast.Attribute)),
         blocks,
         scope,
         function,
@@ -117,7 +114,7 @@ def with_inner(
 def _head(statement: ast.stmt) -> range:
     """Return the lines of a statement (from 0), of a compound one those before its first block."""
     start = statement.lineno
-    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+    if isinstance(statement, DEFINITIONS):
         start = min([start, *(decorator.lineno for decorator in statement.decorator_list)])
     end = statement.end_lineno or start
     if blocks := _blocks_of(statement):
@@ -127,45 +124,24 @@ def _head(statement: ast.stmt) -> range:
 
 def _blocks_of(statement: ast.stmt) -> list[list[ast.stmt]]:
     """Return the blocks of a compound statement."""
-    blocks: list[list[ast.stmt]] = [
-        block for name in ("body", "orelse", "finalbody") if (block := getattr(statement, name, []))
-    ]
-    if isinstance(statement, ast.Try | ast.TryStar):
-        blocks[1:1] = [handler.body for handler in statement.handlers]
-    if isinstance(statement, ast.Match):
-        blocks += [case.body for case in statement.cases]
-    return blocks
+    if isinstance(statement, DEFINITIONS):
+        return [statement.body]
+    return [block for block in blocks_of(statement) if block]
 
 
-def _parts(statement: ast.stmt) -> list[ast.expr | ast.pattern | ast.stmt]:
+def _parts(statement: ast.stmt) -> list[ast.AST]:
     """Return the parts of a statement besides its blocks; a simple statement is its own part."""
     match statement:
-        case ast.FunctionDef() | ast.AsyncFunctionDef():
-            arguments = statement.args
-            every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-            notes = [arg.annotation for arg in every if arg.annotation is not None]
-            defaults = [default for default in arguments.kw_defaults if default is not None]
-            returns = [statement.returns] if statement.returns is not None else []
-            return [*statement.decorator_list, *notes, *arguments.defaults, *defaults, *returns]
-        case ast.ClassDef():
-            keywords = [keyword.value for keyword in statement.keywords]
-            return [*statement.decorator_list, *statement.bases, *keywords]
-        case ast.For() | ast.AsyncFor():
-            return [statement.target, statement.iter]
-        case ast.While() | ast.If():
-            return [statement.test]
-        case ast.With() | ast.AsyncWith():
-            targets = [
-                context.optional_vars for context in statement.items if context.optional_vars
-            ]
-            return [*(context.context_expr for context in statement.items), *targets]
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            return [*evaluated_around(statement), *annotations_of(statement)]
         case ast.Try() | ast.TryStar():
             return [handler.type for handler in statement.handlers if handler.type is not None]
         case ast.Match():
             patterns = [case.pattern for case in statement.cases]
             return [statement.subject, *patterns, *(c.guard for c in statement.cases if c.guard)]
-        case _:
-            return [statement]
+        case _ if _blocks_of(statement):
+            return [n for n in ast.iter_child_nodes(statement) if not isinstance(n, ast.stmt)]
+    return [statement]
 
 
 def _changed(parts: Iterable[ast.AST]) -> Iterator[str]:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from jaxsight.source.module import ModuleChunk
 from jaxsight.source.slicing.chunk_roles import ChunkRole
-from jaxsight.source.text import Position, Range
+from jaxsight.source.statements import first_line
+from jaxsight.source.text import Range
 
 _NAMES_SHOWN = 3
 """Number of names that a caveat lists."""
@@ -36,20 +37,14 @@ def skipped(chunk: ModuleChunk, role: ChunkRole) -> SliceCaveat:
         consequence = f"may change `{names[0]}` and {len(names) - 1} other names"
     else:
         consequence = "may change " + " and ".join(f"`{name}`" for name in names)
-    return SliceCaveat(
-        _first_line(chunk), f"{quoted(chunk)} was not run ({role.reason}) and {consequence}"
-    )
+    reason = f"{quoted(chunk)} was not run ({role.reason}) and {consequence}"
+    return SliceCaveat(first_line(chunk.text).shifted(chunk.first_line), reason)
 
 
 def redefined(chunk: ModuleChunk) -> SliceCaveat:
     """Return the caveat of the chunk before which a slice ends."""
     reason = f"{quoted(chunk)} was not run: it redefines the name"
-    return SliceCaveat(_first_line(chunk), reason)
-
-
-def _first_line(chunk: ModuleChunk) -> Range:
-    line = chunk.first_line
-    return Range(Position(line, 0), Position(line, len(chunk.text.partition("\n")[0])))
+    return SliceCaveat(first_line(chunk.text).shifted(chunk.first_line), reason)
 
 
 def quoted(chunk: ModuleChunk) -> str:

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 from jaxsight.source.analysis import library_functions
 from jaxsight.source.analysis.local_names import RESULT
-from jaxsight.source.analysis.name_effects import NameEffects
+from jaxsight.source.analysis.name_effects import Mark, NameEffects
 from jaxsight.source.analysis.side_effects import SideEffects
 from jaxsight.source.analysis.value_methods import VALUE_ATTRIBUTES, VALUE_METHODS
 from jaxsight.source.bindings import Bindings
@@ -110,7 +110,7 @@ _last_roles: WeakKeyDictionary[Bindings, ChunkRoles] = WeakKeyDictionary()
 
 
 def roles_of(
-    statements: Sequence[TopLevelStatement], marks: Sequence[str], bindings: Bindings
+    statements: Sequence[TopLevelStatement], marks: Sequence[Mark], bindings: Bindings
 ) -> ChunkRoles:
     """Return the roles of all chunks, given their statements and the marks in their comments."""
     last = _last_roles.get(bindings)
@@ -150,7 +150,7 @@ class _Judge:
         self.judging: set[str] = set()
         """The names whose calls are being judged."""
 
-    def role(self, index: int, mark: str) -> ChunkRole:
+    def role(self, index: int, mark: Mark) -> ChunkRole:
         """Return the role of the next chunk."""
         role = self.judge(self.statements[index], mark)
         self.roles.append(role)
@@ -163,7 +163,7 @@ class _Judge:
             self.calls.clear()
         return role
 
-    def judge(self, statement: TopLevelStatement, mark: str) -> ChunkRole:
+    def judge(self, statement: TopLevelStatement, mark: Mark) -> ChunkRole:
         effects = statement.name_effects
         if effects.broken:
             return ChunkRole(Role.DEFINES)

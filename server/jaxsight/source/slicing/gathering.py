@@ -46,7 +46,11 @@ class Gathering:
         self.without = frozenset(
             i for i, role in enumerate(roles.all) if role.role is Role.LEFT_OUT
         )
-        self._include_needed(roots, own_index)
+        if own_index is not None:
+            self._include(own_index)
+        for name in roots:
+            self._need_later(name)
+        self._follow()
         own = set(self.needed)
         self.needed_chunks = frozenset(self.included)
         """Chunks that the function needs by name; errors in others must not affect the answer."""
@@ -79,13 +83,6 @@ class Gathering:
             chunks = {*self.bindings.definers.get(name, ()), *self.bindings.ruled.get(name, ())}
             events[name] = sorted(chunks & self.included)
         return events
-
-    def _include_needed(self, roots: Iterable[str], own_index: int | None) -> None:
-        if own_index is not None:
-            self._include(own_index)
-        for name in roots:
-            self._need_later(name)
-        self._follow()
 
     def _include_acting(self) -> None:
         """Include acting chunks, all imports, and computations before the last acting chunk.

@@ -9,9 +9,8 @@ import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from jaxsight.source.analysis.expressions import is_short
 from jaxsight.source.analysis.local_names import FunctionLike
-from jaxsight.source.analysis.syntax_trees import is_main_guard
+from jaxsight.source.analysis.syntax_trees import is_main_guard, is_short
 
 _Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
@@ -105,7 +104,7 @@ class _Reader(ast.NodeVisitor):
     def bind(self, target: ast.expr, value: Value) -> None:
         match target:
             case ast.Name(id=name):
-                self.code.bound.setdefault(name, []).append(value)
+                self.bind_name(name, value)
             case ast.Tuple(elts=parts) | ast.List(elts=parts):
                 for part in parts:
                     self.bind(part, value)
@@ -148,110 +147,97 @@ class _Reader(ast.NodeVisitor):
                 return self.value(element)
         return OneOf()
 
-    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        value: Value = Defined(_function(node))
-        for decorator in reversed(node.decorator_list):
-            self.visit(decorator)
-            value = ResultOf(self.value(decorator), (value,))
-        self.code.bound.setdefault(node.name, []).append(value)
+    def visit(self, node: ast.AST) -> None:
+        """Read a node; what is not named here does what is in it."""
+        match node:
+            case ast.Name() | ast.Constant() | ast.Lambda() | ast.AnnAssign(value=None):
+                pass  # the body of a lambda does not run yet
+            case ast.Call():
+                self.generic_visit(node)
+                call = self.value(node)
+                assert isinstance(call, ResultOf)
+                (self.code.repeated if self.depth else self.code.calls).append(call)
+            case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+                self.comprehension(node)
+            case ast.Assign(targets=targets, value=value):
+                self.visit(value)
+                for target in targets:
+                    self.bind(target, self.value(value))
+            case (
+                ast.AnnAssign(target=target, value=ast.expr() as value)
+                | ast.NamedExpr(target=target, value=value)
+            ):
+                self.visit(value)
+                self.bind(target, self.value(value))
+            case ast.Return(value=ast.expr() as value):
+                self.visit(value)
+                self.code.returned.append(self.value(value))
+            case ast.If(test=test, body=body, orelse=orelse):
+                if not is_main_guard(test):
+                    self.visit(test)
+                    self.block(body)
+                self.block(orelse)
+            case ast.For(iter=items) | ast.AsyncFor(iter=items):
+                self.visit(items)
+                self.bind(node.target, self.value(items))
+                self.repeat(node.body, long=not is_short(items))
+                self.block(node.orelse)
+            case ast.While(test=test, body=body, orelse=orelse):
+                self.repeat([ast.Expr(test), *body], long=True)
+                self.block(orelse)
+            case ast.With(items=contexts, body=body) | ast.AsyncWith(items=contexts, body=body):
+                for context in contexts:
+                    self.visit(context.context_expr)
+                    if context.optional_vars is not None:
+                        self.bind(context.optional_vars, self.value(context.context_expr))
+                self.block(body)
+            case _:
+                self.definition(node)
 
-    visit_AsyncFunctionDef = visit_FunctionDef
+    def definition(self, node: ast.AST) -> None:
+        """Read what binds the names of functions, classes and imports."""
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                made: Value = Defined(_function(node))
+                for decorator in reversed(node.decorator_list):
+                    self.visit(decorator)
+                    made = ResultOf(self.value(decorator), (made,))
+                self.bind_name(name, made)
+            case ast.ClassDef(name=name, body=body, bases=bases):
+                reader = _Reader(Code())
+                reader.block(body)
+                self.bind_name(name, DefinedClass(reader.code, tuple(map(self.value, bases))))
+            case ast.Import(names=names):
+                for alias in names:
+                    top = alias.name.partition(".")[0]
+                    full_name = alias.name if alias.asname else top
+                    self.bind_name(alias.asname or top, ImportOf(full_name))
+            case ast.ImportFrom(module=str(module), level=0, names=names):
+                for alias in names:
+                    self.bind_name(alias.asname or alias.name, ImportOf(f"{module}.{alias.name}"))
+            case _:
+                self.generic_visit(node)
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        reader = _Reader(Code())
-        reader.block(node.body)
-        bases = tuple(map(self.value, node.bases))
-        self.code.bound.setdefault(node.name, []).append(DefinedClass(reader.code, bases))
-
-    def visit_Import(self, node: ast.Import) -> None:
-        for alias in node.names:
-            top = alias.name.partition(".")[0]
-            self._import(alias.asname or top, alias.name if alias.asname else top)
-
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        for alias in node.names:
-            if node.module and not node.level:
-                self._import(alias.asname or alias.name, f"{node.module}.{alias.name}")
-
-    def _import(self, name: str, full_name: str) -> None:
-        self.code.bound.setdefault(name, []).append(ImportOf(full_name))
-
-    def visit_Lambda(self, node: ast.Lambda) -> None:
-        """Leave out its body, which does not run yet."""
-
-    def visit_Assign(self, node: ast.Assign) -> None:
-        self.visit(node.value)
-        for target in node.targets:
-            self.bind(target, self.value(node.value))
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        if node.value is not None:
-            self.visit(node.value)
-            self.bind(node.target, self.value(node.value))
-
-    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
-        self.visit(node.value)
-        self.bind(node.target, self.value(node.value))
-
-    def visit_With(self, node: ast.With | ast.AsyncWith) -> None:
-        for item in node.items:
-            self.visit(item.context_expr)
-            if item.optional_vars is not None:
-                self.bind(item.optional_vars, self.value(item.context_expr))
-        self.block(node.body)
-
-    visit_AsyncWith = visit_With
-
-    def visit_Return(self, node: ast.Return) -> None:
-        if node.value is not None:
-            self.visit(node.value)
-            self.code.returned.append(self.value(node.value))
-
-    def visit_If(self, node: ast.If) -> None:
-        if not is_main_guard(node.test):
-            self.visit(node.test)
-            self.block(node.body)
-        self.block(node.orelse)
-
-    def visit_For(self, node: ast.For | ast.AsyncFor) -> None:
-        self.visit(node.iter)
-        self.bind(node.target, self.value(node.iter))
-        self.repeat(node.body, long=not is_short(node.iter))
-        self.block(node.orelse)
-
-    visit_AsyncFor = visit_For
-
-    def visit_While(self, node: ast.While) -> None:
-        self.repeat([ast.Expr(node.test), *node.body], long=True)
-        self.block(node.orelse)
+    def bind_name(self, name: str, value: Value) -> None:
+        self.code.bound.setdefault(name, []).append(value)
 
     def repeat(self, body: Iterable[ast.stmt], *, long: bool) -> None:
         self.depth += long
         self.block(body)
         self.depth -= long
 
-    def visit_ListComp(self, node: _Comprehension) -> None:
+    def comprehension(self, node: _Comprehension) -> None:
         first, *others = node.generators
         self.visit(first.iter)
         self.bind(first.target, self.value(first.iter))
         long = not is_short(first.iter)
         self.depth += long
-        for condition in first.ifs:
-            self.visit(condition)
-        for other in others:
-            self.visit(other)
+        for inner in (*first.ifs, *others):
+            self.visit(inner)
         for part in ("elt", "key", "value"):
             if (element := getattr(node, part, None)) is not None:
                 self.visit(element)
         self.depth -= long
-
-    visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp
-
-    def visit_Call(self, node: ast.Call) -> None:
-        self.generic_visit(node)
-        call = self.value(node)
-        assert isinstance(call, ResultOf)
-        (self.code.repeated if self.depth else self.code.calls).append(call)
 
 
 def _function(function: FunctionLike) -> Code:

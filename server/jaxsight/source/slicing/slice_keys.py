@@ -12,10 +12,9 @@ on the edit are recomputed.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-
-from jaxsight.source.slicing.components import components
+from typing import TypeVar
 
 Node = int | str
 """A chunk by its number, or a name, which represents all chunks that bind or change it."""
@@ -120,13 +119,11 @@ class SliceKeys:
         for index in self._dependencies.chunks:
             if index in self._dependencies.acting:
                 yield _hash(imported)
-                yield self._chunk_digest(index)
+                number = self._component_of[index]
+                ordinal = self._components[number].chunks.index(index)
+                yield f"{self._digests[number]}.{ordinal}"
             if index in self._dependencies.imports:
                 imported.append(self._meanings[index])
-
-    def _chunk_digest(self, index: int) -> str:
-        number = self._component_of[index]
-        return f"{self._digests[number]}.{self._components[number].chunks.index(index)}"
 
     def _key(self, number: int) -> None:
         """Compute the keys of a component's chunks."""
@@ -207,3 +204,48 @@ def _changing(events: Mapping[str, Sequence[int]]) -> dict[int, list[str]]:
 
 def _hash(parts: Iterable[str]) -> str:
     return hashlib.blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
+
+
+T = TypeVar("T", bound=Hashable)
+
+
+def components(roots: Iterable[T], edges: Callable[[T], Iterable[T]]) -> Iterator[Sequence[T]]:
+    """Yield the components reachable from `roots`, dependencies first (Tarjan's algorithm).
+
+    A component comes after all components that it has edges to.
+    """
+    order: dict[T, int] = {}
+    low: dict[T, int] = {}
+    open_nodes: list[T] = []
+    is_open: set[T] = set()
+    for root in roots:
+        if root in order:
+            continue
+        walk: list[tuple[T, Iterator[T]]] = []
+        entering: T | None = root
+        while entering is not None or walk:
+            if entering is not None:
+                order[entering] = low[entering] = len(order)
+                open_nodes.append(entering)
+                is_open.add(entering)
+                walk.append((entering, iter(edges(entering))))
+                entering = None
+            node, successors = walk[-1]
+            for successor in successors:
+                if successor not in order:
+                    entering = successor
+                    break
+                if successor in is_open:
+                    low[node] = min(low[node], order[successor])
+            if entering is not None:
+                continue
+            walk.pop()
+            if walk:
+                above = walk[-1][0]
+                low[above] = min(low[above], low[node])
+            if low[node] == order[node]:
+                component = [open_nodes.pop()]
+                while component[-1] != node:
+                    component.append(open_nodes.pop())
+                is_open.difference_update(component)
+                yield component

@@ -188,14 +188,14 @@ class SlicePlan:
         )
 
     def _chunk_keys(self, module: Module) -> list[str]:
-        statements = {index: module.chunks[index].statement for index in self.indices}
+        chunks = {index: module.chunks[index] for index in self.indices}
         if self._sees_lines:
-            # The key includes the text and its place, because code may read its own_index lines.
-            chunks = {i: module.chunks[i] for i in self.indices}
+            # The key includes the text and its place, because code may read its own lines.
             return self._keys.keys({i: f"{c.id}@{c.first_line}" for i, c in chunks.items()})
         if self._documented:
-            return self._keys.keys({i: s.meaning_with_docstrings for i, s in statements.items()})
-        return self._keys.keys({i: s.meaning for i, s in statements.items()})
+            meanings = {i: c.statement.meaning_with_docstrings for i, c in chunks.items()}
+            return self._keys.keys(meanings)
+        return self._keys.keys({i: c.meaning for i, c in chunks.items()})
 
     def _message(self, index: int, chunk: ModuleChunk, key: str) -> Chunk:
         effects = chunk.name_effects

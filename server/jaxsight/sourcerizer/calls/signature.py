@@ -35,7 +35,7 @@ class TracedArgument:
 
     expr: Expr
     name: str
-    value: Any
+    value: object
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Fixed:
     """A leaf or parameter whose value is built into the program."""
 
     expr: Expr
-    value: Any
+    value: object
     parameter: str
     """The parameter that it is, or is part of."""
     defaulted: bool = False
@@ -222,24 +222,20 @@ def _default(default: object) -> str:
     return "..."
 
 
-def _reader(parameter: str, value: Any, path: tuple[Any, ...]) -> tuple[Expr, str]:
+def _reader(parameter: str, value: object, path: tuple[object, ...]) -> tuple[Expr, str]:
     """Return the expression that reads a leaf from its parameter, and a name for it."""
     expr: Expr = Atom(parameter)
     name = parameter
-    part = value
     for key in path:
         match key:
             case DictKey(key=inner) if (key_said := _said(inner)) is not None:
                 expr = Index(expr, (key_said,))
-                part = part[inner]
                 name = f"{name}_{inner}"
             case SequenceKey(idx=index):
                 expr = Index(expr, (Atom(str(index)),))
-                part = part[index]
                 name = f"{name}_{index}"
             case GetAttrKey(name=attribute) if is_identifier(attribute):
                 expr = Attribute(expr, attribute)
-                part = getattr(part, attribute)
                 name = attribute if name == "self" else f"{name}_{attribute}"
             case _:
                 leaves = jax.tree_util.tree_flatten_with_path(value)[0]
@@ -277,7 +273,7 @@ class TracedCall:
     `structure` is a `PyTreeDef`.
     """
 
-    jaxpr: Any
+    jaxpr: object
     structure: object
     numbers: tuple[bool, ...]
 

@@ -7,6 +7,7 @@ written function's docstring explains it.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import math
 import re
@@ -44,7 +45,10 @@ def checks(fixed: Sequence[Fixed]) -> Checks:
     explained: list[tuple[str, str]] = []
     for argument in fixed:
         name = flat(argument.expr)
-        expected = _expression(argument.value)
+        expected = None
+        if _is_common(argument.value):
+            with contextlib.suppress(Unwritable):
+                expected = spelling.value(argument.value)
         test = _test(name, argument.value, expected)
         if test is None:
             test = f"type({name}).__name__ != {flat(scalars.text(type(argument.value).__name__))}"
@@ -54,7 +58,14 @@ def checks(fixed: Sequence[Fixed]) -> Checks:
         if argument.defaulted:
             test = f"{name} is not ... and {test}"
         modules = frozenset() if expected is None else frozenset(modules_in(expected))
-        statements.append(Raw(_refusal(test, name, argument.value, expected), modules))
+        shown = repr(argument.value)
+        if expected is not None:
+            shown = flat(expected)
+        elif not _tells_all(argument.value, shown):
+            shown = _shown(argument.value)
+        raised = call("raise ValueError", scalars.text(f"written for {name} = {shown}"))
+        rows = [row[len(STEP) :] for row in broken(raised, STEP * 2, "", "")]
+        statements.append(Raw([f"if {test}:", *rows], modules))
     return Checks(tuple(statements), tuple(explained))
 
 
@@ -71,18 +82,11 @@ def _test(name: str, value: object, expected: Expr | None) -> str | None:
     return None
 
 
-def _expression(value: object) -> Expr | None:
-    """Return a value as an expression that imports nothing but JAX and NumPy, or None."""
-    if not _is_common(value):
-        return None
-    try:
-        return spelling.value(value)
-    except Unwritable:
-        return None
-
-
 def _is_common(value: object) -> bool:
-    """Return whether a value and its items have types of Python, NumPy or JAX."""
+    """Return whether a value and its items have types of Python, NumPy or JAX.
+
+    The expressions of others would import more.
+    """
     match value:
         case tuple() | list() | set() | frozenset():
             return type(value).__module__ == "builtins" and all(map(_is_common, value))
@@ -113,15 +117,3 @@ def _shown(value: object) -> str:
     if isinstance(name, str) and isinstance(module, str):
         return f"{module}.{name}"
     return f"the {type(value).__name__} that it was written for"
-
-
-def _refusal(test: str, name: str, value: object, expected: Expr | None) -> list[str]:
-    shown = (
-        flat(expected)
-        if expected is not None
-        else repr(value)
-        if _tells_all(value, repr(value))
-        else _shown(value)
-    )
-    raised = call("raise ValueError", scalars.text(f"written for {name} = {shown}"))
-    return [f"if {test}:", *(row[len(STEP) :] for row in broken(raised, STEP * 2, "", ""))]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+from jax.tree_util import PyTreeDef
 
 from jaxsight.interpreters.compat.jaxpr_types import Params
 
@@ -19,8 +20,8 @@ from jaxsight.interpreters.compat.jaxpr_types import Params
 class HostCall:
     """A host function and its arguments; `fixed` maps positions to leaves that are not arrays."""
 
-    function: Any
-    tree: object
+    function: object
+    tree: PyTreeDef
     fixed: dict[int, object]
 
     def arguments(self, leaves: Sequence[object]) -> tuple[tuple[object, ...], dict[str, object]]:
@@ -29,8 +30,8 @@ class HostCall:
 
 
 def arguments(
-    tree: Any, leaves: Sequence[object], fixed: dict[int, object]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    tree: PyTreeDef, leaves: Sequence[object], fixed: dict[int, object]
+) -> tuple[tuple[object, ...], dict[str, object]]:
     """Return the arguments of a flattened call, with `leaves` in place of the arrays."""
     remaining = iter(leaves)
     filled = [fixed[i] if i in fixed else next(remaining) for i in range(tree.num_leaves)]

@@ -38,17 +38,10 @@ def indices(tree: object, leaves: Sequence[object]) -> list[Any] | None:
         return []
     if len(transforms) != 1 or not isinstance(transforms[0], indexing.NDIndexer):
         return None
-    indexer = transforms[0]
-    return [
-        _range(part, size) if isinstance(part, _SLICE) else part
-        for part, size in zip(indexer.indices, indexer.shape, strict=True)
-    ]
-
-
-def _range(part: Any, size: int) -> Range:
-    is_whole = _is(part.start, 0) and _is(part.size, size) and part.stride == 1
-    return Range(part.start, part.size, part.stride, is_whole)
-
-
-def _is(value: object, number: int) -> bool:
-    return isinstance(value, int) and value == number
+    found: list[Any] = []
+    for part, size in zip(transforms[0].indices, transforms[0].shape, strict=True):
+        if isinstance(part, _SLICE):
+            bounds = (part.start, part.size, part.stride)
+            part = Range(*bounds, is_whole=bounds == (0, size, 1))
+        found.append(part)
+    return found

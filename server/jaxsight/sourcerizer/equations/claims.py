@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,12 +70,13 @@ def _literal(atom: Any, variant: int) -> Expr:
     return call("jnp.asarray", scalars.typed(value))
 
 
-def equation_key(equation: Equation) -> Any:
+def equation_key(equation: Equation) -> Hashable:
     """Return a key that is equal for equal equations, or unique if it cannot be hashed."""
-    return spelling_key(equation) or id(equation)
+    key = spelling_key(equation)
+    return id(equation) if key is None else key
 
 
-def spelling_key(equation: Equation) -> Any:
+def spelling_key(equation: Equation) -> Hashable:
     """Return a key that determines how an equation is spelled, or None if it cannot be hashed."""
     primitive, params = equation.primitive, equation.params
     parameters: object = tuple(params.items())
@@ -88,7 +89,7 @@ def spelling_key(equation: Equation) -> Any:
     return hashable((primitive, parameters, operands, equation.ctx))
 
 
-def _operand_key(atom: Atom) -> Any:
+def _operand_key(atom: Atom) -> object:
     if not is_literal(atom):
         return atom.aval
     value = atom.val

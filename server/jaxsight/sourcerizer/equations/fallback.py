@@ -66,7 +66,7 @@ def _called(path: str, signature: inspect.Signature, view: View, explicit: bool)
     for parameter in signature.parameters.values():
         if parameter.name in view.params:
             argument = view.params[parameter.name]
-            if explicit or not _is_default(argument, parameter.default):
+            if explicit or not is_default(argument, parameter.default):
                 named.append(Keyword(parameter.name, spelling.value(argument)))
         elif parameter.kind is inspect.Parameter.VAR_POSITIONAL:
             positional.extend(waiting)
@@ -82,7 +82,8 @@ def _called(path: str, signature: inspect.Signature, view: View, explicit: bool)
     return None if waiting else call(path, *positional, *named)
 
 
-def _is_default(argument: object, default: object) -> bool:
+def is_default(argument: object, default: object) -> bool:
+    """Return whether an argument is the parameter's default, or equal to it and of its type."""
     if argument is default:
         return True
     try:

@@ -9,13 +9,13 @@ its equations are consecutive, so their order is kept.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation
+from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation, Var
 from jaxsight.interpreters.compat.staging import Program, is_literal
 from jaxsight.interpreters.same.tokens import value_token
 from jaxsight.meshes.compat.shard_maps import has_effects
@@ -24,7 +24,11 @@ from jaxsight.sourcerizer.text.exprs import Expr, Slot
 from jaxsight.sourcerizer.values import scalars
 
 LONGEST = 16
-"""The maximum number of equations in a window."""
+"""The maximum number of equations in a window.
+
+The longest pattern without repetition, that of `logsumexp`, has 14. One with `*` may be longer, but
+each further equation is tried at every end of a window.
+"""
 
 _MOST_KNOWN = 100_000
 """The maximum number of cached sequences of names."""
@@ -34,13 +38,13 @@ _MOST_KNOWN = 100_000
 class Window:
     """Consecutive equations; `inputs` are the outside variables read, in order of first use."""
 
-    equations: tuple[Any, ...]
-    inputs: tuple[Any, ...]
+    equations: tuple[Equation, ...]
+    inputs: tuple[Var, ...]
     exact: bool
     """Whether literals are written with their dtype."""
 
     @property
-    def output(self) -> Any:
+    def output(self) -> Var:
         return self.equations[-1].outvars[0]
 
     def expr(self, atom: Atom) -> Expr:
@@ -58,25 +62,29 @@ class Window:
                 pass
         return scalars.typed(value)
 
-    def maker(self, atom: Atom) -> Any:
+    def maker(self, atom: Atom) -> Equation | None:
         """Return the equation of the window that computes a variable, or None."""
         for equation in self.equations:
             if any(var is atom for var in equation.outvars):
                 return equation
         return None
 
-    def find(self, *names: str) -> Any:
+    def find(self, *names: str) -> Equation:
         """Return the last equation of one of these primitives, or raise `KeyError`."""
         for equation in reversed(self.equations):
             if equation.primitive.name in names:
                 return equation
         raise KeyError(names[0])
 
-    def origin(self, atom: Atom, *through: str) -> Any:
+    def origin(self, atom: Atom, *through: str) -> Atom:
         """Return the value that the window passed through these primitives to make `atom`."""
         while (equation := self.maker(atom)) is not None and equation.primitive.name in through:
             atom = equation.invars[0]
         return atom
+
+    def operands(self, equation: Equation, *through: str) -> list[Expr]:
+        """Return the operands of an equation, as they were before these primitives."""
+        return [self.expr(self.origin(atom, *through)) for atom in equation.invars]
 
 
 Idiom = Callable[[Window], Iterator[Expr]]
@@ -115,12 +123,17 @@ class Idioms:
 
         def registered(idiom: Idiom) -> Idiom:
             for pattern in patterns:
-                compiled = _compiled(pattern)
+                # For each word the names with a blank, as often as its mark says.
+                words = re.sub(r"([\w|-]+)([?*]?) ?", r"(?:(?:\1) )\2", pattern)
                 self._known.clear()
                 if pattern.isidentifier():
                     self._alone.add(pattern)
-                for last in _lasts(pattern):
-                    self._rules.setdefault(last, []).append(_Rule(compiled, idiom, plain))
+                rule = _Rule(re.compile(words), idiom, plain)
+                for word in reversed(pattern.split()):  # the names that a match may end with
+                    for last in word.rstrip("?*").split("|"):
+                        self._rules.setdefault(last, []).append(rule)
+                    if word[-1] not in "?*":
+                        break
             return idiom
 
         return registered
@@ -152,28 +165,10 @@ class Idioms:
         return any(pretty or rule.plain for rule in self._rules.get(name, ()))
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
-    parts = []
-    for word in pattern.split():
-        bare = word.rstrip("?*")
-        names = "|".join(re.escape(name) for name in bare.split("|"))
-        parts.append(f"(?:(?:{names}) ){word[len(bare) :]}")
-    return re.compile("".join(parts))
-
-
-def _lasts(pattern: str) -> Iterator[str]:
-    """Yield the names with which a match of a pattern may end."""
-    for word in reversed(pattern.split()):
-        yield from word.rstrip("?*").split("|")
-        if word[-1] not in "?*":
-            return
-
-
 @dataclass(frozen=True, slots=True)
 class FoundWindow:
-    """A window that starts at `start`, and its expression."""
+    """A window and its expression."""
 
-    start: int
     window: Window
     expr: Expr
 
@@ -192,47 +187,29 @@ def find_windows(
     """
     windows: dict[int, FoundWindow] = {}
     names = [equation.primitive.name for equation in equations]
-    position = len(equations) - 1
-    while position >= 0:
-        best = (
-            _ending_at(idioms, equations, names, position, uses, prove, pretty)
-            if idioms.ends(names[position], pretty)
-            else None
-        )
-        if best is None:
-            position -= 1
+    stop = len(equations)
+    while stop:
+        last = equations[stop - 1]
+        starts = range(0)
+        if idioms.ends(last.primitive.name, pretty) and (
+            len(last.outvars) == 1 and not has_effects(last)
+        ):
+            alone = idioms.is_alone(last.primitive.name)
+            starts = range(max(0, stop - LONGEST), stop if alone else stop - 1)
+        for start in starts:
+            inside = equations[start:stop]
+            if not idioms.of(names[start:stop], pretty) or not _closed(inside, uses):
+                continue
+            inputs = tuple(read_outside(inside).values())
+            both = [Window(tuple(inside), inputs, exact) for exact in (False, True)]
+            expr = prove(both, window_key(inside, inputs))
+            if expr is not None:
+                windows[start] = FoundWindow(both[0], expr)
+                stop = start
+                break
         else:
-            windows[best.start] = best
-            position = best.start - 1
+            stop -= 1
     return windows
-
-
-def _ending_at(
-    idioms: Idioms,
-    equations: Sequence[Equation],
-    names: Sequence[str],
-    position: int,
-    uses: Mapping[int, int],
-    prove: Callable[[Sequence[Window], object], Expr | None],
-    pretty: bool,
-) -> FoundWindow | None:
-    last = equations[position]
-    if has_effects(last) or len(last.outvars) != 1:
-        return None
-    alone = idioms.is_alone(names[position])
-    starts = range(max(0, position + 1 - LONGEST), position + 1 if alone else position)
-    for start in starts:
-        if not idioms.of(names[start : position + 1], pretty):
-            continue
-        inside = equations[start : position + 1]
-        if not _closed(inside, uses):
-            continue
-        inputs = _inputs(inside)
-        both = [Window(tuple(inside), inputs, exact) for exact in (False, True)]
-        expr = prove(both, window_key(inside, inputs))
-        if expr is not None:
-            return FoundWindow(start, both[0], expr)
-    return None
 
 
 def candidates(idioms: Idioms, window: Window, pretty: bool) -> Iterator[Expr]:
@@ -247,30 +224,30 @@ def candidates(idioms: Idioms, window: Window, pretty: bool) -> Iterator[Expr]:
 def _closed(inside: Sequence[Equation], uses: Mapping[int, int]) -> bool:
     """Return whether only the last results are read outside, and all contexts are the same."""
     last = inside[-1]
-    read: dict[int, int] = {}
-    for equation in inside:
-        for atom in equation.invars:
-            if not is_literal(atom):
-                read[id(atom)] = read.get(id(atom), 0) + 1
+    read = Counter(
+        id(atom) for equation in inside for atom in equation.invars if not is_literal(atom)
+    )
     return all(
         not has_effects(equation)
         and (equation.ctx is last.ctx or equation.ctx == last.ctx)
-        and all(read.get(id(var), 0) == uses.get(id(var), 0) for var in equation.outvars)
+        and all(read[id(var)] == uses.get(id(var), 0) for var in equation.outvars)
         for equation in inside[:-1]
     )
 
 
-def _inputs(inside: Sequence[Equation]) -> tuple[object, ...]:
-    computed = {id(var) for equation in inside for var in equation.outvars}
-    inputs: dict[int, object] = {}
-    for equation in inside:
-        for atom in equation.invars:
-            if not is_literal(atom) and id(atom) not in computed:
-                inputs.setdefault(id(atom), atom)
-    return tuple(inputs.values())
+def read_outside(equations: Iterable[Equation]) -> dict[int, Var]:
+    """Return the variables that equations read and do not compute, by their ids."""
+    inside = list(equations)
+    own = {id(var) for equation in inside for var in equation.outvars}
+    return {
+        id(atom): atom
+        for equation in inside
+        for atom in equation.invars
+        if not is_literal(atom) and id(atom) not in own
+    }
 
 
-def window_key(inside: Sequence[Equation], inputs: Sequence[Any]) -> Any:
+def window_key(inside: Sequence[Equation], inputs: Sequence[Var]) -> Hashable:
     """Return a key for consecutive equations, independent of their variables.
 
     It determines how they are written. Return None if it cannot be hashed.
@@ -288,7 +265,7 @@ def window_key(inside: Sequence[Equation], inputs: Sequence[Any]) -> Any:
     return hashable(tuple(key))
 
 
-def hashable(key: Any) -> Any:
+def hashable(key: object) -> Hashable:
     """Return a key, or None if it cannot be hashed."""
     try:
         hash(key)
@@ -297,7 +274,7 @@ def hashable(key: Any) -> Any:
     return key
 
 
-def program_key(program: Program) -> Any:
+def program_key(program: Program) -> Hashable:
     """Return a key for a program, independent of its variables.
 
     Return None for a program with constants, or if the key cannot be hashed.

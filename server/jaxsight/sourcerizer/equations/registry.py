@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxsight.interpreters.base import Rules
-from jaxsight.interpreters.compat.jaxpr_types import Aval, Params, Primitive
+from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation, Params, Primitive
 from jaxsight.sourcerizer.equations.idioms import Idioms
 from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.text.exprs import Expr
@@ -64,7 +64,7 @@ STRUCTURES: Rules[Structure] = Rules()
 PRETTY_STRUCTURES: Rules[Structure] = Rules()
 """The same for the pretty style, tried first. The whole text is compared at the end."""
 
-Absorb = Callable[[Sequence[Any], int, Callable[[Any], int]], int]
+Absorb = Callable[[Sequence[Equation], int, Callable[[object], int]], int]
 """Returns how many equations from a position on belong together (1: only this one), given how often
 each variable is used. The structure rule of the last equation receives all of them.
 """

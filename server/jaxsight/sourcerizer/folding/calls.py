@@ -42,7 +42,11 @@ def with_calls(
     Innermost functions come first. `chains` has the functions that created each item, by its id;
     those of the new steps are added.
     """
-    ranks = _ranks(chains.values())
+    ranks: dict[tuple[str, str], int] = {}
+    """The greatest depth of each function in the chains of calls."""
+    for chain in _distinct(chains.values()):
+        for depth, caller in enumerate(chain):
+            ranks[caller[:2]] = max(ranks.get(caller[:2], 0), depth)
     for rank in range(max(ranks.values(), default=0), 0, -1):
         depths = _depths([chains[id(equation)] for equation in equations], ranks, rank)
         alike = _alike(equations, numbers, chains, depths)
@@ -59,15 +63,6 @@ def with_calls(
                 first_equation = present(equation.family.runs[equation.index])[0]
                 chains[id(equation)] = starts[id(first_equation)]
     return equations
-
-
-def _ranks(chains: Iterable[Sequence[Caller]]) -> dict[tuple[str, str], int]:
-    """Return the greatest depth of each function in the chains of calls."""
-    ranks: dict[tuple[str, str], int] = {}
-    for chain in _distinct(chains):
-        for depth, caller in enumerate(chain):
-            ranks[caller[:2]] = max(ranks.get(caller[:2], 0), depth)
-    return ranks
 
 
 _Alike = dict[tuple[int, ...], list[tuple[int, int, str]]]
@@ -120,21 +115,19 @@ def _first_start(placed: Placed) -> tuple[int, int]:
 def _depths(
     chains: Sequence[Sequence[Caller]], ranks: Mapping[tuple[str, str], int], rank: int
 ) -> list[int]:
-    depths = {id(chain): _depth(chain, ranks, rank) for chain in _distinct(chains)}
+    """Return, for each chain of calls, the position of a rank's innermost function, or 0."""
+    depths = {
+        id(chain): max(
+            (at for at in range(1, len(chain)) if ranks[chain[at][:2]] == rank), default=0
+        )
+        for chain in _distinct(chains)
+    }
     return [depths[id(chain)] for chain in chains]
 
 
 def _distinct(chains: Iterable[Sequence[Caller]]) -> Iterable[Sequence[Caller]]:
     """Return chains of calls without those that are the same object as another."""
     return {id(chain): chain for chain in chains}.values()
-
-
-def _depth(chain: Sequence[Caller], ranks: Mapping[tuple[str, str], int], rank: int) -> int:
-    """Return the position of a rank's innermost function in a chain of calls, or 0."""
-    for depth in range(len(chain) - 1, 0, -1):
-        if ranks[chain[depth][:2]] == rank:
-            return depth
-    return 0
 
 
 def chains_of(equations: Iterable[Any]) -> dict[int, Sequence[Caller]]:
@@ -144,15 +137,12 @@ def chains_of(equations: Iterable[Any]) -> dict[int, Sequence[Caller]]:
     for equation in equations:
         chain = callers(equation)
         if id(chain) not in own:
-            own[id(chain)] = chain, _without_ours(chain)
+            ours = [index for index, caller in enumerate(chain) if _OURS.search(caller[1])]
+            users = chain[ours[-1] + 1 :] if ours else chain
+            named = [caller for caller in users if not caller[0].endswith(_COMPREHENSIONS)]
+            own[id(chain)] = chain, named
         chains[id(equation)] = own[id(chain)][1]
     return chains
-
-
-def _without_ours(chain: Sequence[Caller]) -> Sequence[Caller]:
-    ours = [index for index, caller in enumerate(chain) if _OURS.search(caller[1])]
-    chain = chain[ours[-1] + 1 :] if ours else chain
-    return [caller for caller in chain if not caller[0].endswith(_COMPREHENSIONS)]
 
 
 def _called(

@@ -24,6 +24,7 @@ from jaxsight.sourcerizer.folding.steps import (
     members_of,
     present,
     readers_of,
+    sources_of,
 )
 from jaxsight.sourcerizer.folding.tokens import EquationNumbers
 
@@ -52,10 +53,8 @@ def nest(families: Sequence[Family]) -> None:
     """Put families inside those whose values they read, run by run."""
     sources: dict[int, tuple[Family, int, Place]] = {}
     for family in families:
-        for number, run in enumerate(family.runs):
-            for position, equation in enumerate(run):
-                for output, var in enumerate(equation.outvars):
-                    sources[id(var)] = family, number, (position, output)
+        for key, (number, place) in sources_of(family.runs).items():
+            sources[key] = family, number, place
     for family in families:
         for partner in families:
             if partner is family or partner.inside is not None or family.returned:
@@ -239,12 +238,7 @@ def captures(family: Family) -> dict[int, Any]:
     outer = family.inside
     if outer is None:
         return {}
-    sources = {
-        id(var): (number, (position, output))
-        for number, run in enumerate(outer.runs)
-        for position, equation in enumerate(run)
-        for output, var in enumerate(equation.outvars)
-    }
+    sources = sources_of(outer.runs)
     captured: dict[int, Any] = {}
     for index, row in enumerate(family.inputs):
         source = sources.get(id(row[0]))
@@ -302,7 +296,11 @@ def _completed(
             variables.update({(position, i): id(var) for i, var in enumerate(candidate.outvars)})
             optional |= {sums[source] for source in flow[position] if source in sums}
             continue
-        run.append(Missing(list(equation.invars), list(map(_like, equation.outvars))))
+        unread: list[object] = [
+            Returned("_") if isinstance(var, Returned) else new_variable(var.aval)
+            for var in equation.outvars
+        ]
+        run.append(Missing(list(equation.invars), unread))
         inside = [source for source in flow[position] if source is not None]
         if equation.primitive.name == "add_any" and len(inside) == 1 and inside[0] in variables:
             variables[position, 0] = variables[inside[0]]  # the sum has no other operand
@@ -330,11 +328,6 @@ def _completed(
     return run
 
 
-def _like(var: Any) -> Any:
-    """Return a new variable of the same type that nothing reads."""
-    return Returned("_") if isinstance(var, Returned) else new_variable(var.aval)
-
-
 def _corresponds(
     equation: Any,
     candidate: Any,
@@ -356,14 +349,9 @@ def _partner_of(family: Family, segment: Sequence[Any]) -> int | None:
     """Return the run of the containing helper that a run reads from, or None."""
     if family.inside is None:
         return None
-    where = {
-        id(var): number
-        for number, run in enumerate(family.inside.runs)
-        for equation in run
-        for var in equation.outvars
-    }
+    where = sources_of(family.inside.runs)
     read = {
-        id(atom): where[id(atom)]
+        id(atom): where[id(atom)][0]
         for equation in segment
         for atom in equation.invars
         if id(atom) in where

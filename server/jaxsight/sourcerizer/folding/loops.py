@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from jaxsight.interpreters.compat.staging import is_literal
+from jaxsight.sourcerizer.equations.idioms import read_outside
 from jaxsight.sourcerizer.folding.steps import (
     LOOP,
     FoldedLoop,
@@ -15,16 +17,23 @@ from jaxsight.sourcerizer.folding.steps import (
     Place,
     members_of,
     readers_of,
+    sources_of,
 )
 from jaxsight.sourcerizer.folding.tokens import EquationNumbers, atom_key
 
 _Numbers: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 LEAST_SAVED = 16
-"""The minimum number of equations that a loop must save."""
+"""The minimum number of equations that a loop must save.
+
+A choice: less would hide two short, similar statements in a loop over their operands.
+"""
 
 _MOST_TRIED = 24
-"""The number of tandem repeats that are examined, those that save the most."""
+"""The number of tandem repeats that are examined, those that save the most.
+
+A repeat of a period is also one of twice that period, and so on: these take the other places.
+"""
 
 
 def tandems(tokens: _Numbers, weights: _Numbers) -> list[tuple[int, int, int]]:
@@ -124,45 +133,30 @@ def _operands(runs: Sequence[Sequence[Any]]) -> tuple[_Carried, _Varying] | None
 
     Return None if an iteration reads values of other iterations than the previous one.
     """
-    sources_of = {
-        id(var): (number, (position, output))
-        for number, run in enumerate(runs)
-        for position, equation in enumerate(run)
-        for output, var in enumerate(equation.outvars)
-    }
+    computed = sources_of(runs)
     carried: dict[tuple[int, Place], tuple[Any, Place]] = {}
     varying: dict[tuple[Hashable, ...], tuple[Any, ...]] = {}
     for position, equation in enumerate(runs[0]):
         for slot in range(len(equation.invars)):
             row = tuple(run[position].invars[slot] for run in runs)
-            sources = [None if is_literal(atom) else sources_of.get(id(atom)) for atom in row]
+            sources = [None if is_literal(atom) else computed.get(id(atom)) for atom in row]
             if not any(sources):
                 keys = tuple(atom_key(atom) for atom in row)
                 if len(set(keys)) > 1:
                     varying.setdefault(keys, row)
             elif sources[0] is None:
-                source = _carried_from(sources)
-                if source is None or is_literal(row[0]):
+                second = sources[1]  # the place of the first iteration that the second one reads
+                if second is None or is_literal(row[0]):
                     return None
-                carried.setdefault((id(row[0]), source), (row[0], source))
+                if sources[1:] != [(number, second[1]) for number in range(len(runs) - 1)]:
+                    return None
+                carried.setdefault((id(row[0]), second[1]), (row[0], second[1]))
             elif any(
                 source is None or source != (number, sources[0][1])
                 for number, source in enumerate(sources)
             ):
                 return None
     return list(carried.values()), list(varying.values())
-
-
-def _carried_from(sources: Sequence[tuple[int, Place] | None]) -> Place | None:
-    """Return the place of the previous iteration that all iterations but the first read, or None.
-
-    `sources` has, for each iteration, the iteration and the place that its operand comes from.
-    """
-    second = sources[1]
-    if second is None:
-        return None
-    expected = [(number - 1, second[1]) for number in range(1, len(sources))]
-    return second[1] if list(sources[1:]) == expected else None
 
 
 def _read_after(
@@ -197,14 +191,7 @@ def _read_after(
 
 def _loop_step(loop: FoldedLoop) -> FoldedStep:
     members = [inner for run in loop.runs for equation in run for inner in members_of(equation)]
-    own = {id(var) for run in loop.runs for equation in run for var in equation.outvars}
-    invars: dict[int, Any] = {
-        id(atom): atom
-        for run in loop.runs
-        for equation in run
-        for atom in equation.invars
-        if not is_literal(atom) and id(atom) not in own
-    }
+    invars = read_outside(itertools.chain.from_iterable(loop.runs))
     last = loop.runs[-1]
     outvars = [last[position].outvars[output] for _, (position, output) in loop.carried]
     outvars += [last[position].outvars[output] for position, output in loop.finals]

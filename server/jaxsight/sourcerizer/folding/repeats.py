@@ -19,19 +19,34 @@ from jaxsight.interpreters.compat.inner import inner_jaxprs
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.locations import maker
 from jaxsight.interpreters.compat.staging import is_literal
-from jaxsight.sourcerizer.folding.steps import SHARED, FoldedStep, Item, Operand, Place, flow_of
+from jaxsight.sourcerizer.equations.idioms import read_outside
+from jaxsight.sourcerizer.folding.steps import (
+    SHARED,
+    FoldedStep,
+    Item,
+    Operand,
+    Place,
+    flow_of,
+    places_of,
+)
 from jaxsight.sourcerizer.folding.tokens import EquationNumbers
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, is_identifier
 from jaxsight.sourcerizer.text.names import identifier
 
 SHORTEST = 12
-"""The minimum number of equations of a function."""
+"""The minimum number of equations of a function.
+
+A choice: twice that of a helper, as the function has no name of the user's to say what it does.
+"""
 
 _LEAST_SAVED = 10
 """The minimum number of lines that a function must save, counting a line per equation."""
 
 _MOST = 40
-"""The maximum number of functions for repeated runs."""
+"""The maximum number of functions for repeated runs.
+
+A choice: each is found by a search of the whole text, and saves less than the one before.
+"""
 
 
 _Numbers: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
@@ -90,15 +105,8 @@ def listed(
     Args:
         read: returns the expression of a variable that is global in the module, or None.
     """
-    own = {id(var) for equation in equations for var in equation.outvars}
-    outside = {
-        id(atom): atom
-        for equation in equations
-        for atom in equation.invars
-        if not is_literal(atom) and id(atom) not in own
-    }
     global_exprs: dict[int, Expr] = {}
-    for key, atom in outside.items():
+    for key, atom in read_outside(equations).items():
         expr = read(atom)
         if expr is not None:
             global_exprs[key] = expr
@@ -309,11 +317,7 @@ def _read_outside(
     equations: Sequence[Item], outputs: Sequence[object], at: int, length: int
 ) -> Iterator[Place]:
     """Yield the results of a run that other equations read or the program returns."""
-    own = {
-        id(var): (position, output)
-        for position, equation in enumerate(equations[at : at + length])
-        for output, var in enumerate(equation.outvars)
-    }
+    own = places_of(equations[at : at + length])
     for atom in (
         *outputs,
         *(atom for equation in equations[at + length :] for atom in equation.invars),
@@ -363,7 +367,11 @@ def with_repeats(
                 and set(_read_outside(equations, outputs, position, stop - position))
                 <= set(repeat.outputs)
             ):
-                done.append(_step(repeat, equations[position:stop]))
+                run = list(equations[position:stop])
+                invars = [run[at].invars[slot] for at, slot in repeat.inputs]
+                outvars = [run[at].outvars[output] for at, output in repeat.outputs]
+                source, none = run[0].source_info, frozenset[object]()
+                done.append(FoldedStep(SHARED, repeat, 0, invars, outvars, run, none, source))
                 position = stop
                 break
         else:
@@ -385,13 +393,6 @@ def _reads_so(repeat: Repeat, run: Sequence[Item], read: Callable[[Any], Expr | 
     return all(
         (expr := read(var(position))) is None or _is_name(expr) for position in repeat.inputs
     )
-
-
-def _step(repeat: Repeat, run: Sequence[Any]) -> FoldedStep:
-    invars = [run[position].invars[slot] for position, slot in repeat.inputs]
-    outvars = [run[position].outvars[output] for position, output in repeat.outputs]
-    source = run[0].source_info
-    return FoldedStep(SHARED, repeat, 0, invars, outvars, list(run), frozenset(), source)
 
 
 def fixed_values(step: FoldedStep) -> Mapping[int, tuple[Operand, Expr]]:

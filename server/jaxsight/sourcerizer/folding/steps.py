@@ -15,7 +15,11 @@ from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.staging import is_literal
 
 SHORTEST_CALL = 6
-"""The minimum number of equations of a helper function."""
+"""The minimum number of equations of a helper function.
+
+A choice: with fewer, a `def`, its `return` and a call are as long as the equations; with more,
+layers of a few equations are written out as often as they are called.
+"""
 
 CALL: Final = "call of a helper"
 ADDED: Final = "sum of what may be nothing"
@@ -210,13 +214,27 @@ def readers_of(equations: Sequence[Any], outputs: Iterable[Any]) -> dict[int, li
     return readers
 
 
-def flow_of(run: Sequence[Item]) -> tuple[tuple[Place | None, ...], ...]:
-    """Return, for each operand, the step and result of the run that computes it, or None."""
-    sources = {
+def places_of(run: Sequence[Item]) -> dict[int, Place]:
+    """Return the step and result of a run that compute each variable, by the variable's id."""
+    return {
         id(var): (position, output)
         for position, equation in enumerate(run)
         for output, var in enumerate(equation.outvars)
     }
+
+
+def sources_of(runs: Sequence[Sequence[Item]]) -> dict[int, tuple[int, Place]]:
+    """Return the run, and the place in it, that compute each variable, by the variable's id."""
+    return {
+        key: (number, place)
+        for number, run in enumerate(runs)
+        for key, place in places_of(run).items()
+    }
+
+
+def flow_of(run: Sequence[Item]) -> tuple[tuple[Place | None, ...], ...]:
+    """Return, for each operand, the step and result of the run that computes it, or None."""
+    sources = places_of(run)
     return tuple(tuple(sources.get(id(atom)) for atom in equation.invars) for equation in run)
 
 

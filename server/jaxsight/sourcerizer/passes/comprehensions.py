@@ -29,7 +29,15 @@ from jaxsight.sourcerizer.text.exprs import (
 )
 from jaxsight.sourcerizer.text.layout import flat
 from jaxsight.sourcerizer.text.paths import Path, Walk, iterated, numbered, path_of, walk
-from jaxsight.sourcerizer.text.statements import Assign, Effect, For, Return, Statement, With, lines
+from jaxsight.sourcerizer.text.statements import (
+    Assign,
+    Effect,
+    For,
+    Return,
+    Statement,
+    With,
+    height,
+)
 from jaxsight.sourcerizer.text.walks import value_name
 
 FEWEST_STATEMENTS = 3
@@ -47,7 +55,7 @@ _MOST_VARYING = 2
 
 def alike(body: Sequence[Statement], indent: str, used: set[str]) -> list[Statement]:
     """Return the statements of a function, with comprehensions for consecutive similar ones."""
-    inside = [_with_alike_items(_alike_within(statement, indent, used), used) for statement in body]
+    inside = [_alike_within(statement, indent, used) for statement in body]
     written: list[Statement] = []
     position = 0
     while position < len(inside):
@@ -61,10 +69,14 @@ def alike(body: Sequence[Statement], indent: str, used: set[str]) -> list[Statem
 
 
 def _alike_within(statement: Statement, indent: str, used: set[str]) -> Statement:
-    if isinstance(statement, (With, For)):
-        inside = alike(statement.body, f"{indent}    ", used)
-        return dataclasses.replace(statement, body=inside)
-    return statement
+    """Return a statement with comprehensions inside it: for statements, and for items."""
+    match statement:
+        case With(body=body) | For(body=body):
+            return dataclasses.replace(statement, body=alike(body, f"{indent}    ", used))
+        case Assign(value=value) | Effect(value) | Return(value):
+            return dataclasses.replace(statement, value=_gathered(value, used))
+        case _:
+            return statement
 
 
 def _continues(before: Sequence[Statement], statement: Statement) -> bool:
@@ -97,17 +109,7 @@ def _one(run: Sequence[Assign], indent: str, used: set[str]) -> Assign | None:
     targets = tuple_(Atom(str(statement.targets)) for statement in run)
     equations = [equation for statement in run for equation in statement.equations]
     assignment = Assign(targets, Sequence_("[", (comprehension,)), equations)
-    return assignment if _height([assignment], indent) < _height(run, indent) else None
-
-
-def _height(statements: Sequence[Statement], indent: str) -> int:
-    return sum(1 for _ in lines(statements, indent))
-
-
-def _with_alike_items(statement: Statement, used: set[str]) -> Statement:
-    if isinstance(statement, (Assign, Effect, Return)):
-        return dataclasses.replace(statement, value=_gathered(statement.value, used))
-    return statement
+    return assignment if height([assignment], indent) < height(run, indent) else None
 
 
 def _gathered(expr: object, used: set[str]) -> Any:
@@ -285,10 +287,6 @@ class _Found:
     keys: tuple[str, ...] = field(default_factory=tuple)
 
 
-def _head(expr: object) -> Any:
-    return expr.bracket if isinstance(expr, Sequence_) else getattr(expr, "function", None)
-
-
 def _shared(elements: Sequence[Any], shared: _Found) -> Any:
     """Return the expression that all items have in common, in terms of `g`; raise `_Differs`."""
     first = elements[0]
@@ -306,7 +304,12 @@ def _shared(elements: Sequence[Any], shared: _Found) -> Any:
         return first
     if isinstance(first, (Sequence_, Call)):
         parts = [element.items for element in elements if type(element) is type(first)]
-        heads = list(map(_head, elements))
+        heads = [
+            element.bracket
+            if isinstance(element, Sequence_)
+            else getattr(element, "function", None)
+            for element in elements
+        ]
         if len(parts) != len(elements) or any(head != heads[0] for head in heads):
             raise _Differs
         if len(set(map(len, parts))) != 1:

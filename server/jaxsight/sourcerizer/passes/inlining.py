@@ -47,12 +47,16 @@ from jaxsight.sourcerizer.text.statements import (
     Return,
     Statement,
     With,
-    lines,
+    height,
 )
 from jaxsight.sourcerizer.text.walks import contents, names_assigned, names_read, replaced
 
 MOST_STEPS = 5
-"""The maximum number of operations and calls on one line."""
+"""The maximum number of operations and calls on one line.
+
+A choice, as are the next four: too small, and each value has a name that says nothing; too large,
+and a line has to be read from the inside out.
+"""
 
 DEEPEST = 2
 """The maximum number of nested brackets."""
@@ -214,8 +218,8 @@ def _making_long(body: Sequence[Statement], indent: str, values: dict[str, Expr]
         match statement:
             case Assign() | Effect() | Return():
                 read = {name for name in names_read([statement]) if name in values}
-                if read and _height(statement, indent) < _height(
-                    _with_values(statement, values), indent
+                if read and height([statement], indent) < height(
+                    [_with_values(statement, values)], indent
                 ):
                     yield from read
             case _:
@@ -314,16 +318,12 @@ def _reads_well(
     return (
         (
             len(indent + _start(statement) + flat(value)) <= WIDTH
-            or _height(statement, indent) <= _height(before, indent)
+            or height([statement], indent) <= height([before], indent)
         )
         and _steps(value) <= MOST_STEPS
         and _depth(value) <= DEEPEST
         and not isinstance(moved, (Lambda, Sequence_))
     )
-
-
-def _height(statement: Statement, indent: str) -> int:
-    return sum(1 for _ in lines([statement], indent))
 
 
 def _start(statement: Assign | Effect | Return) -> str:

@@ -15,6 +15,7 @@ from typing import TypeVar
 from jaxsight.sourcerizer.calls.signature import BoundCall, Fixed, TracedArgument
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, Slot, call, rebuilt
 from jaxsight.sourcerizer.text.imports import IMPORTS
+from jaxsight.sourcerizer.text.layout import WIDTH
 from jaxsight.sourcerizer.text.statements import Function, Remark, Return, Statement, lines, roots
 
 SHADOWING = frozenset(IMPORTS) | {"complex", "frozenset", "range", "repr", "slice", "tuple", "type"}
@@ -97,28 +98,24 @@ def split(
     )
 
 
-_WIDTH = 88
 _LONGEST = 400
 """The maximum length of a reason; those of other packages may have thousands of characters."""
-
-
-def _row(name: str, why: str) -> str:
-    """Return the lines for a name and its reason."""
-    text = f"{name}: {textwrap.shorten(why, _LONGEST, placeholder=' …')}."
-    return textwrap.fill(
-        text,
-        _WIDTH - 4,  # the docstring's own indentation
-        initial_indent="    ",
-        subsequent_indent="        ",
-        break_on_hyphens=False,
-    )
 
 
 def explained(
     placeholders: Sequence[tuple[str, str]], fixed: Sequence[tuple[str, str]] = ()
 ) -> str:
     """Return a docstring that explains additional or unchecked arguments, or an empty string."""
-    rows = [_row(name, why) for name, why in (*placeholders, *fixed)]
+    rows = [
+        textwrap.fill(
+            f"{name}: {textwrap.shorten(why, _LONGEST, placeholder=' …')}.",
+            WIDTH - 4,  # the docstring's own indentation
+            initial_indent="    ",
+            subsequent_indent="        ",
+            break_on_hyphens=False,
+        )
+        for name, why in (*placeholders, *fixed)
+    ]
     if not rows:
         return ""
     first = (

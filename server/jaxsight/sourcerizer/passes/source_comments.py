@@ -6,7 +6,6 @@ import dataclasses
 import linecache
 from collections.abc import Sequence
 
-from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.sourcerizer.equations.locations import made_at
 from jaxsight.sourcerizer.text.layout import STEP, WIDTH
 from jaxsight.sourcerizer.text.statements import (
@@ -50,25 +49,14 @@ def _remarked(
                 | Effect(equations=equations)
                 | Return(equations=equations)
             ):
-                source_line = _line(equations[-1]) if equations else None
-                if source_line is not None and source_line != line:
-                    remarked.append(Remark(_text(source_line, indent)))
-                    line = source_line
+                made = made_at(equations[-1]) if equations else None
+                text = linecache.getline(made.file, made.line) if made is not None else ""
+                if made is not None and text.strip() and (made.file, made.line) != line:
+                    line = made.file, made.line
+                    room = WIDTH - len(indent) - len("# ")
+                    text = " ".join(text.split())
+                    remarked.append(Remark(text if len(text) <= room else text[: room - 1] + "…"))
                 remarked.append(statement)
             case _:
                 remarked.append(statement)
     return remarked, line
-
-
-def _line(equation: Equation) -> Line | None:
-    """Return the user's line that created an equation, if it can be read."""
-    location = made_at(equation)
-    if location is None or not linecache.getline(location.file, location.line).strip():
-        return None
-    return location.file, location.line
-
-
-def _text(line: Line, indent: str) -> str:
-    room = WIDTH - len(indent) - len("# ")
-    text = " ".join(linecache.getline(*line).split())
-    return text if len(text) <= room else text[: room - 1] + "…"

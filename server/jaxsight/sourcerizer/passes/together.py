@@ -25,7 +25,7 @@ from jaxsight.sourcerizer.text.exprs import (
     with_parts,
 )
 from jaxsight.sourcerizer.text.layout import flat
-from jaxsight.sourcerizer.text.names import without_number
+from jaxsight.sourcerizer.text.names import unused, without_number
 from jaxsight.sourcerizer.text.statements import Assign, Function, Return, Statement
 from jaxsight.sourcerizer.text.walks import (
     UNREAD,
@@ -200,10 +200,7 @@ def _plural(run: Sequence[str]) -> str:
 
 
 def _fresh(base: str, used: set[str]) -> str:
-    name, count = base, 0
-    while name in used:
-        count += 1
-        name = f"{base}_{count}"
+    name = unused(base, used.__contains__)
     used.add(name)
     return name
 

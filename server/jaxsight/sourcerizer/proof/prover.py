@@ -11,7 +11,6 @@ import logging
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -38,8 +37,8 @@ class Claim:
     """
 
     equations: Sequence[Equation]
-    inputs: Sequence[Any]
-    outputs: Sequence[Any]
+    inputs: Sequence[Atom]
+    outputs: Sequence[Atom]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ class Proved:
     """An expression with slots, and the tree of its results (a pytree of result positions)."""
 
     expr: Expr
-    results: Any
+    results: object
     bound: bool = False
     """Whether it calls `bind`."""
 
@@ -56,7 +55,7 @@ class Prover:
     """Proves expressions with the names that a written module imports."""
 
     def __init__(self) -> None:
-        self.names: dict[str, Any] = {
+        self.names: dict[str, object] = {
             "jax": jax,
             "jnp": jnp,
             "lax": lax,

@@ -20,7 +20,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from types import CodeType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -182,6 +182,10 @@ top_k: lax.top_k(*operands, k)
 """
 
 
+_Values: TypeAlias = Mapping[str, Any]
+"""What the names in a template stand for."""
+
+
 def _register(rules: Rules[Spelling], table: str) -> None:
     templates: dict[str, list[ast.expr]] = defaultdict(list)
     for row in table.replace("\\\n    ", "").strip().splitlines():
@@ -218,7 +222,7 @@ def _candidates(templates: list[ast.expr], view: View) -> Iterator[Expr]:
                 yield expr
 
 
-def _filled(node: ast.expr, names: Mapping[str, Any]) -> Expr | None:
+def _filled(node: ast.expr, names: _Values) -> Expr | None:
     """Return a template with operands and parameters; raise `NameError` if one is missing."""
     match node:
         case ast.IfExp(test, chosen, other):
@@ -237,7 +241,7 @@ def _filled(node: ast.expr, names: Mapping[str, Any]) -> Expr | None:
             return _part(node, names)
 
 
-def _keywords(nodes: list[ast.keyword], names: Mapping[str, Any]) -> dict[str, Expr]:
+def _keywords(nodes: list[ast.keyword], names: _Values) -> dict[str, Expr]:
     named: dict[str, Expr] = {}
     for node in nodes:
         with contextlib.suppress(NameError):
@@ -245,7 +249,7 @@ def _keywords(nodes: list[ast.keyword], names: Mapping[str, Any]) -> dict[str, E
     return {name: part for name, part in named.items() if part != NONE}
 
 
-def _parts(nodes: list[ast.expr], names: Mapping[str, Any]) -> Iterator[Expr]:
+def _parts(nodes: list[ast.expr], names: _Values) -> Iterator[Expr]:
     for node in nodes:
         match node:
             case ast.Starred(ast.Name(name)):
@@ -254,7 +258,7 @@ def _parts(nodes: list[ast.expr], names: Mapping[str, Any]) -> Iterator[Expr]:
                 yield _part(node, names)
 
 
-def _part(node: ast.expr, names: Mapping[str, Any]) -> Expr:
+def _part(node: ast.expr, names: _Values) -> Expr:
     match node:
         case ast.List([ast.Starred(ast.Name("operands"))] as parts):
             return list_(_parts(parts, names))
@@ -268,7 +272,7 @@ def _part(node: ast.expr, names: Mapping[str, Any]) -> Expr:
             return value(_evaluated(node, names))
 
 
-def _evaluated(node: ast.expr, names: Mapping[str, Any]) -> Any:
+def _evaluated(node: ast.expr, names: _Values) -> Any:
     return eval(_compiled(node), {**_NAMES, **names})
 
 

@@ -53,12 +53,12 @@ _TIGHT = 9
 
 def flat(expr: Item) -> str:
     """Return an expression on one line, however long."""
-    kind = type(expr)  # the common kinds first: this runs several times for every expression
-    if kind is Atom:
-        return expr.text  # type: ignore[union-attr]
-    if kind is Call:
-        return _flat_call(expr)  # type: ignore[arg-type]
+    if type(expr) is Atom:  # the common kinds first: this runs several times for every expression
+        return expr.text
     match expr:
+        case Call(function, exprs):
+            name = function.text if type(function) is Atom else _tight(function)
+            return f"{name}({_joined(exprs)})"
         case Keyword(name, value):
             return f"{name}={flat(value)}"
         case Sequence_("(", (only,)):
@@ -69,18 +69,16 @@ def flat(expr: Item) -> str:
             return f"{_tight(value)}[{_joined(exprs)}]"
         case Attribute(value, name):
             return f"{_tight(value)}.{name}"
-        case Binary():
-            return _flat_binary(expr)
+        case Binary(operator, left, right):
+            level = _PRECEDENCE[operator]
+            first = _at(left, level + 1 if level == 0 or operator == "**" else level)
+            second = _at(right, _UNARY if operator == "**" else level + 1)
+            is_tight = operator == "**" and _simple(left) and _simple(right)
+            return f"{first}**{second}" if is_tight else f"{first} {operator} {second}"
         case Unary(operator, Binary("**") as power):
             return f"{operator}({flat(power)})"
         case Unary(operator, value):
             return f"{operator}{_at(value, _UNARY)}"
-        case _:
-            return _flat_rare(expr)
-
-
-def _flat_rare(expr: Item) -> str:
-    match expr:
         case Slot(index):
             return f"a{index}"
         case Pair(key, value):
@@ -97,23 +95,6 @@ def _flat_rare(expr: Item) -> str:
             return f"lambda {', '.join(parameters)}: {flat(body)}"
         case _:
             raise TypeError(f"not an expression: {expr!r}")
-
-
-def _flat_binary(expr: Binary) -> str:
-    operator, left, right = expr.operator, expr.left, expr.right
-    level = _PRECEDENCE[operator]
-    above = level + 1
-    first = _at(left, above if level == 0 or operator == "**" else level)
-    second = _at(right, _UNARY if operator == "**" else above)
-    if operator == "**" and _simple(left) and _simple(right):
-        return f"{first}**{second}"
-    return f"{first} {operator} {second}"
-
-
-def _flat_call(expr: Call) -> str:
-    function = expr.function
-    name = function.text if type(function) is Atom else _tight(function)
-    return f"{name}({', '.join([flat(part) for part in expr.items])})"
 
 
 def _simple(expr: Expr) -> bool:
@@ -290,13 +271,10 @@ def kept(rows: list[str]) -> list[str]:
 
 def _is_filled(exprs: Sequence[Item]) -> bool:
     """Return whether items share as few lines as possible."""
-    return len(exprs) >= FEWEST_FILLED and all(map(_is_short, exprs))
-
-
-def _is_short(expr: Item) -> bool:
-    """Return whether an item is a short name or number."""
-    inside = expr.value if isinstance(expr, Star) else expr
-    return isinstance(inside, Atom) and len(inside.text) <= WIDTH // 2
+    inside = [part.value if isinstance(part, Star) else part for part in exprs]
+    return len(inside) >= FEWEST_FILLED and all(
+        isinstance(part, Atom) and len(part.text) <= WIDTH // 2 for part in inside
+    )
 
 
 def assign(targets: str | Sequence_, value: Expr, indent: str) -> list[str]:

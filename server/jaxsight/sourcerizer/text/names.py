@@ -10,7 +10,7 @@ import builtins
 import functools
 import keyword
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Call, Expr, Index, is_identifier
 from jaxsight.sourcerizer.text.imports import IMPORTS
@@ -171,6 +171,15 @@ class Names:
         self._everywhere.add(name)
 
 
+def unused(base: str, is_taken: Callable[[str], bool]) -> str:
+    """Return `base`, or the first of `base_1`, `base_2` … that is not taken."""
+    name, count = base, 0
+    while is_taken(name):
+        count += 1
+        name = f"{base}_{count}"
+    return name
+
+
 class ModuleNames:
     """The names at the top of the module, which no function may reuse."""
 
@@ -179,10 +188,8 @@ class ModuleNames:
         self.module: set[str] = set()
 
     def fresh(self, base: str) -> str:
-        name, count = base, 0
-        while name in self.everywhere or name in self.module or name in _RESERVED:
-            count += 1
-            name = f"{base}_{count}"
+        taken = (self.everywhere, self.module, _RESERVED)
+        name = unused(base, lambda name: any(name in names for names in taken))
         self.module.add(name)
         return name
 

@@ -123,6 +123,11 @@ def lines(
     return text_lines
 
 
+def height(body: Sequence[Statement], indent: str) -> int:
+    """Return the number of lines of statements."""
+    return len(lines(body, indent))
+
+
 def _is_apart(before: Statement, statement: Statement, after: Statement | None) -> bool:
     """Return whether empty lines precede a statement: around functions with leading comments."""
     if isinstance(statement, Function):
@@ -182,7 +187,9 @@ def _function(function: Function, indent: str) -> list[Line]:
         head += kept(broken(decorator, indent, "@", ""))
     head += kept(definition(function.name, function.parameters, indent))
     if function.docstring:
-        head += _docstring(function.docstring, indent + STEP)
+        end = "\n" if "\n" in function.docstring else ""
+        rows = f'"""{function.docstring}{end}"""'.splitlines()
+        head += [f"{indent}{STEP}{row}".rstrip() for row in rows]
         if function.body and isinstance(function.body[0], Function):
             head.append("")
     return [*map(Line, head), *lines(function.body, indent + STEP)]
@@ -191,17 +198,6 @@ def _function(function: Function, indent: str) -> list[Line]:
 def _visible(quoted: str) -> str:
     """Return the user's text for a comment, with invisible and reordering characters escaped."""
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in quoted)
-
-
-def _docstring(text: str, indent: str) -> list[str]:
-    first, *following = text.splitlines()
-    if not following:
-        return [f'{indent}"""{first}"""']
-    return [
-        f'{indent}"""{first}',
-        *(f"{indent}{line}".rstrip() for line in following),
-        f'{indent}"""',
-    ]
 
 
 def roots(text: str) -> set[str]:

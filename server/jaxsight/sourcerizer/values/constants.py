@@ -26,10 +26,16 @@ from jaxsight.sourcerizer.text.layout import flat
 from jaxsight.sourcerizer.values import scalars, spelling
 
 FEW = 32
-"""The maximum number of numbers that are written one by one."""
+"""The maximum number of numbers that are written one by one.
+
+A choice: so many fill three or four lines; a longer list says no more than its compressed form.
+"""
 
 LARGEST_INLINE = 1 << 20
-"""The maximum total size, in bytes before compression, of the arrays in the text of a module."""
+"""The maximum total size, in bytes before compression, of the arrays in the text of a module.
+
+A choice: it becomes up to 1.25 MB of text (base 85), which editors still open and highlight.
+"""
 
 _CHUNK = 76
 """Characters per line of compressed data."""

@@ -9,13 +9,11 @@ import functools
 import importlib
 import sys
 import types
-from typing import Any
 
 import jax
 import jax.extend.core.primitives
 import jax.numpy as jnp
 
-from jaxsight.interpreters.compat.jaxpr_types import Primitive
 from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.text.exprs import Atom, is_identifier
 from jaxsight.sourcerizer.text.imports import AT_HAND, SHORT
@@ -88,7 +86,7 @@ def _obtained(source: str) -> dict[int, str]:
     return names
 
 
-def _from_a_program(primitive: Primitive) -> Atom | None:
+def _from_a_program(primitive: object) -> Atom | None:
     for source in _SOURCES:
         text = _obtained(source).get(id(primitive))
         if text is not None:
@@ -96,7 +94,7 @@ def _from_a_program(primitive: Primitive) -> Atom | None:
     return None
 
 
-def primitive(subject: Any) -> Atom:
+def primitive(subject: object) -> Atom:
     """Return the name of a primitive; raise `Unwritable` if there is none.
 
     It is read from a public module of JAX, a program of a public function, or another package.
@@ -125,7 +123,7 @@ def elsewhere(subject: object) -> Atom | None:
     return _path(*min(places, key=_by_openness)) if places else None
 
 
-def package_of(subject: Any) -> str | None:
+def package_of(subject: object) -> str | None:
     """Return the package that defines a primitive, or None for JAX's own."""
     if id(subject) in _extended() or public_path(subject) or _from_a_program(subject):
         return None
@@ -182,7 +180,7 @@ def _path(module: str, name: str) -> Atom:
     return imported(module, name)
 
 
-def _namespace(name: str) -> Any:
+def _namespace(name: str) -> object:
     """Return a module of JAX, or an object that serves as one; None if this JAX has none."""
     try:
         return importlib.import_module(name)
@@ -193,13 +191,9 @@ def _namespace(name: str) -> Any:
         return namespace
 
 
-def _public_names() -> dict[int, tuple[Any, str, str]]:
-    """Return JAX's public functions, classes and primitives, by `id`."""
-    return _names_without(frozenset(_LARGE - sys.modules.keys()))
-
-
 @functools.cache
 def _names_without(left_out: frozenset[str]) -> dict[int, tuple[object, str, str]]:
+    """Return JAX's public functions, classes and primitives, by `id`, except those of modules."""
     names: dict[int, tuple[object, str, str]] = {}
     for module_name in PUBLIC_MODULES:
         if module_name in left_out:
@@ -225,7 +219,7 @@ def public_path(value: object) -> Atom | None:
 
     An example is `lax.GatherDimensionNumbers`.
     """
-    entry = _public_names().get(id(value))
+    entry = _names_without(frozenset(_LARGE - sys.modules.keys())).get(id(value))
     if entry is not None and entry[0] is value:
         return _path(entry[1], entry[2])
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)

@@ -30,7 +30,7 @@ from jaxsight.sourcerizer.text.imports import SHORT
 from jaxsight.sourcerizer.text.layout import flat
 from jaxsight.sourcerizer.values import public_names, scalars, spelling
 
-Opaque = Callable[[Any, str], Expr]
+Opaque = Callable[[object, str], Expr]
 """Returns a name for the structure (a `PyTreeDef`) of a result that has no expression, given the
 reason as text.
 """
@@ -101,7 +101,7 @@ def _is_of_fields(structure: Any) -> bool:
     return len(children) == len(structure) and all(map(operator.is_, children, structure))
 
 
-def _parts(expr: Expr, value: object, depth: int = 4) -> Iterator[tuple[Expr, Any]]:
+def _parts(expr: Expr, value: object, depth: int = 4) -> Iterator[tuple[Expr, object]]:
     """Yield an argument and its parts, each with the expression that reads it."""
     yield expr, value
     if depth == 0:
@@ -162,7 +162,8 @@ def _dataclass(
 
     def build(numbers: Sequence[Expr], otherwise: Opaque) -> Expr:
         def inner(part: object) -> Expr:
-            if _has_leaves(part):
+            inside = jax.tree.leaves(part)
+            if inside and all(type(leaf) is Leaf for leaf in inside):
                 return built(part, numbers, arguments, otherwise)
             return spelling.value(part)
 
@@ -172,10 +173,12 @@ def _dataclass(
         raise Unwritable(tree, why)
 
     count = len(leaves)
+    short = {name: sys.modules[module] for module, name in SHORT.items()}
     try:
         trial = build([Atom(str(number)) for number in range(count)], refuse)
+        roots = {module.partition(".")[0] for module in modules_in(trial)} | {"jax"}
         # Constructors of other packages may raise anything for numbers in place of arrays.
-        again = eval(flat(trial), _namespace(trial))
+        again = eval(flat(trial), short | {root: sys.modules[root] for root in roots})
     except Exception:  # noqa: BLE001
         return None
     there: object = jax.tree.structure(again)
@@ -184,15 +187,3 @@ def _dataclass(
     if jax.tree.leaves(again) != jax.tree.leaves(structure):
         return None
     return build(leaves, opaque)
-
-
-def _has_leaves(part: object) -> bool:
-    leaves = jax.tree.leaves(part)
-    return bool(leaves) and all(type(leaf) is Leaf for leaf in leaves)
-
-
-def _namespace(expr: Expr) -> dict[str, Any]:
-    """Return the packages that an expression needs, by their own and imported names."""
-    roots = {module.partition(".")[0] for module in modules_in(expr)} | {"jax"}
-    short = {name_in_text: sys.modules[name] for name, name_in_text in SHORT.items()}
-    return short | {root: sys.modules[root] for root in roots if root in sys.modules}

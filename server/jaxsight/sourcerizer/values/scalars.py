@@ -76,16 +76,13 @@ def _bits(value: object) -> bytes:
     return np.asarray(value).tobytes()
 
 
+@np.errstate(all="ignore")
 def plain(value: object) -> Expr:
     """Return a scalar array's value as a Python number.
 
     Raise `Unwritable` if its bits would change.
     """
-    with np.errstate(all="ignore"):
-        return _plain(np.asarray(value))
-
-
-def _plain(array: Any) -> Expr:
+    array: Any = np.asarray(value)
     kind = "c" if array.dtype.kind == "c" else jnp.dtype(array.dtype).kind
     as_python: object
     if array.dtype == bool:

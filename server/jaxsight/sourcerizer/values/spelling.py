@@ -42,8 +42,10 @@ def value(subject: object) -> Expr:
             return NONE
         case np.bool_() | np.number():
             return value(subject.item()) if subject.dtype.isbuiltin == 1 else typed(subject)
+        case enum.Enum() if is_identifier(subject.name or ""):
+            return path_of(type(subject), subject).dot(subject.name)
         case enum.Enum():
-            return _member(subject)
+            raise Unwritable(subject)
         case bool() | int() | float() | complex():
             return number(subject)
         case str():
@@ -79,8 +81,12 @@ def _collection(collection: object) -> Expr | None:
             return call("frozenset", list_(value(part) for part in sorted(collection, key=repr)))
         case set() if collection:
             return Sequence_("{", tuple(value(part) for part in sorted(collection, key=repr)))
-        case np.ndarray():
-            return _array(collection)
+        case np.ndarray() if collection.size > 64:  # parameters have small ones
+            raise Unwritable(collection, "it has more than 64 elements")
+        case np.ndarray(dtype=own):
+            name = "bool_" if own == np.bool_ else own.name
+            numpy_dtype = Atom(f"np.{name}") if own.isbuiltin == 1 else dtype(own)
+            return call("np.array", _nested(collection.tolist()), dtype=numpy_dtype)
         case _:
             return None
 
@@ -96,8 +102,10 @@ def _of_jax(subject: object) -> Expr:
             return Atom(
                 f'jax.devices("{subject.platform}")[{jax.devices(subject.platform).index(subject)}]'
             )
+        case _ if subject is jax.sharding.PartitionSpec.UNCONSTRAINED:
+            return Atom("jax.sharding.PartitionSpec.UNCONSTRAINED")
         case jax.sharding.PartitionSpec():
-            return call(path_of(type(subject), subject), *map(_spec_part, subject))
+            return call(path_of(type(subject), subject), *map(value, subject))
         case jax.sharding.NamedSharding() | jax.sharding.SingleDeviceSharding():
             return _sharding(subject)
         case jax.sharding.AbstractMesh() if getattr(subject, "abstract_device", None) is not None:
@@ -107,7 +115,9 @@ def _of_jax(subject: object) -> Expr:
             sizes, names = value(subject.axis_sizes), value(subject.axis_names)
             return call("jax.sharding.AbstractMesh", sizes, names, *types)
         case jax.sharding.Mesh():
-            return _mesh(subject)
+            if not subject.axis_names:
+                raise Unwritable(subject, "it has no devices")
+            return Once("_MESH", _usual_mesh(subject) or _mesh_of_positions(subject))
         case functools.partial():
             raise Unwritable(subject)
         case _ if isinstance(subject, type) or (
@@ -119,7 +129,8 @@ def _of_jax(subject: object) -> Expr:
 
 
 def _sharding(sharding: Any) -> Expr:
-    memory_kind = _memory_kind(sharding)
+    usual = sharding.memory_kind in (None, "device")
+    memory_kind = {} if usual else {"memory_kind": text(sharding.memory_kind)}
     if isinstance(sharding, jax.sharding.SingleDeviceSharding):
         (device,) = sharding.device_set
         return call("jax.sharding.SingleDeviceSharding", value(device), **memory_kind)
@@ -128,7 +139,7 @@ def _sharding(sharding: Any) -> Expr:
     return call("jax.sharding.NamedSharding", mesh, value(sharding.spec), **memory_kind)
 
 
-def placements(sharding: Any) -> Iterator[Expr]:
+def placements(sharding: jax.sharding.NamedSharding | None) -> Iterator[Expr]:
     """Yield spellings of the `out_sharding` of a function: its spec under a set mesh, or whole."""
     if sharding is None:
         return
@@ -151,12 +162,6 @@ def _structure(structure: jax.tree_util.PyTreeDef) -> Expr:
     return call("jax.tree.structure", value(tree))
 
 
-def _memory_kind(sharding: Any) -> dict[str, Expr]:
-    """Return a sharding's memory kind as a keyword argument, unless it is the default."""
-    usual = sharding.memory_kind in (None, "device")
-    return {} if usual else {"memory_kind": text(sharding.memory_kind)}
-
-
 def layout(array_layout: Any) -> Expr:
     """Return an array's memory layout as a `jax.experimental.layout.Layout`."""
     path = imported("jax.experimental.layout", "Layout")
@@ -171,12 +176,12 @@ def layout(array_layout: Any) -> Expr:
     return call(path, value(tuple(array_layout.major_to_minor)), **options)
 
 
-def _is_around(mesh: Any) -> bool:
+def _is_around(mesh: jax.sharding.Mesh | jax.sharding.AbstractMesh) -> bool:
     """Return whether a mesh is the one of the surrounding program."""
     return bool(mesh.axis_names) and mesh == jax.sharding.get_abstract_mesh()
 
 
-def abstract_mesh(mesh: Any) -> Expr:
+def abstract_mesh(mesh: jax.sharding.AbstractMesh) -> Expr:
     """Return a mesh without devices, or that of the machine's first devices of its kind."""
     if getattr(mesh, "abstract_device", None) is None:
         return value(mesh)
@@ -186,26 +191,13 @@ def abstract_mesh(mesh: Any) -> Expr:
     raise Unwritable(mesh, "its devices are not present")
 
 
-def of_first_devices(mesh: Any) -> jax.sharding.Mesh | None:
+def of_first_devices(mesh: jax.sharding.AbstractMesh) -> jax.sharding.Mesh | None:
     """Return an abstract mesh with the machine's first devices; None if there are too few."""
     devices = jax.devices()[: math.prod(mesh.axis_sizes)]
     if len(devices) < math.prod(mesh.axis_sizes) or not mesh.axis_names:
         return None
     array = np.array(devices).reshape(mesh.axis_sizes)
     return jax.sharding.Mesh(array, mesh.axis_names, axis_types=mesh.axis_types)
-
-
-def _spec_part(part: object) -> Expr:
-    if part is jax.sharding.PartitionSpec.UNCONSTRAINED:
-        return Atom("jax.sharding.PartitionSpec.UNCONSTRAINED")
-    return value(part)
-
-
-def _mesh(mesh: jax.sharding.Mesh) -> Expr:
-    """Return a mesh of the machine's devices, which a module has once."""
-    if not mesh.axis_names:
-        raise Unwritable(mesh, "it has no devices")
-    return Once("_MESH", _usual_mesh(mesh) or _mesh_of_positions(mesh))
 
 
 def _usual_mesh(mesh: jax.sharding.Mesh) -> Expr | None:
@@ -232,21 +224,8 @@ def _mesh_of_positions(mesh: jax.sharding.Mesh) -> Expr:
     return call("jax.sharding.Mesh", placed, value(mesh.axis_names), axis_types=types)
 
 
-def _array(array: np.ndarray[Any, Any]) -> Expr:
-    """Return a small NumPy array, as it occurs in parameters."""
-    if array.size > 64:
-        raise Unwritable(array, "it has more than 64 elements")
-    return call("np.array", _nested(array.tolist()), dtype=_numpy_dtype(array.dtype))
-
-
 def _nested(parts: object) -> Expr:
     return list_(_nested(part) for part in parts) if isinstance(parts, list) else number(parts)
-
-
-def _numpy_dtype(numpy_dtype: Any) -> Expr:
-    if numpy_dtype.isbuiltin == 1:
-        return Atom(f"np.{'bool_' if numpy_dtype.name == 'bool' else numpy_dtype.name}")
-    return dtype(numpy_dtype)
 
 
 def function(subject: Callable[..., object] | type) -> Expr:
@@ -254,12 +233,6 @@ def function(subject: Callable[..., object] | type) -> Expr:
     if isinstance(subject, type) and issubclass(subject, np.generic):
         return dtype(subject)
     return path_of(subject, subject)
-
-
-def _member(member: enum.Enum) -> Expr:
-    if not is_identifier(member.name or ""):
-        raise Unwritable(member)
-    return path_of(type(member), member).dot(member.name)
 
 
 def _fields(subject: object, fields: Iterable[tuple[str, object]]) -> Expr:

@@ -57,10 +57,12 @@ class ConstantPool:
             return entry[1]
         if is_ref(value):
             return self._passed.placeholder(value, "ref", "is a mutable array")
-        where = _mesh_of(value)
+        where = getattr(value, "sharding", None)
+        if not isinstance(where, jax.sharding.NamedSharding) or not where.mesh.axis_names:
+            where = None  # a sharding over a mesh is part of an array's type; others are not
         token = (value_token(value), bool(getattr(value, "weak_type", False)), where)
         same = self._exprs.get(token)
-        expr = same[1] if same is not None else self._new_constant(value)
+        expr = same[1] if same is not None else self._new(value)
         if same is None and where is not None and flat(expr) not in self.stored:
             name = self._names.fresh("_CONSTANT")
             placed = call("jax.device_put", expr, self.once(spelling.value(where)))
@@ -110,7 +112,8 @@ class ConstantPool:
             self.statements.append(Assign(name, expression(ast.parse(text, mode="eval").body)))
         return Atom(name)
 
-    def _new_constant(self, value: object) -> Expr:
+    def _new(self, value: Any) -> Expr:
+        """Return a number, or the name of a new array."""
         if not hasattr(value, "dtype") and isinstance(value, (bool, int, float, complex)):
             return scalars.number(value)
         if not hasattr(value, "shape"):
@@ -119,10 +122,6 @@ class ConstantPool:
             return scalars.scalar(value, weak=bool(getattr(value, "weak_type", False)))
         if not hasattr(value, "nbytes"):
             value = np.asarray(value)  # JAX 0.8 wraps NumPy arrays
-        return self._array(value)
-
-    def _array(self, value: Any) -> Expr:
-        """Return the name of a new array."""
         short = arrays.spelled(value)
         in_argument = short is None and self._kept == "argument"
         name = self._names.fresh("constant" if in_argument else "_CONSTANT")
@@ -147,10 +146,3 @@ class ConstantPool:
         else:
             self.stored[name] = value
         return Atom(name)
-
-
-def _mesh_of(value: object) -> Any:
-    """Return an array's sharding over a mesh, which is part of its type, or None."""
-    sharding = getattr(value, "sharding", None)
-    is_on_mesh = isinstance(sharding, jax.sharding.NamedSharding) and sharding.mesh.axis_names
-    return sharding if is_on_mesh else None

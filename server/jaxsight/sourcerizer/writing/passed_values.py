@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from jaxsight.interpreters.compat.equations import call as as_it_was
 from jaxsight.interpreters.compat.equations import ruled
@@ -34,7 +33,7 @@ class Placeholder:
     """A value without an expression, which the caller passes to the written function."""
 
     name: str
-    value: Any
+    value: object
     why: str
 
 
@@ -61,7 +60,7 @@ class PassedValues:
             self._placeholders[id(value)] = placeholder
         return Atom(placeholder.name)
 
-    def function_of(self, equation: Equation) -> Callable[..., Any]:
+    def function_of(self, equation: Equation) -> Callable[..., object]:
         """Return a function that computes an equation, the same one for equal equations."""
         key = equation_key(equation)
         if key not in self._functions:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from jaxsight.interpreters.base import Rules
 from jaxsight.interpreters.compat.staging import is_jaxpr, trace_settings
 from jaxsight.sourcerizer.equations.claims import VARIANTS
 from jaxsight.sourcerizer.equations.fallback import by_name, by_package, by_primitive
@@ -69,12 +71,15 @@ class Proofs:
     def __init__(self, style: Style) -> None:
         self.style = style
         self.prover = Prover()
+        rules = (PRETTY, LAX) if style == "pretty" else (LAX,)
+        self._rules: list[Spelling] = [functools.partial(_spelled, own) for own in rules]
         self._spelled: dict[Hashable, Proved] = {}
         self._idioms: dict[Hashable, Proved | None] = {}
 
     def prove(self, view_of: Callable[[int], View], claim: Claim, key: object) -> Proved:
         """Return the best proved expression of an equation, or raise `Unsourceable`."""
-        proved = self._first_proved(view_of, claim, self._sources())
+        sources = (*self._rules, by_name, by_package, by_primitive)
+        proved = self._first_proved(view_of, claim, sources)
         proved = Proved(proved.expr, proved.results, bound=".bind(" in flat(proved.expr))
         if (anywhere := _key_anywhere(self.style, self.prover.axes, key)) is not None:
             if len(_ANYWHERE) >= _MOST_KEPT:
@@ -112,21 +117,12 @@ class Proofs:
         if key is not None and key in self._idioms:
             return self._idioms[key]
         try:
-            sources: list[Spelling] = [_pretty, _plain] if self.style == "pretty" else [_plain]
-            proved = self._first_proved(view_of, claim, sources)
+            proved = self._first_proved(view_of, claim, self._rules)
         except Unsourceable:
             proved = None
         if key is not None:
             self._idioms[key] = proved
         return proved
-
-    def _sources(self) -> Iterator[Spelling]:
-        if self.style == "pretty":
-            yield _pretty
-        yield _plain
-        yield by_name
-        yield by_package
-        yield by_primitive
 
     def _first_proved(
         self,
@@ -174,11 +170,7 @@ def _candidates(spelled: Iterator[Expr], whys: list[str]) -> Iterator[Expr]:
         whys.append(str(error))
 
 
-def _pretty(view: View) -> Iterator[Expr]:
-    rule = PRETTY.of(view.name)
-    return rule(view) if rule else iter(())
-
-
-def _plain(view: View) -> Iterator[Expr]:
-    rule = LAX.of(view.name)
+def _spelled(rules: Rules[Spelling], view: View) -> Iterator[Expr]:
+    """Yield the candidates of the rule for an equation, if there is one."""
+    rule = rules.of(view.name)
     return rule(view) if rule else iter(())

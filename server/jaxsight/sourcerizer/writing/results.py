@@ -26,7 +26,7 @@ def sequence(results: list[Expr]) -> Expr:
     return results[0] if len(results) == 1 else tuple_(results)
 
 
-def nested_results(count: int) -> Any:
+def nested_results(count: int) -> int | tuple[int, ...]:
     """Return the tree of `sequence`'s results."""
     return 0 if count == 1 else tuple(range(count))
 

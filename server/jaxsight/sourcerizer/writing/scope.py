@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -26,7 +27,7 @@ from jaxsight.interpreters.compat.staging import (
 from jaxsight.interpreters.same.liveness import live, needed_by, read_by_live
 from jaxsight.sourcerizer.compat.sources import is_backward
 from jaxsight.sourcerizer.equations.claims import claim_of, spelling_key
-from jaxsight.sourcerizer.equations.idioms import FoundWindow, find_windows
+from jaxsight.sourcerizer.equations.idioms import find_windows
 from jaxsight.sourcerizer.equations.locations import place
 from jaxsight.sourcerizer.equations.registry import (
     ABSORBS,
@@ -138,7 +139,11 @@ class Scope(Variables):
         return [self.operand(atom) for atom in program.jaxpr.outvars]
 
     def _constants(self, program: Program) -> None:
-        """Write the constants of a program that are read."""
+        """Write the constants of a program that are read.
+
+        Raises:
+            derivative_rules.Outlived: for a rule that captures a value of no enclosing program.
+        """
         converted = converted_variables(program)
         used = read_by_live(program.jaxpr.outvars, program.jaxpr.eqns)
         needed = set(map(id, needed_by(program)))
@@ -146,21 +151,14 @@ class Scope(Variables):
         for var, value in zip(program.jaxpr.constvars, program.consts, strict=False):
             if is_tracer(value):
                 if id(var) in needed:
-                    self.write(var, self._held_by_rule(value))
+                    try:
+                        self.write(var, self.read(variable(value)))
+                    except KeyError:
+                        why = "it captures values of a finished trace"
+                        raise derivative_rules.Outlived(why) from None
             elif id(var) in used:
                 write = constants.unfolded if id(var) in converted else constants.constant
                 self.write(var, write(value))
-
-    def _held_by_rule(self, tracer: object) -> Expr:
-        """Return the expression of a value that a rule captures from an enclosing program.
-
-        Raises:
-            derivative_rules.Outlived: if no enclosing program has the value.
-        """
-        try:
-            return self.read(variable(tracer))
-        except KeyError:
-            raise derivative_rules.Outlived("it captures values of a finished trace") from None
 
     def equations(
         self, equations: Sequence[Equation], outputs: Sequence[JaxprAtom], *, named: bool = True
@@ -177,11 +175,13 @@ class Scope(Variables):
         around = writer.folds.listing
         if writer.options.folds:
             needed = self._repeated(folded(needed, outputs, writer.folds.numbers), outputs)
-        uses = _uses(needed, outputs)
+        read = itertools.chain(outputs, *(equation.invars for equation in needed))
+        uses: dict[int, int] = Counter(id(atom) for atom in read if not is_literal(atom))
         called = _called(needed, writer.user_names)
         self.names.promise(itertools.chain.from_iterable(called.values()))
         self.uses |= uses
-        windows = self._windows(needed, uses)
+        pretty = writer.options.style == "pretty"
+        windows = find_windows(IDIOMS, needed, uses, writer.proofs.prove_window, pretty)
         position = 0
         while position < len(needed):
             equation = needed[position]
@@ -232,11 +232,6 @@ class Scope(Variables):
         if _TRANSFORMATIONS.sub("", names):
             managers.insert(0, call("jax.named_scope", scalars.text(names)))
         put_under(self.body, start, managers)
-
-    def _windows(self, needed: Sequence[Equation], uses: dict[int, int]) -> dict[int, FoundWindow]:
-        """Return windows of equations by their first position; few in the plain style."""
-        pretty = self.writer.options.style == "pretty"
-        return find_windows(IDIOMS, needed, uses, self.writer.proofs.prove_window, pretty)
 
     def _group(
         self, group: Sequence[Equation], names: Sequence[str] | None, uses: dict[int, int]
@@ -369,15 +364,6 @@ class Scope(Variables):
     def once(self, expr: Expr) -> Expr:
         """Return an expression with the names of its parts that the module has once."""
         return self.writer.constants.once(expr)
-
-
-def _uses(needed: Sequence[Any], outputs: Sequence[JaxprAtom]) -> dict[int, int]:
-    """Return how often each variable is read, by its id."""
-    uses: dict[int, int] = {}
-    for atom in itertools.chain(outputs, *(equation.invars for equation in needed)):
-        if not is_literal(atom):
-            uses[id(atom)] = uses.get(id(atom), 0) + 1
-    return uses
 
 
 def _called(needed: Sequence[Any], user_names: Mapping[int, str]) -> dict[int, list[str]]:

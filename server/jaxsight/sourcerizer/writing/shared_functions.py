@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from jaxsight.interpreters.compat import derivative_rules
 from jaxsight.interpreters.compat.staging import Program
@@ -26,7 +25,7 @@ class SharedFunctions:
         self._programs = programs
         """The programs that were written; those of a function with equal text are removed."""
         self.statements: list[Statement] = []
-        self.inside: list[tuple[Any, str]] = []
+        self.inside: list[tuple[object, str]] = []
         """Keys and names of the functions with custom rules that are being written where they are
         called.
         """

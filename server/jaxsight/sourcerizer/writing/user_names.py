@@ -15,9 +15,8 @@ import linecache
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from jaxsight.interpreters.compat.jaxpr_types import Equation
+from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation
 from jaxsight.interpreters.compat.locations import Place, places
 from jaxsight.interpreters.compat.staging import is_dropped
 from jaxsight.sourcerizer.compat.sources import is_backward, is_derivative
@@ -26,7 +25,7 @@ from jaxsight.sourcerizer.equations.locations import JAXSIGHT
 _FRAMES = 8
 """The number of the user's frames that are examined."""
 
-Fits = Callable[[str, Place, Any], bool]
+Fits = Callable[[str, Place, Aval], bool]
 """Returns whether the expression at a place in a file had values of a type."""
 
 
@@ -42,7 +41,11 @@ def user_names(
         fits: returns whether an expression had values of a type, if types were recorded.
     """
     named: dict[int, tuple[str, ...]] = {}
-    users = _users(equations)
+    users: dict[int, list[int]] = defaultdict(list)
+    """The equations that read each variable, by the variable's id."""
+    for index, equation in enumerate(equations):
+        for atom in equation.invars:
+            users[id(atom)].append(index)
     for run in _runs(equations):
         if derivative:
             if (value := _certain(equations, run, fits)) is not None:
@@ -131,33 +134,16 @@ class _Values:
         known = self._around.get(id(at))
         if known is None:
             user = itertools.takewhile(lambda frame: not frame[0].startswith(JAXSIGHT), at)
-            known = self._around[id(at)] = at, list(self._found(tuple(user)))
+            frames = tuple(user)
+            known = self._around[id(at)] = at, []
+            for depth, (file, place) in enumerate(frames):
+                if file not in self._bound:
+                    self._bound[file] = _targets(file, len(linecache.getlines(file)))
+                targets = self._bound[file].get(place)
+                if targets is not None:
+                    chain = frames[depth:]
+                    known[1].append((self._chains.setdefault(chain, _Chain(chain)), targets))
         return known[1]
-
-    def _found(
-        self, frames: tuple[tuple[str, Place], ...]
-    ) -> Iterator[tuple[_Chain, tuple[str, ...]]]:
-        for depth, (file, place) in enumerate(frames):
-            if file not in self._bound:
-                self._bound[file] = _targets(file, len(linecache.getlines(file)))
-            targets = self._bound[file].get(place)
-            if targets is not None:
-                chain = frames[depth:]
-                yield self._chains.setdefault(chain, _Chain(chain)), targets
-
-
-def is_of_derivative(equations: Sequence[Equation]) -> bool:
-    """Return whether a program was made by differentiating another."""
-    return any(map(is_derivative, equations))
-
-
-def _users(equations: Sequence[Equation]) -> dict[int, list[int]]:
-    """Return the equations that read each variable, by the variable's id."""
-    users: dict[int, list[int]] = defaultdict(list)
-    for index, equation in enumerate(equations):
-        for atom in equation.invars:
-            users[id(atom)].append(index)
-    return users
 
 
 def _escaping(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.interpreters.base import Environment
 from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
-from jaxsight.interpreters.compat.jaxpr_types import Var
+from jaxsight.interpreters.compat.jaxpr_types import Literal, Var
 from jaxsight.interpreters.compat.staging import Program, is_literal
 from jaxsight.meshes.compat.shard_maps import has_mesh
 from jaxsight.sourcerizer.errors import Unwritable
@@ -180,7 +180,7 @@ def converted_variables(program: Program) -> set[int]:
     }
 
 
-def _array(atom: Any) -> object:
+def _array(atom: Literal) -> object:
     """Return a literal as an array of its type.
 
     Raise `Unwritable` for a weak type other than those of Python numbers.

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jaxsight.interpreters.compat.jaxpr_types import Equation
+from jaxsight.interpreters.compat.jaxpr_types import Equation, Var
+from jaxsight.sourcerizer.compat.sources import is_derivative
 from jaxsight.sourcerizer.errors import TooLong
 from jaxsight.sourcerizer.folding.repeats import Listed, Repeat, Repeats
 from jaxsight.sourcerizer.folding.tokens import EquationNumbers
@@ -18,9 +19,9 @@ from jaxsight.sourcerizer.writing.passed_values import PassedValues
 from jaxsight.sourcerizer.writing.proofs import Proofs
 from jaxsight.sourcerizer.writing.results import primitive_name
 from jaxsight.sourcerizer.writing.shared_functions import SharedFunctions
-from jaxsight.sourcerizer.writing.user_names import Fits, is_of_derivative, user_names
+from jaxsight.sourcerizer.writing.user_names import Fits, user_names
 
-NameOf = Callable[[Any], "str | None"]
+NameOf = Callable[[Var], "str | None"]
 """Returns the user's name for a variable, or None if unknown."""
 
 
@@ -99,13 +100,14 @@ class Writer:
         """Return the user's names for results of equations, by position in `live`."""
         if not self.options.user_names:
             return {}
-        self.derivative = self.derivative or is_of_derivative(equations)
+        self.derivative = self.derivative or any(map(is_derivative, equations))
         recorded: dict[int, Sequence[str]] = {}
         if self.original.name_of is not None:
             for index, equation in enumerate(live):
-                names = _recorded_names(equation, self.original.name_of)
-                if names is not None:
-                    recorded[index] = names
+                names = [self.original.name_of(var) for var in equation.outvars]
+                if any(names):
+                    other = suggested(primitive_name(equation))
+                    recorded[index] = [identifier(name) if name else other for name in names]
         if recorded or self.backward:
             return recorded
         positions = {id(equation): index for index, equation in enumerate(live)}
@@ -122,11 +124,3 @@ class Writer:
         if most is not None and self.equations > most:
             written = f"more than {most:,} equations to write"
             raise TooLong(written, self.original.size, self.options.derivatives)
-
-
-def _recorded_names(equation: Equation, name_of: NameOf) -> list[str] | None:
-    names = [name_of(var) for var in equation.outvars]
-    if not any(names):
-        return None
-    fallback = suggested(primitive_name(equation))
-    return [identifier(name) if name else fallback for name in names]

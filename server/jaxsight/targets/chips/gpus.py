@@ -161,6 +161,13 @@ _HOPPER_RATES = Rates(
     atomics_in_sector=1.57e9,  # [h100] 1,000,000 rows of 16 float32 added to 8: 638 µs
 )
 
+
+def _peak(**teras: float) -> Mapping[str, float]:
+    """Return rates of tera operations per second; those of bfloat16 are those of float16, too."""
+    of_both = {"f16": teras["bf16"]} if "bf16" in teras else {}
+    return {dtype: rate * TERA for dtype, rate in {**teras, **of_both}.items()}
+
+
 _ALL = (
     Gpu(
         name="v100",
@@ -171,7 +178,7 @@ _ALL = (
         bandwidth=900 * GIGA,  # [sheet]
         l2=6 * MIB,  # [paper]
         memory=16 * GIB,  # [sheet]
-        peak={"f32": 15.7 * TERA, "f16": 125 * TERA, "f64": 7.8 * TERA},  # [sheet]
+        peak=_peak(f32=15.7, f16=125, f64=7.8),  # [sheet]
     ),
     Gpu(
         name="t4",
@@ -182,7 +189,7 @@ _ALL = (
         bandwidth=320 * GIGA,  # [sheet]
         l2=4 * MIB,  # [paper]
         memory=16 * GIB,  # [sheet]
-        peak={"f32": 8.1 * TERA, "f16": 65 * TERA, "s8": 130 * TERA},  # [sheet]
+        peak=_peak(f32=8.1, f16=65, s8=130),  # [sheet]
     ),
     Gpu(
         name="a100",
@@ -193,14 +200,7 @@ _ALL = (
         bandwidth=2039 * GIGA,  # [sheet]
         l2=40 * MIB,  # [paper]
         memory=80 * GIB,  # [sheet]
-        peak={
-            "f32": 19.5 * TERA,
-            "tf32": 156 * TERA,
-            "bf16": 312 * TERA,
-            "f16": 312 * TERA,
-            "f64": 19.5 * TERA,
-            "s8": 624 * TERA,
-        },
+        peak=_peak(f32=19.5, tf32=156, bf16=312, f64=19.5, s8=624),
     ),
     Gpu(
         name="a10",
@@ -211,14 +211,7 @@ _ALL = (
         bandwidth=600 * GIGA,  # [sheet]
         l2=6 * MIB,  # [paper] GA102
         memory=24 * GIB,  # [sheet]
-        # [sheet]
-        peak={
-            "f32": 31.2 * TERA,
-            "tf32": 62.5 * TERA,
-            "bf16": 125 * TERA,
-            "f16": 125 * TERA,
-            "s8": 250 * TERA,
-        },
+        peak=_peak(f32=31.2, tf32=62.5, bf16=125, s8=250),  # [sheet]
     ),
     Gpu(
         name="a6000",
@@ -229,14 +222,7 @@ _ALL = (
         bandwidth=768 * GIGA,  # [sheet]
         l2=6 * MIB,  # [paper]
         memory=48 * GIB,  # [sheet]
-        # [paper]
-        peak={
-            "f32": 38.7 * TERA,
-            "tf32": 77.4 * TERA,
-            "bf16": 154.8 * TERA,
-            "f16": 154.8 * TERA,
-            "s8": 309.7 * TERA,
-        },
+        peak=_peak(f32=38.7, tf32=77.4, bf16=154.8, s8=309.7),  # [paper]
     ),
     Gpu(
         name="l4",
@@ -247,14 +233,7 @@ _ALL = (
         bandwidth=300 * GIGA,  # [sheet]
         l2=48 * MIB,  # [paper]
         memory=24 * GIB,  # [sheet]
-        peak={
-            "f32": 30.3 * TERA,
-            "tf32": 60 * TERA,
-            "bf16": 121 * TERA,
-            "f16": 121 * TERA,
-            "f8": 242.5 * TERA,
-            "s8": 242.5 * TERA,
-        },
+        peak=_peak(f32=30.3, tf32=60, bf16=121, f8=242.5, s8=242.5),
     ),
     Gpu(
         name="l40s",
@@ -265,14 +244,7 @@ _ALL = (
         bandwidth=864 * GIGA,  # [sheet]
         l2=96 * MIB,  # [paper]
         memory=48 * GIB,  # [sheet]
-        peak={
-            "f32": 91.6 * TERA,
-            "tf32": 183 * TERA,
-            "bf16": 362 * TERA,
-            "f16": 362 * TERA,
-            "f8": 733 * TERA,
-            "s8": 733 * TERA,
-        },
+        peak=_peak(f32=91.6, tf32=183, bf16=362, f8=733, s8=733),
     ),
     Gpu(
         name="rtx4090",
@@ -283,14 +255,7 @@ _ALL = (
         bandwidth=1008 * GIGA,  # [paper]
         l2=72 * MIB,  # [paper]
         memory=24 * GIB,  # [paper]
-        peak={
-            "f32": 82.6 * TERA,
-            "tf32": 82.6 * TERA,
-            "bf16": 165.2 * TERA,
-            "f16": 165.2 * TERA,
-            "f8": 330.3 * TERA,
-            "s8": 660.6 * TERA,
-        },
+        peak=_peak(f32=82.6, tf32=82.6, bf16=165.2, f8=330.3, s8=660.6),
     ),
     Gpu(
         name="rtx5090",
@@ -301,14 +266,7 @@ _ALL = (
         bandwidth=1792 * GIGA,  # [paper]
         l2=96 * MIB,  # [paper]
         memory=32 * GIB,  # [paper]
-        peak={
-            "f32": 104.8 * TERA,
-            "tf32": 104.8 * TERA,
-            "bf16": 209.5 * TERA,
-            "f16": 209.5 * TERA,
-            "f8": 419 * TERA,
-            "s8": 838 * TERA,
-        },
+        peak=_peak(f32=104.8, tf32=104.8, bf16=209.5, f8=419, s8=838),
     ),
     Gpu(
         name="rtx6000pro",
@@ -319,8 +277,7 @@ _ALL = (
         bandwidth=1792 * GIGA,  # [sheet]
         l2=128 * MIB,  # [paper]
         memory=96 * GIB,  # [sheet]
-        # [paper]
-        peak={"f32": 125 * TERA, "tf32": 251.9 * TERA, "bf16": 503.8 * TERA, "f16": 503.8 * TERA},
+        peak=_peak(f32=125, tf32=251.9, bf16=503.8),  # [paper]
     ),
     Gpu(
         name="h100",
@@ -331,15 +288,7 @@ _ALL = (
         bandwidth=3352.32 * GIGA,  # [xla]
         l2=50 * MIB,  # [paper]
         memory=84942979072,  # [xla]
-        peak={
-            "f32": 66.9 * TERA,
-            "tf32": 494.7 * TERA,
-            "bf16": 989.4 * TERA,
-            "f16": 989.4 * TERA,
-            "f8": 1978.9 * TERA,
-            "f64": 66.9 * TERA,
-            "s8": 1978.9 * TERA,
-        },
+        peak=_peak(f32=66.9, tf32=494.7, bf16=989.4, f8=1978.9, f64=66.9, s8=1978.9),
         measured=_HOPPER_RATES,
     ),
     Gpu(
@@ -351,15 +300,7 @@ _ALL = (
         bandwidth=4800 * GIGA,  # [sheet]
         l2=50 * MIB,  # [paper] as the H100
         memory=141 * 10**9,  # [sheet]
-        peak={
-            "f32": 66.9 * TERA,
-            "tf32": 494.7 * TERA,
-            "bf16": 989.4 * TERA,
-            "f16": 989.4 * TERA,
-            "f8": 1978.9 * TERA,
-            "f64": 66.9 * TERA,
-            "s8": 1978.9 * TERA,
-        },
+        peak=_peak(f32=66.9, tf32=494.7, bf16=989.4, f8=1978.9, f64=66.9, s8=1978.9),
         measured=_HOPPER_RATES,
     ),
     Gpu(
@@ -371,15 +312,7 @@ _ALL = (
         bandwidth=8000 * GIGA,  # [sheet]
         l2=126 * MIB,  # [xla]
         memory=180 * 10**9,  # [sheet]
-        peak={
-            "f32": 75 * TERA,
-            "tf32": 1100 * TERA,
-            "bf16": 2250 * TERA,
-            "f16": 2250 * TERA,
-            "f8": 4500 * TERA,
-            "f64": 37 * TERA,
-            "s8": 4500 * TERA,
-        },
+        peak=_peak(f32=75, tf32=1100, bf16=2250, f8=4500, f64=37, s8=4500),
     ),
     Gpu(
         name="gb200",
@@ -390,15 +323,7 @@ _ALL = (
         bandwidth=8000 * GIGA,  # [sheet] of one of its GPUs
         l2=135528448,  # [xla]
         memory=186 * 10**9,  # [sheet] of one of its GPUs
-        peak={
-            "f32": 80 * TERA,
-            "tf32": 1250 * TERA,
-            "bf16": 2500 * TERA,
-            "f16": 2500 * TERA,
-            "f8": 5000 * TERA,
-            "f64": 40 * TERA,
-            "s8": 5000 * TERA,
-        },
+        peak=_peak(f32=80, tf32=1250, bf16=2500, f8=5000, f64=40, s8=5000),
     ),
     Gpu(
         name="b300",
@@ -409,14 +334,7 @@ _ALL = (
         bandwidth=8000 * GIGA,  # [sheet]
         l2=126 * MIB,  # [xla] as the B200
         memory=288 * 10**9,  # [sheet]
-        peak={
-            "f32": 75 * TERA,
-            "tf32": 1100 * TERA,
-            "bf16": 2250 * TERA,
-            "f16": 2250 * TERA,
-            "f8": 4500 * TERA,
-            "f64": 1.3 * TERA,
-        },
+        peak=_peak(f32=75, tf32=1100, bf16=2250, f8=4500, f64=1.3),
     ),
 )  # fmt: skip
 

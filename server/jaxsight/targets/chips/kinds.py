@@ -12,9 +12,9 @@ from jaxsight.targets.chips.gpus import GPUS, Gpu
 from jaxsight.targets.chips.tpus import TPUS, Tpu
 
 
-def chip_of_kind(kind: str) -> Gpu | Tpu | None:
+def chip_of_kind(device_kind: str) -> Gpu | Tpu | None:
     """Return the chip with a `device_kind` such as `NVIDIA H200`; `None` without its figures."""
-    return _chips().get(_unbranded(kind))
+    return _chips().get(_unbranded(device_kind))
 
 
 @cache

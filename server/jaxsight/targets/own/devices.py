@@ -13,7 +13,7 @@ JAX's variable `JAX_PLATFORMS` and those of the vendors can hide a device.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,7 +54,7 @@ class OwnDevice:
     """The accelerator that JAX would use as the first of its platform."""
 
     platform: str
-    kind: str = ""
+    device_kind: str = ""
     """Its name, as JAX's `device_kind` has it; empty if the driver's files do not say."""
     hidden: str = ""
     """The variable that hides it (`JAX_PLATFORMS=cpu`); empty if it is visible."""
@@ -63,7 +63,7 @@ class OwnDevice:
     def title(self) -> str:
         """The device for users: `this machine's NVIDIA H200`."""
         vendor = {"cuda": "NVIDIA GPU", "rocm": "AMD GPU", "tpu": "TPU"}[self.platform]
-        return f"this machine's {self.kind or vendor}"
+        return f"this machine's {self.device_kind or vendor}"
 
 
 def own_device(platform: str, environ: Mapping[str, str]) -> OwnDevice | None:
@@ -76,33 +76,29 @@ def own_device(platform: str, environ: Mapping[str, str]) -> OwnDevice | None:
     kinds = {"cuda": _nvidia, "rocm": _amd, "tpu": _google}[platform]()
     if not kinds:
         return None
-    if hidden := _excluded(platform, environ):
-        return OwnDevice(platform, kinds[0].kind, hidden)
+    allowed = environ.get("JAX_PLATFORMS", "")
+    names = [name.strip() for name in allowed.split(",")]
+    if allowed and platform not in {each for n in names for each in _ALIASES.get(n, (n,))}:
+        return OwnDevice(platform, kinds[0].device_kind, f"JAX_PLATFORMS={allowed}")
     for variable in _VISIBLE[platform]:
         if variable in environ:
             visible = _chosen(kinds, environ[variable])
             if not visible:
-                return OwnDevice(platform, kinds[0].kind, f"{variable}={environ[variable]}")
+                return OwnDevice(platform, kinds[0].device_kind, f"{variable}={environ[variable]}")
             kinds = visible
-    if len({device.kind for device in kinds}) > 1 and not _keeps_order(platform, environ):
+    # Devices are numbered as on the bus, unless CUDA puts the fastest one first.
+    keeps_order = platform != "cuda" or environ.get("CUDA_DEVICE_ORDER", "") == "PCI_BUS_ID"
+    if len({device.device_kind for device in kinds}) > 1 and not keeps_order:
         return OwnDevice(platform)
-    return OwnDevice(platform, kinds[0].kind)
+    return OwnDevice(platform, kinds[0].device_kind)
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
     """A device in the order of the bus."""
 
-    kind: str = ""
+    device_kind: str = ""
     uuid: str = ""
-
-
-def _excluded(platform: str, environ: Mapping[str, str]) -> str:
-    """Return the variable by which JAX does not use a platform; empty if it may."""
-    value = environ.get("JAX_PLATFORMS", "")
-    names = [name.strip() for name in value.split(",")]
-    allowed = {each for name in names for each in _ALIASES.get(name, (name,))}
-    return f"JAX_PLATFORMS={value}" if value and platform not in allowed else ""
 
 
 def _chosen(devices: Sequence[_Found], value: str) -> list[_Found]:
@@ -121,11 +117,6 @@ def _chosen(devices: Sequence[_Found], value: str) -> list[_Found]:
         else:
             break
     return chosen
-
-
-def _keeps_order(platform: str, environ: Mapping[str, str]) -> bool:
-    """Return whether devices are numbered as on the bus; CUDA puts the fastest one first."""
-    return platform != "cuda" or environ.get("CUDA_DEVICE_ORDER", "") == "PCI_BUS_ID"
 
 
 def _nvidia() -> list[_Found]:
@@ -152,10 +143,9 @@ def _amd() -> list[_Found]:
     if not reading.exists(ROOT / "dev/kfd"):
         return []
     nodes = reading.below(ROOT, "sys/class/kfd/kfd/topology/nodes/*/properties")
-    properties = [_fields(path) for path in sorted(nodes, key=lambda path: _number(path.parent))]
     count = sum(
         fields.get("vendor_id") == _AMD and fields.get("simd_count", "0") != "0"
-        for fields in properties
+        for fields in map(_fields, nodes)
     )
     names = [
         name
@@ -175,20 +165,11 @@ def _google() -> list[_Found]:
     ]
 
 
-def _number(path: Path) -> int:
-    return int(path.name) if path.name.isdecimal() else 0
-
-
 def _fields(path: Path) -> dict[str, str]:
     """Return the lines of a file as pairs: `Model: NVIDIA H200`, `simd_count 1216`."""
-    return dict(_pairs(_content(path)))
-
-
-def _pairs(text: str) -> Iterator[tuple[str, str]]:
-    for line in text.splitlines():
-        name, colon, value = line.partition(":" if ":" in line else " ")
-        if colon:
-            yield name.strip(), value.strip()
+    lines = _content(path).splitlines()
+    pairs = [line.partition(":" if ":" in line else " ") for line in lines]
+    return {name.strip(): value.strip() for name, mark, value in pairs if mark}
 
 
 def _content(path: Path) -> str:

@@ -7,7 +7,6 @@ Modules are looked for, and none is imported.
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import json
 import pkgutil
@@ -32,4 +31,6 @@ def plugins() -> tuple[str, ...]:
 
 
 if __name__ == "__main__":
+    import importlib.metadata  # with a reader of mail, which the server does not need
+
     print(json.dumps({"jax": importlib.metadata.version("jax"), "plugins": plugins()}))

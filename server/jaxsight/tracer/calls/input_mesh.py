@@ -47,7 +47,13 @@ def mesh_of(
         if any(argument.name == MESH for argument in request.arguments):
             return None
         raise _failed(NOT_A_MESH, f"not a `Mesh` but of type `{type(value).__name__}`", MESH)
-    axes = dict(_axes(request))
+    axes = {
+        axis: argument.name
+        for argument in request.arguments
+        for spec in _specs(argument.spec)
+        for over in spec
+        for axis in over
+    }
     if not axes:
         return None
     return meshes.context() or _own(request, namespace, axes)
@@ -95,13 +101,6 @@ def _own(request: Trace, namespace: Mapping[str, object], axes: dict[str, str]) 
         message = f"unknown mesh axis `{axis}`"
         help = f"add `mesh: {', '.join(f'{name}=2' for name in axes)}`"
     raise _failed(UNKNOWN_AXIS, message, f"{argument}@{axis}", help)
-
-
-def _axes(request: Trace) -> Iterator[tuple[str, str]]:
-    """Yield the axes that inputs are divided over, with the argument."""
-    for argument in request.arguments:
-        for spec in _specs(argument.spec):
-            yield from ((axis, argument.name) for over in spec for axis in over)
 
 
 def _specs(spec: InputSpec) -> Iterator[Spec]:

@@ -53,7 +53,7 @@ from jaxsight.wire.observations import Warned
 _EXPRESSION = "<example inputs>"
 
 _REMEMBERED = 64
-"""Maximum number of evaluated expressions in the cache."""
+"""Evaluated expressions that are kept, of a few files; one that is dropped runs again."""
 
 _USUAL = {"jax": jax, "jnp": jnp, "np": np}
 """Names that doctests use, whether they import them or not."""
@@ -143,7 +143,22 @@ class Evaluator:
             MoreDevices: an expression needs more devices than there are.
         """
         if request.call is not None:
-            args, kwargs = self._call(request.call, request, user_function, namespace)
+            # Those of a doctest's call, with the object of a method first.
+            try:
+                tree = ast.parse(request.call.strip(), mode="eval").body
+            except SyntaxError as error:
+                raise UserError(failure(error, "inputs")) from error
+            if not isinstance(tree, ast.Call):
+                raise refusal("inputs", f"not a call: {request.call}")
+            arguments = list(tree.args)
+            if user_function.owner is not None and isinstance(tree.func, ast.Attribute):
+                holder = ast.unparse(tree.func.value)
+                if holder.split(".")[-1] != user_function.owner.__name__:
+                    arguments.insert(0, tree.func.value)
+            positional = ast.Tuple(arguments, ast.Load())
+            keywords = ast.Call(ast.Name("dict", ast.Load()), [], tree.keywords)
+            source = ast.unparse(ast.Tuple([positional, keywords], ast.Load()))
+            args, kwargs = self._evaluate(source, "", request, namespace)
             args = tuple(with_varying_numbers(arg, user_function) for arg in args)
             kwargs = {
                 name: with_varying_numbers(arg, user_function) for name, arg in kwargs.items()
@@ -184,31 +199,6 @@ class Evaluator:
                     names = [_literal(key, argument.name) for key in keys]
                     return dict(zip(names, parts, strict=True))
                 return parts if kind == "list" else tuple(parts)
-
-    def _call(
-        self,
-        call: str,
-        request: Trace,
-        user_function: UserFunction,
-        namespace: Mapping[str, object],
-    ) -> tuple[tuple[object, ...], dict[str, object]]:
-        """Return the arguments of a doctest's call, with the object of a method first."""
-        try:
-            tree = ast.parse(call.strip(), mode="eval").body
-        except SyntaxError as error:
-            raise UserError(failure(error, "inputs")) from error
-        if not isinstance(tree, ast.Call):
-            raise refusal("inputs", f"not a call: {call}")
-        arguments = list(tree.args)
-        if user_function.owner is not None and isinstance(tree.func, ast.Attribute):
-            holder = ast.unparse(tree.func.value)
-            if holder.split(".")[-1] != user_function.owner.__name__:
-                arguments.insert(0, tree.func.value)
-        positional = ast.Tuple(arguments, ast.Load())
-        named = ast.Call(ast.Name("dict", ast.Load()), [], tree.keywords)
-        source = ast.unparse(ast.Tuple([positional, named], ast.Load()))
-        args, kwargs = self._evaluate(source, "", request, namespace)
-        return tuple(args), dict(kwargs)
 
     def _evaluate(
         self,
@@ -266,19 +256,18 @@ class Evaluator:
         return structure.unflatten(leaves)
 
 
-class _HoldsTracers(Exception):
-    """The result of an abstract evaluation has an object that may hold tracers."""
+class _NotAbstract(Exception):
+    """A result is known only once it is computed.
 
-
-class _OnSeveralDevices(Exception):
-    """An abstract evaluation places arrays on several devices, which its result does not show."""
+    It may hold tracers, or its arrays may be on several devices, which shapes do not show.
+    """
 
 
 def _abstractly(run: Callable[[], object]) -> tuple[list[object], nnx.NodeTree]:
     """Return leaves and structure of the result of `run`, without computing an array.
 
     Raises:
-        _HoldsTracers, _OnSeveralDevices: the result is known only once it is computed.
+        _NotAbstract: the result is known only once it is computed.
     """
     static: dict[int, object] = {}
     present: list[object] = []
@@ -297,11 +286,11 @@ def _abstractly(run: Callable[[], object]) -> tuple[list[object], nnx.NodeTree]:
             elif holds_no_tracer(leaf):
                 static[index] = leaf
             else:
-                raise _HoldsTracers
+                raise _NotAbstract
         return out
 
     if devices.are_several() and places_on_several(jax.make_jaxpr(arrays)()):
-        raise _OnSeveralDevices
+        raise _NotAbstract
     shapes = map(spread_like, jax.eval_shape(arrays), present)
     leaves = [
         static[index] if index in static else next(shapes) for index in range(structure.num_leaves)
@@ -331,7 +320,7 @@ def _array(name: str, spec: ArraySpec, warned: list[Warned]) -> object:
     return avals.struct(spec.shape, canonical, spec.weak)
 
 
-def _literal(source: str, argument: str) -> Any:
+def _literal(source: str, argument: str) -> object:
     try:
         return ast.literal_eval(source.strip())
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:

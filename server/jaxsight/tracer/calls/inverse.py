@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -25,17 +24,6 @@ Key = int | str
 """An argument: its position, or its keyword."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Arguments:
-    """The arguments of a call."""
-
-    by_key: dict[Key, Any]
-    names: dict[Key, str]
-
-    def with_arrays(self) -> list[Key]:
-        return [key for key, value in self.by_key.items() if ArraysIn.of(value).arrays]
-
-
 def inverted(
     user_function: UserFunction, inputs: Inputs, function: str, name: str
 ) -> TraceableCall:
@@ -47,15 +35,14 @@ def inverted(
     """
     by_key: dict[Key, object] = dict(enumerate(inputs.args))
     by_key.update(inputs.kwargs)
-    names = {key: parameter(user_function, key) if isinstance(key, int) else key for key in by_key}
-    arguments = _Arguments(by_key, names)
-    with_arrays = arguments.with_arrays()
+    with_arrays = [key for key, value in by_key.items() if ArraysIn.of(value).arrays]
     first = [key for key in with_arrays if not (key == 0 and user_function.owner is not None)][:1]
     problem: NotInvertible | None = None
     for wanted in dict.fromkeys((tuple(with_arrays), tuple(first))):
         if not wanted:
             continue
-        call = _call(user_function, arguments, wanted, function, name)
+        given = [key for key in with_arrays if key not in wanted]
+        call = _call(user_function, by_key, wanted, given, function, name)
         try:
             jax.eval_shape(call.function, *call.args)
         except NotInvertible as error:
@@ -68,20 +55,21 @@ def inverted(
 
 def _call(
     user_function: UserFunction,
-    arguments: _Arguments,
+    arguments: dict[Key, object],
     wanted: Sequence[Key],
+    given: Sequence[Key],
     function: str,
     name: str,
 ) -> TraceableCall:
-    given_keys = [key for key in arguments.with_arrays() if key not in wanted]
-    like = [ArraysIn.of(arguments.by_key[key]).arrays for key in wanted]
-    known_args = [arguments.by_key[key] for key in given_keys]
+    """Return a function of results and of the arguments `given`, which returns those `wanted`."""
+    like = [ArraysIn.of(arguments[key]).arrays for key in wanted]
+    known_args = [arguments[key] for key in given]
 
     def of_asked(known_values: Sequence[object]) -> Callable[..., object]:
         def run(*values: Any) -> object:
-            by_key = dict(arguments.by_key) | dict(zip(given_keys, known_values, strict=True))
+            by_key = arguments | dict(zip(given, known_values, strict=True))
             for key, arrays in zip(wanted, values, strict=True):
-                by_key[key] = ArraysIn.of(arguments.by_key[key]).filled(arrays)
+                by_key[key] = ArraysIn.of(arguments[key]).filled(arrays)
             args = [value for key, value in by_key.items() if isinstance(key, int)]
             kwargs = {key: value for key, value in by_key.items() if isinstance(key, str)}
             return user_function.call(*args, **kwargs)
@@ -89,7 +77,12 @@ def _call(
         run.__name__ = function.rpartition(".")[2]
         return run
 
-    results = _results(of_asked, like, known_args)
+    known_arrays = ArraysIn.of(known_args)
+    results: Any = jax.eval_shape(
+        lambda values, arrays: of_asked(known_arrays.filled(arrays))(*values),
+        like,
+        known_arrays.arrays,
+    )
     several = type(results) is tuple and len(results) > 1
     parts = results if several else (results,)
 
@@ -97,12 +90,12 @@ def _call(
         values = inverse(of_asked(args[len(parts) :]), *like)(*args[: len(parts)])
         values = (values,) if len(wanted) == 1 else values
         back = [
-            ArraysIn.of(arguments.by_key[key]).alone(arrays)
+            ArraysIn.of(arguments[key]).alone(arrays)
             for key, arrays in zip(wanted, values, strict=True)
         ]
         return back[0] if len(back) == 1 else tuple(back)
 
-    parameters = [arguments.names[key] for key in given_keys]
+    parameters = [_name(user_function, key) for key in given]
     labels = _labels(len(parts), parameters)
     undone.__name__ = name
     known = (key if key.isidentifier() else f"known{at}" for at, key in enumerate(parameters))
@@ -110,28 +103,14 @@ def _call(
     signature = [inspect.Parameter(label, positional) for label in (*labels, *known)]
     undone.__signature__ = inspect.Signature(signature)  # type: ignore[attr-defined]
     about = f"inverse({function})"
-    if given_keys:
-        wanted_names = ", ".join(arguments.names[key] for key in wanted)
+    if given:
+        wanted_names = ", ".join(_name(user_function, key) for key in wanted)
         about += f" with respect to {wanted_names}"
     return TraceableCall(undone, (*parts, *known_args), {}, name, about)
 
 
-def _results(
-    of_asked: Callable[[Sequence[object]], Callable[..., object]],
-    like: Sequence[object],
-    known_args: Sequence[Any],
-) -> Any:
-    """Return the function's results as structs; raise the function's errors."""
-    arrays_of_known = [ArraysIn.of(known_arg).arrays for known_arg in known_args]
-
-    def run(values: Sequence[Any], known_arrays: Sequence[Any]) -> object:
-        filled = [
-            ArraysIn.of(known_arg).filled(arrays)
-            for known_arg, arrays in zip(known_args, known_arrays, strict=True)
-        ]
-        return of_asked(filled)(*values)
-
-    return jax.eval_shape(run, list(like), arrays_of_known)
+def _name(user_function: UserFunction, key: Key) -> str:
+    return parameter(user_function, key) if isinstance(key, int) else key
 
 
 def _labels(count: int, names: Sequence[str]) -> list[str]:

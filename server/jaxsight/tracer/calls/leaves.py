@@ -93,20 +93,14 @@ def shape_only(leaf: object) -> object:
 
 def spread_like(struct: Any, leaf: object) -> Any:
     """Return an abstract array over the devices of an array that is on several, in its memory."""
-    struct = _over_devices(struct, leaf)
-    return host_memory.placed(struct) if host_memory.is_on_host(leaf) else struct
-
-
-def _over_devices(struct: Any, leaf: object) -> Any:
     match leaf:
         case jax.core.Tracer():
-            return struct
+            pass
         case jax.Array(sharding=sharding) | jax.ShapeDtypeStruct(sharding=sharding) if (
             isinstance(sharding, jax.sharding.Sharding) and sharding.num_devices > 1
         ):
-            return struct.update(sharding=sharding)
-        case _:
-            return struct
+            struct = struct.update(sharding=sharding)
+    return host_memory.placed(struct) if host_memory.is_on_host(leaf) else struct
 
 
 def placements(value: object) -> list[PlacedArgument]:
@@ -159,7 +153,9 @@ def with_varying_numbers(value: Any, user_function: UserFunction) -> object:
     ):
         return value
     structure: jax.tree_util.PyTreeDef
-    leaves, structure = jax.tree_util.tree_flatten(value, is_leaf=_keeps_numbers)
+    leaves, structure = jax.tree_util.tree_flatten(
+        value, is_leaf=lambda part: nnx.is_node(part) or is_equinox(part)
+    )
     if not any(map(is_number, leaves)):
         return value
     try:
@@ -181,7 +177,3 @@ def is_equinox(value: object) -> bool:
     """Return whether a value is a module of Equinox."""
     module = getattr(sys.modules.get("equinox"), "Module", None)
     return module is not None and isinstance(value, module)
-
-
-def _keeps_numbers(value: object) -> bool:
-    return nnx.is_node(value) or is_equinox(value)

@@ -13,14 +13,14 @@ from typing import TypeVar
 from jaxsight.interpreters.compat.staging import surroundings
 from jaxsight.tracer.failures import UserError
 from jaxsight.wire.chunks import Chunk
-from jaxsight.wire.observations import Caveat, Failure
+from jaxsight.wire.observations import Caveat
 
 Answer = TypeVar("Answer")
 
 _UNBOUND = re.compile(r"\bunbound axis name: (\w+)")
 """`NameError` of JAX: `core.AxisEnv.axis_size` (jax/_src/core.py), 0.4.35 to 0.12."""
 _MOST = 8
-"""Maximum number of axes; meshes of programs have up to five."""
+"""Maximum number of axes, each of which costs a trace; meshes of programs have up to five."""
 
 
 def bound(trace: Callable[[], Answer]) -> tuple[Answer, tuple[str, ...]]:
@@ -38,10 +38,10 @@ def bound(trace: Callable[[], Answer]) -> tuple[Answer, tuple[str, ...]]:
             with surroundings(None, [(name, 1) for name in axes]):
                 return trace(), tuple(axes)
         except UserError as error:
-            name = _unbound(error.failure)
-            if name is None or name in axes or len(axes) == _MOST:
+            unbound = _UNBOUND.search(error.failure.message)
+            if unbound is None or unbound[1] in axes or len(axes) == _MOST:
                 raise
-            axes.append(name)
+            axes.append(unbound[1])
 
 
 def caveats(axes: Iterable[str], chunks: Iterable[Chunk], function: str) -> tuple[Caveat, ...]:
@@ -56,8 +56,3 @@ def caveats(axes: Iterable[str], chunks: Iterable[Chunk], function: str) -> tupl
         )
         for name in axes
     )
-
-
-def _unbound(failure: Failure) -> str | None:
-    found = _UNBOUND.search(failure.message)
-    return found[1] if found is not None else None

@@ -38,10 +38,8 @@ def named(
 
 def parameter(user_function: UserFunction, position: int) -> str:
     """Return the name of the parameter at a position, for items of `*args` e.g. `args[1]`."""
-    try:
-        parameters = list(inspect.signature(user_function.call).parameters.values())
-    except (TypeError, ValueError):
-        return f"argument {position}"
+    signature = _signature(user_function)
+    parameters = signature.parameters.values() if signature is not None else ()
     for index, parameter_at in enumerate(parameters):
         if parameter_at.kind is inspect.Parameter.VAR_POSITIONAL:
             return f"{parameter_at.name}[{position - index}]"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import jax
 
@@ -17,7 +17,7 @@ from jaxsight.tracer.states.watch import Change, Watch
 _SELF = ("self", "cls")
 
 _LARGEST = 4_096
-"""Maximum number of objects that are searched for arrays in a value."""
+"""Objects in a value that are searched for arrays: those beyond count as unchanged."""
 
 Output = TypeVar("Output")
 
@@ -85,7 +85,10 @@ class Updates:
         self.lifts += [lift for lift in unchanged if lift is not None]
 
     def add_graph(self, owner: str, change: nnx.NodeChange) -> None:
-        self.names |= dict.fromkeys(_graph_name(owner, path) for path, _ in change.changed)
+        for path, _ in change.changed:  # an attribute of `self`, such as `self.count`, or `model`
+            first = path.partition(".")[0]
+            is_attribute = owner in _SELF and first.isidentifier()
+            self.names[f"{owner}.{first}" if is_attribute else owner] = None
         if change.structural and not change.changed:
             self.names[owner] = self.left_out[owner] = None
         self.arrays += change.arrays
@@ -132,7 +135,7 @@ def _lift(change: Change, still_used: set[int]) -> Lift | None:
     return Lift(change, ArraysIn(structure, leaves, places)) if places else None
 
 
-def by_label(lifts: Sequence[Lift]) -> dict[str, Any]:
+def by_label(lifts: Sequence[Lift]) -> dict[str, object]:
     """Return the inputs of lifts by label, as pytrees of abstract arrays if they are complete."""
     inputs: dict[str, list[object]] = {}
     for lift in lifts:
@@ -159,7 +162,7 @@ def _arrays(value: object) -> list[object]:
     """Return the arrays in a value: in pytrees, and in attributes of other objects."""
     if value is GONE:
         return []
-    arrays: list[Any] = []
+    arrays: list[object] = []
     waiting, visited = [value], dict[int, object]()
     while waiting and len(visited) < _LARGEST:
         pytree = waiting.pop()
@@ -175,9 +178,3 @@ def _arrays(value: object) -> list[object]:
                     for value in kind.read(target)[1]
                 ]
     return arrays
-
-
-def _graph_name(owner: str, path: str) -> str:
-    """Return the name of updated state: `model`, or an attribute of `self` such as `self.count`."""
-    first = path.partition(".")[0]
-    return f"{owner}.{first}" if owner in _SELF and first.isidentifier() else owner

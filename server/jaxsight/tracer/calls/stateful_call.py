@@ -12,7 +12,7 @@ import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 
@@ -31,6 +31,8 @@ from jaxsight.tracer.calls.user_function import UserFunction
 from jaxsight.tracer.observation import display
 from jaxsight.tracer.states import nnx
 from jaxsight.tracer.states.watch import Change, Watch
+
+Returned = TypeVar("Returned")
 
 
 class StatefulCall:
@@ -52,14 +54,23 @@ class StatefulCall:
         self.user_function = user_function
         self._inputs = inputs
         self._lifted = tuple(lifts)
-        self._holders = {_numbered(at, holders): holder for at, holder in enumerate(holders)}
+        # A unique name for each place: `self.model`, then `self.model 2`.
+        labels = [holder.label for holder in holders]
+        self._holders = {
+            label if (number := labels[: at + 1].count(label)) == 1 else f"{label} {number}": holder
+            for at, (label, holder) in enumerate(zip(labels, holders, strict=True))
+        }
         self._held_state = nnx.split([holder.old for holder in holders])
         self._split = nnx.split((inputs.args, inputs.kwargs))
         self._leaves, self._structure = jax.tree_util.tree_flatten(self._split.pure)
         self._static = {
             index: leaf for index, leaf in enumerate(self._leaves) if not is_array(leaf)
         }
-        self._state = _keyword(inputs)
+        # It is `state`, unless a parameter has that name.
+        keyword = "state"
+        while keyword in inputs.named or keyword in inputs.kwargs:
+            keyword += "_"
+        self._state = keyword
         # Static leaves are replaced by `None`, so that JAX names the arrays as in the user's call.
         arrays = [None if at in self._static else leaf for at, leaf in enumerate(self._leaves)]
         pure = jax.tree_util.tree_unflatten(self._structure, arrays)
@@ -89,14 +100,14 @@ class StatefulCall:
         return self._signed(call)
 
     @property
-    def pure(self) -> Callable[..., Any]:
+    def pure(self) -> Callable[..., tuple[object, dict[str, object]]]:
         """The user's function, returning its result and the state that it updates.
 
         It takes all arguments, and the keyword for state if the call replaces state.
         """
 
         @functools.wraps(self.user_function.call, updated=())
-        def call(*args: object, **kwargs: object) -> object:
+        def call(*args: object, **kwargs: object) -> tuple[object, dict[str, object]]:
             state = kwargs.pop(self._state) if self.extra else {}
             nodes = [
                 leaf
@@ -108,11 +119,16 @@ class StatefulCall:
 
         return self._signed(call)
 
-    def _signed(self, call: Callable[..., object]) -> Callable[..., Any]:
+    def _signed(self, call: Callable[..., Returned]) -> Callable[..., Returned]:
         if self.extra:
             with contextlib.suppress(TypeError, ValueError):  # not every callable has a signature
                 signature = inspect.signature(self.user_function.call)
-                call.__signature__ = _with_state(signature, self._state)  # type: ignore[attr-defined]
+                state = inspect.Parameter(self._state, inspect.Parameter.KEYWORD_ONLY)
+                # Sorted by kind, it comes before `**kwargs`.
+                parameters = sorted(
+                    [*signature.parameters.values(), state], key=lambda parameter: parameter.kind
+                )
+                call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         return call
 
     def __call__(self, *args: object, **kwargs: object) -> list[object]:
@@ -141,13 +157,21 @@ class StatefulCall:
         kwargs: dict[str, object],
         nodes: list[object],
         state: Any,
-        read: Callable[[object], object],
-    ) -> tuple[Any, Updates]:
+        read: Callable[[object], Returned],
+    ) -> tuple[Returned, Updates]:
         """Call the function; return `read` of its result, before any restore, and its updates."""
         by_name = named(self.user_function, args, kwargs)
         _, held_nodes = self._held_state.merge([state[key] for key in self._holders])
         graphs = nnx.NodeWatch([*nodes, *held_nodes])
-        owners = [*_owners(by_name, nodes), *(holding.label for holding in self._holders.values())]
+        # The parameters that NNX objects were found in, in the order of the objects.
+        owner_by_node: dict[int, str] = {}
+        for name, value in by_name.items():
+            for leaf in jax.tree_util.tree_leaves(value, is_leaf=nnx.is_node):
+                owner_by_node.setdefault(id(leaf), name)
+        owners = [
+            *[owner_by_node.get(id(node), "") for node in nodes],
+            *(holding.label for holding in self._holders.values()),
+        ]
         returns = not self.user_function.pure
         with Watch(
             self.user_function.call, by_name if returns else static_leaves(by_name)
@@ -183,42 +207,3 @@ def _results(returned: object, outcome: Outcome) -> list[object]:
             outcome.texts[index] = display.text(leaf)
     outcome.count = len(arrays)
     return arrays
-
-
-def _owners(by_name: dict[str, object], nodes: Sequence[object]) -> list[str]:
-    """Return the parameters that NNX objects were found in, in the order of the objects."""
-    owner_by_node: dict[int, str] = {}
-    for name, value in by_name.items():
-        for leaf in jax.tree_util.tree_leaves(value, is_leaf=nnx.is_node):
-            owner_by_node.setdefault(id(leaf), name)
-    return [owner_by_node.get(id(node), "") for node in nodes]
-
-
-def _numbered(at: int, holders: Sequence[Change]) -> str:
-    """Return a unique name for each place: `self.model`, then `self.model 2`."""
-    label = holders[at].label
-    number = sum(holder.label == label for holder in holders[: at + 1])
-    return label if number == 1 else f"{label} {number}"
-
-
-def _keyword(inputs: Inputs) -> str:
-    """Return the keyword for state: `state`, unless a parameter has that name."""
-    keyword = "state"
-    while keyword in inputs.named or keyword in inputs.kwargs:
-        keyword += "_"
-    return keyword
-
-
-def _with_state(signature: inspect.Signature, keyword: str) -> inspect.Signature:
-    parameters = list(signature.parameters.values())
-    state = inspect.Parameter(keyword, inspect.Parameter.KEYWORD_ONLY)
-    var_keyword = [
-        parameter for parameter in parameters if parameter.kind is inspect.Parameter.VAR_KEYWORD
-    ]
-    return signature.replace(
-        parameters=[
-            *(parameter for parameter in parameters if parameter not in var_keyword),
-            state,
-            *var_keyword,
-        ]
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -21,7 +21,7 @@ from jaxsight.tracer.calls.stateful_call import StatefulCall, static_leaves
 from jaxsight.tracer.calls.user_function import UserFunction
 from jaxsight.tracer.compat import contexts, refs
 from jaxsight.tracer.states import nnx
-from jaxsight.tracer.states.watch import Watch
+from jaxsight.tracer.states.watch import Change, Watch
 
 Returned = TypeVar("Returned")
 
@@ -32,12 +32,7 @@ def traced(user_function: UserFunction, inputs: Inputs) -> tuple[Traced, Outcome
         return _traced_by_nnx(user_function, inputs)
     if user_function.jitted:
         return _traced_by_jit(user_function, inputs)
-    call, stage = _begun(user_function, inputs, _staged)
-    if call.lifts:
-        # Constants of the first trace may be state that the call replaces.
-        again = call.again()
-        with contextlib.suppress(Exception):  # e.g. if `float(self.count)` needs a constant
-            return _with_refs(_staged(again), again.outcome, user_function, inputs)
+    call, stage = _with_state(user_function, inputs, _staged)
     return _with_refs(stage, call.outcome, user_function, inputs)
 
 
@@ -48,15 +43,8 @@ def updating(user_function: UserFunction, inputs: Inputs) -> StatefulCall | None
     """
     if user_function.jitted:
         return None
-    call, _ = _begun(user_function, inputs, _try)
-    if set(call.outcome.updates) == set(call.outcome.left_out):
-        return None
-    if call.lifts:
-        again = call.again()
-        with contextlib.suppress(Exception):  # e.g. if `float(self.count)` needs a constant
-            _try(again)
-            return again
-    return call
+    call, _ = _with_state(user_function, inputs, _try)
+    return call if set(call.outcome.updates) != set(call.outcome.left_out) else None
 
 
 def with_values(user_function: UserFunction, inputs: Inputs) -> StatefulCall:
@@ -77,27 +65,32 @@ def _like_its_call(user_function: UserFunction) -> contextlib.AbstractContextMan
     return contexts.eager() if user_function.wrapper is None else contextlib.nullcontext()
 
 
-def _begun(
+def _with_state(
     user_function: UserFunction, inputs: Inputs, run: Callable[[StatefulCall], Returned]
 ) -> tuple[StatefulCall, Returned]:
-    """Run the call for the first time, and return it with the result.
+    """Run the call, and return it with the result.
 
-    NNX objects that it changes and that are not arguments become inputs.
+    NNX objects that it changes and that are not arguments become inputs, and so does state that it
+    replaces.
     """
     call = StatefulCall(user_function, inputs)
+    holders: Sequence[Change] = ()
     try:
-        return call, run(call)
+        result = run(call)
     except Exception as error:
-        holders = []
         if type(error).__name__ == "TraceContextError":
-            watch = Watch(
-                user_function.call, static_leaves(named(user_function, inputs.args, inputs.kwargs))
-            )
-            holders = watch.holders
+            holders = _watch(user_function, inputs).holders
         if not holders:
             raise
-    call = StatefulCall(user_function, inputs, holders=holders)
-    return call, run(call)
+    if holders:  # not above: the first error is no cause of another one
+        call = StatefulCall(user_function, inputs, holders=holders)
+        result = run(call)
+    if call.lifts:
+        # Constants of the first trace may be state that the call replaces.
+        again = call.again()
+        with contextlib.suppress(Exception):  # e.g. if `float(self.count)` needs a constant
+            return again, run(again)
+    return call, result
 
 
 def _staged(call: StatefulCall) -> Traced:
@@ -129,36 +122,37 @@ def _marked(function: Callable[..., list[object]]) -> Callable[..., list[object]
     return call
 
 
+def _watch(user_function: UserFunction, inputs: Inputs) -> Watch:
+    """Return a watch of all that a call can reach besides the arrays of its arguments."""
+    by_name = named(user_function, inputs.args, inputs.kwargs)
+    return Watch(user_function.call, static_leaves(by_name))
+
+
 def _traced_by_jit(user_function: UserFunction, inputs: Inputs) -> tuple[Traced, Outcome]:
     """Return the program of `jax.jit`, which returns no state."""
     call: Any = user_function.call
-    outcome = Outcome()
     updates = Updates(returns=False)
-    with Watch(call, static_leaves(named(user_function, inputs.args, inputs.kwargs))) as watch:
+    with _watch(user_function, inputs) as watch:
         stage = call.trace(*inputs.args, **inputs.kwargs)
         updates.add_all(watch)
+    structure: jax.tree_util.PyTreeDef = jax.tree_util.tree_structure(stage.out_info)
+    outcome = Outcome(structure, count=structure.num_leaves)
     updates.note(outcome)
-    outcome.structure = jax.tree_util.tree_structure(stage.out_info)
-    outcome.count = outcome.structure.num_leaves
     return _with_refs(stage, outcome, user_function, inputs)
 
 
 def _traced_by_nnx(user_function: UserFunction, inputs: Inputs) -> tuple[Traced, Outcome]:
     """Return the program of `nnx.jit`, which also returns the state of objects in its arguments."""
-    outcome = Outcome()
     updates = Updates(returns=False)
-    with Watch(
-        user_function.call, static_leaves(named(user_function, inputs.args, inputs.kwargs))
-    ) as watch:
+    with _watch(user_function, inputs) as watch:
         program = nnx.traced(user_function.wrapper, inputs.args, inputs.kwargs)
         updates.add_all(watch)
     names = (
         parameter(user_function, key) if isinstance(key, int) else key for key in program.updated
     )
     updates.names = dict.fromkeys((*names, *updates.names))
+    outcome = Outcome(program.structure, start=program.start, count=program.count)
     updates.note(outcome)
-    outcome.structure = program.structure
-    outcome.start, outcome.count = program.start, program.count
     return _with_refs(program.stage, outcome, user_function, inputs)
 
 

@@ -88,7 +88,7 @@ def transformed(
             raise refusal("sourcerize", f"unknown transformation {transform}")
 
 
-def _returning(function: Callable[..., Any]) -> Callable[..., object]:
+def _returning(function: Callable[..., tuple[object, ...]]) -> Callable[..., object]:
     """Return a function that drops the state from the result of a function with state."""
 
     def returning(*args: object, **kwargs: object) -> object:

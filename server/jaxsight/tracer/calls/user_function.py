@@ -84,13 +84,14 @@ def find(namespace: Mapping[str, object], name: str) -> UserFunction:
     return found
 
 
-def opened(value: Any, owner: type | None = None) -> UserFunction:
+def opened(value: object, owner: type | None = None) -> UserFunction:
     """Return a function without the wrappers that hide its body."""
     value = placeholders.opened(value)
-    call: Callable[..., object] = _opened(value)
-    if call is value:
-        return UserFunction(call, _is_jitted(call), owner)
-    return UserFunction(call, _is_jitted(call), owner, value, _kind(value) in _PURE)
+    call: Any = value
+    while _kind(call) in _OPENED and (inside := getattr(call, "__wrapped__", None)) is not None:
+        call = inside
+    wrapper = value if call is not value else None
+    return UserFunction(call, _is_jitted(call), owner, wrapper, _kind(wrapper) in _PURE)
 
 
 def as_called(function: UserFunction) -> UserFunction:
@@ -130,15 +131,6 @@ def _member(holder: object, part: str, name: str) -> tuple[object, type | None]:
             return value, None
         case _:
             return value, owner
-
-
-def _opened(value: object) -> Any:
-    while _kind(value) in _OPENED:
-        inside = getattr(value, "__wrapped__", None)
-        if inside is None:
-            break
-        value = inside
-    return value
 
 
 def _kind(value: object) -> tuple[str, str]:

@@ -36,7 +36,10 @@ def matched(
     for name, aval in after.named_inputs:
         value = inputs.get(name)
         if value is None:
-            constant = next((array for array in unused.values() if _fits(array, aval)), None)
+            arrays = unused.values()
+            of_shape = (array for array in arrays if getattr(array, "shape", None) == aval.shape)
+            fitting = (array for array in of_shape if jnp.asarray(array).dtype == aval.dtype)
+            constant = next(fitting, None)
             if constant is None:
                 raise Incomparable(f"the new argument {name} has no known value")
             unused.pop(id(constant))
@@ -45,11 +48,6 @@ def matched(
             raise Incomparable(f"{name} has a different type now")
         same_inputs.append(value)
     return same_inputs
-
-
-def _fits(value: object, aval: Aval) -> bool:
-    shape = getattr(value, "shape", None)
-    return bool(shape == aval.shape and jnp.asarray(value).dtype == aval.dtype)
 
 
 def well_conditioned(value: jax.Array) -> jax.Array:

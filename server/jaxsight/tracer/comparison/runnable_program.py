@@ -20,6 +20,8 @@ from jaxsight.tracer.comparison.closeness import Incomparable
 
 LARGEST = 512 << 20
 """Maximum bytes of the results of an equation, or of all inputs and results, of a program to run.
+
+A comparison has several copies of them in memory, beside the user's own programs.
 """
 
 _KERNELS = frozenset({"pallas_call", "core_map", "mpmd_map", "tpu_custom_call"})

@@ -15,7 +15,6 @@ at a time returns the result of the second way.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -197,7 +196,7 @@ def largest(distances: np.ndarray) -> float:
     return float(np.max(np.where(np.isfinite(distances), distances, np.inf)))
 
 
-def shaken(value: Any) -> object:
+def shaken(value: jax.Array) -> jax.Array:
     """Return an array with the last bits of its floating-point numbers changed, up and down."""
     if not jnp.issubdtype(value.dtype, jnp.floating):
         return value

@@ -20,7 +20,7 @@ from jax._src.array import ArrayImpl
 from jax._src.numpy.array_methods import _IndexUpdateHelper
 
 _MOST_VIEWS = 10_000
-"""Views that are kept: each keeps its array."""
+"""Views that are kept, each with its array; a function that makes more cannot be compared."""
 
 
 @contextlib.contextmanager

@@ -178,13 +178,11 @@ def render(document: Doc) -> tuple[str, list[list[Any]]]:
 
 def defaults(equation: Equation) -> frozenset[str]:
     """Return the parameters of an equation to omit; JAX's printer omits most of them too."""
-    return frozenset(key for key, value in equation.params.items() if _says_nothing(key, value))
-
-
-def _says_nothing(key: str, value: Any) -> bool:
-    if value is None or key in _INTERNAL:
-        return True
-    return key in _DEFAULTS and _DEFAULTS[key](value)
+    return frozenset(
+        key
+        for key, value in equation.params.items()
+        if value is None or key in _INTERNAL or (key in _DEFAULTS and _DEFAULTS[key](value))
+    )
 
 
 _INTERNAL = frozenset({"fwd_jaxpr_thunk", "jvp_jaxpr_fun", "jvp_jaxpr_thunk", "out_trees"})
@@ -195,7 +193,7 @@ def _none_given(values: Iterable[object]) -> bool:
     return all(value is None or type(value).__name__ == "UnspecifiedValue" for value in values)
 
 
-_DEFAULTS: dict[str, Callable[[Any], bool]] = {
+_DEFAULTS: dict[str, Callable[..., bool]] = {
     "compiler_options_kvs": lambda value: not value,
     "ctx_mesh": lambda value: bool(value.empty),
     "donated_invars": lambda value: not any(value),

@@ -47,7 +47,7 @@ _LEFT_ALONE = frozenset({"pallas_call", "core_map", "mpmd_map", "tpu_custom_call
 """Primitives whose inner jaxprs become kernels of their own, not operations of the program."""
 
 _ELIDED = 16
-"""Constants with at least this many elements are elided in `LoweredText`."""
+"""Constants with at least this many elements, a long line, are elided in `LoweredText`."""
 
 _LOCATION = re.compile(r'^(#loc\d*) = loc\("((?:[^"\\]|\\.)*)"')
 _MESH = re.compile(r"sdy\.mesh @[\w.\"-]+ = <\[(.*?)\](?:, device_ids=\[([\d, ]+)\])?>")
@@ -187,7 +187,22 @@ def text(traced: Traced, platform: str) -> LoweredText:
     printed = _lower(traced, platform, "").module.operation.get_asm(
         enable_debug_info=True, large_elements_limit=_ELIDED, pretty_debug_info=False
     )
-    return _without_locations(printed)
+    # Locations are removed, and the name at each line is kept.
+    lines = printed.split("\n")
+    named = {match[1]: match[2] for line in lines if (match := _LOCATION.match(line)) is not None}
+    remaining: list[str] = []
+    names: list[str] = []
+    for line in lines:
+        if line.startswith("#loc"):
+            continue
+        used = _USE.findall(line)
+        # The last location of a line is the operation's; those before it are of arguments.
+        names.append(named.get(used[-1], "") if used else "")
+        remaining.append(_PLAIN.sub("", _USE.sub("", line)))
+    while remaining and not remaining[-1].strip():
+        remaining.pop()
+        names.pop()
+    return LoweredText("\n".join(remaining) + "\n", tuple(names))
 
 
 class _Module(NamedTuple):
@@ -246,25 +261,6 @@ class _Placed:
         else:
             params = replaced(params, lambda part: self.closed(part.value, f"{part.name}."))
         return equation.replace(params=params, source_info=source)
-
-
-def _without_locations(printed: str) -> LoweredText:
-    """Return the text without locations, and the name at each line."""
-    lines = printed.split("\n")
-    named = {match[1]: match[2] for line in lines if (match := _LOCATION.match(line)) is not None}
-    remaining: list[str] = []
-    names: list[str] = []
-    for line in lines:
-        if line.startswith("#loc"):
-            continue
-        used = _USE.findall(line)
-        # The last location of a line is the operation's; those before it are of arguments.
-        names.append(named.get(used[-1], "") if used else "")
-        remaining.append(_PLAIN.sub("", _USE.sub("", line)))
-    while remaining and not remaining[-1].strip():
-        remaining.pop()
-        names.pop()
-    return LoweredText("\n".join(remaining) + "\n", tuple(names))
 
 
 def names(traced: Traced) -> tuple[str, ...]:

@@ -147,7 +147,10 @@ def situation(trace: object) -> Situation:
                     loops += 1
                     passes.append(Pass(id(frame), here, frame.f_lasti))
                     length = frame.f_locals.get("length")
-                inside.append(stage_text(traced_for, length, _axes(trace, traced_for)))
+                axes: tuple[str, ...] | None = None
+                if traced_for == "shard_map" and trace.frame.invars:
+                    axes = shardings.manual_axes(var.aval for var in trace.frame.invars)
+                inside.append(stage_text(traced_for, length, axes))
             case BatchTrace():
                 axis = trace.axis_data
                 named = f" (axis {axis.name!r})" if isinstance(axis.name, str) else ""
@@ -222,13 +225,6 @@ def underlying_variable(value: object) -> Var | None:
     while isinstance(value, core.Tracer) and not isinstance(value, DynamicJaxprTracer):
         value = getattr(value, "primal", getattr(value, "val", None))
     return cast(Var, value.val) if isinstance(value, DynamicJaxprTracer) else None
-
-
-def _axes(trace: Any, traced_for: str) -> tuple[str, ...] | None:
-    """Return the manual axes of the trace of a `shard_map`; `None` for others."""
-    if traced_for != "shard_map" or not trace.frame.invars:
-        return None
-    return shardings.manual_axes(var.aval for var in trace.frame.invars)
 
 
 def equations(trace: object) -> list[Equation]:

@@ -22,7 +22,7 @@ from jaxsight.tracer.isolation.object_snapshot import contents_of
 from jaxsight.tracer.states import linen, nnx
 
 _LARGEST = 20_000
-"""Maximum number of objects that are searched for tracers; an object of more may hold some."""
+"""Objects that are searched for tracers; what leads to more counts as unknown."""
 _TAKES_INPUTS = frozenset({"init", "apply", "init_with_output"})
 """Methods of Linen's modules that take keys or variables, and then inputs."""
 _CAPTURED = "captured"
@@ -45,7 +45,7 @@ class Captured:
     leaves: tuple[object, ...]
     structure: nnx.NodeTree
 
-    def value(self) -> Any:
+    def value(self) -> object:
         """Return the value, with abstract arrays."""
         return self.structure.unflatten(self.leaves)
 
@@ -59,20 +59,13 @@ def captured(value: object) -> Captured:
     if is_bound(value):
         value = linen.unbound(value)
     leaves, structure = nnx.flatten(value)
-    kept = []
-    for leaf in leaves:
-        if is_array(leaf):
-            kept.append(_abstract(leaf))
-        elif holds_tracers(leaf):
-            raise HoldsTracersError
-        else:
-            kept.append(leaf)
-    if holds_tracers(structure.pure):
+    kept = tuple(_abstract(leaf) if is_array(leaf) else leaf for leaf in leaves)
+    if any(map(holds_tracers, (*kept, structure.pure))):
         raise HoldsTracersError
-    return Captured(tuple(kept), structure)
+    return Captured(kept, structure)
 
 
-def _abstract(leaf: Any) -> object:
+def _abstract(leaf: object) -> object:
     if isinstance(leaf, jax.ShapeDtypeStruct):
         return leaf
     aval = avals.of(leaf)
@@ -218,7 +211,7 @@ class KeptClosure:
                 held[name] = inner
         return held
 
-    def with_values(self, values: Mapping[str, Any]) -> types.FunctionType:
+    def with_values(self, values: Mapping[str, object]) -> types.FunctionType:
         """Return the function with these captured values."""
         made = types.FunctionType(
             self.function.__code__,
@@ -231,7 +224,9 @@ class KeptClosure:
         made.__qualname__ = self.function.__qualname__
         for cell, (name, kept) in zip(made.__closure__ or (), self.cells.items(), strict=True):
             if isinstance(kept, KeptClosure):
-                cell.cell_contents = kept.with_values(values.get(name, {}))
+                inner = values.get(name, {})
+                assert isinstance(inner, Mapping)
+                cell.cell_contents = kept.with_values(inner)
             else:
                 cell.cell_contents = values[name] if isinstance(kept, Captured) else kept
         return made
@@ -249,7 +244,7 @@ def nested(call: NotedCall) -> tuple[UserFunction, dict[str, object]]:
         return opened(decorated), call.values()
 
     @functools.wraps(function, updated=())
-    def run(captured: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
+    def run(captured: Mapping[str, object], *args: object, **kwargs: object) -> object:
         return closure.with_values(captured)(*args, **kwargs)
 
     del run.__wrapped__

@@ -21,7 +21,7 @@ from jaxsight.files import reading
 from jaxsight.tracer.dry_runs.unknown import UNKNOWN
 
 _CONFIGURATIONS = 8
-"""Maximum number of configuration files that are tried."""
+"""Configuration files that are tried, each of which runs; the default ones come first."""
 
 
 class _WrongUsageError(Exception):
@@ -40,21 +40,39 @@ class CommandLine:
     @contextlib.contextmanager
     def given(self) -> Iterator[CommandLine]:
         """Replace the command line in the block."""
-        arguments, parse = sys.argv[:], argparse.ArgumentParser.parse_args
+        arguments, parse, sleep = sys.argv[:], argparse.ArgumentParser.parse_args, time.sleep
         folder = tempfile.tempdir
         sys.argv[:] = [self._file]
         if folder is None:  # Python would try to write to it
             tempfile.tempdir = os.environ.get("TMPDIR", os.path.join(os.sep, "tmp"))  # noqa: PTH118
 
         def parse_args(parser: Any, args: Any = None, namespace: Any = None) -> Any:
-            return self._parsed(parser, parse, args, namespace)
+            def fail(message: str) -> NoReturn:
+                raise _WrongUsageError(message)
+
+            parser.error = fail
+            try:
+                return parse(parser, args, namespace)
+            except _WrongUsageError:
+                values = namespace if namespace is not None else argparse.Namespace()
+                for action in parser._actions:
+                    if action.dest != argparse.SUPPRESS and action.default != argparse.SUPPRESS:
+                        default = action.default
+                        if isinstance(default, str):
+                            default = parser._get_value(action, default)
+                        missing = action.required and default is None
+                        setattr(values, action.dest, UNKNOWN if missing else default)
+                return values
+            finally:
+                del parser.error
 
         argparse.ArgumentParser.parse_args = parse_args  # type: ignore[method-assign, assignment]
+        time.sleep = lambda seconds: None
         self.imported()
         try:
-            with _without_waiting():
-                yield self
+            yield self
         finally:
+            time.sleep = sleep
             argparse.ArgumentParser.parse_args = parse  # type: ignore[method-assign]
             sys.argv[:], tempfile.tempdir = arguments, folder
             for restore in reversed(self._restore):
@@ -100,38 +118,8 @@ class CommandLine:
             flag.value = given
             self._restore.append(lambda flag=flag: setattr(flag, "value", None))  # type: ignore[misc]
 
-    def _parsed(self, parser: Any, parse: Any, args: Any, namespace: Any) -> Any:
-        def fail(message: str) -> NoReturn:
-            raise _WrongUsageError(message)
 
-        parser.error = fail
-        try:
-            return parse(parser, args, namespace)
-        except _WrongUsageError:
-            values = namespace if namespace is not None else argparse.Namespace()
-            for action in parser._actions:
-                if action.dest != argparse.SUPPRESS and action.default != argparse.SUPPRESS:
-                    default = action.default
-                    if isinstance(default, str):
-                        default = parser._get_value(action, default)
-                    missing = action.required and default is None
-                    setattr(values, action.dest, UNKNOWN if missing else default)
-            return values
-        finally:
-            del parser.error
-
-
-@contextlib.contextmanager
-def _without_waiting() -> Iterator[None]:
-    sleep = time.sleep
-    time.sleep = lambda seconds: None
-    try:
-        yield
-    finally:
-        time.sleep = sleep
-
-
-def default_config(file: str, read: Callable[[str], str]) -> Any:
+def default_config(file: str, read: Callable[[str], str]) -> object:
     """Return what `get_config()` of the default configuration next to a program returns."""
     folder = Path(file).parent
     found = ["configs/default.py", "config.py"]

@@ -8,7 +8,7 @@ import inspect
 import io
 import logging
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 _clear_caches: Callable[[], None] = jax.clear_caches
 
 _KEPT = 32
-"""Maximum number of dry runs whose calls are kept."""
+"""Dry runs whose calls are kept, with the objects in them; other programs run again."""
 _ARGUMENTS = frozenset({"argv", "_argv", "unused_argv", "_", "args", "_args", "unused_args"})
 """Parameters of main functions that take the command line."""
 _MAIN = "__main__"
@@ -109,19 +109,16 @@ class DryRuns:
         self._runtime.install()  # names in `builtins` end with each request
         key = request.file, entry
         known = self._ran.get(key)
-        if known is not None and self._is_current(known, names):
+        if known is not None and (
+            self._modules.are_current(known.edges)
+            and self._modules.texts.are_current(known.files)
+            and all(names.get(name) is value for name, value in known.names.items())
+        ):
             return known
         run = _Run(self._modules, self._runtime, request, names, recorder, entry)
         ran = run.run(patience)
         self._ran.put(key, ran)
         return ran
-
-    def _is_current(self, ran: DryRunResult, names: Mapping[str, object]) -> bool:
-        return (
-            self._modules.are_current(ran.edges)
-            and self._modules.texts.are_current(ran.files)
-            and all(names.get(name) is value for name, value in ran.names.items())
-        )
 
 
 class _Run:
@@ -257,7 +254,10 @@ class _Run:
         is_of_list = False
         if rest and isinstance(target, type):
             is_of_list = not hasattr(target, rest[0])
-            rest = [_method(target, rest[0]), *rest[1:]]
+            # `absl` makes several methods of one that has a list of parameters.
+            name = rest[0]
+            made = (each for each in vars(target) if each.startswith(name))
+            rest = [name if hasattr(target, name) else next(made, name), *rest[1:]]
             target = _instance(target, rest[0])
             if callable(set_up := getattr(target, "setUp", None)):
                 self._runtime.call(set_up)
@@ -266,11 +266,16 @@ class _Run:
         arguments = {} if is_of_list else self._arguments(target, names)
         self._runtime.call(target, **arguments)
 
-    def _arguments(self, function: Any, names: Mapping[str, Any], depth: int = 4) -> dict[str, Any]:
+    def _arguments(
+        self, function: Callable[..., object], names: Mapping[str, object], depth: int = 4
+    ) -> dict[str, object]:
         """Return the arguments of a main function or a test, by its parameters."""
-        given: dict[str, Any] = dict(_parametrized(function))
+        given: dict[str, object] = dict(_parametrized(function))
         try:
-            parameters = _own_parameters(function)
+            # Those that a wrapper gives the function are not its own.
+            parameters = [*inspect.signature(function, follow_wrapped=False).parameters.values()]
+            if any(each.kind is each.VAR_KEYWORD for each in parameters):
+                parameters = [*inspect.signature(function).parameters.values()]
         except (TypeError, ValueError):
             return {}
         kinds = inspect.Parameter
@@ -296,7 +301,7 @@ class _Run:
         return given
 
     def _execute(
-        self, text: str, file: str, names: dict[str, Any], *, own: bool, above: int = 0
+        self, text: str, file: str, names: dict[str, object], *, own: bool, above: int = 0
     ) -> None:
         """Run rewritten statements one after another."""
         try:
@@ -376,17 +381,11 @@ class _Run:
             self._runtime.note(entry.function, entry.parameters, values, frame)
 
 
-def _fresh(name: str, file: str) -> dict[str, Any]:
+def _fresh(name: str, file: str) -> dict[str, object]:
     return {"__name__": name, "__file__": file, "__builtins__": __builtins__}
 
 
-def _method(kind: type, name: str) -> str:
-    """Return the name of a test's method; of the first one if `absl` made some of a list."""
-    made = (each for each in vars(kind) if each.startswith(name))
-    return name if hasattr(kind, name) else next(made, name)
-
-
-def _instance(kind: type, method: str) -> Any:
+def _instance(kind: type, method: str) -> object:
     """Return an instance of a class of tests."""
     import unittest
 
@@ -396,15 +395,7 @@ def _instance(kind: type, method: str) -> Any:
         return object.__new__(kind)
 
 
-def _own_parameters(function: Any) -> list[inspect.Parameter]:
-    """Return the parameters of a function; those that a wrapper gives it are none."""
-    parameters = [*inspect.signature(function, follow_wrapped=False).parameters.values()]
-    if any(each.kind is each.VAR_KEYWORD for each in parameters):
-        parameters = [*inspect.signature(function).parameters.values()]
-    return parameters
-
-
-def _parametrized(function: Any) -> Iterator[tuple[str, Any]]:
+def _parametrized(function: object) -> Iterator[tuple[str, object]]:
     """Yield the first values of `pytest.mark.parametrize`."""
     for mark in getattr(function, "pytestmark", ()):
         if getattr(mark, "name", "") == "parametrize" and len(getattr(mark, "args", ())) > 1:
@@ -416,17 +407,18 @@ def _parametrized(function: Any) -> Iterator[tuple[str, Any]]:
                 yield from zip(listed, first if len(listed) > 1 else [first], strict=False)
 
 
-def _fixture(value: Any) -> Callable[..., Any] | None:
+def _fixture(value: object) -> Callable[..., object] | None:
     """Return the function of a pytest fixture, if a value is one."""
     named = "fixture" in type(value).__name__.lower()
     if not named and not hasattr(value, "_pytestfixturefunction"):
         return None
     inner = getattr(value, "__wrapped__", None) or getattr(value, "_fixture_function", None)
     pytest_wrapped = getattr(value, "__pytest_wrapped__", None)
-    return getattr(pytest_wrapped, "obj", inner)
+    function: Callable[..., object] | None = getattr(pytest_wrapped, "obj", inner)
+    return function
 
 
-def _functions_in(values: Any, depth: int = 2) -> Iterator[FunctionType]:
+def _functions_in(values: Iterable[object], depth: int = 2) -> Iterator[FunctionType]:
     """Yield the plain functions among a module's values, those under decorators, and methods."""
     for value in values:
         inner = value
@@ -443,7 +435,7 @@ def _functions_in(values: Any, depth: int = 2) -> Iterator[FunctionType]:
             yield from _functions_in(tuple(vars(value).values()), depth - 1)
 
 
-def _wrapped(value: Any) -> Any:
+def _wrapped(value: object) -> object:
     try:
         return inspect.getattr_static(value, "__wrapped__", None) or getattr(
             value, "__wrapped__", None

@@ -99,7 +99,7 @@ class _Rewriting:
                 number = self.function(node)
                 yield self.handled(node, [node], own)
                 if self.in_function and number is not None:
-                    yield self.runtime_statement("decorated", node, number, _name(node.name))
+                    yield _statement("decorated", node, number, _name(node.name))
             case ast.ClassDef():
                 self.class_(node)
                 yield self.handled(node, [node], own)
@@ -110,10 +110,9 @@ class _Rewriting:
             case ast.ImportFrom(module="__future__"):
                 yield node
             case ast.Import() | ast.ImportFrom():
-                context = ast.Call(_runtime("importing", node), [], [])
-                importing = _at(ast.With([ast.withitem(context)], [node]), node)
-                done = self.runtime_statement("imported", node)
-                yield self.handled(node, [importing, done], own)
+                context = ast.withitem(_call("importing", at=node))
+                importing = _at(ast.With([context], [node]), node)
+                yield self.handled(node, [importing, _statement("imported", node)], own)
             case ast.Return():
                 yield self.handled(node, [_with_calls(node)], own, leaves=True)
             case ast.For():
@@ -142,9 +141,8 @@ class _Rewriting:
                 node.finalbody = self.block(node.finalbody, own)
                 yield self.handled(node, [node], own)
             case ast.Assign(targets=[ast.Name(id=name)]) if name in _read_and_bound(node):
-                node.value = ast.Call(
-                    _runtime("updated", node), [_with_calls(node.value), _thunk(_name(name))], []
-                )
+                before = _thunk(_name(name))
+                node.value = _call("updated", _with_calls(node.value), before, at=node)
                 yield self.handled(node, [_at(node, node)], own)
             case _:
                 yield self.handled(node, [_with_calls(node)], own)
@@ -153,24 +151,24 @@ class _Rewriting:
         self, node: ast.stmt, body: list[ast.stmt], own: frozenset[str], *, leaves: bool = False
     ) -> ast.stmt:
         """Return statements with a handler, for the names that `node` binds or changes."""
-        after: list[ast.stmt] = [self.runtime_statement("failed", node, _name(_ERROR))]
+        after: list[ast.stmt] = [_statement("failed", node, _name(_ERROR))]
         stored, changed = _stored(node), _changed(node)
         kept = _read_and_bound(node) if isinstance(node, ast.Assign) else set()
         for name in sorted(stored):
-            unknown = _assign(name, ast.Attribute(_name(NAME), "unknown", _LOAD))
+            unknown = _assign(name, _runtime("unknown"))
             if name in kept:
-                value = ast.Call(_runtime("state"), [_name(name)], [])
-                after.append(_unless_unbound(_assign(name, value), unknown))
+                state = _assign(name, _call("state", _name(name)))
+                after.append(_unless_unbound(state, unknown))
             else:
                 after.append(unknown)
         for name in sorted(changed - stored):
-            value = ast.Call(_runtime("changed"), [_name(name)], [])
+            value = _call("changed", _name(name))
             local = name in own or not self.in_function
             after.append(_unless_unbound(_assign(name, value) if local else ast.Expr(value)))
         if self.in_function:
             after.append(_assign(_FAILED, ast.Constant(value=True)))
         if leaves:
-            after.append(ast.Return(ast.Attribute(_name(NAME), "unknown", _LOAD)))
+            after.append(ast.Return(_runtime("unknown")))
         handler = ast.ExceptHandler(_name("BaseException"), _ERROR, after)
         return _at(ast.Try(body, [handler], [], []), node)
 
@@ -199,22 +197,14 @@ class _Rewriting:
             if rewrites:
                 own = _locals(node)
                 body = [
-                    self.runtime_statement("began", node, ast.Constant(".".join(nested))),
+                    _statement("began", node, ".".join(nested)),
                     _at(_assign(_FAILED, ast.Constant(value=False)), node),
                     *self.block(body, own),
-                    _at(
-                        ast.If(
-                            _name(_FAILED),
-                            [ast.Return(ast.Attribute(_name(NAME), "unknown", _LOAD))],
-                            [],
-                        ),
-                        node,
-                    ),
+                    _at(ast.If(_name(_FAILED), [ast.Return(_runtime("unknown"))], []), node),
                 ]
             node.body = [*docstring, *head, *body]
             if in_function and entry is not None:
-                defined = ast.Call(_runtime("defined", node), [ast.Constant(number)], [])
-                node.decorator_list.append(_at(defined, node))
+                node.decorator_list.append(_call("defined", number, at=node))
             return number if entry is not None else None
         finally:
             self.names, self.in_function = names, in_function
@@ -233,36 +223,29 @@ class _Rewriting:
 
     def loop(self, node: ast.For, own: frozenset[str]) -> Iterator[ast.stmt]:
         """Yield a loop that asks for each iteration, and what is done after it."""
-        template = _template(node.target)
-        number = ast.Constant(node.lineno * 1000 + node.col_offset)
+        number = node.lineno * 1000 + node.col_offset
         items = _thunk(_with_calls(node.iter))
-        node.iter = ast.Call(_runtime("turns", node), [number, items, template], [])
+        node.iter = _call("turns", number, items, _template(node.target), at=node)
         names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
         listed = ast.Constant(cast("Any", tuple(sorted(names))))
         values = ast.Call(_name("locals"), [], [])
-        note = self.runtime_statement("turned", node, number, values, listed)
+        note = _statement("turned", node, number, values, listed)
         body = self.block(node.body, own)
         node.body = [ast.Try(body, [], [], [note])]
         node.orelse = self.block(node.orelse, own)
         yield self.handled(node, [node], own)
         settle = [
-            _unless_unbound(
-                _assign(
-                    name,
-                    ast.Call(_runtime("settled"), [ast.Constant(name), _name(name)], []),
-                )
-            )
+            _unless_unbound(_assign(name, _call("settled", name, _name(name))))
             for name in sorted(names)
             if name in own or (not self.in_function and name in _stored(node))
         ]
         if settle:
-            cut = ast.Call(_runtime("was_cut", node), [number], [])
-            yield _at(ast.If(cut, settle, []), node)
+            yield _at(ast.If(_call("was_cut", number, at=node), settle, []), node)
 
     def judged(self, node: ast.Try) -> ast.stmt:
         """Return the body of a `try` whose handlers get no error that a real run would not have."""
-        judged = ast.Call(_runtime("judged"), [_name(_ERROR)], [])
-        handler = ast.ExceptHandler(_name("BaseException"), _ERROR, [ast.Raise(judged)])
+        judged = ast.Raise(_call("judged", _name(_ERROR)))
+        handler = ast.ExceptHandler(_name("BaseException"), _ERROR, [judged])
         return _at(ast.Try(node.body, [handler], [], []), node)
 
     def context(self, node: ast.With, own: frozenset[str]) -> None:
@@ -270,14 +253,9 @@ class _Rewriting:
         for item in node.items:
             if not any(isinstance(n, _UNMOVABLE) for n in ast.walk(item.context_expr)):
                 expression = _thunk(_with_calls(item.context_expr))
-                template = _template(item.optional_vars) if item.optional_vars else _template(None)
-                call = ast.Call(_runtime("context", node), [expression, template], [])
-                item.context_expr = call
+                template = _template(item.optional_vars)
+                item.context_expr = _call("context", expression, template, at=node)
         node.body = self.block(node.body, own)
-
-    def runtime_statement(self, method: str, at: ast.stmt, *arguments: int | ast.expr) -> ast.stmt:
-        values = [a if isinstance(a, ast.expr) else ast.Constant(a) for a in arguments]
-        return _at(ast.Expr(ast.Call(_runtime(method, at), values, [])), at)
 
 
 _UNMOVABLE = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
@@ -296,10 +274,9 @@ def _thunk(node: ast.expr) -> ast.expr:
 
 def _as_for(node: ast.While) -> ast.For:
     """Return a `while` loop as an endless `for` loop that its condition ends."""
-    test = ast.Call(_runtime("goes_on"), [node.test], [])
-    leave = ast.If(ast.UnaryOp(ast.Not(), test), [ast.Break()], [])
-    endless = ast.Call(ast.Attribute(_name(NAME), "endless", _LOAD), [], [])
-    loop = ast.For(ast.Name(_TURN, _STORE), endless, [leave, *node.body], [])
+    ends = ast.UnaryOp(ast.Not(), _call("goes_on", node.test))
+    leave = ast.If(ends, [ast.Break()], [])
+    loop = ast.For(ast.Name(_TURN, _STORE), _call("endless"), [leave, *node.body], [])
     at = ast.copy_location(loop, node)
     ast.fix_missing_locations(at)
     return at
@@ -398,9 +375,22 @@ def _unless_unbound(statement: ast.stmt, otherwise: ast.stmt | None = None) -> a
     return ast.Try([statement], [handler], [], [])
 
 
-def _runtime(method: str, at: ast.AST | None = None) -> ast.expr:
-    node = ast.Attribute(_name(NAME), method, _LOAD)
+def _runtime(name: str, at: ast.AST | None = None) -> ast.expr:
+    """Return an attribute of the runtime."""
+    node = ast.Attribute(_name(NAME), name, _LOAD)
     return _at(node, at) if at is not None else node
+
+
+def _call(method: str, *arguments: int | str | ast.expr, at: ast.AST | None = None) -> ast.Call:
+    """Return a call of a method of the runtime."""
+    values = [a if isinstance(a, ast.expr) else ast.Constant(a) for a in arguments]
+    call = ast.Call(_runtime(method), values, [])
+    return _at(call, at) if at is not None else call
+
+
+def _statement(method: str, at: ast.stmt, *arguments: int | str | ast.expr) -> ast.stmt:
+    """Return a statement that calls a method of the runtime."""
+    return _at(ast.Expr(_call(method, *arguments)), at)
 
 
 def _at(node: Node, at: ast.AST) -> Node:

@@ -10,9 +10,9 @@ import logging
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
-from types import CodeType, FrameType, FunctionType, MethodType
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from types import CodeType, FrameType, FunctionType, MethodType, TracebackType
+from typing import Any, TypeVar
 
 import jax
 
@@ -33,12 +33,16 @@ from jaxsight.tracer.isolation.refusals import RefusedError
 
 logger = logging.getLogger(__name__)
 
+Tried = TypeVar("Tried")
+Manager = contextlib.AbstractContextManager[object]
+_Args = tuple[object, ...]
+
 _TURNS = 64
 """Maximum number of iterations of a loop: more than a model has layers."""
 _LOOP_SECONDS = 1.0
 """Seconds after which a loop is left, so that one loop does not use up a program's time."""
 _CALLS = 3
-"""Maximum number of different calls that are kept of a function."""
+"""Different calls that are kept of a function, as of recorded runs (`recorded_file.SETS`)."""
 _END = object()
 _OURS = (
     jax.errors.ConcretizationTypeError,
@@ -51,9 +55,9 @@ _OURS = (
 _ABOUT_US = re.compile(r"Tracer|'?Unknown'? object|<unknown>")
 """Messages about a tracer, or about something unknown."""
 _FED = 8
-"""Maximum number of types of arrays that models are called with."""
+"""Types of arrays that models are called with: the first ones tell what the data is."""
 _WRAPPERS = 16
-"""Maximum number of transformations around a function."""
+"""Transformations around a function that are opened; without a limit, a cycle never ends."""
 _MAPS = re.compile(r"pmap|vmap|Pmap|shard_map|scan", re.IGNORECASE)
 """Names of transformations that pass parts of the arguments on."""
 
@@ -80,7 +84,7 @@ class DryRuntime:
         """The file's functions by their codes: qualified name and parameters."""
         self.original: dict[str, CodeType] = {}
         """The codes of the file's nested functions before they were rewritten."""
-        self._outer: Any = None
+        self._outer: object = None
         self._entries: dict[int, NestedEntry] = {}
         self._functions: dict[int, object] = {}
         self._decorated: dict[int, object] = {}
@@ -158,25 +162,20 @@ class DryRuntime:
             return UNKNOWN
         return value
 
-    def call(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(self, function: Callable[..., object], *args: object, **kwargs: object) -> object:
         """Call a function; one of the file that JAX would trace with something unknown is noted."""
         if self._outer is not None and len(self.fed) < _FED:
             self.fed |= dict.fromkeys(captured.fed_to(function, args))
-        if self._outer is None or not (
-            any(map(has_unknown, args)) or any(map(has_unknown, kwargs.values()))
-        ):
-            return function(*args, **kwargs)
-        if is_unknown(function) or not self.is_active:
-            return function(*args, **kwargs)
-        called = _called(function, args, kwargs)
-        if called is None or called[0] is function:
-            return function(*args, **kwargs)
-        if self._note_partial(*called, sys._getframe(1)):
-            return UNKNOWN
+        needs_unknown = any(map(has_unknown, (*args, *kwargs.values())))
+        if self.is_active and needs_unknown and not is_unknown(function):
+            called = _called(function, args, kwargs)
+            is_wrapped = called is not None and called[0] is not function
+            if called is not None and is_wrapped and self._note_partial(*called, sys._getframe(1)):
+                return UNKNOWN
         return function(*args, **kwargs)
 
     def _note_partial(
-        self, function: FunctionType, args: Any, kwargs: Any, frame: FrameType
+        self, function: FunctionType, args: _Args, kwargs: dict[str, object], frame: FrameType
     ) -> bool:
         own = self.entry_of.get(function.__code__)
         number = next((n for n, f in self._functions.items() if f is function), None)
@@ -251,10 +250,10 @@ class DryRuntime:
                 return False
         return True
 
-    def defined(self, number: int) -> Callable[[Any], Any]:
+    def defined(self, number: int) -> Callable[[object], object]:
         """Return a decorator that notes a nested function."""
 
-        def note(function: Any) -> Any:
+        def note(function: object) -> object:
             if self._outer is not None and number in self._entries:
                 self._functions[number] = function
                 self._decorated.pop(number, None)
@@ -267,7 +266,9 @@ class DryRuntime:
         if number in self._functions and value is not self._functions[number]:
             self._decorated[number] = value
 
-    def turns(self, loop: int, items: Callable[[], Any], template: object) -> Iterator[Any]:
+    def turns(
+        self, loop: int, items: Callable[[], Iterable[object]], template: object
+    ) -> Iterator[object]:
         """Yield the items of a loop; in a dry run only the first ones."""
         if not self.is_active:
             yield from items()
@@ -276,7 +277,7 @@ class DryRuntime:
         self._turned[place] = []
         self._cut.discard(place)
         begin = time.monotonic()
-        iterator = self._tried(lambda: iter(items()), iter([UNKNOWN]))
+        iterator: Iterator[object] = self._tried(lambda: iter(items()), iter([UNKNOWN]))
         for number in itertools.count():
             item = self._tried(lambda: next(iterator, _END), _END if number else UNKNOWN)
             if item is _END:
@@ -288,7 +289,7 @@ class DryRuntime:
                 return
             yield shaped_like(template) if is_unknown(item) else item
 
-    def _tried(self, function: Callable[[], Any], otherwise: object) -> Any:
+    def _tried(self, function: Callable[[], Tried], otherwise: Tried) -> Tried:
         """Return the result of a function, or something else if it fails."""
         try:
             return function()
@@ -330,31 +331,25 @@ class DryRuntime:
 
     def settled(self, name: str, value: object) -> object:
         """Return a variable after a loop that was left: unknown, if each iteration changes it."""
-        if name not in self._changing:
-            return value
-        if isinstance(value, list | dict | set):
-            self._tainted[id(value)] = value
-            return UNKNOWN
-        single = isinstance(value, bool | int | float | complex | str) or hasattr(value, "shape")
-        return UNKNOWN if single else value
+        return self.state(self.changed(value)) if name in self._changing else value
 
-    def importing(self) -> contextlib.AbstractContextManager[Any]:
+    def importing(self) -> Manager:
         """Return a context in which the arrays of imported modules have values."""
         return jax.ensure_compile_time_eval() if self.is_active else contextlib.nullcontext()
 
-    def context(
-        self, manager: Callable[[], Any], template: object
-    ) -> contextlib.AbstractContextManager[Any]:
+    def context(self, manager: Callable[[], Manager], template: object) -> Manager:
         """Return a context manager; one that cannot be entered has an unknown value."""
         return _Context(self, manager, template) if self.is_active else manager()
 
 
-class _Context(contextlib.AbstractContextManager[Any]):
-    def __init__(self, runtime: DryRuntime, manager: Callable[[], Any], template: object) -> None:
+class _Context(contextlib.AbstractContextManager[object]):
+    def __init__(
+        self, runtime: DryRuntime, manager: Callable[[], Manager], template: object
+    ) -> None:
         self._runtime, self._make, self._template = runtime, manager, template
-        self._entered: Any = None
+        self._entered: Manager | None = None
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> object:
         try:
             manager = self._make()
             value = manager.__enter__()
@@ -364,8 +359,14 @@ class _Context(contextlib.AbstractContextManager[Any]):
         self._entered = manager
         return shaped_like(self._template) if is_unknown(value) else value
 
-    def __exit__(self, *error: object) -> Any:
-        return self._entered.__exit__(*error) if self._entered is not None else None
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        entered = self._entered
+        return entered.__exit__(kind, error, traceback) if entered is not None else None
 
 
 def _called(

@@ -8,7 +8,7 @@ number is read off a program that has enough devices.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jaxsight.lru import Recent
@@ -23,7 +23,7 @@ MOST = 512
 _MOST_ROWS = 64
 """The same where an error does not say how many: it may be another mistake."""
 _KEPT = 256
-"""Maximum number of statements whose demand is remembered."""
+"""Statements whose demand is remembered; one that is forgotten fails once more first."""
 
 _LIST = r"(?:local_)?devices\([^()]*\)"
 _END = r"\s*(?:#.*)?$"
@@ -110,30 +110,32 @@ def wanted(error: BaseException, texts: Sequence[str], target: int = 0) -> Deman
     return next((demand for demand in demands if present < demand.count <= MOST), None)
 
 
-def demand(error: BaseException, request: Trace) -> None:
-    """Raise `MoreDevices` if a function or its inputs failed for want of devices."""
+def demand(error: BaseException, request: Trace, chunk: str = "") -> None:
+    """Raise `MoreDevices` if a statement, a function or its inputs failed for want of devices.
+
+    Args:
+        chunk: the key of the statement that failed.
+    """
     texts = [chunk.text for chunk in request.chunks]
     more = wanted(error, texts, request.devices)
     if more is not None:
-        raise MoreDevices(more) from None
+        raise MoreDevices(more, chunk) from None
 
 
 def written_in(texts: Sequence[str]) -> int:
     """Return the number of devices that subscripts of `jax.devices()` need, at least 1."""
-    return max((count for count in _written(texts) if count <= MOST), default=1)
-
-
-def _written(texts: Sequence[str]) -> Iterator[int]:
     if not any("devices" in text for text in texts):
-        return
+        return 1
     names = {match[1] for text in texts for match in _NAMED.finditer(text)}
     constants = {match[1]: int(match[2]) for text in texts for match in _CONSTANT.finditer(text)}
     lists = "|".join([_LIST, *(rf"\b{name}" for name in sorted(names))])
     subscript = re.compile(rf"(?:{lists}){_INDEX}")
+    counts = [1]
     for text in texts:
         for match in subscript.finditer(text):
             number = constants.get(match[2], int(match[2]) if match[2].isdecimal() else 0)
-            yield number + (match[1] is None and match[2].isdecimal())
+            counts.append(number + (match[1] is None and match[2].isdecimal()))
+    return max(count for count in counts if count <= MOST)
 
 
 def _identity(request: Trace) -> object:

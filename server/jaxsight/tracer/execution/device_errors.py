@@ -16,8 +16,12 @@ from types import TracebackType
 import jax
 
 _CAUSES = 8
+"""Causes of an error that are read; without a limit, a cyclic chain never ends."""
 _MORE = 2
-"""How many times as many devices to try if an error does not say how many it asks for."""
+"""How many times as many devices to try if an error does not say how many it asks for.
+
+Programs ask for powers of two; a larger step would skip the number that they run with.
+"""
 
 _MESH = re.compile(r"Number of devices (\d+) must .* the product of mesh_shape \(([\d, ]+)\)")
 """`jax.make_mesh` and `mesh_utils.create_device_mesh`."""
@@ -35,7 +39,7 @@ _NO_ELEMENT = "list index out of range"
 is doubled until there are enough.
 """
 _COUNT = r"(?:\blen\(\s*(?:jax\.)?(?:local_)?devices\([^()]*\)\s*\)|\b(?:local_)?device_count\(\))"
-_READS_DEVICES = re.compile(r"\b(?:local_)?devices\(|device_count\(")
+READS_DEVICES = re.compile(r"\b(?:local_)?devices\(|device_count\(")
 _COUNTED = re.compile(rf"\b(\w+)\s*=\s*(?:jax\.)?{_COUNT}\s*(?:#.*)?$", re.MULTILINE)
 """`n = jax.device_count()`, a name that a condition may compare."""
 _OWN_CHECKS = (AssertionError, RuntimeError, ValueError, SystemExit)
@@ -95,7 +99,7 @@ def _need(error: BaseException, texts: Sequence[str]) -> Need | None:
         return Need(_sizes(match[1])[int(match[2])])
     if isinstance(error, IndexError) and message == _NO_ELEMENT:
         line = _line(_innermost(error))
-        return Need(_MORE, is_guess=True) if _READS_DEVICES.search(line) is not None else None
+        return Need(_MORE, is_guess=True) if READS_DEVICES.search(line) is not None else None
     if isinstance(error, _OWN_CHECKS):
         return _checked(error, texts)
     return None
@@ -128,7 +132,7 @@ def _checked(error: BaseException, texts: Sequence[str]) -> Need | None:
 
 
 _CONDITION_LINES = 4
-"""Number of lines that are searched for the condition of a `raise`."""
+"""Lines above a `raise` that are searched for its condition; farther ones are of others."""
 _ABOVE, _NOT_ABOVE = (">", "!="), ("<=", "==")
 """Signs of an assertion, and of the condition of a `raise`, that ask for more than the number."""
 _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}

@@ -23,7 +23,7 @@ VARIANTS = 2
 """Unused executions kept per chunk, so that undoing an edit runs nothing."""
 
 SPARE = 256
-"""Maximum number of executions kept that no current slice uses."""
+"""Executions kept that no current slice uses; each keeps the objects that it made alive."""
 
 Identity = tuple[str, int, tuple[int, ...]]
 """A chunk's key, its index among those with this key, and the serials of effects before it."""
@@ -106,8 +106,7 @@ class ExecutionCache:
         cached = {id(execution) for execution in self}
         for execution in executions:
             if id(execution) not in cached:
-                self._recorder.forget(execution.chunk.id, execution.chunk.key)
-                self._forget_source(execution)
+                self._forget(execution)
 
     def trim(self, current: Iterable[Execution]) -> None:
         """Drop executions that are unlikely to be needed again, and those that refer to them.
@@ -131,13 +130,13 @@ class ExecutionCache:
                 gone.add(identity)
         while gone:
             for identity in gone:
-                self._forget(identity)
+                self._forget(self._executions.pop(identity))
             gone = {name for name, execution in self.items() if execution.uses & gone}
 
     def clear(self) -> None:
         """Drop all executions."""
-        for identity in list(self._executions):
-            self._forget(identity)
+        while self._executions:
+            self._forget(self._executions.popitem()[1])
         self._effects.clear()
 
     def _link(self, current: list[Execution]) -> None:
@@ -160,11 +159,8 @@ class ExecutionCache:
                 execution.uses |= binding[name]
             execution.uses.discard(identities.get(id(execution), ("", 0, ())))
 
-    def _forget(self, identity: Identity) -> None:
-        execution = self._executions.pop(identity)
+    def _forget(self, execution: Execution) -> None:
+        """Drop the observations and the lines of an execution that is not in the cache."""
         self._recorder.forget(execution.chunk.id, execution.chunk.key)
-        self._forget_source(execution)
-
-    def _forget_source(self, execution: Execution) -> None:
         if all(cached.file != execution.file for cached in self):
             linecache.cache.pop(execution.file, None)

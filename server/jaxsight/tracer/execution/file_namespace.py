@@ -15,7 +15,7 @@ import functools
 import os
 import weakref
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from importlib.machinery import ModuleSpec
 from pathlib import PurePath
@@ -25,7 +25,6 @@ from jaxsight.files.texts import Version
 from jaxsight.tracer import user_warnings
 from jaxsight.tracer.compat import devices
 from jaxsight.tracer.execution import chunk_code, device_demand
-from jaxsight.tracer.execution.device_demand import MoreDevices
 from jaxsight.tracer.execution.execution_cache import Execution, ExecutionCache, Identity
 from jaxsight.tracer.failures import one_line
 from jaxsight.tracer.importing import placeholders
@@ -38,7 +37,6 @@ from jaxsight.tracer.isolation.code_origins import SliceLoader
 from jaxsight.tracer.isolation.object_snapshot import ObjectSnapshot
 from jaxsight.tracer.isolation.process_state import State
 from jaxsight.tracer.observation import call_entries, instrumentation
-from jaxsight.tracer.observation.imported_functions import ImportedFunctions
 from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.wire.chunks import Chunk, chunk_file
 from jaxsight.wire.messages.requests import Trace
@@ -50,11 +48,12 @@ _DEFINITIONS = ("def ", "class ", "async def ")
 class FileNamespace:
     """A file; `names` has the names of the last prepared slice."""
 
-    def __init__(self, request: Trace, imported: ImportedFunctions) -> None:
+    def __init__(self, request: Trace, imports: Imports) -> None:
         self.file = request.file
         self.module = ModuleType(request.module)
         self.names = vars(self.module)
-        self.recorder = Recorder(imported)
+        self.recorder = Recorder(imports.modules.functions)
+        self._imports = imports
         self.slice: list[Execution] = []
         """The prepared part of the current request's slice."""
         self._needed: tuple[bool, ...] = ()
@@ -82,25 +81,25 @@ class FileNamespace:
         """Make the next request start from the beginning."""
         self._before_trace = None
 
-    def prepare(self, request: Trace, imports: Imports) -> None:
+    def prepare(self, request: Trace) -> None:
         """Set the namespace to the result of running the request's slice.
 
         Errors of user code are raised.
         """
-        if self._must_start_over(request, imports):
-            self._start_over(imports)
+        if self._must_start_over(request):
+            self._start_over()
         self._before_trace = None
         while True:
             try:
-                self._prepare(request, imports)
+                self._prepare(request)
             except _Again:
-                self._start_over(imports)
+                self._start_over()
             else:
                 break
-        own = {self.module.__name__, *imports.modules.loaded}
-        self._before_trace = ObjectSnapshot((self.names, *imports.modules.namespaces()), own)
+        own = {self.module.__name__, *self._imports.modules.loaded}
+        self._before_trace = ObjectSnapshot((self.names, *self._imports.modules.namespaces()), own)
 
-    def _prepare(self, request: Trace, imports: Imports) -> None:
+    def _prepare(self, request: Trace) -> None:
         self._clear_names(request)
         begun = False
 
@@ -108,13 +107,13 @@ class FileNamespace:
             nonlocal begun
             if not begun:
                 begun = True
-                self._execute(request, imports)
+                self._execute(request)
 
-        with imports.importing(begin, request.whole):
-            self._import_packages(request, imports)
+        with self._imports.importing(begin, request.whole):
+            self._import_packages(request)
             begin()
 
-    def _execute(self, request: Trace, imports: Imports) -> None:
+    def _execute(self, request: Trace) -> None:
         self._needed = tuple(chunk.needed for chunk in request.chunks)
         token: tuple[int, ...] = ()
         occurrences: Counter[str] = Counter()
@@ -124,27 +123,36 @@ class FileNamespace:
             occurrences[chunk.key] += 1
             execution = self._executions.get(identity)
             if execution is None or (chunk.needed and execution.failed):
-                execution = self._run(chunk, identity, request, imports)
+                execution = self._run(chunk, identity, request)
             else:
-                self._redo(execution, imports)
+                self.slice.append(execution)
+                self.names.update(execution.bindings)
+                for name in execution.unbound:
+                    self.names.pop(name, None)
+                if execution.effects is not None:
+                    execution.effects.apply()
+                    self._state = None
+                self._imports.jax |= execution.jax
+                self._imports.applied |= execution.applied
             self._executions.put(identity, execution)
             execution.acted_before = acted_before
             acted_before += chunk.acts
             if execution.effects is not None:
                 token = (*token, execution.effects.serial)
 
-    def _must_start_over(self, request: Trace, imports: Imports) -> bool:
+    def _must_start_over(self, request: Trace) -> bool:
         """Return whether a chunk to execute would see another state than in an import."""
         if self._before_trace is None or not self._before_trace.is_current():
             return True
         if not all(
-            imports.modules.are_current(execution.imports)
-            and imports.texts.are_current(execution.failed_imports)
+            self._imports.modules.are_current(execution.imports)
+            and self._imports.texts.are_current(execution.failed_imports)
             for execution in self._executions
         ):
             return True
         if any(
-            any(map(imports.modules.can_find, execution.missing)) for execution in self._executions
+            any(map(self._imports.modules.can_find, execution.missing))
+            for execution in self._executions
         ):
             return True
         executed = {identity[0] for identity, _ in self._executions.items()}
@@ -171,10 +179,10 @@ class FileNamespace:
             acted_before += chunk.acts
         return False
 
-    def _start_over(self, imports: Imports) -> None:
+    def _start_over(self) -> None:
         """Forget all executions, and their changes of the project's other modules."""
         # First, while the file's changes of the project's modules are still visible.
-        imports.modules.renew()
+        self._imports.modules.renew()
         self.starting_over()
         self.forget_all()
 
@@ -201,15 +209,11 @@ class FileNamespace:
             for execution, is_needed in zip(self.slice, self._needed, strict=False)
             for absence in (execution.absences if is_needed else ())
         )
-        return (*missing, *stopped, *caught, *self._needed_while_traced())
-
-    def _needed_while_traced(self) -> Iterator[Caveat]:
-        """Yield a caveat for each missing module or file that the function has needed."""
-        for absence in placeholders.uses:
+        needed = []  # while the function was traced
+        for absence in placeholders.uses if self.slice else ():
             binding = (e for e in self.slice if placeholders.stand_in(e.bindings, absence))
-            execution = next(binding, self.slice[-1] if self.slice else None)
-            if execution is not None:
-                yield Caveat(execution.chunk.id, absence)
+            needed.append(Caveat(next(binding, self.slice[-1]).chunk.id, absence))
+        return (*missing, *stopped, *caught, *needed)
 
     @property
     def warnings(self) -> tuple[Warned, ...]:
@@ -222,38 +226,38 @@ class FileNamespace:
         """Stop user code at its next observed expression or chunk; any thread may call this."""
         self.recorder.cancelled = True
 
-    def note_imports(self, imports: Imports) -> None:
+    def note_imports(self) -> None:
         """Add later imports by their functions to the executions in use."""
         for execution in self.slice:
-            execution.imports.update(imports.used.get(execution.file, {}))
+            execution.imports.update(self._imports.used.get(execution.file, {}))
 
-    def files(self, imports: Imports) -> dict[str, Version]:
+    def files(self) -> dict[str, Version]:
         """Return the project's files, except its own, whose changes invalidate the slice."""
         used = {name for execution in self.slice for name in execution.imports}
-        files = dict(imports.modules.attempted)
+        files = dict(self._imports.modules.attempted)
         for execution in self.slice:
             files |= execution.failed_imports
-        files |= imports.modules.files_of(used | self.packages.keys())
+        files |= self._imports.modules.files_of(used | self.packages.keys())
         files.pop(self.file, None)
         return files
 
-    def depends_on(self, imports: Imports) -> set[str]:
+    def depends_on(self) -> set[str]:
         """Return the file itself, and those of the project that it depends on, as far as known."""
-        return {self.file, *self.files(imports)}
+        return {self.file, *self.files()}
 
-    def importer_of(self, file: str, imports: Imports) -> Chunk | None:
+    def importer_of(self, file: str) -> Chunk | None:
         """Return the first chunk whose execution imported a file of the project, if any did."""
         importing = (
-            e.chunk for e in self.slice if file in imports.modules.files_of(set(e.imports))
+            e.chunk for e in self.slice if file in self._imports.modules.files_of(set(e.imports))
         )
         return next(importing, None)
 
-    def imported_by(self, request: Trace, imports: Imports) -> Collection[str] | None:
+    def imported_by(self, request: Trace) -> Collection[str] | None:
         """Return the project's files that a slice imports; `None` if not all of it has run yet."""
         executed = {identity[0]: execution for identity, execution in self._executions.items()}
         if any(chunk.key not in executed for chunk in request.chunks):
             return None
-        return imports.modules.files_of(
+        return self._imports.modules.files_of(
             {name for chunk in request.chunks for name in executed[chunk.key].imports}
         )
 
@@ -295,7 +299,7 @@ class FileNamespace:
             spec.submodule_search_locations.append(str(PurePath(request.file).parent))
             self.names["__path__"] = spec.submodule_search_locations
 
-    def _import_packages(self, request: Trace, imports: Imports) -> None:
+    def _import_packages(self, request: Trace) -> None:
         """Import the packages around the file, outermost first, as importing the file would."""
         self._state = None
         self.packages = {}
@@ -307,10 +311,10 @@ class FileNamespace:
         for depth in range(1, len(around) + 1):
             folder = parents[min(len(around) - depth, len(parents) - 1)]
             package = ".".join(around[:depth])
-            if error := imports.import_package(package, str(folder), self.packages):
+            if error := self._imports.import_package(package, str(folder), self.packages):
                 self._package_errors[package] = error
 
-    def _run(self, chunk: Chunk, identity: Identity, request: Trace, imports: Imports) -> Execution:
+    def _run(self, chunk: Chunk, identity: Identity, request: Trace) -> Execution:
         if self.recorder.cancelled:
             raise CancelledByServer
         if not chunk.text.startswith(_DEFINITIONS) or chunk.executes or chunk.acts:
@@ -323,9 +327,9 @@ class FileNamespace:
         only_binds = not (chunk.executes or chunk.acts or chunk.unlimited)
         before = self._state if only_binds or self._state is not None else process_effects.capture()
         names = dict(self.names)
-        applied = set(imports.applied)
-        jax, imports.jax = imports.jax, False
-        imports.missing = set()
+        applied = set(self._imports.applied)
+        jax, self._imports.jax = self._imports.jax, False
+        self._imports.missing = set()
         placeholders.uses.clear()
         execution = Execution(chunk, file, {}, (), None, {}, frozenset(), False)
         self.slice.append(execution)
@@ -350,7 +354,7 @@ class FileNamespace:
             changes, self._state = process_effects.since(before)
             execution.effects = self._executions.with_equal(changes)
         missing = object()
-        execution.missing |= imports.missing
+        execution.missing |= self._imports.missing
         execution.absences = tuple(placeholders.uses)
         placeholders.uses.clear()
         execution.warnings = tuple(warned)
@@ -364,11 +368,11 @@ class FileNamespace:
         for name in (*execution.unbound, *execution.bindings):
             if not execution.caveat and self._is_missed(names.get(name)):
                 execution.caveat = f"ends `{name}`, which is kept here: no finalizer of it has run"
-        execution.imports = dict(imports.used.get(file, {}))
-        execution.failed_imports = imports.modules.failed()
-        execution.applied = frozenset(imports.applied - applied)
-        execution.jax = imports.jax
-        imports.jax |= jax
+        execution.imports = dict(self._imports.used.get(file, {}))
+        execution.failed_imports = self._imports.modules.failed()
+        execution.applied = frozenset(self._imports.applied - applied)
+        execution.jax = self._imports.jax
+        self._imports.jax |= jax
         return execution
 
     def _is_missed(self, value: object) -> bool:
@@ -392,11 +396,12 @@ class FileNamespace:
             MoreDevices: it failed, and may succeed with more devices.
         """
         chunk = execution.chunk
+        key = chunk.key.partition("/")[0]
         if chunk.needed:
             try:
                 exec(code, self.names)  # noqa: S102 - runs user code
             except Exception as error:
-                _demand_devices(error, chunk, request)
+                device_demand.demand(error, request, key)
                 if not self._stands_in(error, execution):
                     raise
             return
@@ -410,12 +415,18 @@ class FileNamespace:
         except (CancelledByServer, _Again):
             raise
         except BaseException as error:  # noqa: BLE001 - user code, `SystemExit` included
-            _demand_devices(error, chunk, request)
+            device_demand.demand(error, request, key)
             if self._stands_in(error, execution):
                 return
             execution.failed = True
             execution.missing = _missing(error)
-            if not self._follows_from_another(error):
+            # A name may be missing because an earlier chunk failed that binds it.
+            if not (
+                isinstance(error, NameError)
+                and any(
+                    error.name in earlier.chunk.binds for earlier in self.slice if earlier.caveat
+                )
+            ):
                 execution.caveat = f"raised {one_line(error)}"
 
     def _stands_in(self, error: BaseException, execution: Execution) -> bool:
@@ -435,34 +446,9 @@ class FileNamespace:
             execution.caveat = f"did not run: {absence.reason}"
         return True
 
-    def _follows_from_another(self, error: BaseException) -> bool:
-        """Return whether a chunk failed because of a name that an earlier, failed chunk binds."""
-        return isinstance(error, NameError) and any(
-            error.name in execution.chunk.binds for execution in self.slice if execution.caveat
-        )
-
-    def _redo(self, execution: Execution, imports: Imports) -> None:
-        self.slice.append(execution)
-        self.names.update(execution.bindings)
-        for name in execution.unbound:
-            self.names.pop(name, None)
-        if execution.effects is not None:
-            execution.effects.apply()
-            self._state = None
-        imports.jax |= execution.jax
-        imports.applied |= execution.applied
-
 
 class _Again(Exception):
     """The file must start again, without a chunk that took too long."""
-
-
-def _demand_devices(error: BaseException, chunk: Chunk, request: Trace) -> None:
-    """Raise `MoreDevices` if a chunk failed for want of devices."""
-    texts = [each.text for each in request.chunks]
-    demand = device_demand.wanted(error, texts, request.devices)
-    if demand is not None:
-        raise MoreDevices(demand, chunk.key.partition("/")[0]) from None
 
 
 def _missing(error: BaseException) -> set[str]:

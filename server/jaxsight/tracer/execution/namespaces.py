@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import linecache
 import os
 import sys
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from jaxsight.files.texts import Version
 from jaxsight.tracer.compat import devices
 from jaxsight.tracer.execution.device_demand import MOST, Demand, Demands, MoreDevices
 from jaxsight.tracer.execution.file_namespace import FileNamespace
-from jaxsight.tracer.failures import UserError, refusal
+from jaxsight.tracer.failures import refusal
 from jaxsight.tracer.importing.import_folders import import_folders
 from jaxsight.tracer.importing.imports import Imports
 from jaxsight.tracer.platforms.asks import PlatformAsks
@@ -24,7 +23,7 @@ from jaxsight.wire.device_mentions import may_depend_on_devices, mentions_device
 from jaxsight.wire.messages.requests import Trace
 
 FILES = 16
-"""Maximum number of files whose results are kept."""
+"""Files whose results are kept, with their objects; another file is executed from the start."""
 
 
 @contextlib.contextmanager
@@ -59,14 +58,11 @@ class Namespaces:
         name = (request.file, request.module)
         namespace = self._namespaces.get(name)
         if namespace is None:
-            namespace = self._namespaces[name] = FileNamespace(
-                request, self._imports.modules.functions
-            )
+            namespace = self._namespaces[name] = FileNamespace(request, self._imports)
         self._namespaces.move_to_end(name)
         while len(self._namespaces) > FILES:
             self._namespaces.popitem(last=False)[1].forget_all()
-        depends_on = functools.partial(namespace.depends_on, self._imports)
-        if self.platform.begin(request.device, depends_on):
+        if self.platform.begin(request.device, namespace.depends_on):
             self._forget_all()
         self._give_devices(request, namespace)
         folders = import_folders(request.file, request.module, request.root)
@@ -84,7 +80,7 @@ class Namespaces:
                 yield namespace
             finally:
                 functions.record = None
-                namespace.note_imports(self._imports)
+                namespace.note_imports()
                 namespace.trim()
 
     def demand(self, request: Trace, need: MoreDevices) -> None:
@@ -99,11 +95,11 @@ class Namespaces:
         """
         wanted = self._wanted(request, namespace)
         namespace.guesses_devices = wanted is not None and wanted.is_guess
-        if wanted is None or wanted.given == self._given:
+        if wanted is None or wanted == self._given:
             return
-        self._given = given = wanted.given
-        count = given.count if given.count != devices.count_at_start() else None
-        if devices.reset(given.count if given.is_targets else count, target=given.is_targets):
+        self._given = wanted
+        is_usual = wanted.count == devices.count_at_start() and not wanted.is_targets
+        if devices.reset(None if is_usual else wanted.count, target=wanted.is_targets):
             self._forget_all()
 
     def _forget_all(self) -> None:
@@ -113,17 +109,20 @@ class Namespaces:
             namespace.forget_all()
             namespace.outdate()
 
-    def _wanted(self, request: Trace, namespace: FileNamespace) -> _Wanted | None:
+    def _wanted(self, request: Trace, namespace: FileNamespace) -> _Given | None:
         """Return the devices for a request; `None` if any number is as good."""
         setters = tuple(chunk.key for chunk in request.chunks if devices.mentioned(chunk.text))
         size = request.mesh.size if request.mesh is not None else 1
         least = size if size <= MOST else 1  # larger meshes are refused with the inputs
         if request.devices:
             if least > request.devices:
-                raise _too_few(request)
+                assert request.mesh is not None
+                words = f"the mesh {request.mesh.text} has {size} devices"
+                words += f", and the target has {request.devices}"
+                raise refusal("inputs", words, type="TooFewDevices")
             if least == 1 and not self._may_depend(request, namespace):
                 return None
-            return _Wanted(_Given(setters, request.devices, is_targets=True))
+            return _Given(setters, request.devices, is_targets=True)
         usual = devices.count_at_start()
         demand = None if setters else self._demands.of(request)
         if not setters and demand is None and least == 1:
@@ -132,13 +131,13 @@ class Namespaces:
             demand = Demand(1)
         count = max(demand.count if demand is not None else usual, least, usual)
         is_guess = demand is not None and (demand.is_guess or count == 1) and usual == least == 1
-        return _Wanted(_Given(setters, count, is_targets=False), is_guess)
+        return _Given(setters, count, is_targets=False, is_guess=is_guess)
 
     def _may_depend(self, request: Trace, namespace: FileNamespace) -> bool:
         """Return whether a slice may depend on the number of devices, also by its imports."""
         if names_devices(request) or not may_depend_on_devices(request):
             return names_devices(request)
-        files = namespace.imported_by(request, self._imports)
+        files = namespace.imported_by(request)
         return files is None or any(map(self._mentions_devices, files))
 
     def _mentions_devices(self, file: str) -> bool:
@@ -152,14 +151,6 @@ class Namespaces:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    """The devices for a request, and whether neither the program nor the target names them."""
-
-    given: _Given
-    is_guess: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class _Given:
     """The devices that code has."""
 
@@ -169,13 +160,5 @@ class _Given:
     """Their number, if no statement sets it."""
     is_targets: bool
     """Whether it is the number of the target, which no statement changes."""
-
-
-def _too_few(request: Trace) -> UserError:
-    assert request.mesh is not None
-    return refusal(
-        "inputs",
-        f"the mesh {request.mesh.text} has {request.mesh.size} devices, "
-        f"and the target has {request.devices}",
-        type="TooFewDevices",
-    )
+    is_guess: bool = field(default=False, compare=False)
+    """Whether neither the program nor the target names them."""

@@ -12,18 +12,18 @@ from pathlib import PurePath
 
 from jaxsight.meshes.compat import distributed
 from jaxsight.tracer.compat import devices
+from jaxsight.tracer.execution.device_errors import READS_DEVICES
 from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.observations import Caveat
 
 _NUMBERED = re.compile(r"devices\([^()]*\)\s*\[[\w\s:]*\]")
-_READS = re.compile(r"\b(?:local_)?devices\(|device_count\(")
 _CHOOSES = re.compile(r"\bif\b")
 _DISTRIBUTES = re.compile(r"[Mm]esh|pmap|[Ss]harding")
 
 
 def reads_all(text: str) -> bool:
     """Return whether code reads how many devices there are, or all of them."""
-    return _READS.search(_NUMBERED.sub("", text)) is not None
+    return READS_DEVICES.search(_NUMBERED.sub("", text)) is not None
 
 
 def caveat(
@@ -51,7 +51,9 @@ def caveat(
         reading = importer_of(file) if file is not None else None
         if file is None or reading is None:
             return None
-        where = f"imports `{PurePath(file).name}`, whose line {_line(modules[file])} "
+        lines = enumerate(modules[file].split("\n"), 1)
+        first = next((number for number, line in lines if reads_all(line)), 1)
+        where = f"imports `{PurePath(file).name}`, whose line {first} "
     count = devices.simulated()
     if count is None:
         return None
@@ -64,12 +66,6 @@ def caveat(
     }:
         return Caveat(reading.id, f"{where}{_reason(count)}")
     return None
-
-
-def _line(text: str) -> int:
-    """Return the number of the first line that reads how many devices there are, or all of them."""
-    lines = text.split("\n")
-    return next((number for number, line in enumerate(lines, 1) if reads_all(line)), 1)
 
 
 def note(chunks: Sequence[Chunk]) -> str:

@@ -18,31 +18,11 @@ from jaxsight.interpreters.compat.inner import walk
 from jaxsight.tracer.calls import stateful_traces
 from jaxsight.tracer.calls.state_updates import Outcome
 from jaxsight.tracer.calls.stateful_call import StatefulCall
+from jaxsight.tracer.comparison import gradients, random_inputs, runnable_program
 from jaxsight.tracer.comparison.closeness import Incomparable, agree, wide
-from jaxsight.tracer.comparison.gradients import (
-    gradient_of,
-    is_differentiable,
-    is_float,
-    is_traceable,
-    slope_names,
-)
-from jaxsight.tracer.comparison.random_inputs import (
-    DRAWS,
-    FINITE,
-    ORDINARY,
-    Draw,
-    drawn,
-    matched,
-    unusual,
-    well_conditioned,
-)
-from jaxsight.tracer.comparison.runnable_program import (
-    RunnableProgram,
-    check,
-    check_same_types,
-    equations_of,
-    terms,
-)
+from jaxsight.tracer.comparison.gradients import gradient_of
+from jaxsight.tracer.comparison.random_inputs import DRAWS, FINITE, ORDINARY, Draw
+from jaxsight.tracer.comparison.runnable_program import RunnableProgram, equations_of, terms
 from jaxsight.tracer.comparison.two_ways import MiscompiledError, TwoWays, names_of
 from jaxsight.tracer.compat import in_place_updates
 from jaxsight.tracer.job import Job
@@ -65,7 +45,7 @@ Their gradients cancel, and a wrong one is far off.
 """
 
 _TIMES = 4
-"""How often each kind of random inputs is tried to reach every branch."""
+"""How often each kind of random inputs is tried; rarer branches may never be compared."""
 
 _SOLVES = frozenset({"lu", "cholesky", "triangular_solve", "qr", "eigh", "svd"})
 """Primitives whose rounding errors grow with the condition of a matrix."""
@@ -102,30 +82,28 @@ def compared(request: Compare, before: Traced, after: Traced) -> Compared:
     `miscompiled` reports it.
     """
     try:
-        return _compared(request, RunnableProgram.of(before), RunnableProgram.of(after))
+        first = RunnableProgram.of(before)
+        second = RunnableProgram.of(after)
+        for program in (first, second):
+            runnable_program.check(program)
+        runnable_program.check_same_types(first, second)
+        with jax.default_device(jax.local_devices(backend="cpu")[0]):
+            comparison = _Comparison(first, second)
+            for seed, draw in enumerate(comparison.draws):
+                comparison.run(draw, seed)
+        words = "equal to the bit" if comparison.exact else "equal within rounding"
+        return Compared(
+            request.id,
+            True,
+            words,
+            comparison.exact,
+            comparison.gradients,
+            (comparison.nonfinite[0], comparison.nonfinite[1]),
+        )
     except MiscompiledError as error:
         return Compared(request.id, False, str(error), miscompiled=error.finding)
     except Incomparable as error:
         return Compared(request.id, False, str(error))
-
-
-def _compared(request: Compare, before: RunnableProgram, after: RunnableProgram) -> Compared:
-    for program in (before, after):
-        check(program)
-    check_same_types(before, after)
-    with jax.default_device(jax.local_devices(backend="cpu")[0]):
-        comparison = _Comparison(before, after)
-        for seed, draw in enumerate(comparison.draws):
-            comparison.run(draw, seed)
-    words = "equal to the bit" if comparison.exact else "equal within rounding"
-    return Compared(
-        request.id,
-        True,
-        words,
-        comparison.exact,
-        comparison.gradients,
-        (comparison.nonfinite[0], comparison.nonfinite[1]),
-    )
 
 
 class _Comparison:
@@ -151,10 +129,10 @@ class _Comparison:
         self._run_after = TwoWays(after, self._below, sizes[1])
         self._grad_before = TwoWays(gradient_of(before), self._below, sizes[0], reported=True)
         self._grad_after = TwoWays(gradient_of(after), self._below, sizes[1])
-        self._differentiable = is_differentiable(before) and is_traceable(
+        self._differentiable = gradients.is_differentiable(before) and gradients.is_traceable(
             self._grad_before.usual, before
         )
-        if self._differentiable and not is_traceable(self._grad_after.usual, after):
+        if self._differentiable and not gradients.is_traceable(self._grad_after.usual, after):
             raise Incomparable("the changed function has no gradient, but the original has one")
 
     def run(self, draw: Draw, seed: int) -> None:
@@ -164,17 +142,17 @@ class _Comparison:
             Incomparable: they differ.
         """
         before, after = self._before, self._after
-        inputs = drawn(before, draw, np.random.default_rng(seed))
+        inputs = random_inputs.drawn(before, draw, np.random.default_rng(seed))
         if self._solves:
-            inputs = {name: well_conditioned(value) for name, value in inputs.items()}
+            inputs = {name: random_inputs.well_conditioned(value) for name, value in inputs.items()}
         ordinary = draw in ORDINARY
         names = names_of(len(before.outputs))
         first = self._run_before(names, before.constants, *inputs.values(), ordinary=ordinary)
-        inputs_after = matched(before, after, inputs)
+        inputs_after = random_inputs.matched(before, after, inputs)
         second = self._run_after(names, after.constants, *inputs_after, ordinary=ordinary)
         for name, old, new in zip(names, first, second, strict=True):
             self.exact &= agree(name, old, new, self._below)
-        if self._differentiable and draw is not unusual:
+        if self._differentiable and draw is not random_inputs.unusual:
             self._run_gradients(inputs, inputs_after, ordinary)
             self.gradients += 1
 
@@ -183,14 +161,14 @@ class _Comparison:
     ) -> None:
         before, after = self._before, self._after
         slopes_before = self._grad_before(
-            slope_names(before), before.constants, *inputs.values(), ordinary=ordinary
+            gradients.slope_names(before), before.constants, *inputs.values(), ordinary=ordinary
         )
         slopes = dict(zip(inputs, slopes_before, strict=True))
         slopes_after = self._grad_after(
-            slope_names(after), after.constants, *inputs_after, ordinary=ordinary
+            gradients.slope_names(after), after.constants, *inputs_after, ordinary=ordinary
         )
         for (name, aval), slope in zip(after.named_inputs, slopes_after, strict=True):
-            if name not in slopes or not is_float(aval):
+            if name not in slopes or not gradients.is_float(aval):
                 continue
             old, new = np.asarray(slopes[name]), np.asarray(slope)
             self.nonfinite[0] += int((~np.isfinite(wide(old))).sum())
@@ -222,7 +200,7 @@ def compared_with_values(
 def _compared_with_values(
     request: Compare, call: StatefulCall, after: RunnableProgram, outcome: Outcome
 ) -> Compared:
-    check(after)
+    runnable_program.check(after)
     leaves, structure = jax.tree_util.tree_flatten((call.args, call.kwargs))
     kinds = [(leaf.shape, leaf.dtype) for leaf in leaves]
     if kinds != [(aval.shape, aval.dtype) for aval in after.inputs]:
@@ -233,7 +211,7 @@ def _compared_with_values(
         run, results = TwoWays(after, below, terms(after)), names_of(len(after.outputs))
         for seed in range(_TIMES * len(DRAWS)):
             draw = DRAWS[seed % len(DRAWS)]
-            inputs = drawn(after, draw, np.random.default_rng(seed))
+            inputs = random_inputs.drawn(after, draw, np.random.default_rng(seed))
             args, kwargs = jax.tree_util.tree_unflatten(structure, inputs.values())
             try:
                 with jax.disable_jit(), in_place_updates.changeable():

@@ -48,22 +48,13 @@ def dry_run(job: Job[DryRun]) -> DryCalls:
 def _seen(job: Job[DryRun], name: str, entry: int, number: int, call: NotedCall) -> CallSeen:
     values = {parameter: kept.value() for parameter, kept in call.arguments.items()}
     inputs = tuple((each, clean(display.text(value, _LEAVES))) for each, value in values.items())
-    place = chunk_of(call.file)
-    line = line_in_chunk(place, call.line) if place is not None else call.line
+    file, line, chunk = call.file, call.line, ""
+    if (place := chunk_of(call.file)) is not None:
+        file, line, chunk = place["path"], line_in_chunk(place, call.line), place["chunk"]
     text = ""
     if not call.unknown and _is_called_directly(job, name):
         text = "\n".join(_written(values, job.module.namespace))
-    return CallSeen(
-        name,
-        entry,
-        number,
-        place["path"] if place is not None else call.file,
-        line,
-        inputs,
-        call.unknown,
-        text,
-        place["chunk"] if place is not None else "",
-    )
+    return CallSeen(name, entry, number, file, line, inputs, call.unknown, text, chunk)
 
 
 def _is_called_directly(job: Job[DryRun], name: str) -> bool:

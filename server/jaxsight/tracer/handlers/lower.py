@@ -28,7 +28,7 @@ from jaxsight.tracer.failures import UserError, clean, failure, refusal
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.kept_traces import KeptTrace, under
 from jaxsight.tracer.observation import scopes
-from jaxsight.tracer.programs import compiler_options, jaxpr_text
+from jaxsight.tracer.programs import folding_costs, jaxpr_text
 from jaxsight.tracer.programs.call_tree import Around, CallTree
 from jaxsight.wire.chunks import equation_path
 from jaxsight.wire.messages.replies import Equation, Link, Lowered, Shown
@@ -42,7 +42,7 @@ LARGEST = 40 * 1024 * 1024
 """Limit of a program's captured constants in bytes, as it is sent in one frame in base64."""
 
 _MOST_EQUATIONS = 50_000
-"""Maximum number of equations in the answer."""
+"""Equations in the answer; kernels of those beyond it have no place in the source."""
 
 
 _Lowered = TypeVar("_Lowered")
@@ -52,52 +52,44 @@ def lower(job: Job[Lower]) -> Lowered:
     """Lower an earlier trace to StableHLO.
 
     Raises:
-        UserError: it is no longer kept, or cannot be lowered for the platform.
+        UserError: it is no longer kept; or, at stage `lower`, it captures too much, or JAX cannot
+            lower it for the platform.
     """
-    job.begin("lower", job.request.platform)
-    trace = job.traces.of(job.request.trace)
+    request = job.request
+    job.begin("lower", request.platform)
+    trace = job.traces.of(request.trace)
     with under(trace.settings):
-        return _lowered(job.request, trace)
-
-
-def _lowered(request: Lower, trace: KeptTrace) -> Lowered:
-    """Lower a traced function.
-
-    Raises:
-        UserError: it captures too much, or JAX cannot lower it for the platform; its stage is
-            `lower`.
-    """
-    traced, markers = trace.stage, trace.outcome.markers
-    _refuse(trace)
-    begin = time.perf_counter()
-    artifact = _lower(lambda: lowering.artifact(traced, request.platform, request.capability))
-    seconds = time.perf_counter() - begin
-    names = lowering.names(traced)
-    chosen = compiler_options.compiler_options(traced)
-    distribution = artifact.distribution
-    opened = open_jaxpr(traced.jaxpr)
-    tree = CallTree.of(opened.eqns)
-    beside = [repr(part).encode() for part in (chosen, distribution) if part]
-    compiled = b"".join([artifact.bytes, *beside])
-    return Lowered(
-        id=request.id,
-        platform=request.platform,
-        key=hashlib.sha256(compiled).hexdigest(),
-        program=base64.b64encode(artifact.bytes).decode("ascii"),
-        equations=tuple(_equations(opened, tree)),
-        calls=tuple(tree.calls),
-        folds=compiler_options.folds(traced),
-        options=chosen,
-        **facts(traced.jaxpr),
-        jaxlib=lowering.JAXLIB,
-        stablehlo=artifact.version,
-        parameters=named(names, artifact.parameters),
-        donated=named(names, lowering.donated(traced)),
-        results=tuple(results(len(opened.outvars), markers)),
-        distribution=distribution,
-        communicates=communicating(traced.jaxpr) if distribution is not None else (),
-        seconds=seconds,
-    )
+        traced, markers = trace.stage, trace.outcome.markers
+        _refuse(trace)
+        begin = time.perf_counter()
+        artifact = _lower(lambda: lowering.artifact(traced, request.platform, request.capability))
+        seconds = time.perf_counter() - begin
+        names = lowering.names(traced)
+        chosen = folding_costs.compiler_options(traced)
+        distribution = artifact.distribution
+        opened = open_jaxpr(traced.jaxpr)
+        tree = CallTree.of(opened.eqns)
+        beside = [repr(part).encode() for part in (chosen, distribution) if part]
+        compiled = b"".join([artifact.bytes, *beside])
+        return Lowered(
+            id=request.id,
+            platform=request.platform,
+            key=hashlib.sha256(compiled).hexdigest(),
+            program=base64.b64encode(artifact.bytes).decode("ascii"),
+            equations=tuple(_equations(opened, tree)),
+            calls=tuple(tree.calls),
+            folds=folding_costs.predicted(traced),
+            options=chosen,
+            **facts(traced.jaxpr),
+            jaxlib=lowering.JAXLIB,
+            stablehlo=artifact.version,
+            parameters=named(names, artifact.parameters),
+            donated=named(names, lowering.donated(traced)),
+            results=tuple(results(len(opened.outvars), markers)),
+            distribution=distribution,
+            communicates=communicating(traced.jaxpr) if distribution is not None else (),
+            seconds=seconds,
+        )
 
 
 class Facts(TypedDict):

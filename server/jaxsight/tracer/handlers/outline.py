@@ -21,18 +21,18 @@ from jaxsight.interpreters.compat.staging import is_jaxpr, open_jaxpr
 from jaxsight.tracer.compat import jaxprs, lowering
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.observation import scopes
-from jaxsight.tracer.programs import compiler_options, jaxpr_text
+from jaxsight.tracer.programs import folding_costs, jaxpr_text
 from jaxsight.wire.messages.replies import Outlined, Runtime
 from jaxsight.wire.messages.requests import Outline
 from jaxsight.wire.program import CONSTANT, INPUT, LITERAL, RESULT, Body, Program, Step, Value
 from jaxsight.wire.spans import Span
 
 _MOST_EQUATIONS = 50_000
-"""Maximum number of equations in the answer."""
+"""Equations in the answer, for rules; those of a larger program beyond it are not looked at."""
 _LONGEST_PARAMETER = 400
-"""Maximum length of a parameter in the answer."""
+"""Longest parameter in the answer; rules read numbers, axes and names, no longer ones."""
 _LISTED_ELEMENTS = 64
-"""Maximum number of elements of a captured array that are listed one by one."""
+"""Elements of a captured array that are listed one by one: those of indices and axes."""
 _LARGEST_MEASURED = 4 << 20
 """Maximum size in bytes of captured arrays whose least and greatest elements are computed."""
 _SEARCHED_SIZES = range(1 << 10, 64 << 20)
@@ -47,7 +47,7 @@ def outline(job: Job[Outline]) -> Outlined:
     """
     traced = job.traces.of(job.request.trace).shown
     program = ProgramOutliner().program(traced)
-    return Outlined(job.request.id, program, compiler_options.folds(traced), runtime())
+    return Outlined(job.request.id, program, folding_costs.predicted(traced), runtime())
 
 
 def runtime() -> Runtime:
@@ -89,9 +89,11 @@ class ProgramOutliner:
 
     def program(self, traced: Traced) -> Program:
         opened = open_jaxpr(traced.jaxpr)
-        names = _names(opened)
+        names = list(getattr(opened.debug_info, "arg_names", None) or ())
+        if len(names) != len(opened.invars):
+            names = [None] * len(opened.invars)
         for var, name in zip(opened.invars, names, strict=True):
-            self._number(var, INPUT, name)
+            self._number(var, INPUT, str(name or ""))
         for var, constant in zip(
             opened.constvars, getattr(traced.jaxpr, "consts", ()), strict=False
         ):
@@ -126,13 +128,26 @@ class ProgramOutliner:
         bodies = [self._inner(part, f"{path}/{part.name}/") for part in inner_jaxprs(equation)]
         self._forward, self._backward, self._around = outer
         results = tuple(self._number(var, RESULT) for var in equation.outvars)
+        # Equations created by one call share its traceback.
+        traceback = equation.source_info.traceback
+        cached = self._spans.get(id(traceback))
+        if cached is None:
+            cached = self._spans[id(traceback)] = traceback, jaxpr_text.span(equation)
+        parameters = []
+        skipped = jaxprs.defaults(equation)
+        for key, value in equation.params.items():
+            if key in skipped or is_jaxpr(value):
+                continue
+            text = _plain(_python(value))
+            if text and len(text) <= _LONGEST_PARAMETER:
+                parameters.append((key, text))
         return Step(
             path,
             equation.primitive.name,
             operands,
             results,
-            self._span(equation),
-            _parameters(equation),
+            cached[1],
+            tuple(parameters),
             tuple(bodies),
             backward,
             forward,
@@ -163,23 +178,12 @@ class ProgramOutliner:
         """Return a value; most values have one of few types, which are cached."""
         kind = self._kinds.get(aval)
         if kind is None:
-            kind = self._kinds[aval] = _kind(aval)
+            shape = tuple(size for size in getattr(aval, "shape", ()) if isinstance(size, int))
+            dtype = str(getattr(aval, "dtype", ""))
+            kind = avals.text(aval), dtype, shape, avals.size(aval), avals.weak(aval)
+            self._kinds[aval] = kind
         type_text, dtype, shape, size, weak = kind
         return Value(type_text, dtype, shape, size, origin, weak, name, integers)
-
-    def _span(self, equation: Equation) -> Span | None:
-        """Return the place of an equation; equations created by one call share its traceback."""
-        traceback = equation.source_info.traceback
-        cached = self._spans.get(id(traceback))
-        if cached is None:
-            cached = self._spans[id(traceback)] = traceback, jaxpr_text.span(equation)
-        return cached[1]
-
-
-def _kind(aval: Aval) -> tuple[str, str, tuple[int, ...], int, bool]:
-    shape = tuple(size for size in getattr(aval, "shape", ()) if isinstance(size, int))
-    dtype = str(getattr(aval, "dtype", ""))
-    return avals.text(aval), dtype, shape, avals.size(aval), avals.weak(aval)
 
 
 def _literal(value: object) -> str:
@@ -187,17 +191,6 @@ def _literal(value: object) -> str:
         return repr(np.asarray(value).item())
     except (TypeError, ValueError):
         return ""
-
-
-def _names(opened: Jaxpr) -> list[str]:
-    info = opened.debug_info
-    argument_names = list(getattr(info, "arg_names", None) or ())
-    count = len(opened.invars)
-    return (
-        [str(name or "") for name in argument_names]
-        if len(argument_names) == count
-        else [""] * count
-    )
 
 
 def _rule(constant: object) -> str:
@@ -246,23 +239,11 @@ def _may_be_regular(constant: Any) -> bool:
     return bool(len(np.unique(np.diff(flat))) == 1)
 
 
-def _parameters(equation: Equation) -> tuple[tuple[str, str], ...]:
-    parameters = []
-    skipped = jaxprs.defaults(equation)
-    for key, value in equation.params.items():
-        if key in skipped or is_jaxpr(value):
-            continue
-        text = _plain(_python(value))
-        if text and len(text) <= _LONGEST_PARAMETER:
-            parameters.append((key, text))
-    return tuple(parameters)
-
-
-def _python(value: Any) -> Any:
+def _python(value: object) -> object:
     """Return a parameter with Python integers in place of NumPy's, which `vmap` leaves in it."""
     if isinstance(value, np.integer):
         return int(value)
-    if type(value) in (tuple, list):
+    if isinstance(value, tuple | list) and type(value) in (tuple, list):
         return type(value)(map(_python, value))
     return value
 

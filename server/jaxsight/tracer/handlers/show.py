@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from jaxsight.interpreters import views
+from jaxsight.interpreters.compat.staging import is_jaxpr
+from jaxsight.tracer.failures import UserError, clean, failure, refusal
 from jaxsight.tracer.handlers.lower import stablehlo
-from jaxsight.tracer.handlers.view import viewed
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.kept_traces import under
 from jaxsight.tracer.programs import jaxpr_text, sections
@@ -21,7 +23,7 @@ def show(job: Job[Show]) -> Shown:
     """
     request = job.request
     trace = job.traces.of(request.trace)
-    match request.what:
+    match request.view:
         case requests.JAXPR:
             jaxpr = trace.shown.jaxpr
             return sections.divided(jaxpr_text.whole(request.id, jaxpr), jaxpr)
@@ -31,4 +33,25 @@ def show(job: Job[Show]) -> Shown:
         case requests.PROGRAM:
             return Shown(request.id, fingerprint(trace.shown.jaxpr))
         case _:
-            return viewed(request, trace.shown.jaxpr)
+            return _viewed(request, trace.shown.jaxpr)
+
+
+def _viewed(request: Show, jaxpr: object) -> Shown:
+    """Return the text of the jaxpr interpreter `request.view`, or the jaxpr that it returns.
+
+    It is another package's, and so user code: any error that it raises is an answer.
+
+    Raises:
+        UserError: there is no such interpreter, or it failed; its stage is `view`.
+    """
+    if request.view not in views.names():
+        names = ", ".join(views.names())
+        there = f"available: {names}" if names else "no package registers one"
+        words = f"unknown jaxpr interpreter {request.view} ({there})"
+        raise refusal("view", words, type="LookupError")
+    try:
+        view = views.load(request.view)(jaxpr)
+        text = None if is_jaxpr(view) else str(view)
+    except BaseException as error:
+        raise UserError(failure(error, "view")) from error
+    return jaxpr_text.whole(request.id, view) if text is None else Shown(request.id, clean(text))

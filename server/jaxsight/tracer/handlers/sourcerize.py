@@ -23,10 +23,9 @@ from jaxsight.interpreters.compat.locations import locations
 from jaxsight.interpreters.compat.staging import open_jaxpr
 from jaxsight.text import units
 from jaxsight.tracer.calls import stateful_traces
-from jaxsight.tracer.calls.inputs import Inputs
 from jaxsight.tracer.calls.leaves import ArraysIn, is_array
 from jaxsight.tracer.calls.transforms import transformed
-from jaxsight.tracer.calls.user_function import TraceableCall, UserFunction
+from jaxsight.tracer.calls.user_function import TraceableCall
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
 from jaxsight.tracer.interruptions import CancelledByServer
 from jaxsight.tracer.job import Job
@@ -50,31 +49,26 @@ def sourcerize(job: Job[Sourcerize]) -> Shown:
         UserError: tracing failed, or, at stage `sourcerize`, there is no source.
         CancelledByServer: the request was cancelled.
     """
-    module = job.module
+    module, options = job.module, job.request.options
+    recorder, chunks = module.recorder, module.trace.chunks
     job.begin("inputs")
     with module.called() as (function, inputs):
         job.begin("sourcerize")
-        return _of_call(job, function, inputs)
-
-
-def _of_call(job: Job[Sourcerize], function: UserFunction, inputs: Inputs) -> Shown:
-    """Write the function of a request as source, for its inputs."""
-    module, options = job.module, job.request.options
-    recorder, chunks = module.recorder, module.trace.chunks
-    watch = Watch(function.call, inputs.named)
-    with recorder.tracing() as sites, collected(inputs.warnings), watch:
-        try:
-            state = stateful_traces.updating(function, inputs)
-            naming = recorder.naming = Naming(recorder.site, chunks, module.trace.file)
-            call = transformed(function, inputs, module.trace.function, options.transform, state)
-            return written(job.request.id, call, options, naming)
-        except (CancelledByServer, UserError):
-            raise
-        except BaseException as raised:  # noqa: BLE001 - user code, `SystemExit` included
-            error = failure(raised, "trace")
-        finally:
-            recorder.naming = None
-    raise UserError(error, recorder.collect(chunks, sites))
+        watch = Watch(function.call, inputs.named)
+        with recorder.tracing() as sites, collected(inputs.warnings), watch:
+            try:
+                state = stateful_traces.updating(function, inputs)
+                naming = recorder.naming = Naming(recorder.site, chunks, module.trace.file)
+                name = module.trace.function
+                call = transformed(function, inputs, name, options.transform, state)
+                return written(job.request.id, call, options, naming)
+            except (CancelledByServer, UserError):
+                raise
+            except BaseException as raised:  # noqa: BLE001 - user code, `SystemExit` included
+                error = failure(raised, "trace")
+            finally:
+                recorder.naming = None
+        raise UserError(error, recorder.collect(chunks, sites))
 
 
 def written(id: int, call: TraceableCall, wanted: SourceOptions, naming: Naming) -> Shown:

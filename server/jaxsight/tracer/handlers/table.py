@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from jaxsight.tracer.handlers.change import change
 from jaxsight.tracer.handlers.compare import compare
@@ -37,7 +36,7 @@ from jaxsight.wire.messages.requests import (
 class Handler:
     """How a request is answered: `answer` takes its `Job` and returns the reply."""
 
-    answer: Callable[[Any], Reply]
+    answer: Callable[..., Reply]
     runs_user_code: str = ""
     """The stage at which user code of an earlier trace runs, such as lowering rules.
 

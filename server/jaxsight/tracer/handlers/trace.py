@@ -17,7 +17,6 @@ from jax import stages
 from jaxsight.interpreters import views
 from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.inner import equation_count
-from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.staging import open_jaxpr, opened
 from jaxsight.meshes.compat import shardings
 from jaxsight.timeline import mark
@@ -98,7 +97,12 @@ def _traced(job: Job[Trace], function: UserFunction, inputs: Inputs) -> Traced:
             error = failure(raised, "trace")
             reached = module.recorder.unfinished()
     if stage is not None and (escaped := leaks.leaked(stage)) is not None:
-        error = _escaped(module.trace, *escaped)
+        leak, equation = escaped
+        error = failure(leak, "trace")
+        span = jaxpr_text.span(equation) if equation is not None else None
+        if span is not None:  # the expression that uses the leaked tracer
+            frame = Frame(module.trace.function, module.trace.file, span.line, span)
+            error = replace(error, frames=(frame,))
     if error is not None:
         raise UserError(error, module.recorder.collect(module.trace.chunks, sites, reached))
     assert stage is not None  # there is an error otherwise
@@ -135,6 +139,7 @@ def _described(
     jaxpr, outcome = kept_trace.shown.jaxpr, kept_trace.outcome
     equations = equation_count(jaxpr)
     folded = jaxpr_text.folded(jaxpr, equations)
+    constants = map(avals.of, opened(jaxpr).consts)
     return Traced(
         id=id,
         parameters=tuple(
@@ -149,7 +154,7 @@ def _described(
         jaxpr=folded.text,
         folded=folded.folded,
         equations=equations,
-        constants=tuple(map(_constant, opened(jaxpr).consts)),
+        constants=tuple((avals.text(aval), avals.size(aval)) for aval in constants),
         seen=observed.seen,
         observations=observed.observations,
         calls=observed.calls,
@@ -157,15 +162,6 @@ def _described(
         updates=outcome.updates,
         left_out=outcome.left_out,
     )
-
-
-def _escaped(request: Trace, error: Exception, equation: Equation | None) -> Failure:
-    """Return the failure of a leaked tracer, at the expression that uses it."""
-    leak = failure(error, "trace")
-    span = jaxpr_text.span(equation) if equation is not None else None
-    if span is None:
-        return leak
-    return replace(leak, frames=(Frame(request.function, request.file, span.line, span),))
 
 
 def _results(kept_trace: KeptTrace) -> object:
@@ -184,8 +180,3 @@ def _results(kept_trace: KeptTrace) -> object:
         # A class may check its leaves on construction; show the leaves alone.
         results = tuple(leaves)
     return results
-
-
-def _constant(value: object) -> tuple[str, int]:
-    aval = avals.of(value)
-    return avals.text(aval), avals.size(aval)

@@ -8,7 +8,6 @@ import contextlib
 import functools
 import itertools
 import linecache
-from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
@@ -67,13 +66,9 @@ def decorates(frame: FrameType) -> bool:
         return False
     return any(
         (at.lineno, at.col_offset) <= (line, column) < (at.end_lineno or 0, at.end_col_offset or 0)
-        for at in _decorators(_tree_of(frame))
+        for node in ast.walk(_tree_of(frame))
+        for at in getattr(node, "decorator_list", ())
     )
-
-
-def _decorators(tree: ast.AST) -> Iterator[ast.expr]:
-    for node in ast.walk(tree):
-        yield from getattr(node, "decorator_list", ())
 
 
 def _tree_of(frame: FrameType) -> ast.AST:

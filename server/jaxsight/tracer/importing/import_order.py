@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import ModuleType
 
 from jaxsight.tracer.isolation import code_origins
@@ -23,18 +23,12 @@ _RUN_ANYTHING = frozenset({"exec", "eval", "globals", "vars", "__import__"})
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
-def touches_others(text: str | bytes, module: ModuleType, is_users: Callable[[str], bool]) -> bool:
-    """Return whether importing `module`, which has been imported, may touch others.
-
-    Args:
-        text: its source.
-        module: the module.
-        is_users: returns whether an imported module, by its top-level name, is the project's.
-    """
+def touches_others(text: str | bytes, module: ModuleType) -> bool:
+    """Return whether importing `module`, which has been imported from a text, may touch others."""
     if any(map(_notifies_bases, vars(module).values())):
         return True
     try:
-        reader = _Reader(is_users)
+        reader = _Reader()
         reader.visit(ast.parse(text))
     except (SyntaxError, ValueError, RecursionError):
         return True
@@ -54,9 +48,8 @@ def _notifies_bases(value: object) -> bool:
 class _Reader(ast.NodeVisitor):
     """Reads the statements that an import runs, and which names refer to objects of others."""
 
-    def __init__(self, is_users: Callable[[str], bool]) -> None:
+    def __init__(self) -> None:
         self.touches = False
-        self._is_users = is_users
         self._others: set[str] = set()
         """Names of the project's modules, of what is in them, and of what was made of these."""
         self._own: set[str] = set(vars(builtins)) - _RUN_ANYTHING
@@ -75,11 +68,12 @@ class _Reader(ast.NodeVisitor):
         for alias in node.names:
             if alias.name != "*":
                 self._import(alias.asname or alias.name, top)
-            elif not top or self._is_users(top):
+            elif not top or code_origins.of_module(top) == code_origins.USER:
                 self._star = True
 
     def _import(self, name: str, top: str) -> None:
-        if not top or top in _REACH_ANYTHING or self._is_users(top):
+        is_users = code_origins.of_module(top) == code_origins.USER
+        if not top or top in _REACH_ANYTHING or is_users:
             self._others.add(name)
         else:
             self._own.add(name)

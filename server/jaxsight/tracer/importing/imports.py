@@ -224,7 +224,12 @@ class Imports:
             module = _import(*arguments)
         finally:
             for imported in explicit:
-                self._note_import(edges, imported)
+                running = self.modules.running
+                if running is not None and imported == running.name and not running.full_in_place:
+                    edges[imported] = running.serial
+                elif (loaded := self.modules.loaded.get(imported)) is not None:
+                    edges[imported] = loaded.serial
+                    self.jax |= loaded.jax
         if before is not None:
             self._attribute_effects(process_effects.since(before)[0], missing)
             self.arrived()
@@ -271,14 +276,6 @@ class Imports:
             self.modules.effects.update(dict.fromkeys(arrived, new_effects))
         self.applied.update(arrived)
 
-    def _note_import(self, edges: Edges, name: str) -> None:
-        running = self.modules.running
-        if running is not None and name == running.name and not running.full_in_place:
-            edges[name] = running.serial
-        elif (loaded := self.modules.loaded.get(name)) is not None:
-            edges[name] = loaded.serial
-            self.jax |= loaded.jax
-
     def _may_load(self, name: str) -> bool:
         """Return whether importing this name may run a module.
 
@@ -310,7 +307,25 @@ class Imports:
         running.full_in_place = True
         try:
             if running.full is None:
-                self._import_fully(name)
+                # Modules that are partially imported start again, in the order of this import.
+                partial_modules = {
+                    partial: sys.modules.pop(partial)
+                    for partial in self.modules.importing
+                    if partial in sys.modules
+                }
+                importing, self.modules.importing = self.modules.importing, []
+                del sys.modules[name]
+                packages = [
+                    package for package in prefixes(name)[:-1] if package not in sys.modules
+                ]
+                before = process_effects.capture()
+                try:
+                    importlib.import_module(name)
+                    self._attribute_effects(process_effects.since(before)[0], packages)
+                finally:
+                    self.modules.importing = importing
+                    for partial, module in partial_modules.items():
+                        sys.modules.setdefault(partial, module)
             else:
                 sys.modules[name] = running.full
             yield
@@ -318,25 +333,3 @@ class Imports:
             running.full = sys.modules.get(name)
             running.full_in_place = False
             sys.modules[name] = running.module
-
-    def _import_fully(self, name: str) -> None:
-        """Import the whole file.
-
-        Modules that are partially imported start again, in the order of this import.
-        """
-        partial_modules = {
-            partial: sys.modules.pop(partial)
-            for partial in self.modules.importing
-            if partial in sys.modules
-        }
-        importing, self.modules.importing = self.modules.importing, []
-        del sys.modules[name]
-        packages = [package for package in prefixes(name)[:-1] if package not in sys.modules]
-        before = process_effects.capture()
-        try:
-            importlib.import_module(name)
-            self._attribute_effects(process_effects.since(before)[0], packages)
-        finally:
-            self.modules.importing = importing
-            for partial, module in partial_modules.items():
-                sys.modules.setdefault(partial, module)

@@ -55,16 +55,13 @@ class Finder(MetaPathFinder):
         ):
             spec.loader = Loader(name, spec.origin, self._project)
         if spec is None and code_origins.asked_by_user(("importlib",)):
-            self._note_missing(name, path)
+            # A missing module of the project may be created in one of these places.
+            last = name.rpartition(".")[2]
+            for folder in sys.path if path is None else path:
+                base = Path(folder, last)
+                if self._project.is_project(str(base)):
+                    file_reads.missing((f"{base}.py", str(base / "__init__.py"), str(base)))
         return spec
-
-    def _note_missing(self, name: str, path: Sequence[str] | None) -> None:
-        """Record the paths of a missing module of the project, as it may be created there."""
-        last = name.rpartition(".")[2]
-        for folder in sys.path if path is None else path:
-            base = Path(folder, last)
-            if self._project.is_project(str(base)):
-                file_reads.missing((f"{base}.py", str(base / "__init__.py"), str(base)))
 
     def _not_on_disk(self, name: str, path: Sequence[str] | None) -> ModuleSpec | None:
         """Return the spec of a file that exists only in the editor."""

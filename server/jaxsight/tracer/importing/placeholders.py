@@ -98,7 +98,7 @@ class MissingObject:
 
     __slots__ = ("_absence", "_decorated", "_is_module")
 
-    def __init__(self, absence: Absence, decorated: Any = None, is_module: bool = True) -> None:
+    def __init__(self, absence: Absence, decorated: object = None, is_module: bool = True) -> None:
         object.__setattr__(self, "_absence", absence)
         object.__setattr__(self, "_decorated", decorated)
         object.__setattr__(self, "_is_module", is_module)
@@ -134,13 +134,13 @@ class MissingObject:
         def refuse(cls: type, *args: object, **kwargs: object) -> NoReturn:
             raise absence.error()
 
-        def accept(cls: Any, **kwargs: object) -> None:
+        def accept(cls: type, **kwargs: object) -> None:
             pass
 
         members = {"__new__": refuse, "__init_subclass__": classmethod(cast("Any", accept))}
         return (kind("Missing", (), {**members, "_missing": absence}),)
 
-    def __call__(self, *args: Any, **kwargs: object) -> MissingObject:
+    def __call__(self, *args: object, **kwargs: object) -> MissingObject:
         """Return a placeholder where a decorator is called; any other call needs the object."""
         if not frame_syntax.decorates(sys._getframe(1)):
             raise self._absence.error()

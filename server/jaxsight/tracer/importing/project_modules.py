@@ -111,7 +111,24 @@ class ProjectModules:
         serial = -1 - abs(hash((id(module), self.texts.version(file))))
         running = RunningFile(module, serial, None, installed=not self._lies_in_roots(file))
         self.running = running
-        self._unload_stale(moved)
+        elsewhere = {
+            name.partition(".")[0]
+            for name, loaded in self.loaded.items()
+            if moved and self._is_elsewhere(name, loaded.path)
+        }
+        stale = {
+            name
+            for name, loaded in self.loaded.items()
+            if not self.texts.are_current(loaded.versions)
+            or name.partition(".")[0] in elsewhere
+            or not self.texts.are_current(loaded.reads.unwritten())
+            or any(map(self.can_find, loaded.missing))
+        }
+        if stale or moved:
+            importlib.invalidate_caches()
+        for name in stale:
+            self._unload(name)
+        self._unload_importers(running.name)
         return running
 
     def end(self) -> None:
@@ -235,31 +252,6 @@ class ProjectModules:
         loaded = self.loaded.get(name)
         return loaded is not None and loaded.serial == serial
 
-    def _unload_stale(self, moved: bool) -> None:
-        """Unload changed modules and their importers.
-
-        `moved`: names may now be found elsewhere.
-        """
-        own = self.running.name if self.running is not None else ""
-        elsewhere = {
-            name.partition(".")[0]
-            for name, loaded in self.loaded.items()
-            if moved and self._is_elsewhere(name, loaded.path)
-        }
-        stale = {
-            name
-            for name, loaded in self.loaded.items()
-            if not self.texts.are_current(loaded.versions)
-            or name.partition(".")[0] in elsewhere
-            or not self.texts.are_current(loaded.reads.unwritten())
-            or any(map(self.can_find, loaded.missing))
-        }
-        if stale or moved:
-            importlib.invalidate_caches()
-        for name in stale:
-            self._unload(name)
-        self._unload_importers(own)
-
     def _unload_importers(self, own: str) -> None:
         """Unload importers of modules that were unloaded.
 
@@ -356,13 +348,9 @@ class ProjectModules:
         if known is None or known[0] != version:
             with contextlib.suppress(OSError):
                 text, version = self.texts.source(path)
-                known = version, import_order.touches_others(text, module, _is_users)
+                known = version, import_order.touches_others(text, module)
                 self._touching[path] = known
         return known is None or known[1]
-
-
-def _is_users(top: str) -> bool:
-    return code_origins.of_module(top) == code_origins.USER
 
 
 def prefixes(name: str) -> list[str]:

@@ -68,9 +68,16 @@ class Baseline:
         for write, value in self._settings:
             write(value)
         self._lost = self._system.restore_limits()
-        self._restore_descriptors()
+        for descriptor, good in ((0, self._nothing), (1, self._output), (2, self._output)):
+            if not _same(descriptor, good):
+                os.dup2(good, descriptor)
         self._give_streams()
-        self._restore_signals()
+        for name, handler in SIGNALS.read().items():
+            if handler != self._handlers[name]:
+                SIGNALS.write(name, self._handlers[name])
+        if sys.platform != "win32":
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
         gc.enable()
         # Send the output before the answer.
         self._streams["stdout"].flush()
@@ -112,11 +119,6 @@ class Baseline:
         ]:
             del cache[folder]
 
-    def _restore_descriptors(self) -> None:
-        for descriptor, good in ((0, self._nothing), (1, self._output), (2, self._output)):
-            if not _same(descriptor, good):
-                os.dup2(good, descriptor)
-
     def _give_streams(self) -> None:
         """Set streams over the descriptors, which stay open if user code closes the streams."""
         for descriptor, name in enumerate(_STREAMS):
@@ -125,15 +127,6 @@ class Baseline:
                 stream = self._streams[name] = _stream(descriptor)
             setattr(sys, name, stream)
             setattr(sys, f"__{name}__", stream)
-
-    def _restore_signals(self) -> None:
-        for name, handler in SIGNALS.read().items():
-            if handler != self._handlers[name]:
-                SIGNALS.write(name, self._handlers[name])
-        if sys.platform == "win32":
-            return
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
 
 
 _STREAMS = ("stdin", "stdout", "stderr")

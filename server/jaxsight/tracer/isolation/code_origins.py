@@ -13,6 +13,7 @@ from functools import cache
 from importlib.machinery import SourceFileLoader
 from pathlib import Path, PurePath
 from types import CodeType, FrameType
+from typing import Literal
 
 INSTALLED = frozenset({"site-packages", "dist-packages"})
 
@@ -22,13 +23,15 @@ _PYTHON = tuple(
 )
 _OURS = f"{Path(__file__).resolve().parents[2]}{os.sep}"
 
-USER = "user"
-LIBRARY = "library"
-PYTHON = "python"
+Origin = Literal["user", "library", "python"]
+
+USER: Origin = "user"
+LIBRARY: Origin = "library"
+PYTHON: Origin = "python"
 
 
 @cache
-def of_file(path: str) -> str:
+def of_file(path: str) -> Origin:
     """Return `USER`, `LIBRARY` or `PYTHON`; the tracer's own files count as Python's."""
     if "§" in path:
         return USER
@@ -40,7 +43,7 @@ def of_file(path: str) -> str:
     return PYTHON if real.startswith((*_PYTHON, _OURS)) else USER
 
 
-def of_module(name: str) -> str:
+def of_module(name: str) -> Origin:
     """Return the origin of a module, by its file or folder.
 
     A built-in module is Python's, and a removed one the user's.
@@ -69,7 +72,7 @@ def outwards(frame: FrameType | None) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def of_frames(frame: FrameType | None) -> set[str]:
+def of_frames(frame: FrameType | None) -> set[Origin]:
     """Return the origins of the code of a frame and its callers."""
     return {of_file(each.f_code.co_filename) for each in outwards(frame)}
 

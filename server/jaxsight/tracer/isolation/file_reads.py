@@ -22,7 +22,7 @@ from jaxsight.files.texts import MISSING, Version, stamp_of
 from jaxsight.tracer.isolation import code_origins
 
 MOST = 256
-"""Maximum number of recorded files."""
+"""Files that are recorded, and looked at for each request; changes of others go unnoticed."""
 
 _KEPT_WRITTEN = 4096
 _SOURCES = (".py", ".pyc", ".pyi", ".so", ".pyd")

@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path, PurePath
 from types import FrameType
 
@@ -30,7 +30,10 @@ In a fresh process there may be no such error.
 """
 
 GRACE = 0.2
-"""Seconds for child processes to exit before a request for another file."""
+"""Seconds for child processes to exit before a request for another file.
+
+A fresh process, which is the alternative, takes longer to import JAX.
+"""
 
 _POOL = "concurrent/futures/thread.py"
 
@@ -89,7 +92,10 @@ class IrreversibleEffects:
         `lost` has the effects that could not be undone, such as `lowered a resource limit`.
         """
         self._used = True
-        for reason in (*lost, *self._registered, *_threads()):
+        here, frames = threading.get_ident(), sys._current_frames()
+        left = any(ident != here and _is_of_user(frame) for ident, frame in frames.items())
+        thread = ("left a thread running",) if left else ()
+        for reason in (*lost, *self._registered, *thread):
             self._note(reason)
             self._waits_for_children = False
         if not self.reason and _children():
@@ -121,7 +127,10 @@ class IrreversibleEffects:
         for frame in code_origins.outwards(sys._getframe(2)):
             name = frame.f_globals.get("__name__", "")
             if code_origins.of_file(frame.f_code.co_filename) == code_origins.USER:
-                if kind.__module__ != name and _lives_there(kind):
+                # Factories of libraries name only the library.
+                if kind.__module__ != name and (
+                    getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
+                ):
                     class_name = f"{kind.__module__}.{kind.__qualname__}"
                     self._registered.append(f"registered {class_name} as a pytree")
                 return
@@ -132,20 +141,6 @@ class IrreversibleEffects:
 
 
 _TREES = "jax._src.tree_util"
-
-
-def _lives_there(kind: type) -> bool:
-    """Return whether a class is in its module: factories of libraries name only the library."""
-    return getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
-
-
-def _threads() -> Iterator[str]:
-    """Yield a reason if a thread of user code is still running."""
-    here = threading.get_ident()
-    for ident, frame in sys._current_frames().items():
-        if ident != here and _is_of_user(frame):
-            yield "left a thread running"
-            break
 
 
 def _is_of_user(frame: FrameType) -> bool:

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
+from jaxsight.text.names import words
 from jaxsight.tracer.isolation import code_origins, module_code
 
 NamedObjects = Callable[[], set[int]]
@@ -32,21 +33,11 @@ _IGNORED_MODULES = frozenset(
 """Modules whose state is restored elsewhere, or changes at each request."""
 
 _SET_BY_PYTHON = frozenset(
-    {
-        "__abstractmethods__",
-        "__annotate_func__",
-        "__annotations__",
-        "__annotations_cache__",
-        "__dict__",
-        "__doc__",
-        "__orig_bases__",
-        "__parameters__",
-        "__path__",
-        "__signature__",
-        "__static_attributes__",
-        "__warningregistry__",
-        "__weakref__",
-    }
+    words(
+        """__abstractmethods__ __annotate_func__ __annotations__ __annotations_cache__ __dict__
+        __doc__ __orig_bases__ __parameters__ __path__ __signature__ __static_attributes__
+        __warningregistry__ __weakref__"""
+    )
 )
 """Names that Python itself sets, on access or when it loads modules."""
 

@@ -12,22 +12,11 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from jaxsight.interpreters.contents import cell_contents
+from jaxsight.text.names import words
 from jaxsight.tracer.isolation.code_origins import attribute, codes_in, wrapped
 
 _MUTATORS = frozenset(
-    {
-        "add",
-        "append",
-        "clear",
-        "discard",
-        "extend",
-        "insert",
-        "pop",
-        "popitem",
-        "remove",
-        "setdefault",
-        "update",
-    }
+    words("add append clear discard extend insert pop popitem remove setdefault update")
 )
 
 

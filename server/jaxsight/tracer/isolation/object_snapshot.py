@@ -20,7 +20,7 @@ from typing import Any
 from jaxsight.tracer.compat import registrations
 
 _MOST_OBJECTS = 4000
-"""Maximum number of objects."""
+"""Objects that are compared, before each request; modules with more start over each time."""
 
 _PLAIN = (
     *(bool, int, float, complex, str, bytes, type(None), range, slice, types.ModuleType),
@@ -42,17 +42,8 @@ class ObjectSnapshot:
     def __init__(self, namespaces: Iterable[Mapping[str, object]], own: AbstractSet[str]) -> None:
         """Record the contents; `own` are the modules whose classes and functions are followed."""
         self._own = own
-        self._states: list[tuple[Any, State]] = []
+        self._states: list[tuple[object, State]] = []
         self._complete = True
-        self._walk(namespaces)
-
-    def is_current(self) -> bool:
-        """Return whether nothing has changed."""
-        return self._complete and all(
-            _same(state, contents_of(value)) for value, state in self._states
-        )
-
-    def _walk(self, namespaces: Iterable[Mapping[str, object]]) -> None:
         visited = {id(vars(builtins))}
         todo: deque[object] = deque(namespaces)
         while todo:
@@ -64,10 +55,16 @@ class ObjectSnapshot:
                 continue
             if len(self._states) >= _MOST_OBJECTS:
                 self._complete = False
-                return
+                break
             state = contents_of(value)
             self._states.append((value, state))
             todo.extend(state)
+
+    def is_current(self) -> bool:
+        """Return whether nothing has changed."""
+        return self._complete and all(
+            _same(state, contents_of(value)) for value, state in self._states
+        )
 
     def _is_looked_into(self, value: Any) -> bool:
         kind = type(value)
@@ -109,7 +106,11 @@ def contents_of(value: Any) -> State:
         if issubclass(kind, bytearray):
             return (bytes(value),)
         if issubclass(kind, type):
-            return _class_state(value)
+            subclasses = sorted(type.__subclasses__(value), key=id)
+            names = {
+                k: v for k, v in type.__getattribute__(value, "__dict__").items() if k[:2] != "__"
+            }
+            return (*_flat(names.items()), *map(id, subclasses))
         for exact, state in _STATES:
             if kind is exact:
                 return state(value)
@@ -120,12 +121,6 @@ def contents_of(value: Any) -> State:
         return tuple(_attributes(value))
     except Exception:  # noqa: BLE001 - an empty cell, or an iterator without `__reduce__`
         return (type(value),)
-
-
-def _class_state(value: Any) -> State:
-    subclasses = sorted(type.__subclasses__(value), key=id)
-    names = {k: v for k, v in type.__getattribute__(value, "__dict__").items() if k[:2] != "__"}
-    return (*_flat(names.items()), *map(id, subclasses))
 
 
 def _function_state(function: types.FunctionType) -> State:
@@ -191,7 +186,7 @@ def _same(before: State, now: State) -> bool:
     )
 
 
-_CONTAINERS: tuple[tuple[type, Callable[[Any], Iterable[Any]]], ...] = (
+_CONTAINERS: tuple[tuple[type, Callable[..., Iterable[object]]], ...] = (
     (dict, lambda names: _flat(_without_submodules(names))),
     (list, list.__iter__),
     (tuple, tuple.__iter__),
@@ -201,7 +196,7 @@ _CONTAINERS: tuple[tuple[type, Callable[[Any], Iterable[Any]]], ...] = (
 )
 """Containers, including subclasses, each with a function that returns its elements."""
 
-_STATES: tuple[tuple[type, Callable[[Any], State]], ...] = (
+_STATES: tuple[tuple[type, Callable[..., State]], ...] = (
     (types.FunctionType, _function_state),
     (types.CellType, lambda cell: (cell.cell_contents,)),
     (types.MethodType, lambda method: (method.__func__, method.__self__)),

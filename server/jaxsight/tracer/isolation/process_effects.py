@@ -7,9 +7,7 @@ starts from the process's baseline, and each reused chunk applies its effects wi
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from jaxsight.tracer.compat import config, devices
 from jaxsight.tracer.isolation.code_origins import equal
@@ -89,7 +87,7 @@ def heed_variables(before: State, jax_imported: bool) -> None:
             config.update(*option)
 
 
-def _changes(part: Part, before: Mapping[Any, object], after: Mapping[object, object]) -> Values:
+def _changes(part: Part, before: Values, after: Values) -> Values:
     if equal(before, after):
         return {}
     changed: Values = {}

@@ -86,11 +86,11 @@ def _entries(names: MutableMapping[Any, Any]) -> Part:
     return Part(lambda: dict(names), write, counts)
 
 
-def attribute(of: Any, name: str) -> Variable:
+def attribute(of: object, name: str) -> Variable:
     return lambda: getattr(of, name), lambda value: setattr(of, name, value)
 
 
-def _list(of: Any, name: str, changed: Callable[[], object] = lambda: None) -> Variable:
+def _list(of: object, name: str, changed: Callable[[], object] = lambda: None) -> Variable:
     """Return a list's elements; it stays the same object, and `changed` is called afterwards."""
     original = getattr(of, name)
 
@@ -118,11 +118,6 @@ def _enter_folder(folder: str) -> None:
         os.chdir(folder)
 
 
-def _set_option(name: str, value: object) -> None:
-    if value is not GONE:
-        config.update(name, value)
-
-
 _meta_path = sys.meta_path
 
 
@@ -131,6 +126,11 @@ def _add_finders(finders: tuple[Any, ...]) -> None:
     # library.
     _meta_path[:0] = [finder for finder in finders if finder not in _meta_path]
     sys.meta_path = _meta_path
+
+
+def _set_option(name: str, value: object) -> None:
+    if value is not GONE:
+        config.update(name, value)
 
 
 def _set_locale(name: str) -> None:

@@ -15,57 +15,29 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+from jaxsight.text.names import words
 from jaxsight.tracer.isolation.file_reads import is_written
 
 _FILES = frozenset(
-    {
-        "os.chmod",
-        "os.chown",
-        "os.link",
-        "os.mkdir",
-        "os.remove",
-        "os.removexattr",
-        "os.rename",
-        "os.rmdir",
-        "os.setxattr",
-        "os.symlink",
-        "os.truncate",
-        "os.utime",
-        "sqlite3.connect",
-        "tempfile.mkdtemp",
-        "tempfile.mkstemp",
-    }
+    words(
+        """os.chmod os.chown os.link os.mkdir os.remove os.removexattr os.rename os.rmdir
+        os.setxattr os.symlink os.truncate os.utime sqlite3.connect tempfile.mkdtemp
+        tempfile.mkstemp"""
+    )
 )
 _PROCESSES = frozenset(
-    {
-        "os.exec",
-        "os.fork",
-        "os.forkpty",
-        "os.kill",
-        "os.killpg",
-        "os.posix_spawn",
-        "os.spawn",
-        "os.startfile",
-        "os.startfile/2",
-        "os.system",
-        "pty.spawn",
-        "subprocess.Popen",
-        "webbrowser.open",
-    }
+    words(
+        """os.exec os.fork os.forkpty os.kill os.killpg os.posix_spawn os.spawn os.startfile
+        os.startfile/2 os.system pty.spawn subprocess.Popen webbrowser.open"""
+    )
 )
 _THREADS = frozenset({"_thread.start_new_thread", "_thread.start_joinable_thread"})
 """A thread would go on after the block; the former event is Python's since 3.12."""
 _NETWORK = frozenset(
-    {
-        "socket.bind",
-        "socket.connect",
-        "socket.getaddrinfo",
-        "socket.gethostbyaddr",
-        "socket.gethostbyname",
-        "socket.sendmsg",
-        "socket.sendto",
-        "urllib.Request",
-    }
+    words(
+        """socket.bind socket.connect socket.getaddrinfo socket.gethostbyaddr socket.gethostbyname
+        socket.sendmsg socket.sendto urllib.Request"""
+    )
 )
 _NATIVE = frozenset({"ctypes.call_function", "ctypes.dlopen", "ctypes.dlsym", "sys.addaudithook"})
 _refusing: list[None] = []

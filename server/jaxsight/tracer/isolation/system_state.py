@@ -63,8 +63,22 @@ class System:
         threading.stack_size(self._stack)
         if hasattr(time, "tzset"):
             time.tzset()
-        _restore_modules()
-        _restore_monitoring()
+        if (socket := sys.modules.get("socket")) is not None:
+            socket.setdefaulttimeout(None)
+        if (faults := sys.modules.get("faulthandler")) is not None:
+            faults.cancel_dump_traceback_later()
+        if (processes := sys.modules.get("multiprocessing")) is not None:
+            with contextlib.suppress(Exception):
+                processes.set_start_method(None, force=True)
+        if (loops := sys.modules.get("asyncio.events")) is not None:
+            # A loop belongs to a thread; a policy is global.
+            loops._event_loop_policy = None  # type: ignore[attr-defined]
+            loops._set_running_loop(None)
+        monitoring = getattr(sys, "monitoring", None)  # Python 3.12
+        for tool in _TOOLS:
+            if monitoring is not None and monitoring.get_tool(tool) is not None:
+                monitoring.set_events(tool, 0)
+                monitoring.free_tool_id(tool)
         return lost
 
 
@@ -83,28 +97,3 @@ def _identity() -> tuple[object, ...]:
     if sys.platform == "win32":
         return ()
     return os.getuid(), os.geteuid(), os.getgid(), os.getegid()
-
-
-def _restore_modules() -> None:
-    """Restore settings of modules if they are loaded."""
-    if (socket := sys.modules.get("socket")) is not None:
-        socket.setdefaulttimeout(None)
-    if (faults := sys.modules.get("faulthandler")) is not None:
-        faults.cancel_dump_traceback_later()
-    if (processes := sys.modules.get("multiprocessing")) is not None:
-        with contextlib.suppress(Exception):
-            processes.set_start_method(None, force=True)
-    if (loops := sys.modules.get("asyncio.events")) is not None:
-        # A loop belongs to a thread; a policy is global.
-        loops._event_loop_policy = None  # type: ignore[attr-defined]
-        loops._set_running_loop(None)
-
-
-def _restore_monitoring() -> None:
-    monitoring = getattr(sys, "monitoring", None)  # Python 3.12
-    if monitoring is None:
-        return
-    for tool in _TOOLS:
-        if monitoring.get_tool(tool) is not None:
-            monitoring.set_events(tool, 0)
-            monitoring.free_tool_id(tool)

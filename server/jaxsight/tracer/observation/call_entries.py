@@ -35,8 +35,13 @@ def entry_of(node: ast.FunctionDef, classes: tuple[str, ...]) -> Entry | None:
         classes: the classes around it, outermost first.
     """
     special = node.name.startswith("__") and node.name.endswith("__")
-    parameters = _parameters(node.args)
-    if classes and any(_last_name(each) == "classmethod" for each in node.decorator_list):
+    args = node.args
+    variadic = [f"*{args.vararg.arg}"] if args.vararg is not None else []
+    keywords = [f"**{args.kwarg.arg}"] if args.kwarg is not None else []
+    plain = [arg.arg for arg in (*args.posonlyargs, *args.args)]
+    parameters = [*plain, *variadic, *(arg.arg for arg in args.kwonlyargs), *keywords]
+    decorators = map(ast.unparse, node.decorator_list if classes else ())
+    if any(each.rpartition(".")[2] == "classmethod" for each in decorators):
         parameters = parameters[1:]
     if not parameters or (special and node.name not in ("__call__", "__init__")):
         return None
@@ -80,18 +85,3 @@ def _add(
                     _add(getattr(node, block, []), classes, first, entries)
             case _:
                 pass
-
-
-def _parameters(args: ast.arguments) -> list[str]:
-    variadic = [f"*{args.vararg.arg}"] if args.vararg is not None else []
-    keywords = [f"**{args.kwarg.arg}"] if args.kwarg is not None else []
-    plain = [arg.arg for arg in (*args.posonlyargs, *args.args)]
-    return [*plain, *variadic, *(arg.arg for arg in args.kwonlyargs), *keywords]
-
-
-def _last_name(node: ast.expr) -> str:
-    match node:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
-        case _:
-            return ""

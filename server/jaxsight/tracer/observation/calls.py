@@ -21,9 +21,9 @@ _SHAPE = re.compile(r"\w\[([^\]]*)\]")
 _NUMBER = re.compile(r"\b\d+\b")
 
 _TEXTS = 1024
-"""Maximum number of calls whose texts are kept."""
+"""Calls whose texts are kept; others are written anew for each trace."""
 _FUNCTIONS = 100
-"""Maximum number of functions whose calls are reported."""
+"""Functions whose calls are reported, by name: a trace seldom calls more of the project."""
 
 
 class CallTexts:

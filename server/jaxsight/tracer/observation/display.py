@@ -8,7 +8,6 @@ This must never run an operation on an array, nor keep a reference to a value.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import jax
 import numpy as np
@@ -25,19 +24,6 @@ _TEXT = 60
 """Maximum length of the `repr` of a plain value."""
 
 
-@dataclasses.dataclass(slots=True)
-class Display:
-    """The text of a value.
-
-    `arrays` counts its array leaves, `opaque` the leaves that are neither arrays nor numbers.
-    """
-
-    text: str
-    arrays: int = 0
-    opaque: int = 0
-    numbers: int = 0
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class KnownText:
     """A placeholder in a tree for a leaf whose text is known already."""
@@ -47,10 +33,9 @@ class KnownText:
 
 def display(value: object, leaves: int = _LEAVES) -> Display:
     """Format a value, eliding everything past `leaves` leaves as `…`."""
-    writer = _Writer(leaves)
-    written: list[str] = []
-    writer.write(value, written)
-    return Display("".join(written), writer.arrays, writer.opaque, writer.numbers)
+    shown = Display(leaves)
+    shown.write(value)
+    return shown
 
 
 def text(value: object, leaves: int = _LEAVES) -> str:
@@ -95,18 +80,28 @@ def array(value: object) -> str | None:
             return None
 
 
-class _Writer:
-    def __init__(self, leaves: int) -> None:
-        self.remaining = leaves
-        self.depth = 0
-        self.arrays = 0
-        self.opaque = 0
-        self.numbers = 0
+class Display:
+    """The text of a value.
 
-    def write(self, value: object, out: list[str]) -> None:
+    `arrays` counts its array leaves, `opaque` the leaves that are neither arrays nor numbers.
+    """
+
+    def __init__(self, leaves: int) -> None:
+        self.arrays = self.opaque = self.numbers = 0
+        self._remaining = leaves
+        self._depth = 0
+        self._written: list[str] = []
+
+    @property
+    def text(self) -> str:
+        return "".join(self._written)
+
+    def write(self, value: object) -> None:
+        """Add the text of a value."""
+        out = self._written
         array_text = array(value)
         if array_text is not None:
-            self.remaining -= 1
+            self._remaining -= 1
             self.arrays += 1
             out.append(array_text)
             return
@@ -116,35 +111,35 @@ class _Writer:
             case KnownText(shown):
                 out.append(shown)
             case bool() | int() | float() | complex():
-                self.remaining -= 1
+                self._remaining -= 1
                 self.numbers += 1
                 out.append(_plain(value))
             case str() | bytes():
-                self.remaining -= 1
+                self._remaining -= 1
                 self.opaque += 1
                 out.append(_plain(value))
             case _:
                 self.node(value, out)
 
     def node(self, value: object, out: list[str]) -> None:
-        contents = parts.of(value) if self.depth < _DEEPEST else None
+        contents = parts.of(value) if self._depth < _DEEPEST else None
         if contents is None:
-            self.remaining -= 1
+            self._remaining -= 1
             self.opaque += 1
             out.append(_opaque(value))
             return
         around = "()" if contents.name and contents.brackets != "()" else ""
         out.append(f"{contents.name}{around[:1]}{contents.brackets[0]}")
-        self.depth += 1
+        self._depth += 1
         for index, (key, child) in enumerate(contents.parts):
             if index:
                 out.append(", ")
-            if self.remaining <= 0:
+            if self._remaining <= 0:
                 out.append("…")
                 break
             out.append(_label(key))
-            self.write(child, out)
-        self.depth -= 1
+            self.write(child)
+        self._depth -= 1
         # A tuple of one; classes take it without a comma.
         out.append("," if type(value) is tuple and len(value) == 1 else "")
         out.append(f"{contents.brackets[1]}{around[1:]}")
@@ -160,7 +155,7 @@ def _label(key: object) -> str:
     return f"{key}=" if isinstance(key, parts.AttributeName) else f"{_plain(key)}: "
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     try:
         shown = repr(value)
     except Exception as error:  # noqa: BLE001 - user code: a subclass's __repr__

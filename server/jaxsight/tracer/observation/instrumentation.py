@@ -32,24 +32,10 @@ be deep.
 """
 
 _WRAPPED = (
-    ast.Attribute,
-    ast.Await,
-    ast.BinOp,
-    ast.BoolOp,
-    ast.Call,
-    ast.Compare,
-    ast.Dict,
-    ast.DictComp,
-    ast.IfExp,
-    ast.List,
-    ast.ListComp,
-    ast.Name,
-    ast.NamedExpr,
-    ast.Subscript,
-    ast.Tuple,
-    ast.UnaryOp,
-    ast.Yield,
-)
+    ast.Attribute, ast.Await, ast.BinOp, ast.BoolOp, ast.Call, ast.Compare, ast.Dict, ast.DictComp,
+    ast.IfExp, ast.List, ast.ListComp, ast.Name, ast.NamedExpr, ast.Subscript, ast.Tuple,
+    ast.UnaryOp, ast.Yield,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

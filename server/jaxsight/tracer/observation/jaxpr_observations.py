@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from jaxsight.tracer.compat import jaxprs, traces
 from jaxsight.tracer.observation.observation_table import InstrumentedChunk
@@ -124,7 +123,7 @@ class JaxprObservations:
         return reused
 
 
-def _is_without_axes(inputs: Sequence[Any], mapped: Sequence[Any]) -> bool:
+def _is_without_axes(inputs: Sequence[object], mapped: Sequence[object]) -> bool:
     """Return whether these may be the inputs of a function that `vmap` maps over others."""
     return len(inputs) == len(mapped) and all(
         getattr(own, "dtype", None) == getattr(other, "dtype", None)

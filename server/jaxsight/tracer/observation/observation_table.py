@@ -81,24 +81,13 @@ class ObservationTable:
         self.rows[chunk, source_range] = (row, more + len(values.more))
 
     def observed(self) -> Observed:
+        rows = [
+            (Span(chunk, at.line, at.column, at.end_line, at.end_column), at.kind, row, more)
+            for (chunk, at), (row, more) in self.rows.items()
+        ]
+        rows.sort(key=lambda row: (row[0].chunk, row[0].line, row[0].column))
         observations = []
-        for (chunk, source_range), (row, more) in sorted(self.rows.items(), key=_where):
-            span = Span(
-                chunk,
-                source_range.line,
-                source_range.column,
-                source_range.end_line,
-                source_range.end_column,
-            )
+        for span, kind, row, more in rows:
             values = tuple(row)[:OBSERVED_VALUES]
-            observations.append(
-                Observation(span, source_range.kind, values, more + len(row) - len(values))
-            )
+            observations.append(Observation(span, kind, values, more + len(row) - len(values)))
         return Observed(tuple(self.numbers), tuple(observations))
-
-
-def _where(
-    row_item: tuple[tuple[str, instrumentation.SourceRange], object],
-) -> tuple[str, int, int]:
-    (chunk, source_range), _ = row_item
-    return chunk, source_range.line, source_range.column

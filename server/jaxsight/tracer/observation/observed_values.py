@@ -9,7 +9,6 @@ import dataclasses
 import functools
 import types
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import numpy as np
@@ -106,7 +105,7 @@ def classify(value: object) -> int:
 def add_abstract(
     values: SiteValues,
     value: object,
-    aval: Any,
+    aval: object,
     situation: traces.Situation,
     placed: Sharding | None,
 ) -> None:

@@ -52,7 +52,10 @@ def of(value: object) -> Parts | None:
         case type():
             return None
         case Mapping():
-            return _of_mapping(value)
+            if modules.is_of(cls, "flax.nnx") and cls.__name__ in ("State", "Dict"):
+                return Parts(cls.__name__, "()", _attributes({key: value[key] for key in value}))
+            items = ((key, value[key]) for key in value)
+            return Parts("" if cls is dict else cls.__name__, "{}", items)
         case _ if modules.is_of(cls, "flax.nnx"):
             return _of_nnx(value)
         case _ if (bound := modules.bound_variables(value)) is not None:
@@ -65,14 +68,6 @@ def of(value: object) -> Parts | None:
             return Parts(cls.__name__, "()", _registered(value))
         case _:
             return None
-
-
-def _of_mapping(value: Mapping[Any, object]) -> Parts:
-    cls = type(value)
-    if modules.is_of(cls, "flax.nnx") and cls.__name__ in ("State", "Dict"):
-        return Parts(cls.__name__, "()", _attributes({key: value[key] for key in value}))
-    pairs = ((key, value[key]) for key in value)
-    return Parts("" if cls is dict else cls.__name__, "{}", pairs)
 
 
 def _of_nnx(value: object) -> Parts | None:

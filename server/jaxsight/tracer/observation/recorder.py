@@ -52,7 +52,7 @@ logger = logging.getLogger(__name__)
 class _Context:
     """A trace that user code ran in, with its observations."""
 
-    trace: Any
+    trace: Callable[[], object]
     """A weak reference."""
     situation: traces.Situation
     values: Sites = dataclasses.field(default_factory=dict)
@@ -112,11 +112,9 @@ class Recorder:
 
     def forget(self, chunk: str, key: str) -> None:
         """Remove a chunk that is no longer needed, and its observations."""
-        instance = self._instances.pop((chunk, key), None)
         self._executed.pop((chunk, key), None)
-        if instance is None:
-            return
-        self._jaxprs.forget(instance)
+        if (instance := self._instances.pop((chunk, key), None)) is not None:
+            self._jaxprs.forget(instance)
 
     @contextlib.contextmanager
     def executing(self, chunk: str, key: str) -> Iterator[None]:
@@ -177,7 +175,7 @@ class Recorder:
             for number in numbers
         )
 
-    def record(self, site: int, value: object) -> object:
+    def record(self, site: int, value: Any) -> object:
         """Record a value at a site, and return it.
 
         Raises:
@@ -202,7 +200,28 @@ class Recorder:
             values = context.values[site] = SiteValues()
         if kind == ABSTRACT and self.naming is not None:
             self.naming(site, value)
-        self._add(kind, value, values, context)
+        # Nothing is added that is the same as the last value.
+        situation = context.situation
+        if kind == ABSTRACT:
+            aval = value.aval
+            if aval is not values.last or situation.mapped or context.placed:
+                values.last = aval
+                placed = context.placed.get(traces.variable(value)) or shardings.placement(value)
+                observed_values.add_abstract(values, value, aval, situation, placed)
+        elif kind == NUMBER and type(value) in NUMBERS:
+            observed_values.add_number(values, value, situation)
+        elif kind == NUMBER:
+            # A member of an enum has no hash yet during its `__new__`.
+            with self._inspecting(value):
+                observed_values.add_number(values, value, situation)
+        elif kind == ARRAY:
+            key = (type(value), value.shape, value.dtype)
+            if key != values.last:
+                values.last = key
+                observed_values.add_array(values, key, value, situation)
+        elif values.quiet < QUIET_TREES:
+            with self._inspecting(value):
+                observed_values.add_tree(values, value, situation)
         return value
 
     def call(
@@ -235,31 +254,6 @@ class Recorder:
 
         with self._inspecting(arguments):
             observed_values.add_call(values, arguments, write)
-
-    def _add(self, kind: int, value: Any, values: SiteValues, context: _Context) -> None:
-        """Add a value to those of its site, unless it is the same as the last one."""
-        situation = context.situation
-        if kind == ABSTRACT:
-            aval = value.aval
-            if aval is not values.last or situation.mapped or context.placed:
-                values.last = aval
-                placed = context.placed.get(traces.variable(value)) or shardings.placement(value)
-                observed_values.add_abstract(values, value, aval, situation, placed)
-        elif kind == NUMBER and type(value) in NUMBERS:
-            observed_values.add_number(values, value, situation)
-        elif kind == NUMBER:
-            with self._inspecting(
-                value
-            ):  # a member of an enum has no hash yet during its `__new__`
-                observed_values.add_number(values, value, situation)
-        elif kind == ARRAY:
-            key = (type(value), value.shape, value.dtype)
-            if key != values.last:
-                values.last = key
-                observed_values.add_array(values, key, value, situation)
-        elif values.quiet < QUIET_TREES:
-            with self._inspecting(value):
-                observed_values.add_tree(values, value, situation)
 
     @contextlib.contextmanager
     def _inspecting(self, value: object) -> Iterator[None]:
@@ -297,24 +291,18 @@ class Recorder:
         if trace is None:
             return None
         if self._trace() is not trace:
-            self._enter(trace)
+            context = self._contexts.get(id(trace))
+            if context is None or context.trace() is not trace:
+                if context is not None:
+                    # Another trace had this address before: keep its observations.
+                    self._contexts[-len(self._contexts)] = context
+                context = _Context(traces.reference(trace), traces.situation(trace))
+                if self._arguments:
+                    context.placed = traces.placed(trace, self._arguments)
+                self._contexts[id(trace)] = context
+            self._current = context
+            self._trace = context.trace
         return self._current
-
-    def _enter(self, trace: object) -> None:
-        context = self._contexts.get(id(trace))
-        if context is None or context.trace() is not trace:
-            if context is not None:
-                # Another trace had this address before: keep its observations.
-                self._contexts[-len(self._contexts)] = context
-            context = _Context(
-                traces.reference(trace),
-                traces.situation(trace),
-            )
-            if self._arguments:
-                context.placed = traces.placed(trace, self._arguments)
-            self._contexts[id(trace)] = context
-        self._current = context
-        self._trace = context.trace
 
     def collect(
         self,

@@ -23,7 +23,7 @@ from jaxsight.tracer.states import modules
 Scope = tuple[str, ...]
 
 _MOST = 200_000
-"""Maximum number of tracebacks that are remembered."""
+"""Tracebacks that are remembered; equations of those forgotten have no scope."""
 
 _DEEPEST = 16
 """Maximum length of a scope."""

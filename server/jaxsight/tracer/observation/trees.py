@@ -57,8 +57,14 @@ def tree(value: object) -> Tree | None:
     is_shown = is_module or modules.is_of(type(value), "flax.nnx")
     if root is None or not root.children or root.arrays < (1 if is_shown else _FEW + 1):
         return None
-    rows = _rows(root)
-    return Tree(rows, is_module, builder.visited < _MOST_VISITED)
+    # As deep as there is room for.
+    rows: list[Row] = []
+    for depth in range(1, _DEEPEST):
+        deeper = list(_down_to(root, "", 1, 0, depth))
+        if rows and (len(deeper) > _MOST_ROWS or len(deeper) == len(rows)):
+            break
+        rows = deeper[:_MOST_ROWS]
+    return Tree(tuple(rows), is_module, builder.visited < _MOST_VISITED)
 
 
 class _Builder:
@@ -73,7 +79,14 @@ class _Builder:
         if self.visited >= _MOST_VISITED or depth > _DEEPEST:
             return None
         if (text := display.array(value)) is not None:
-            return _array(value, text)
+            aval = value if avals.is_aval(value) else avals.of(value)
+            shape, dtype = getattr(aval, "shape", ()), getattr(aval, "dtype", None)
+            is_parameter = dtype is not None and jnp.issubdtype(dtype, np.inexact)
+            try:
+                elements = int(math.prod(shape))
+            except (TypeError, ValueError):  # a symbolic dimension
+                return _Node(text, 1)
+            return _Node(text, 1, elements if is_parameter else 0, avals.size(aval))
         if modules.is_variable(value):
             return self._variable(value, depth)
         if (
@@ -114,17 +127,6 @@ class _Builder:
         # All variables of an optimizer are copies of others: their class says nothing.
         text = node.text if kind.startswith("Opt") else f"{node.text} {kind}"
         return replace(node, text=text, elements=0)
-
-
-def _array(value: object, text: str) -> _Node:
-    aval = value if avals.is_aval(value) else avals.of(value)
-    shape, dtype = getattr(aval, "shape", ()), getattr(aval, "dtype", None)
-    is_parameter = dtype is not None and jnp.issubdtype(dtype, np.inexact)
-    try:
-        elements = int(math.prod(shape))
-    except (TypeError, ValueError):  # a symbolic dimension
-        return _Node(text, 1)
-    return _Node(text, 1, elements if is_parameter else 0, avals.size(aval))
 
 
 def _class_text(value: object, found: parts.Parts) -> str:
@@ -171,17 +173,6 @@ def _numbered(key: object) -> tuple[str, int, str]:
     name = key if isinstance(key, str) else f"[{display.text(key)}]"
     match = _NUMBERED.fullmatch(name)
     return (match["before"], int(match["number"]), match["after"]) if match else (name, -1, "")
-
-
-def _rows(root: _Node) -> tuple[Row, ...]:
-    """Return the rows of a tree, as deep as there is room for."""
-    rows: list[Row] = []
-    for depth in range(1, _DEEPEST):
-        deeper = list(_down_to(root, "", 1, 0, depth))
-        if rows and (len(deeper) > _MOST_ROWS or len(deeper) == len(rows)):
-            break
-        rows = deeper[:_MOST_ROWS]
-    return tuple(rows)
 
 
 def _down_to(node: _Node, name: str, times: int, depth: int, deepest: int) -> Iterator[Row]:

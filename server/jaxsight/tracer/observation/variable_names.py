@@ -48,7 +48,10 @@ class Naming:
         """Record a value at a site."""
         kind = self._kinds.get(number)
         if kind is None:
-            kind = self._kinds[number] = self._kind(number)
+            place = self.site(number)
+            ranges = place[1].ranges if place is not None else []
+            others = [at.kind for at in ranges if at.kind != "expression"]
+            kind = self._kinds[number] = others[0] if others else "expression"
         if kind == "target":
             self._types.setdefault(number, set()).add(value.aval)
         if kind == "expression" or (observed := underlying_variable(value)) is None:
@@ -58,15 +61,6 @@ class Naming:
             named.passed = True
         elif not named.passed:
             named.site = number
-
-    def _kind(self, number: int) -> instrumentation.Kind:
-        """Return what a site records besides expressions."""
-        chunk_and_site = self.site(number)
-        ranges = chunk_and_site[1].ranges if chunk_and_site is not None else []
-        return next(
-            (source_range.kind for source_range in ranges if source_range.kind != "expression"),
-            "expression",
-        )
 
     def fits(self, file: str, position: tuple[int, int, int, int], aval: Aval) -> bool:
         """Return whether the expression at a place had values of this type, if it was recorded."""
@@ -98,14 +92,9 @@ class Naming:
         if chunk_and_site is None:
             return None
         chunk, site = chunk_and_site
-        source_range = next(
-            source_range for source_range in site.ranges if source_range.kind == "target"
-        )
-        text = next(
-            (executed_chunk.text for executed_chunk in self.chunks if executed_chunk.id == chunk),
-            "",
-        )
-        name = _text(text, source_range)
+        target = next(at for at in site.ranges if at.kind == "target")
+        text = next((executed.text for executed in self.chunks if executed.id == chunk), "")
+        name = _text(text, target)
         return name if name.isidentifier() and not keyword.iskeyword(name) else None
 
 

@@ -37,7 +37,7 @@ _SELECTS_CPU = re.compile(
 """Code that selects the CPU."""
 
 _KEPT = 256
-"""Maximum number of lines that are remembered as asking for what is not known."""
+"""Lines that are remembered as asking for what is not known; later ones have no caveat."""
 
 
 class OtherPlatform(CancelledByServer):

@@ -231,7 +231,8 @@ def _run_loop(loop: FoldedLoop, environment: Environment[object]) -> None:
         return [*sent, *finals], collected
 
     starts = [_value(cast(Atom, initial), environment) for initial, _ in loop.carried]
-    starts += [_zeros(first[position].outvars[output]) for position, output in loop.finals]
+    finals = [first[position].outvars[output].aval for position, output in loop.finals]
+    starts += [jnp.zeros(aval.shape, aval.dtype) for aval in finals]
     rows = [jnp.stack([_array(atom, environment) for atom in row]) for row in loop.varying]
     ends, collected = jax.lax.scan(body, starts, rows, length=len(loop.runs))
     places = [*(place for _, place in loop.carried), *loop.finals]
@@ -274,7 +275,3 @@ def _reads(loop: FoldedLoop) -> Iterator[_Read | None]:
 
 def _item(which: int, index: int) -> _Read:
     return lambda *lists: lists[which][index]
-
-
-def _zeros(var: Var) -> object:
-    return jnp.zeros(var.aval.shape, var.aval.dtype)

@@ -22,10 +22,13 @@ import math
 from collections.abc import Iterator, Mapping
 
 import numpy as np
+from jax.stages import Traced
 
+from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.inner import inner_jaxprs
 from jaxsight.interpreters.compat.jaxpr_types import Equation, Jaxpr, Var
 from jaxsight.interpreters.compat.staging import open_jaxpr
+from jaxsight.tracer.compat import lowering
 from jaxsight.wire.messages.replies import Fold
 from jaxsight.wire.primitives import (
     CUMULATIVE,
@@ -101,6 +104,26 @@ _NANOSECONDS: Mapping[str, float] = {
 }
 _OTHER_NANOSECONDS = 20.0
 """Nanoseconds per element for elementwise operations, reductions and moves."""
+
+
+_PASSES = "xla_disable_hlo_passes"
+
+
+def compiler_options(traced: Traced) -> tuple[tuple[str, str], ...]:
+    """Return the user's options with which a traced function is compiled for every target.
+
+    The options of `jax.jit(f, compiler_options=…)` are XLA's debug options, of which others may be
+    unknown to a target's compiler. JAX documents the one that disables constant folding
+    (jax#39786).
+    """
+    passes = lowering.compiler_options(traced).get(_PASSES)
+    return ((_PASSES, passes),) if isinstance(passes, str) and passes else ()
+
+
+def predicted(traced: Traced) -> tuple[Fold, ...]:
+    """Return the folds of a traced function, none if its options disable folding."""
+    passes = dict(compiler_options(traced)).get(_PASSES, "")
+    return () if "constant_folding" in passes.split(",") else folds(traced.jaxpr)
 
 
 def folds(jaxpr: object) -> tuple[Fold, ...]:
@@ -220,15 +243,10 @@ def _fold(equation: Equation, path: str, name: str) -> Fold:
         work = max(outputs, default=0) * math.prod(shape[axis] for axis in contracted)
         nanoseconds = 5.0
     seconds = work * nanoseconds * 1e-9
-    size = sum(count * _width(var) for count, var in zip(outputs, equation.outvars, strict=True))
+    size = sum(avals.size(var.aval) for var in equation.outvars)
     return Fold(path, name, max(outputs, default=0), size, seconds, seconds >= TRAP)
 
 
 def _elements(var: Var) -> int:
     shape = getattr(getattr(var, "aval", None), "shape", ())
     return math.prod(size for size in shape if isinstance(size, int))
-
-
-def _width(var: Var) -> int:
-    dtype = getattr(getattr(var, "aval", None), "dtype", None)
-    return int(getattr(dtype, "itemsize", 4) or 4)

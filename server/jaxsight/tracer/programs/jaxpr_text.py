@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from jax.sharding import NamedSharding
 
@@ -56,7 +55,23 @@ def folded(jaxpr: object, equations: int) -> Folded:
         text, _ = jaxprs.render(_Whole(linked=False).document(opened, ""))
         if text.count("\n") < FOLDED_LINES and len(text) < _LONG_TEXT:
             return Folded(clean(text), False)
-    lines = _beginning(opened)
+    # Only its first equations.
+    printer = jaxprs.Printer(most=_MOST_VARIABLES)
+    constants = _rendered(printer.variables(opened.constvars, binder=True))
+    inputs = _rendered(printer.variables(opened.invars, binder=True))
+    lines = [f"{{ lambda {constants}; {inputs}. let"]
+    shown = 0
+    for equation in itertools.islice(opened.eqns, _EQUATION_LINES):
+        printed = _rendered(_folded_equation(printer, equation)).split("\n")
+        if len(lines) + len(printed) > _EQUATION_LINES:
+            break
+        lines += [f"    {line}" for line in printed]
+        shown += 1
+    remaining = len(opened.eqns) - shown
+    if remaining:
+        lines.append(f"    … {remaining} more {'equation' if remaining == 1 else 'equations'}")
+    lines.append(f"  in {_rendered(printer.results(opened))} }}")
+    lines = "\n".join(lines).split("\n")
     if len(lines) > FOLDED_LINES:
         # Inputs or results that take many lines.
         lines = [*lines[: FOLDED_LINES - 1], "…"]
@@ -74,26 +89,6 @@ def _least_lines(opened: Jaxpr) -> int:
     return len(opened.eqns) + sum(_EXTRA_LINES + _least_lines(part) for part in inner)
 
 
-def _beginning(opened: Jaxpr) -> list[str]:
-    """Return the lines of a jaxpr with only its first equations."""
-    printer = jaxprs.Printer(most=_MOST_VARIABLES)
-    constants = _rendered(printer.variables(opened.constvars, binder=True))
-    inputs = _rendered(printer.variables(opened.invars, binder=True))
-    lines = [f"{{ lambda {constants}; {inputs}. let"]
-    shown = 0
-    for equation in itertools.islice(opened.eqns, _EQUATION_LINES):
-        printed = _rendered(_folded_equation(printer, equation)).split("\n")
-        if len(lines) + len(printed) > _EQUATION_LINES:
-            break
-        lines += [f"    {line}" for line in printed]
-        shown += 1
-    remaining = len(opened.eqns) - shown
-    if remaining:
-        lines.append(f"    … {remaining} more {'equation' if remaining == 1 else 'equations'}")
-    lines.append(f"  in {_rendered(printer.results(opened))} }}")
-    return "\n".join(lines).split("\n")
-
-
 def _rendered(document: Doc) -> str:
     return jaxprs.render(document)[0]
 
@@ -105,7 +100,10 @@ _EQUATION_LINES = FOLDED_LINES - 4
 def _folded_equation(printer: jaxprs.Printer, equation: Equation) -> Doc:
     inner: dict[str, list[str]] = {}
     for part in inner_jaxprs(equation):
-        inner.setdefault(part.parameter, []).append(_one_line(part.jaxpr))
+        count = equation_count(part.jaxpr)
+        inner.setdefault(part.parameter, []).append(
+            f"{{ lambda … {count} {'equation' if count == 1 else 'equations'} }}"
+        )
 
     def parameter(key: str) -> str:
         texts = inner.get(key)
@@ -115,11 +113,6 @@ def _folded_equation(printer: jaxprs.Printer, equation: Equation) -> Doc:
         return text if len(text) <= _LONG_PARAMETER else text[: _LONG_PARAMETER - 1] + "…"
 
     return printer.equation(equation, lambda: [(key, parameter(key)) for key in _order(equation)])
-
-
-def _one_line(opened: Jaxpr) -> str:
-    count = equation_count(opened)
-    return f"{{ lambda … {count} {'equation' if count == 1 else 'equations'} }}"
 
 
 def whole(id: int, jaxpr: object) -> Shown:
@@ -196,7 +189,7 @@ def _order(equation: Equation) -> list[str]:
     return sorted(keys, key=lambda key: key != "name")
 
 
-def _brief(value: Any) -> str:
+def _brief(value: object) -> str:
     """Return a parameter's text for a hover, where a sharding has only its spec and its axes."""
     if isinstance(value, NamedSharding):
         spec = str(value.spec).removeprefix("PartitionSpec").removeprefix("P")
@@ -206,7 +199,7 @@ def _brief(value: Any) -> str:
     return parameter_text(value)
 
 
-def parameter_text(value: Any) -> str:
+def parameter_text(value: object) -> str:
     """Return a parameter's text on one line, without addresses."""
     if callable(value) and isinstance(name := getattr(value, "__name__", None), str):
         return name

@@ -27,7 +27,9 @@ def divided(shown: Shown, jaxpr: object) -> Shown:
     by_path = dict(_scopes(jaxpr, "", None))
     if len(by_path) <= FOLDED_LINES or len(set(by_path.values())) < 2:
         return shown
-    added = _comments(shown, by_path, _name(jaxpr))
+    info = open_jaxpr(jaxpr).debug_info
+    words = str(info.func_src_info).split() if info is not None else []
+    added = _comments(shown, by_path, words[0] if words and words[0].isidentifier() else "function")
     lines: list[str] = []
     moved: dict[int, int] = {}
     for number, line in enumerate(shown.text.split("\n")):
@@ -79,10 +81,3 @@ def _headings(before: Scope, after: Scope, name: str) -> Iterator[str]:
         yield one_line("/".join(after[:level]))
     if common == len(after):
         yield one_line("/".join(after) or name)
-
-
-def _name(jaxpr: object) -> str:
-    """Return the name of the function that a jaxpr was made from."""
-    info = open_jaxpr(jaxpr).debug_info
-    words = str(info.func_src_info).split() if info is not None else []
-    return words[0] if words and words[0].isidentifier() else "function"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -18,6 +18,7 @@ from jaxsight.recording import expressions
 
 _NEEDED = re.compile(r'needs PRNG for "(\w+)"')
 """The stream of random numbers that is missing (`flax.errors.InvalidRngError`)."""
+_Args = tuple[object, ...]
 _STREAMS = 4
 """Maximum number of streams of random numbers besides that of parameters."""
 
@@ -33,7 +34,7 @@ def unbound(module: Any) -> Any:
 
 
 def applied(
-    module: Any, method: str, args: tuple[object, ...], kwargs: dict[str, object]
+    module: Any, method: str, args: _Args, kwargs: dict[str, object]
 ) -> tuple[Callable[..., object], tuple[object, ...], dict[str, object]]:
     """Return a method as a function of the module's variables, with its arguments.
 
@@ -43,10 +44,12 @@ def applied(
     streams: dict[str, object] = {}
     key = jax.eval_shape(lambda: jax.random.key(0))
 
-    def made(keys: Any, args: Any, kwargs: Any) -> Any:
+    def made(keys: object, args: _Args, kwargs: dict[str, object]) -> object:
         return module.init(keys, *args, method=method, **kwargs)
 
-    def run(variables: Any, args: Any, kwargs: Any, keys: Any) -> Any:
+    def run(
+        variables: Mapping[str, object], args: _Args, kwargs: dict[str, object], keys: object
+    ) -> object:
         updated = [name for name in variables if name != "params"]
         return module.apply(
             variables, *args, rngs=keys, method=method, mutable=updated or False, **kwargs
@@ -61,32 +64,29 @@ def applied(
     own = getattr(type(module), method)
 
     @functools.wraps(own, updated=())
-    def call(variables: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(variables: Mapping[str, object], *args: object, **kwargs: object) -> object:
         keys = kwargs.pop("rngs", {})
         return run(variables, args, kwargs, keys)
 
     parameters = list(inspect.signature(own).parameters.values())[1:]
     kinds = inspect.Parameter
     first = kinds("variables", kinds.POSITIONAL_ONLY)
-    place = next(
-        (at for at, each in enumerate(parameters) if each.kind is kinds.VAR_KEYWORD),
-        len(parameters),
-    )
     if streams:
-        parameters.insert(place, kinds("rngs", kinds.KEYWORD_ONLY))
+        parameters.append(kinds("rngs", kinds.KEYWORD_ONLY))
+        parameters.sort(key=lambda parameter: parameter.kind)  # before `**kwargs`
         kwargs = {**kwargs, "rngs": streams}
     del call.__wrapped__
     call.__signature__ = inspect.Signature([first, *parameters])  # type: ignore[attr-defined]
     return call, (variables, *args), kwargs
 
 
-def _shapes(function: Callable[..., Any], *arguments: Any) -> Any:
+def _shapes(function: Callable[..., object], *arguments: object) -> object:
     """Return the shapes of a result; arguments other than arrays are passed as they are."""
     structure: jax.tree_util.PyTreeDef
     leaves, structure = jax.tree_util.tree_flatten(arguments)
     places = [at for at, leaf in enumerate(leaves) if hasattr(leaf, "dtype")]
 
-    def call(arrays: list[object]) -> Any:
+    def call(arrays: list[object]) -> object:
         full = list(leaves)
         for at, array in zip(places, arrays, strict=True):
             full[at] = array
@@ -96,8 +96,8 @@ def _shapes(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _with_streams(
-    run: Callable[[dict[str, object]], Any], streams: dict[str, object], key: object
-) -> Any:
+    run: Callable[[dict[str, object]], object], streams: dict[str, object], key: object
+) -> object:
     """Return the result of a function with the streams of random numbers that it asks for."""
     while True:
         try:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from jaxsight.recording import expressions
 from jaxsight.tracer.compat import registrations
 from jaxsight.tracer.isolation import code_origins
+from jaxsight.tracer.isolation.code_origins import USER
 
 ModuleKind = Literal["held", "named", ""]
 
@@ -35,7 +36,7 @@ _BASES = {
 }
 
 _MOST_SEARCHED = 2_048
-"""Maximum number of objects that are visited to find a part of a module."""
+"""Objects that are visited to find a part of a module; one beyond them gets another name."""
 
 Key = str | int
 Steps = tuple[tuple[str, Key], ...]
@@ -48,7 +49,7 @@ def kind(cls: type) -> ModuleKind:
         if (of_base := _BASES.get((_library(base), base.__name__))) is not None:
             return "" if _is_internal(cls) else of_base
     registered = registrations.flattening(cls) is not None
-    return HELD if registered and code_origins.of_module(str(cls.__module__)) == "user" else ""
+    return HELD if registered and code_origins.of_module(str(cls.__module__)) == USER else ""
 
 
 def is_of(cls: type, library: str) -> bool:
@@ -129,7 +130,9 @@ def path(module: object, part: object) -> Steps | None:
         for step, inner in _parts(value):
             if inner is part:
                 return (*steps, step)
-            if id(inner) not in visited and _has_parts(inner):
+            if id(inner) not in visited and (
+                isinstance(inner, dict | list | tuple) or bool(kind(type(inner)))
+            ):
                 visited.add(id(inner))
                 waiting.append((inner, (*steps, step)))
     return None
@@ -175,10 +178,6 @@ def _read(value: object, sign: str, key: Key) -> object:
         return list.__getitem__(value, int(key))
     assert isinstance(value, tuple)
     return tuple.__getitem__(value, int(key))
-
-
-def _has_parts(value: object) -> bool:
-    return isinstance(value, dict | list | tuple) or bool(kind(type(value)))
 
 
 def _parts(value: object) -> Iterable[tuple[tuple[str, Key], object]]:

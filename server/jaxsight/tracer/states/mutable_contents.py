@@ -18,7 +18,7 @@ GONE = object()
 """Represents a missing value."""
 
 _LARGEST = 1 << 20
-"""Maximum size in bytes of a NumPy array whose contents are watched."""
+"""Bytes of a NumPy array whose contents are copied for each call; larger ones are not undone."""
 
 Contents = tuple[list[object], list[object]]
 """Keys and values."""
@@ -68,7 +68,7 @@ class _Dict(_Names):
                 self.write(target, key, value)
 
 
-class _List(ContentsKind[Any]):
+class _List(ContentsKind[list[object] | collections.deque[object]]):
     """A list or a deque, by position."""
 
     def read(self, target: list[object] | collections.deque[object]) -> Contents:
@@ -129,7 +129,9 @@ class _Class(ContentsKind[type]):
     """The attributes of a class."""
 
     def read(self, target: type) -> Contents:
-        names = [name for name in vars(target) if not _is_special(name)]
+        names = [
+            name for name in vars(target) if not (name.startswith("__") and name.endswith("__"))
+        ]
         return [*names], [vars(target)[name] for name in names]
 
     def write(self, target: type, key: Any, value: object) -> None:
@@ -230,17 +232,18 @@ def same(before: Contents, after: Contents) -> bool:
 
 def differences(before: Contents, after: Contents) -> Iterable[tuple[object, object, object]]:
     """Yield keys with their old and new values, `GONE` if there is none."""
-    old = {_identity(key): value for key, value in zip(*before, strict=True)}
+    old = {identity(key): value for key, value in zip(*before, strict=True)}
     for key, value in zip(*after, strict=True):
-        was = old.pop(_identity(key), GONE)
+        was = old.pop(identity(key), GONE)
         if not _is_same(was, value):
             yield key, was, value
-    keys = {_identity(key): key for key in before[0]}
-    for identity, value in old.items():
-        yield keys[identity], value, GONE
+    keys = {identity(key): key for key in before[0]}
+    for gone, value in old.items():
+        yield keys[gone], value, GONE
 
 
-def _identity(key: object) -> object:
+def identity(key: object) -> object:
+    """Return what stands for a key in a dictionary of ours, without hashing the user's object."""
     return key if type(key) in (str, int) else id(key)
 
 
@@ -274,7 +277,3 @@ def _value(member: MemberDescriptorType, target: object) -> object:
         return member.__get__(target)
     except AttributeError:
         return GONE
-
-
-def _is_special(name: str) -> bool:
-    return name.startswith("__") and name.endswith("__")

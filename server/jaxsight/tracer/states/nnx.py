@@ -153,7 +153,8 @@ class NodeWatch:
         changed = [_changed(*pair) for pair in zip(self._before, after, strict=True)]
         if not any(structural) and not any(changed):
             return [None] * len(self._nodes)
-        complete = _updates_whole_graphs()
+        setting = getattr(library(), "set_graph_updates", None)
+        complete = setting is None or bool(setting.current_value())
         changes: list[NodeChange | None] = []
         for leaves, new, is_structural in zip(after, changed, structural, strict=True):
             arrays = tuple(leaf for _, leaf in (leaves if complete else new))
@@ -233,11 +234,6 @@ def _is_state(value: object) -> bool:
 def _key(entry: Any) -> int | str:
     key: int | str = entry.key if isinstance(entry, jax.tree_util.DictKey) else entry.idx
     return key
-
-
-def _updates_whole_graphs() -> bool:
-    setting = getattr(library(), "set_graph_updates", None)
-    return setting is None or bool(setting.current_value())
 
 
 def _leaves(state: object) -> Iterator[tuple[str, object]]:

@@ -8,6 +8,7 @@ The search is bounded and visits each object once, without calling code of the o
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,7 +34,7 @@ from jaxsight.tracer.states.mutable_contents import (
 )
 
 _MOST_OBJECTS = 20_000
-"""Maximum number of objects."""
+"""Objects that are watched; what a call changes in others is lost and not undone."""
 
 _MOST_ELEMENTS = 2_000
 """Maximum number of elements of a container that are followed; all are restored."""
@@ -42,7 +43,7 @@ _LEAVES: frozenset[type] = frozenset(
     (str, bytes, int, float, complex, bool, type(None), type(Ellipsis), range, slice, CodeType)
 )
 
-_PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {
+_PARTS: dict[type, Callable[..., Iterable[object]]] = {
     MethodType: lambda method: (method.__self__, method.__func__),
     functools.partial: lambda partial: (partial.func, partial.args, partial.keywords),
     functools.cached_property: lambda descriptor: (descriptor.func,),
@@ -138,7 +139,7 @@ class Watch:
     def put(self, change: Change, value: object) -> None:
         """Set another value in a place that an earlier call changed, before the call."""
         change.kind.write(change.target, change.key, value)
-        self._replaced[id(change.target), _hashable(change.key)] = value
+        self._replaced[id(change.target), mutable_contents.identity(change.key)] = value
 
     def changes(self) -> Iterator[Change]:
         """Yield the changes since the beginning."""
@@ -147,7 +148,7 @@ class Watch:
             if mutable_contents.same(saved.contents, after):
                 continue
             for key, old, new in mutable_contents.differences(saved.contents, after):
-                old = self._replaced.get((id(saved.target), _hashable(key)), old)
+                old = self._replaced.get((id(saved.target), mutable_contents.identity(key)), old)
                 if old is new or _is_bookkeeping(saved, key, new):
                     continue
                 label = saved.at(key).label
@@ -158,13 +159,13 @@ class Watch:
 
         Each is a change with equal old and new values.
         """
-        changed = {(id(change.target), _hashable(change.key)) for change in changes}
+        changed = {(id(change.target), mutable_contents.identity(change.key)) for change in changes}
         targets = {target for target, _ in changed}
         for saved in self._saved:
             if id(saved.target) not in targets or saved.kind is NAMES or saved.owner is not None:
                 continue
             for key, value in zip(*saved.contents, strict=True):
-                if (id(saved.target), _hashable(key)) not in changed:
+                if (id(saved.target), mutable_contents.identity(key)) not in changed:
                     label = saved.at(key).label
                     yield Change(label, saved.kind, saved.target, key, value, value, False)
 
@@ -203,7 +204,11 @@ class Watch:
         own_class = _is_own_class(kind)
         if is_class:
             if own_class:
-                self._visit_class(location, value)
+                label = location.label if location.code and location.label else value.__name__
+                self._save(CLASS, value, _Location(label, location.own, location.code), value)
+                self._waiting.extend(
+                    (_Location("", location.own, True), base) for base in value.__bases__
+                )
             return
         if package not in _CONTAINERS:
             location = _Location(location.label, location.own and own_class, location.code)
@@ -212,11 +217,6 @@ class Watch:
         for changing, target in mutable_contents.kinds(value):
             named = changing is SLOTS or (target is not value)
             self._save(changing, target, location, kind if named else None)
-
-    def _visit_class(self, location: _Location, value: type) -> None:
-        label = location.label if location.code and location.label else value.__name__
-        self._save(CLASS, value, _Location(label, location.own, location.code), value)
-        self._waiting.extend((_Location("", location.own, True), base) for base in value.__bases__)
 
     def _visit_function(self, location: _Location, function: FunctionType) -> None:
         if code_origins.of_file(function.__code__.co_filename) != USER:
@@ -268,19 +268,11 @@ class Watch:
         contents = kind.read(target)
         saved = _Saved(kind, target, contents, location, owner)
         self._saved.append(saved)
-        for key, value in zip(*_few(contents), strict=True):
+        for key, value in itertools.islice(zip(*contents, strict=True), _MOST_ELEMENTS):
             if nnx.is_node(value):
                 label = saved.at(key).label
                 self.holders.append(Change(label, kind, target, key, value, value, False))
             self._waiting.append((saved.at(key), value))
-
-
-def _few(contents: Contents) -> Contents:
-    return contents[0][:_MOST_ELEMENTS], contents[1][:_MOST_ELEMENTS]
-
-
-def _hashable(key: object) -> object:
-    return key if type(key) in (str, int) else id(key)
 
 
 def _is_bookkeeping(saved: _Saved, key: object, new: object) -> bool:

@@ -13,6 +13,7 @@ environments that are not ours.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
 
 from jaxsight.wire.donation import Alias
 from jaxsight.wire.kernel_graph import Graph
@@ -22,7 +23,7 @@ from jaxsight.wire.messages.requests import Cancel
 
 ON_DEVICE, SIMULATED, AHEAD_OF_TIME = "device", "simulated", "ahead of time"
 
-COMPILER_VERSION = 18
+COMPILER_VERSION = 19
 """Incremented when a message or the meaning of a graph changes; it is part of every cache key."""
 
 
@@ -176,8 +177,12 @@ class Folding:
     is_ended: bool = False
 
 
-WITHOUT, BARRIER, ROLLED, UNFOLDED = "without", "barrier", "rolled", "unfolded"
+Change: TypeAlias = Literal["without", "barrier", "rolled", "unfolded"]
 """What was changed of a program, see `Saving`."""
+WITHOUT: Final = "without"
+BARRIER: Final = "barrier"
+ROLLED: Final = "rolled"
+UNFOLDED: Final = "unfolded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +193,7 @@ class Saving:
     operands, with an unrolled loop of `copies` iterations as a `scan`, without constant folding.
     """
 
-    kind: str
+    kind: Change
     seconds: float
     at: str = ""
     copies: int = 0
@@ -206,17 +211,21 @@ class SlowCompile:
     savings: tuple[Saving, ...] = ()
 
 
+Refusal: TypeAlias = Literal[
+    "target",  # this compiler does not support the target
+    "busy",  # the device is full, or another process uses it; the message is a predicate
+    "program",  # it cannot be read
+    "xla",  # an error of XLA's
+    "cancelled",
+]
+
+
 @dataclass(frozen=True, slots=True)
 class NotCompiled:
-    """The program was not compiled.
-
-    `kind`: `target` (this compiler does not support the target), `busy` (the device is full, or
-    another process uses it; the message is a predicate), `program` (cannot be read), `xla` (an
-    error of XLA's), `cancelled`.
-    """
+    """The program was not compiled."""
 
     id: int
-    kind: str
+    kind: Refusal
     message: str
 
 

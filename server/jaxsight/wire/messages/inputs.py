@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from jaxsight.wire.meshes import Spec
 
@@ -47,9 +48,9 @@ class ValueSpec:
 
 @dataclass(frozen=True, slots=True)
 class TreeSpec:
-    """A pytree: `kind` is `dict`, `list` or `tuple`; `keys` are source literals for a dict."""
+    """A pytree; `keys` are source literals for a dict."""
 
-    kind: str
+    kind: Literal["dict", "list", "tuple"]
     children: tuple[InputSpec, ...]
     keys: tuple[str, ...] = ()
 

@@ -18,7 +18,7 @@ from jaxsight.wire.observations import (
 from jaxsight.wire.program import Program
 from jaxsight.wire.spans import Span
 
-VERSION = 20
+VERSION = 21
 """Incremented when a message changes; a tracer with another version is rejected."""
 
 
@@ -85,7 +85,7 @@ class Traced:
     """Number of chunks that were executed for this answer (the others were reused)."""
     reused: tuple[Reused, ...] = ()
     views: tuple[str, ...] = ()
-    """Jaxpr interpreters that installed packages register: further values of `Show.what`."""
+    """Jaxpr interpreters that installed packages register: further values of `Show.view`."""
     caveats: tuple[Caveat, ...] = ()
     """Statements that did not complete."""
     updates: tuple[str, ...] = ()

@@ -256,13 +256,13 @@ class Show(AboutTrace[Shown]):
 
     id: int
     trace: int
-    what: str = JAXPR
+    view: str = JAXPR
     platform: str = ""
 
     @property
     def title(self) -> str:
         """The name of the text."""
-        return self.what
+        return self.view
 
 
 @dataclass(frozen=True, slots=True)

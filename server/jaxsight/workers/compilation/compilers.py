@@ -17,16 +17,16 @@ import itertools
 import logging
 import math
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from jaxsight.compiler import folding as constant_folding
 from jaxsight.targets.own import busy
 from jaxsight.targets.target import CPU, Target
 from jaxsight.text import units
 from jaxsight.wire.frames import WireError
-from jaxsight.wire.messages.compiling import Compile, Compiled, Folding, NotCompiled
+from jaxsight.wire.messages.compiling import Compile, Compiled, Folding, NotCompiled, Refusal
 from jaxsight.wire.messages.replies import Hello
 from jaxsight.wire.messages.requests import Cancel
 from jaxsight.workers.compilation import remote
@@ -78,12 +78,9 @@ of device memory, and a TPU belongs to one process.
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why a program was not compiled.
+    """Why a program was not compiled."""
 
-    `kind`: as in `NotCompiled`, or `death`, `time`, `missing`, `lower`.
-    """
-
-    kind: str
+    kind: Refusal | Literal["death", "time", "missing", "approval", "lower"]
     message: str
     last: bool = True
     """Whether another attempt would fail in the same way."""
@@ -128,7 +125,7 @@ class Compilers:
         memory: int,
         deadline: float,
         command: Callable[[CompilerEnvironment], Sequence[str]] = lambda environment: (
-            compiler_command(environment)
+            compiler_python(environment).command
         ),
         remote_python: str = remote.PYTHON,
         folding: float = FOLDING,
@@ -188,10 +185,16 @@ class Compilers:
         """
         worker = self._worker(target, environment, "folding")
         job = _Job()
-        try:
+        with self._ending(worker):
             return await self._unless_cancelled(
                 worker, job, self._measure_folding(worker, job, request)
             )
+
+    @contextlib.contextmanager
+    def _ending(self, worker: _Worker) -> Iterator[None]:
+        """End a worker's process after the body."""
+        try:
+            yield
         finally:
             if worker.idle is not None:
                 worker.idle.cancel()
@@ -212,12 +215,8 @@ class Compilers:
             work = self._run(worker, job, request, deadline)
             return await self._unless_cancelled(worker, job, work)
 
-        try:
+        with self._ending(worker):
             yield compile
-        finally:
-            if worker.idle is not None:
-                worker.idle.cancel()
-            self._end_idle(worker)
 
     async def _measure_folding(
         self, worker: _Worker, job: _Job, request: Compile
@@ -344,17 +343,20 @@ class Compilers:
                             "the compiler for %s died (%s); retrying", worker.target.name, answer
                         )
                         continue
-                    kind = "time" if answer.reason is Reason.TIMEOUT else "death"
-                    return Trouble(kind, _message(worker.target, answer), seconds=answer.limit)
+                    return Trouble(
+                        "time" if answer.reason is Reason.TIMEOUT else "death",
+                        _message(worker.target, answer),
+                        seconds=answer.limit,
+                    )
                 loop = asyncio.get_running_loop()
                 worker.idle = loop.call_later(worker.rest, self._end_idle, worker)
-                if isinstance(answer, NotCompiled) and answer.kind == "busy":
-                    self._end(worker)  # it may hold a part of the device
-                    return Trouble(
-                        "busy", busy.explained(answer.message, worker.target), last=False
-                    )
-                if isinstance(answer, NotCompiled):
-                    return Trouble(answer.kind, answer.message)
+                match answer:
+                    case NotCompiled(kind="busy"):
+                        self._end(worker)  # it may hold a part of the device
+                        why = busy.explained(answer.message, worker.target)
+                        return Trouble("busy", why, last=False)
+                    case NotCompiled():
+                        return Trouble(answer.kind, answer.message)
                 return answer
             raise AssertionError("the second try answers")
 
@@ -394,13 +396,18 @@ class Compilers:
 
     def _spawn(self, worker: _Worker) -> CompilerProcess:
         log.info("starting a compiler for %s", worker.target.name)
-        is_remote = bool(worker.target.host)
+        environment, first = dict(os.environ), b""
+        if worker.target.host:
+            first = remote.modules()
+        else:
+            own, added = compiler_python(worker.environment), compiler_variables(worker.environment)
+            environment = tracer_environment(worker.environment.python, own.environment, added)
         loop = asyncio.get_running_loop()
         begin = loop.time()
         process = CompilerProcess.start(
             worker.command,
-            environment=dict(os.environ) if is_remote else _variables(worker.environment),
-            first=remote.modules() if is_remote else b"",
+            environment=environment,
+            first=first,
             folder=ROOT,
             limits=self._limits,
             locate=lambda path, chunk: None,
@@ -428,17 +435,6 @@ class Compilers:
         task = asyncio.get_running_loop().create_task(work)
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
-
-
-def compiler_command(environment: CompilerEnvironment) -> list[str]:
-    """Return the command that starts a compiler in an environment."""
-    return compiler_python(environment).command
-
-
-def _variables(environment: CompilerEnvironment) -> dict[str, str]:
-    """Return the environment variables of a compiler: the user's, not the server's own."""
-    own = compiler_python(environment)
-    return tracer_environment(environment.python, own.environment, compiler_variables(environment))
 
 
 _SSH_FAILED = 255

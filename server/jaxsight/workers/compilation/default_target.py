@@ -58,7 +58,9 @@ def own_target(target: Target, environ: Mapping[str, str]) -> Target:
 
     def look() -> Target:
         device = own_device(target.platform, environ)
-        return recognized(target, device.kind if device is not None and not device.hidden else "")
+        return recognized(
+            target, device.device_kind if device is not None and not device.hidden else ""
+        )
 
     return replace(_recent((target,), environ, look), why_default=target.why_default)
 
@@ -101,7 +103,7 @@ def _looked_up(jax: str, plugins: Collection[str], environ: Mapping[str, str]) -
         device = own_device(platform, environ)
         problem = unusable(device, platform, plugins)
         if device is not None and not problem:
-            target = recognized(parse(platform), device.kind)
+            target = recognized(parse(platform), device.device_kind)
             return replace(target, why_default="JAX uses it on this machine")
         if device is not None:
             reasons.append(problem)

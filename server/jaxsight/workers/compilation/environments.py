@@ -137,19 +137,16 @@ def _stand_ins() -> Path | None:
     try:
         for name, content in stand_ins.FILES.items():
             file = folder / name
-            if not (private.belongs_to_us(file) and _holds(file, content)):
+            kept = None
+            if private.belongs_to_us(file) and os.access(file, os.X_OK):
+                with contextlib.suppress(reading.UnreadableError):
+                    kept = reading.data(file, reading.SMALL)
+            if kept != content:
                 private.write(file, content, executable=True)
     except OSError as error:
         log.warning("cannot use %s: %s", folder, error)
         return None
     return folder
-
-
-def _holds(file: Path, content: bytes) -> bool:
-    try:
-        return os.access(file, os.X_OK) and reading.data(file, reading.SMALL) == content
-    except reading.UnreadableError:
-        return False
 
 
 def home() -> Path | None:
@@ -191,13 +188,9 @@ def suiting(platform: str, jax: str) -> CompilerEnvironment | None:
     This is the one with the same version, else the one with the next newer version.
     """
     environments = installed(platform)
-    for environment in environments:
-        if environment.jax == jax:
-            return environment
-    newer = [
-        environment for environment in environments if numbers(environment.jax) >= numbers(jax)
-    ]
-    return newer[-1] if newer else None
+    same = [environment for environment in environments if environment.jax == jax]
+    newer = [each for each in environments if numbers(each.jax) >= numbers(jax)]
+    return same[0] if same else newer[-1] if newer else None
 
 
 def identity(environment: CompilerEnvironment, target: Target) -> tuple[str, ...]:
@@ -226,7 +219,7 @@ def _this_machine(platform: str) -> str:
     path = Path("/proc/cpuinfo")
     if platform != CPU:
         device = own_device(platform, os.environ)
-        facts.append((device.kind if device is not None else "") or machine.node())
+        facts.append((device.device_kind if device is not None else "") or machine.node())
         path = Path("/proc/driver/nvidia/version")
     with contextlib.suppress(OSError):
         lines = reading.text(path, strict=False).splitlines()

@@ -52,6 +52,7 @@ _LAST_WORK = 5.0
 
 _DEFAULT_ORIGIN = "pypi.org"
 
+_VERSION = "import sys; print('py%d.%d' % sys.version_info[:2])"
 _VERSION_OF_JAX = "import importlib.metadata as m; print(m.version('jax'))"
 
 Progress = Callable[[str, int], None]
@@ -87,7 +88,8 @@ def install(platform: str, jax: str, python: str, progress: Progress) -> Compile
     top = home()
     if top is None:
         raise InstallError("no home folder to install into: set JAXSIGHT_COMPILERS to a folder")
-    folder = top / f"{platform}-{jax if is_pinned else 'newest'}-{_version(python)}"
+    version = _run(isolated(python, "-c", _VERSION), f"cannot run {python}").strip()
+    folder = top / f"{platform}-{jax if is_pinned else 'newest'}-{version}"
     with _locked(folder, progress):
         if (environment := usable(folder)) is not None:
             return environment
@@ -238,14 +240,6 @@ def megabytes(folder: Path) -> int:
             with contextlib.suppress(OSError):
                 total += os.lstat(os.path.join(path, name)).st_size  # noqa: PTH118 - thousands
     return total // 1_000_000
-
-
-def _version(python: str) -> str:
-    output = _run(
-        isolated(python, "-c", "import sys; print('py%d.%d' % sys.version_info[:2])"),
-        f"cannot run {python}",
-    )
-    return output.strip()
 
 
 def _run(process: OwnPython, error_prefix: str, tick: Callable[[], None] = lambda: None) -> str:

@@ -13,7 +13,7 @@ import base64
 import json
 import shlex
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -91,16 +91,11 @@ def command(host: str, variables: Mapping[str, str], python: str = PYTHON) -> li
 @cache
 def modules() -> bytes:
     """Return all modules of a compiler, preceded by their length."""
-    sources = {
-        name: (path.name == "__init__.py", path.read_text("utf-8")) for name, path in _files()
-    }
+    sources = {}
+    for path in (path for pattern in _SENT for path in sorted(_PACKAGE.glob(pattern))):
+        is_package = path.name == "__init__.py"
+        parts = path.relative_to(_PACKAGE.parent).with_suffix("").parts
+        name = ".".join(parts[:-1] if is_package else parts)
+        sources[name] = is_package, path.read_text("utf-8")
     data = zlib.compress(json.dumps(sources).encode())
     return len(data).to_bytes(4, "big") + data
-
-
-def _files() -> Iterator[tuple[str, Path]]:
-    for pattern in _SENT:
-        for path in sorted(_PACKAGE.glob(pattern)):
-            parts = path.relative_to(_PACKAGE).with_suffix("").parts
-            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-            yield f"jaxsight.{name}" if name else "jaxsight", path

@@ -43,7 +43,14 @@ def target_state(target: Target, jax: str, plugins: tuple[str, ...]) -> TargetSt
     """
     if target.host:
         return TargetState("ready", f"compiled by the JAX of {target.host}, over ssh")
-    return _own_device(target, plugins) if target.is_own else _distant_chip(target, jax)
+    if not target.is_own:
+        return _distant_chip(target, jax)
+    if target.platform == CPU:
+        return TargetState("ready", "compiled by your own jaxlib")
+    device = own_device(target.platform, os.environ)
+    if problem := unusable(device, target.platform, plugins):
+        return TargetState("cannot", problem)
+    return TargetState("ready", "compiled by your own JAX, on the device")
 
 
 def figures(target: Target) -> str:
@@ -55,16 +62,6 @@ def figures(target: Target) -> str:
     if isinstance(chip, Gpu):
         parts.append(f"compute capability {target.capability}")
     return " · ".join(parts)
-
-
-def _own_device(target: Target, plugins: tuple[str, ...]) -> TargetState:
-    """Return the state of this machine's own device."""
-    if target.platform == CPU:
-        return TargetState("ready", "compiled by your own jaxlib")
-    device = own_device(target.platform, os.environ)
-    if problem := unusable(device, target.platform, plugins):
-        return TargetState("cannot", problem)
-    return TargetState("ready", "compiled by your own JAX, on the device")
 
 
 def _distant_chip(target: Target, jax: str) -> TargetState:

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
-from typing import Any
 
 from jaxsight import __version__
 from jaxsight.cli.output.reports.reported import (
@@ -72,7 +71,7 @@ def as_json(
     pythons: Mapping[str, object] | None = None,
     refused: Sequence[RefusedFunction] = (),
     examined: Sequence[ExaminedFile] = (),
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Return a list of objects, as `ruff check --output-format json` writes it.
 
     Besides ruff's keys there are `severity`, and `complete` and `caveats` of the function.
@@ -89,10 +88,10 @@ def as_json(
     ]
     if pythons is None:
         return objects
-    return [{**record, "python": pythons.get(record["filename"])} for record in objects]
+    return [{**record, "python": pythons.get(str(record["filename"]))} for record in objects]
 
 
-def _object(reported: Reported) -> dict[str, Any]:
+def _object(reported: Reported) -> dict[str, object]:
     finding = reported.finding
     return {
         "code": finding.code,
@@ -124,7 +123,7 @@ def _caveats(of_function: Sequence[SliceCaveat], cells: Cells) -> dict[str, obje
     }
 
 
-def _figures(data: object) -> dict[str, Any] | None:
+def _figures(data: object) -> dict[str, object] | None:
     """Return those attributes of a finding's data that JSON can represent."""
     if data is None or not is_dataclass(data) or isinstance(data, type):
         return None
@@ -137,7 +136,7 @@ def _is_plain(value: object) -> bool:
     return value is None or isinstance(value, str | int | float)
 
 
-def _fix(fix: Fix) -> dict[str, Any]:
+def _fix(fix: Fix) -> dict[str, object]:
     """Return a fix in ruff's format; `unsafe` ones need `--unsafe-fixes`."""
     return {
         "applicability": "safe" if fix.safe else "unsafe",
@@ -389,7 +388,7 @@ def _notification(note: _Note) -> dict[str, object]:
     }
 
 
-def _result(reported: Reported) -> dict[str, Any]:
+def _result(reported: Reported) -> dict[str, object]:
     start, end = reported.finding.range.start, reported.finding.range.end
     region = {
         "startLine": start.line + 1,
@@ -406,9 +405,9 @@ def _result(reported: Reported) -> dict[str, Any]:
     }
 
 
-def _physical(path: str, cells: Cells, region: Mapping[str, int]) -> dict[str, Any]:
+def _physical(path: str, cells: Cells, region: Mapping[str, int]) -> dict[str, object]:
     """Return a location; lines of a cell are not lines of the notebook's file."""
-    physical: dict[str, Any] = {"artifactLocation": {"uri": Path(path).as_uri()}}
+    physical: dict[str, object] = {"artifactLocation": {"uri": Path(path).as_uri()}}
     if not cells:
         physical["region"] = dict(region)
     return {"physicalLocation": physical}

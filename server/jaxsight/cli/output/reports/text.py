@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from jaxsight.cli.output.printing import Part, Text, styled
 from jaxsight.cli.output.reports.reported import Reported
-from jaxsight.rules.finding import Finding, Place, Severity
+from jaxsight.rules.finding import Finding, Severity
 from jaxsight.text.inert import one_line, visible
 
 STYLES = {
@@ -24,7 +24,9 @@ LINE_END = re.compile(r"\r\n|\r|\n")
 GUTTER = "blue"
 _LABELLED = re.compile(r"(help|note): ")
 _NARROWEST = 30
-"""Minimum width of the text in columns, even if the terminal has fewer."""
+"""Minimum width of the text in columns: lines that a narrower terminal wraps itself are easier to
+read than a column of single words.
+"""
 
 
 def report(reported: Reported, width: int | None = None) -> Text:
@@ -113,11 +115,8 @@ def _footer(finding: Finding, message_lines: list[str]) -> Iterator[str]:
         yield first
         yield from (line for line in more if line.strip())
     for related in finding.related:
-        yield f"{_location(related)}: {one_line(related.message)}"
+        start = related.range.start
+        place = f"{shown_path(related.path)}:{start.line + 1}:{start.column + 1}"
+        yield f"{place}: {one_line(related.message)}"
     if finding.url:
         yield f"see {finding.url}"
-
-
-def _location(related: Place) -> str:
-    start = related.range.start
-    return f"{shown_path(related.path)}:{start.line + 1}:{start.column + 1}"

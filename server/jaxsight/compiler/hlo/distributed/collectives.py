@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from jaxsight.compiler.hlo.distributed import groups
 from jaxsight.compiler.hlo.fused import Fused
-from jaxsight.compiler.hlo.shapes import arrays, parts
+from jaxsight.compiler.hlo.shapes import arrays, parts, total_bytes
 from jaxsight.compiler.hlo.text import Computation, Instruction, Module
 from jaxsight.compiler.hlo.walk import ANNOTATIONS, FREE, is_end_of_async
-from jaxsight.wire.kernel_graph import Collective, Value
+from jaxsight.wire.kernel_graph import Collective, CollectiveKind, Value
 from jaxsight.wire.meshes import Mesh
 
-COLLECTIVES = {
+COLLECTIVES: Mapping[CollectiveKind, str] = {
     "all-reduce": "all-reduce",
     "all-gather": "all-gather",
     "all-to-all": "all-to-all",
@@ -26,6 +26,8 @@ COLLECTIVES = {
     "recv": "receive",
 }
 """Operations that communicate, with their descriptions."""
+
+_KINDS: Mapping[str, CollectiveKind] = {kind: kind for kind in COLLECTIVES}
 
 STARTS = frozenset(f"{name}-start" for name in COLLECTIVES)
 _BESIDE = "async_collective_fusion"
@@ -39,6 +41,11 @@ _GLOBAL = "use_global_device_ids=true"
 _WITH_GLOBAL = ("all-reduce", "all-gather", "reduce-scatter")
 _SYNCHRONOUS = '"is_sync":true'
 _SKIPPED = frozenset({"convert", "copy", "bitcast", "reshape", "tuple"})
+
+
+def collective_kind(opcode: str) -> CollectiveKind | None:
+    """Return the kind of collective that an operation is, if it is one."""
+    return _KINDS.get(opcode)
 
 
 def collective_in(fused: Fused) -> Instruction | None:
@@ -96,7 +103,7 @@ class Program:
         inner = collective_in(fused)
         if inner is None:
             return None
-        kind = _opcode(inner)
+        kind = _KINDS[_opcode(inner)]
         start = fused.instruction
         if kind == "all-reduce" and _calls(start).startswith(_SCATTERS):
             kind = "reduce-scatter"
@@ -121,11 +128,8 @@ class Program:
         if _GROUPS not in attributes:
             return ()
         across = "channel_id=" in attributes and _GLOBAL not in attributes
-        if (
-            across
-            and _opcode(instruction) in _WITH_GLOBAL
-            and "replica_count=" not in (self.module.header)
-        ):
+        alone = "replica_count=" not in self.module.header
+        if across and alone and _opcode(instruction) in _WITH_GLOBAL:
             return (tuple(range(self.devices)),)  # The groups are of replicas, of which one exists.
         return groups.parse(attributes.split(_GROUPS, 1)[1], self.devices)
 
@@ -139,10 +143,10 @@ class Program:
         for name in instruction.called.get("to_apply", ()):
             computation = self.module.computation(name)
             root = computation.root if computation is not None else None
-            while computation is not None and root is not None and root.opcode in _SKIPPED:
-                root = computation.by_name.get(root.operands[0]) if root.operands else None
-            if root is not None and len(root.operands) == 2:
-                return root.opcode
+            if computation is not None and root is not None:
+                operation = computation.source(root, _SKIPPED)
+                if len(operation.operands) == 2:
+                    return operation.opcode
         return ""
 
 
@@ -166,12 +170,7 @@ def _calls(instruction: Instruction) -> str:
 def _bytes(instruction: Instruction, computation: Computation) -> int:
     """Return the bytes of the operands or of the results, whichever are more."""
     operands = (computation.by_name.get(name) for name in instruction.operands)
-    read = sum(
-        value.bytes
-        for operand in operands
-        if operand is not None
-        for value in arrays(operand.shape)
-    )
+    read = sum(total_bytes(operand.shape) for operand in operands if operand is not None)
     values = results(instruction)
     if values is None:
         elements = parts(instruction.shape)

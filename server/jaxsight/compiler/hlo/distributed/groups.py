@@ -19,11 +19,11 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
+from jaxsight.compiler.hlo.shapes import dims
 from jaxsight.wire.meshes import Mesh
 
 Groups = tuple[tuple[int, ...], ...]
 
-_NUMBERS = re.compile(r"\d+")
 _LISTS = re.compile(r"\{([\d,\s]*)\}")
 _LISTED = re.compile(r"\{(?:\s*\{[\d,\s]*\}\s*,?\s*)*\}")
 _IOTA = re.compile(r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
@@ -43,20 +43,19 @@ def parse(text: str, devices: int) -> Groups:
     if (mesh := _AXES.match(text)) is not None:
         return _of_axes(mesh[1], mesh[2] or "", mesh[3])
     if (iota := _IOTA.match(text)) is not None:
-        numbers = transposed(_integers(iota[2]), _integers(iota[3] or ""))
+        numbers = transposed(dims(iota[2]), dims(iota[3] or ""))
         rows, _, width = iota[1].partition(",")
-        return _rows(numbers, math.prod(_integers(width)) if width else int(rows))
-    if (listed := _LISTED.match(text)) is not None:
-        groups = tuple(_integers(inner) for inner in _LISTS.findall(listed[0][1:-1]))
+        return _rows(numbers, math.prod(dims(width)) if width else int(rows))
+    if _LISTED.match(text) is not None:
         everyone = (tuple(range(devices)),) if devices else ()
-        return groups or everyone
+        return pairs(text) or everyone
     return ()
 
 
 def pairs(text: str) -> Groups:
-    """Return the pairs of source and target in a text that begins with them."""
+    """Return the lists in a text that begins with them, such as pairs of source and target."""
     listed = _LISTED.match(text)
-    return tuple(_integers(inner) for inner in _LISTS.findall(listed[0][1:-1])) if listed else ()
+    return tuple(dims(inner) for inner in _LISTS.findall(listed[0][1:-1])) if listed else ()
 
 
 def transposed(sizes: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
@@ -156,13 +155,9 @@ def _of_axes(axes: str, ids: str, names: str) -> Groups:
 def device_ids(text: str) -> tuple[int, ...]:
     """Return the devices of a mesh in the HLO, which may be a list or an array as in groups."""
     if (iota := _IDS.match(text)) is not None:
-        return transposed(_integers(iota[1]), _integers(iota[2] or ""))
-    return _integers(text)
+        return transposed(dims(iota[1]), dims(iota[2] or ""))
+    return dims(text)
 
 
 def _rows(numbers: tuple[int, ...], width: int) -> Groups:
     return tuple(numbers[at : at + width] for at in range(0, len(numbers), max(1, width)))
-
-
-def _integers(text: str) -> tuple[int, ...]:
-    return tuple(map(int, _NUMBERS.findall(text)))

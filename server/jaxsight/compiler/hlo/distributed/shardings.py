@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from jaxsight.compiler.hlo.distributed import groups
-from jaxsight.compiler.hlo.shapes import arrays, split_at_commas
+from jaxsight.compiler.hlo.shapes import arrays, dims, split_at_commas
 from jaxsight.compiler.hlo.text import Computation, Instruction, Module, parse
 from jaxsight.wire.meshes import Chosen, Divided, Mesh, Spec
 
@@ -84,7 +84,7 @@ def sharding(text: str, rank: int, meshes: Sequence[Mesh] = ()) -> Sharding | No
     if pieces[0].startswith("mesh["):
         return _named(pieces, rank, meshes)
     if (tiles := _TILES.match(inside)) is not None:
-        return _tiled(inside, _integers(tiles[1]), rank, meshes)
+        return _tiled(inside, dims(tiles[1]), rank, meshes)
     return None
 
 
@@ -95,7 +95,7 @@ def tiles(text: str, rank: int) -> tuple[int, ...]:
     """
     whole = (1,) * rank
     if (devices := _TILES.search(text)) is not None:
-        return (*_integers(devices[1]), *whole)[:rank]
+        return (*dims(devices[1]), *whole)[:rank]
     inside = text.strip()[1:-1]
     pieces = [piece.strip() for piece in split_at_commas(inside)]
     sizes = dict(_SIZED.findall(pieces[0]))
@@ -135,7 +135,8 @@ class _Reader:
             for instruction in computation.instructions:
                 path = _within(prefix, instruction.equation)
                 if path and instruction.opcode not in ("parameter", "tuple"):
-                    self._add(path, instruction, computation)
+                    known = map(computation.by_name.get, instruction.operands)
+                    self._add(path, instruction, [each for each in known if each is not None])
                 for name, inner in self._called(instruction, prefix, path):
                     called = self.module.computation(name)
                     if called is not None and (name, inner) not in visited:
@@ -157,7 +158,7 @@ class _Reader:
                         yield name, prefix
 
     def _add(
-        self, path: str, instruction: Instruction, computation: Computation | None = None
+        self, path: str, instruction: Instruction, operands: Sequence[Instruction] = ()
     ) -> None:
         own: dict[str, Sharding | None] = {}
         for value, text in _leaves(instruction):
@@ -165,16 +166,12 @@ class _Reader:
             own[value] = chosen if own.get(value, chosen) == chosen else None
         for value, chosen in own.items():
             self.chosen[path, value] = chosen
-            if computation is not None:
-                self.operands[path, value] = tuple(self._operands(instruction, computation))
-
-    def _operands(self, instruction: Instruction, computation: Computation) -> Iterator[Divided]:
-        for name in instruction.operands:
-            operand = computation.by_name.get(name)
-            for type_, text in _leaves(operand) if operand is not None else ():
-                chosen = self._sharding(type_, text)
-                if chosen is not None:
-                    yield Divided(type_, chosen.spec)
+            self.operands[path, value] = tuple(
+                Divided(type_, divided.spec)
+                for operand in operands
+                for type_, text in _leaves(operand)
+                if (divided := self._sharding(type_, text)) is not None
+            )
 
     def _sharding(self, value: str, text: str) -> Sharding | None:
         return sharding(text, value.count(",") + (not value.endswith("[]")), self.meshes)
@@ -278,10 +275,10 @@ def _tiled(
     """Return a sharding of an array of devices in terms of the program's meshes."""
     after = inside[inside.index("]") + 1 :]
     if (arranged := _ARRANGED.match(after)) is not None:
-        devices = groups.transposed(_integers(arranged[1]), _integers(arranged[2] or ""))
+        devices = groups.transposed(dims(arranged[1]), dims(arranged[2] or ""))
     else:
         listed = _LISTED.match(after)
-        devices = _integers(listed[0]) if listed else ()
+        devices = dims(listed[0]) if listed else ()
     if len(devices) != math.prod(sizes):
         return None
     kinds = ["replicated"] if "last_tile_dim_replicate" in after else []
@@ -345,7 +342,3 @@ def _axes_of(
         if tile != sum(at * stride for at, (stride, _, _) in zip(place, strides, strict=True)):
             return None
     return tuple(name for _, _, name in reversed(divided))
-
-
-def _integers(text: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in text.split(",") if number.strip().isdigit())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from jaxsight.compiler.hlo.distributed.collectives import is_async
@@ -11,12 +10,18 @@ from jaxsight.compiler.hlo.shapes import arrays
 from jaxsight.compiler.hlo.text import Computation, Instruction, Module
 from jaxsight.compiler.hlo.walk import FREE, Moving, Unit, Walk
 from jaxsight.wire.chunks import equation_order
-from jaxsight.wire.host_transfers import TO_DEVICE, TO_HOST, HostTransfer
+from jaxsight.wire.host_transfers import TO_DEVICE, TO_HOST, HostTransfer, Transferred
 from jaxsight.wire.kernel_graph import CALLBACK, Kernel, Value
 
-_NAMES = {"infeed": "infeed", "outfeed": "outfeed", "send": "send", "recv": "receive"}
+_NAMES: Mapping[str, Transferred] = {
+    "infeed": "infeed",
+    "outfeed": "outfeed",
+    "send": "send",
+    "recv": "receive",
+}
 _FARTHEST = 200
-"""Number of instructions in which the equations of a transfer are searched in each direction."""
+"""Number of instructions in which the equations of a transfer are searched in each direction,
+chosen: with fewer, a transfer of a large tuple has no line; with more, it may have another's."""
 
 
 def host_transfers(walked: Walk, kernels: Sequence[Kernel]) -> tuple[HostTransfer, ...]:
@@ -28,12 +33,8 @@ def host_transfers(walked: Walk, kernels: Sequence[Kernel]) -> tuple[HostTransfe
         for unit, kernel in zip(walked.units, kernels, strict=True)
     }
     found: list[tuple[int, HostTransfer]] = []
-    known: dict[str, _Neighbours] = {}
     for moving in walked.moving:
-        computation = moving.unit.computation
-        near = known.get(computation.name)
-        if near is None:
-            near = known[computation.name] = _Neighbours(computation, paths)
+        near = _Neighbours(moving.unit.computation, paths)
         found += [(moving.before, transfer) for transfer in _moved(walked, moving, near)]
     for index, (unit, kernel) in enumerate(zip(walked.units, kernels, strict=True)):
         if kernel.kind == CALLBACK:
@@ -51,14 +52,10 @@ class _Neighbours:
     def __init__(self, computation: Computation, paths: _Paths) -> None:
         self._computation = computation
         self._paths = paths
-        self._users: dict[str, list[Instruction]] = {}
-        for instruction in computation.instructions:
-            for name in dict.fromkeys(instruction.operands):
-                self._users.setdefault(name, []).append(instruction)
 
     def users(self, instruction: Instruction) -> list[Instruction]:
         """Return the instructions that read a result."""
-        return self._users.get(instruction.name, [])
+        return self._computation.users.get(instruction.name, [])
 
     def producers(self, instruction: Instruction) -> list[Instruction]:
         """Return the instructions of the operands."""
@@ -150,9 +147,7 @@ def _called_back(walked: Walk, index: int, unit: Unit, kernel: Kernel) -> Iterat
 
 def _context(walked: Walk, unit: Unit) -> tuple[tuple[int, ...], int, int, int, int]:
     """Return the loops and the branch around an instruction, its runs, and its line."""
-    runs = math.prod([walked.loops[index].trips or 1 for index in unit.loops])
-    runs = runs if unit.launches else 0
-    return unit.loops, unit.branch, runs, unit.at_least, unit.instruction.line
+    return unit.loops, unit.branch, walked.runs(unit), unit.at_least, unit.instruction.line
 
 
 def _own(start: Instruction, near: _Neighbours, module: Module) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ On TPUs they are DMAs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from jaxsight.compiler.hlo.fused import Fused
@@ -24,12 +24,13 @@ from jaxsight.wire.host_transfers import (
     TO_HOST,
     UPDATE,
     WITHIN_HOST,
+    Transferred,
 )
 from jaxsight.wire.kernel_graph import Value
 
 Lookup = Callable[[str], Instruction | None]
 
-_MOVES = {
+_MOVES: Mapping[str, Transferred] = {
     "copy": COPY,
     "slice": SLICE,
     "dynamic-slice": SLICE,
@@ -45,7 +46,7 @@ class Move:
     """What an instruction moves between the host and the device."""
 
     direction: str
-    what: str
+    what: Transferred
     value: Value
     is_kernel: bool = False
     """Whether a kernel moves it, which reads or writes the memory of the host itself."""
@@ -62,7 +63,7 @@ def moves(
     """
     lookup = computation.by_name.get
     if instruction.attribute("custom_call_target") == HOST_EXECUTE:
-        return list(_computed_on_host(instruction, lookup, platform))
+        return list(_accessed(instruction, lookup, platform, COMPUTATION))
     shapes = [instruction.shape]
     shapes += [operand.shape for name in instruction.operands if (operand := lookup(name))]
     if not any(HOST_MARK in shape for shape in shapes):
@@ -76,15 +77,11 @@ def moves(
     found = list(_moved_inside(fused, module, platform))
     if not found:
         return list(_accessed(instruction, lookup, platform))
+    marked = (instruction, *(fused.body.instructions if fused.body is not None else ()))
     by_driver = platform == "tpu" or any(
-        mark in inner.attributes for inner in _all(instruction, fused) for mark in _BY_DRIVER
+        mark in inner.attributes for inner in marked for mark in _BY_DRIVER
     )
     return found if by_driver else [replace(move, is_kernel=True) for move in found]
-
-
-def _all(instruction: Instruction, fused: Fused) -> Iterator[Instruction]:
-    yield instruction
-    yield from fused.body.instructions if fused.body is not None else ()
 
 
 def _moved_inside(fused: Fused, module: Module, platform: str) -> Iterator[Move]:
@@ -99,7 +96,9 @@ def _moved_inside(fused: Fused, module: Module, platform: str) -> Iterator[Move]
             yield from _moved(inner, what, body.by_name.get, platform)
 
 
-def _moved(instruction: Instruction, what: str, lookup: Lookup, platform: str) -> Iterator[Move]:
+def _moved(
+    instruction: Instruction, what: Transferred, lookup: Lookup, platform: str
+) -> Iterator[Move]:
     """Yield what an operation that only moves data moves to another memory."""
     operands = instruction.operands[1 if what == UPDATE else 0 :]
     source = lookup(operands[0]) if operands else None
@@ -107,51 +106,37 @@ def _moved(instruction: Instruction, what: str, lookup: Lookup, platform: str) -
     if source is None or not result:
         return
     moved = arrays(source.shape if what == UPDATE else result)[:1]
-    before, after = space_of(source.shape, platform), space_of(result, platform)
-    if moved and (direction := _direction(before, after)):
+    match [space_of(each, platform) is Space.HOST for each in (source.shape, result)]:
+        case [True, True]:
+            direction = WITHIN_HOST
+        case [False, True]:
+            direction = TO_HOST
+        case [True, False]:
+            direction = TO_DEVICE
+        case _:
+            return
+    if moved:
         yield Move(direction, what, moved[0])
 
 
-def _accessed(instruction: Instruction, lookup: Lookup, platform: str) -> Iterator[Move]:
-    """Yield what a kernel that computes reads from the memory of the host, and writes there."""
-    operands, results = _types(instruction, lookup)
-    for direction, types in ((TO_DEVICE, operands), (TO_HOST, results)):
-        for type_ in types:
-            if space_of(type_, platform) is Space.HOST and (values := arrays(type_)):
-                yield Move(direction, COPY, values[0], True)
+def _accessed(
+    instruction: Instruction, lookup: Lookup, platform: str, what: Transferred = COPY
+) -> Iterator[Move]:
+    """Yield what a kernel that computes reads from the memory of the host, and writes there.
 
-
-def _computed_on_host(instruction: Instruction, lookup: Lookup, platform: str) -> Iterator[Move]:
-    """Yield the operands and results of a computation on the host that are on the device.
-
-    They are copied to the host and back (`xla/backends/gpu/runtime/host_execute_thunk.cc`).
+    Of a `COMPUTATION` on the host, yield its operands and results that are on the device: they are
+    copied to the host and back (`xla/backends/gpu/runtime/host_execute_thunk.cc`).
     """
-    operands, results = _types(instruction, lookup)
-    for direction, types in ((TO_HOST, operands), (TO_DEVICE, results)):
-        for type_ in types:
-            if space_of(type_, platform) is not Space.HOST and (values := arrays(type_)):
-                yield Move(direction, COMPUTATION, values[0], True)
-
-
-def _types(instruction: Instruction, lookup: Lookup) -> tuple[list[str], list[str]]:
-    """Return the types of the arrays among the operands and the results of an instruction."""
+    on_host = what == COMPUTATION
     operands = [operand for name in instruction.operands if (operand := lookup(name)) is not None]
-    shape = instruction.shape
-    if instruction.opcode.endswith("-start"):
-        shape = _result(instruction)
-    return (
-        [type_ for operand in operands for type_ in array_types(operand.shape)],
-        list(array_types(shape)),
-    )
-
-
-def _direction(before: Space, after: Space) -> str:
-    """Return the direction of a move between two memories; empty if both are on the device."""
-    if before is after is Space.HOST:
-        return WITHIN_HOST
-    if Space.HOST not in (before, after):
-        return ""
-    return TO_HOST if after is Space.HOST else TO_DEVICE
+    is_start = instruction.opcode.endswith("-start")
+    results = _result(instruction) if is_start else instruction.shape
+    for is_read, shapes in ((True, [operand.shape for operand in operands]), (False, [results])):
+        for type_ in (type_ for shape in shapes for type_ in array_types(shape)):
+            elsewhere = (space_of(type_, platform) is Space.HOST) is not on_host
+            if elsewhere and (values := arrays(type_)):
+                direction = TO_HOST if is_read is on_host else TO_DEVICE
+                yield Move(direction, what, values[0], True)
 
 
 def _result(instruction: Instruction) -> str:

@@ -24,7 +24,7 @@ from __future__ import annotations
 import re
 
 from jaxsight.compiler.hlo.fused import Fused
-from jaxsight.compiler.hlo.shapes import arrays, dtype
+from jaxsight.compiler.hlo.shapes import arrays, dtype, total_bytes
 from jaxsight.compiler.hlo.text import Computation, Instruction
 from jaxsight.wire.kernels.undecided import Undecided
 
@@ -34,7 +34,8 @@ _SPLIT = re.compile(r"dot_bf16_bf16_f32_x([369])")
 parts of bfloat16, with this number of products of them."""
 _PARTS = {1: 1, 3: 2, 6: 3, 9: 3}
 """Parts of an operand by the number of products."""
-
+_FREE = frozenset({"bitcast"})
+"""Operations for which nothing runs: a value stays where it is."""
 
 _CONVOLUTION = 'custom_call_target="__cudnn$conv'
 _SORT = 'custom_call_target="xla.gpu.ext.cub_sort'
@@ -68,7 +69,7 @@ def undecided(fused: Fused, workspace: int) -> Undecided | None:
     products = int(split[1]) if split else 1
     operands = [body.by_name[name] for name in dot.operands if name in body.by_name]
     made = [each for each in operands if split or _is_made(body, each)]
-    after = sum(_source(body, result) is not dot for result in body.results())
+    after = sum(body.source(result, _FREE) is not dot for result in body.results())
     sums = 2 * (products - 1)  # of products, each with a check for values that are not finite
     results = products if after or split else 0
     return Undecided(
@@ -76,7 +77,8 @@ def undecided(fused: Fused, workspace: int) -> Undecided | None:
         kernels=len(made) * _PARTS[products] + products + sums + after,
         calls=products,
         workspace=workspace,
-        buffers=_PARTS[products] * sum(map(_bytes, made)) + results * _bytes(dot),
+        buffers=_PARTS[products] * sum(total_bytes(each.shape) for each in made)
+        + results * total_bytes(dot.shape),
     )
 
 
@@ -86,19 +88,5 @@ def _is_made(body: Computation, operand: Instruction) -> bool:
     For products of 8-bit floats XLA may transpose inputs, too (`CreateF8CustomCall` in
     `xla/service/gpu/transforms/gemm_rewriter.cc`).
     """
-    is_input = _source(body, operand).opcode == "parameter"
+    is_input = body.source(operand, _FREE).opcode == "parameter"
     return not is_input or dtype(operand.shape).startswith("f8")
-
-
-def _source(body: Computation, instruction: Instruction) -> Instruction:
-    """Return what a value is in memory: skip bitcasts, for which nothing runs."""
-    while instruction.opcode == "bitcast" and instruction.operands:
-        operand = body.by_name.get(instruction.operands[0])
-        if operand is None:
-            break
-        instruction = operand
-    return instruction
-
-
-def _bytes(instruction: Instruction) -> int:
-    return sum(value.bytes for value in arrays(instruction.shape))

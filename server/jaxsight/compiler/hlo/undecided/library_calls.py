@@ -48,7 +48,7 @@ def launches_besides(
         return None
     calls = [inner for inner in fused.inside if inner.opcode == "custom-call"]
     if not calls:
-        return None if "cuDNN" in kind.what or "cuBLAS" in kind.what else 0
+        return None if "cuDNN" in kind.title or "cuBLAS" in kind.title else 0
     targets = [call.attribute("custom_call_target") for call in calls]
     if all(target.startswith(_MATMULS) for target in targets):
         return BESIDE_A_MATMUL * len(targets)

@@ -126,11 +126,8 @@ def NAME_of_field(x: C64[S]):
 def NAME_field(x: F32[N, M]):
     """Update a field with a fixed mask."""
     N, M, TIMES = choose(256, 512), choose(512, 1024), between(20, 40)
-    NAME, FACTOR, K = (
-        choose("decay", "relax", "oscillate"),
-        choose(0.5, 0.25, 1.5),
-        choose(3.0, 5.0, 7.0),
-    )
+    NAME, FACTOR = choose("decay", "relax", "oscillate"), choose(0.5, 0.25, 1.5)
+    K = choose(3.0, 5.0, 7.0)
     z = settled(x)
     mask = (jnp.arange(N)[:, None] + jnp.arange(M) * FACTOR) % K
     y: F32[N, M] = choose(

@@ -250,8 +250,8 @@ def KIND_values(x: F[S], y: F[S]):
     """Compute KIND values of an array."""
     S = shape(0, 4)
     KIND = choose(
-        *("quantized", "fractional", "distance", "signed", "coarse", "even", "away", "clamped"),
-        *("finite", "next", "remainder", "rem", "modf"),
+        *"quantized fractional distance signed coarse even away clamped finite next".split(),
+        *"remainder rem modf".split(),
     )
     if KIND == "quantized":
         stepped: F[S] = jnp.round(x * 4.0) / 4.0

@@ -121,9 +121,7 @@ def outer_NAME(rows: D[BATCH, N], columns: D[BATCH, M]):
 @template("conversion", "array")
 def convert_START_to_TARGET(x: START[S]):
     """Convert START values to TARGET."""
-    START = dtype(
-        "float32", "float64", "bfloat16", "float16", "int8", "int16", "int32", "uint8", "bool"
-    )
+    START = dtype(*"float32 float64 bfloat16 float16 int8 int16 int32 uint8 bool".split())
     S, TARGET = shape(0, 5, 12), dtype("float32", "float64", "bfloat16", "float16")
     y: START[S] = prepared(x)
     if chance(0.3) and START != "bool":

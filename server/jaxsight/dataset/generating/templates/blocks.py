@@ -21,10 +21,8 @@ def MASK_attention(
     INNER = (H, WIDTH) if H > 1 else (WIDTH,)
     SHARED = (1, WIDTH) if H > 1 and GROUPED else INNER
     BATCH, HEADS = "b" if B else "", "h" if H > 1 else ""
-    SCORES, CONTEXT = (
-        BATCH + "q" + HEADS + "d," + BATCH + "k" + HEADS + "d->" + BATCH + HEADS + "qk",
-        (BATCH + HEADS + "qk," + BATCH + "k" + HEADS + "d->" + BATCH + "q" + HEADS + "d"),
-    )
+    SCORES = BATCH + "q" + HEADS + "d," + BATCH + "k" + HEADS + "d->" + BATCH + HEADS + "qk"
+    CONTEXT = BATCH + HEADS + "qk," + BATCH + "k" + HEADS + "d->" + BATCH + "q" + HEADS + "d"
     q: F[B, N, INNER] = prepared(query)
     k: F[B, M, SHARED] = prepared(keys)
     v: F[B, M, SHARED] = prepared(values)
@@ -96,12 +94,8 @@ def KIND_norm(x: F[B, S, C], scale: F[C], bias: F[C]):
 @template("dense layers", "blocks", 3)
 def KIND_layers(x: F[B, N], w1: F[N, N], w2: F[N, M], bias: F[M], w3: F[M, M]):
     """Apply dense layers (KIND)."""
-    B, N, M, KIND = (
-        shape(1, 2, 6),
-        size(2, 16),
-        size(2, 16),
-        choose("residual", "gated", "plain", "deep"),
-    )
+    B, N, M = shape(1, 2, 6), size(2, 16), size(2, 16)
+    KIND = choose("residual", "gated", "plain", "deep")
     inputs: F[B, N] = prepared(x)
     hidden: F[B, N] = inputs @ w1 / sqrt(N)
     activated: F[B, N] = mapped(hidden, 2)

@@ -304,10 +304,8 @@ def KIND_of_NAME(x: W[S], y: W[S]):
 def batched_KIND(xs: F[B, N, S], initial: F[S]):
     """Run a loop for each sequence of a batch (KIND)."""
     B, N, S = size(2, 6), size(2, 8), shape(0, 1, 6)
-    KIND, NAME = (
-        choose("scan", "fori", "cond", "checkpoint"),
-        choose("filter_one", "run_one", "summarize"),
-    )
+    KIND = choose("scan", "fori", "cond", "checkpoint")
+    NAME = choose("filter_one", "run_one", "summarize")
 
     def NAME(row: F[N, S]):
         def advance(carry: F[S], x: F[S]):

@@ -214,9 +214,7 @@ def KIND_in_N_steps(
 ):
     """Run N steps of KIND."""
     S, M, N, RATE = shape(0, 2, 16), size(2, 12), between(3, 24), choose(0.01, 0.05, 0.1)
-    KIND = choose(
-        "newton", "power", "descent", "euler", "heun", "runge_kutta", "jacobi", "bisection"
-    )
+    KIND = choose(*"newton power descent euler heun runge_kutta jacobi bisection".split())
     if KIND == "power":
 
         def iterate(_, v):

@@ -8,11 +8,8 @@ from jaxsight.dataset.generating.snippets import template
 @template("general convolution", "convolutions", 4)
 def NAME_convolution_of_RANK_axes(x: F[X], kernel: F[K], bias: F[OUTER], pointwise: F[OUTER, 3]):
     """Convolve arrays of RANK spatial dimensions (NAME)."""
-    RANK, LAST, NAME = (
-        choose(1, 2, 2, 2, 3),
-        chance(0.5),
-        choose("plain", "dilated", "transposed", "grouped"),
-    )
+    RANK, LAST = choose(1, 2, 2, 2, 3), chance(0.5)
+    NAME = choose("plain", "dilated", "transposed", "grouped")
     GROUPS = 2 if NAME == "grouped" else 1
     B, INNER, OUTER = between(1, 3), GROUPS * between(1, 3), GROUPS * between(1, 3)
     SPACE = tuple([choose(5, 6, 7, 8, 9) for D in range(RANK)]) if RANK < 3 else (5, 4, 4)
@@ -74,9 +71,7 @@ def KIND_filter(
     """Filter a signal with KIND."""
     N, M, K, B, C = size(6, 12), size(5, 12), between(2, 5), size(2, 4), between(1, 3)
     MODE = choose("same", "valid", "full")
-    KIND = choose(
-        "convolve", "correlate", "conv", "convolve2d", "conv_transpose", "batched", "separable"
-    )
+    KIND = choose(*"convolve correlate conv convolve2d conv_transpose batched separable".split())
     if KIND in ("convolve", "correlate"):
         signal: W[N] = prepared(x)
         y: W[N] = jnp.KIND(signal, window, mode="MODE")
@@ -137,10 +132,8 @@ def KIND_image(x: W[N, M, C, RULE], flag: BOOL[()]):
     """Process an image (KIND)."""
     N, M, C, RULE = choose(4, 6, 8), choose(4, 6, 8), between(1, 4), choose("uniform", "normal")
     KIND = choose("resize", "sobel", "patches", "augment", "laplace", "upsample", "normalize")
-    METHOD, MODE = (
-        choose("linear", "cubic", "nearest", "lanczos3"),
-        choose("edge", "wrap", "reflect"),
-    )
+    METHOD = choose("linear", "cubic", "nearest", "lanczos3")
+    MODE = choose("edge", "wrap", "reflect")
     picture: W[N, M, C] = prepared(x)
     if KIND == "resize":
         y: W[N, M, C] = jax.image.resize(picture, (2 * N, M // 2, C), "METHOD")

@@ -39,15 +39,12 @@ def lookup_KIND(table: D[N, TAIL], ids: INDEX[S, below(N)], other_ids: INDEX[S, 
 @template("scatter", "indexing", 7)
 def scatter_KIND(state: D[N, TAIL], ids: INDEX[K, below(N)], updates: D[K, TAIL]):
     """Update rows of an array at indices (KIND)."""
-    D, N, TAIL = (
-        choose(F, F, F, F, dtype("int32", "int64", "uint32", "int16")),
-        size(4, 24),
-        shape(0, 2, 8),
-    )
+    D, N = choose(F, F, F, F, dtype("int32", "int64", "uint32", "int16")), size(4, 24)
+    TAIL = shape(0, 2, 8)
     K = size(2, min(N, 12))
     KIND = choose(
-        *("add", "max", "min", "multiply", "multiply", "set", "subtract", "drop"),
-        *("scatter_add", "scatter_max", "scatter_sub", "scatter_min"),
+        *"add max min multiply multiply set subtract drop scatter_add scatter_max".split(),
+        *"scatter_sub scatter_min".split(),
     )
     changes: D[K, TAIL] = prepared(updates)
     # Those that do not commute need distinct places.

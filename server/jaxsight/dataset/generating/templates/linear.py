@@ -83,21 +83,7 @@ def KIND_of_NAME(matrix: W[BATCH, N, N, "definite"], design: W[BATCH, M, N]):
     BATCH, N = choose((), (), shape(1, 2, 4)), size(2, 10)
     M, NAME = N + between(0, 3), choose("covariance", "matrix", "basis")
     KIND = choose(
-        *(
-            "cholesky",
-            "qr",
-            "svd",
-            "svd",
-            "eigh",
-            "eigh",
-            "eigh",
-            "lu",
-            "lu",
-            "lu",
-            "svdvals",
-            "eigvalsh",
-        ),
-        *("slogdet", "inv", "pinv"),
+        *"cholesky qr svd svd eigh eigh eigh lu lu lu svdvals eigvalsh slogdet inv pinv".split()
     )
     x = choose(matrix, matrix + 0.1 * jnp.eye(N, dtype=jnp.W), 0.5 * matrix)
     z = choose(design, 0.5 * design, jnp.tanh(design))
@@ -147,17 +133,8 @@ def solve_with_KIND(
     """Solve a linear system with KIND."""
     N, K = size(2, 10), size(2, 6)
     KIND = choose(
-        *(
-            "solve",
-            "cho_solve",
-            "triangular",
-            "lstsq",
-            "cg",
-            "tridiagonal",
-            "tridiagonal",
-            "tridiagonal",
-        ),
-        *("custom", "custom", "lax"),
+        *"solve cho_solve triangular lstsq cg tridiagonal tridiagonal tridiagonal custom".split(),
+        *"custom lax".split(),
     )
     RULE = "triangular" if KIND in ("triangular", "lax") else "definite"
     B = (N,) if KIND == "cg" else (N, K)
@@ -198,8 +175,8 @@ def KIND_of_matrix(x: W[N, N, "definite"], arm: W[N, 3], axle: W[N, 3]):
     """Compute KIND of a matrix."""
     N = size(3, 8)
     KIND = choose(
-        *("expm", "det", "matrix_power", "kron", "norm", "cov", "trace", "cross", "multi_dot"),
-        *("vander", "symmetric_part", "block_diag", "toeplitz"),
+        *"expm det matrix_power kron norm cov trace cross multi_dot vander symmetric_part".split(),
+        *"block_diag toeplitz".split(),
     )
     small: W[N, N] = choose(x / float(N), 0.5 * x, jnp.tanh(x))
     if KIND in ("det", "cov"):
@@ -238,8 +215,8 @@ def KIND_features(x: W[N, N, "definite"], update: W[N], rows: W[N, M]):
     """Compute KIND features of a matrix."""
     N, M = size(3, 8), size(2, 6)
     KIND = choose(
-        *("schur", "hessenberg", "tridiagonal", "householder", "ormqr", "eig", "cholesky_update"),
-        "symmetric_product",
+        *"schur hessenberg tridiagonal householder ormqr eig cholesky_update".split(),
+        *"symmetric_product".split(),
     )
     small: W[N, N] = choose(x / float(N), 0.5 * x, x + 0.1 * jnp.eye(N, dtype=jnp.W))
     if KIND == "eig":
@@ -271,11 +248,8 @@ def KIND_features(x: W[N, N, "definite"], update: W[N], rows: W[N, M]):
 @template("fourier", "linear algebra", 3)
 def spectrum_KIND(x: W[BATCH, N], gains: W[N // 2 + 1], kernel: W[N]):
     """Transform a signal to frequencies (KIND)."""
-    N, BATCH, C = (
-        choose(4, 6, 8, 10, 12, 16, 32),
-        shape(0, 2, 6),
-        "complex128" if W == "float64" else "complex64",
-    )
+    N, BATCH = choose(4, 6, 8, 10, 12, 16, 32), shape(0, 2, 6)
+    C = "complex128" if W == "float64" else "complex64"
     KIND = choose("filter", "power", "convolution", "shift", "inverse", "plane")
     signal: W[BATCH, N] = prepared(x)
     if KIND == "power" or (KIND == "plane" and not BATCH):

@@ -8,11 +8,8 @@ from jaxsight.dataset.generating.snippets import template
 @template("dictionary of parameters", "pytrees", 3)
 def FORM_layers(params: PARAMS, x: F[B, SIZES[0]]):
     """Apply dense layers whose parameters are in FORM containers."""
-    B, SIZES, FORM = (
-        size(2, 8),
-        [size(2, 12) for K in range(4)],
-        choose("nested", "listed", "flat", "paired"),
-    )
+    B, SIZES = size(2, 8), [size(2, 12) for K in range(4)]
+    FORM = choose("nested", "listed", "flat", "paired")
     COUNT, COMMON = between(1, 3), choose("w", "kernel")
     LAYERS = [(array(F, SIZES[K], SIZES[K + 1]), array(F, SIZES[K + 1])) for K in range(COUNT)]
     PARAMS = {
@@ -74,10 +71,8 @@ def tree_NAME_KIND(params: TREE, updates: TREE):
 @template("optimizer", "pytrees", 4)
 def KIND_step(params: TREE, grads: TREE, moments: TREE):
     """Update parameters with KIND."""
-    D, LEAVES = (
-        dtype("float32", "float32", "float64", "bfloat16"),
-        choose("w b", "kernel bias scale", "q k v"),
-    )
+    D = dtype("float32", "float32", "float64", "bfloat16")
+    LEAVES = choose("w b", "kernel bias scale", "q k v")
     TREE = dict([(LEAF, array(D, shape(0, 2, 12))) for LEAF in LEAVES.split()])
     KIND = choose("sgd", "momentum", "nesterov", "adam", "rmsprop", "adagrad", "lion", "clipped")
     RATE, DECAY, LIMIT = choose(0.1, 0.01, 0.05, 0.3), choose(0.9, 0.95, 0.8), choose(0.5, 1.0, 2.0)
@@ -90,10 +85,8 @@ def KIND_step(params: TREE, grads: TREE, moments: TREE):
         "adagrad": ("m ** 2 + g ** 2", "g / jnp.sqrt(m + 0.1)"),
         "lion": ("DECAY * m + REST * g", "jnp.tanh(4.0 * m)"),
     }.get(KIND, ("", ""))
-    STATE, STEP = (
-        STATE.replace("DECAY", str(DECAY)).replace("REST", str(REST)),
-        STEP.replace("DECAY", str(DECAY)),
-    )
+    STATE = STATE.replace("DECAY", str(DECAY)).replace("REST", str(REST))
+    STEP = STEP.replace("DECAY", str(DECAY))
     if KIND == "clipped" or chance(0.3):
         squares = [jnp.sum(g**2) for g in jax.tree.leaves(grads)]
         norm = jnp.sqrt(sum(squares) + 1e-2)
@@ -115,11 +108,8 @@ def KIND_step(params: TREE, grads: TREE, moments: TREE):
 def STEP_LOWER_LOOP(first: F[S], second: F[S], force: F[S]):
     """Advance a LOWER of FIELD and OTHER."""
     S, LOOP, RATE = shape(0, 2, 12), choose("fori", "loop", "scan", "once"), choose(0.1, 0.2, 0.05)
-    CLASS, STEP, TUPLE = (
-        choose("State", "Belief", "Particle"),
-        choose("advance", "predict", "relax"),
-        chance(0.5),
-    )
+    CLASS, STEP = choose("State", "Belief", "Particle"), choose("advance", "predict", "relax")
+    TUPLE = chance(0.5)
     FIELD, OTHER = choose(
         ("position", "velocity"), ("mean", "spread"), ("level", "trend"), ("value", "slope")
     )
@@ -175,11 +165,8 @@ def record_of_OTHER(
     record: {"features": F[S], "codes": OTHER[S, below(9)], "weights": (D[S], D[()])},
 ):
     """Combine F, OTHER and D leaves of a tree."""
-    S, OTHER, D = (
-        shape(1, 2, 12),
-        dtype("int32", "int8", "uint8", "bool", "int64", "uint16"),
-        floating(),
-    )
+    S, OTHER = shape(1, 2, 12), dtype("int32", "int8", "uint8", "bool", "int64", "uint16")
+    D = floating()
     weights, scale = record["weights"]
     features: F[S] = record["features"]
     inner: F[S] = mapped(features, 2)

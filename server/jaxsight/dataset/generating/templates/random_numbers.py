@@ -11,26 +11,8 @@ def sample_FIRST_and_SECOND(key: KEY, scale: F[choose((), S)]):
     S, SPLIT = shape(0, 3, 16), choose("split", "fold", "index")
     KINDS = ["normal", "uniform", "gumbel", "exponential", "laplace", "range"]
     WIDER = [
-        *(
-            "truncated_normal",
-            "logistic",
-            "rademacher",
-            "rayleigh",
-            "maxwell",
-            "gamma",
-            "beta",
-            "weibull_min",
-        ),
-        *(
-            "triangular",
-            "chisquare",
-            "t",
-            "cauchy",
-            "pareto",
-            "wald",
-            "lognormal",
-            "double_sided_maxwell",
-        ),
+        *"truncated_normal logistic rademacher rayleigh maxwell gamma beta weibull_min".split(),
+        *"triangular chisquare t cauchy pareto wald lognormal double_sided_maxwell".split(),
         "generalized_normal",
     ]
     OPTIONS = {
@@ -62,19 +44,7 @@ def sample_FIRST_and_SECOND(key: KEY, scale: F[choose((), S)]):
     for NAME in (FIRST, SECOND):
         FUNCTION, BEFORE, AFTER = OPTIONS.get(NAME, (NAME, "", ""))
         WHERE = "first_key" if NAME == FIRST else "second_key"
-        DRAW = (
-            "jax.random."
-            + FUNCTION
-            + "("
-            + WHERE
-            + ", "
-            + BEFORE
-            + str(S)
-            + ", jnp."
-            + F
-            + AFTER
-            + ")"
-        )
+        DRAW = f"jax.random.{FUNCTION}({WHERE}, {BEFORE}{S}, jnp.{F}{AFTER})"
         draws_NAME: F[S] = jnp.arcsinh(DRAW) if NAME in WIDER else DRAW
         values_NAME: F[S] = mapped(draws_NAME)
     y: F[S] = choose(binary(values_FIRST, values_SECOND), values_FIRST)
@@ -123,12 +93,8 @@ def dropout_and_KIND_noise(key: KEY, x: F[S]):
 @template("simulation", "random numbers", 3)
 def KIND_of_N_steps(key: KEY, x: W[S]):
     """Simulate N steps (KIND)."""
-    S, N, SIGMA, RATE = (
-        shape(0, 1, 12),
-        between(4, 24),
-        choose(0.1, 0.3, 0.5),
-        choose(0.05, 0.1, 0.2),
-    )
+    S, N, SIGMA = shape(0, 1, 12), between(4, 24), choose(0.1, 0.3, 0.5)
+    RATE = choose(0.05, 0.1, 0.2)
     KIND = choose("walk", "langevin", "metropolis", "estimate", "ornstein")
     NOISE = choose("normal", "uniform", "laplace", "gumbel")
     if KIND == "estimate":
@@ -167,16 +133,8 @@ def random_KIND(key: KEY, x: W[N]):
     """Draw a random KIND for given values."""
     N, K = size(3, 16), between(1, 3)
     KIND = choose(
-        *(
-            "permutation",
-            "choice",
-            "categorical",
-            "dirichlet",
-            "multivariate",
-            "ball",
-            "orthogonal",
-        ),
-        *("gumbel_top", "generator", "generator", "generator", "key_data", "clone", "wrapped_key"),
+        *"permutation choice categorical dirichlet multivariate ball orthogonal gumbel_top".split(),
+        *"generator generator generator key_data clone wrapped_key".split(),
     )
     if KIND == "permutation":
         order = choose(jax.random.permutation(key, x), x[jax.random.permutation(key, N)])

@@ -136,18 +136,8 @@ def KIND_around_NAME(x: W[S]):
     """Compute values around a KIND."""
     S, NAME = shape(0, 3, 12), choose("values", "function", "stage")
     KIND = choose(
-        *(
-            "barrier",
-            "scope",
-            "composite",
-            "callback",
-            "callback",
-            "stop",
-            "copy",
-            "device_put",
-            "device_put",
-        ),
-        *("sink", "root", "platform", "linear_call", "empty", "empty", "stack", "token", "reshard"),
+        *"barrier scope composite callback callback stop copy device_put device_put sink".split(),
+        *"root platform linear_call empty empty stack token reshard".split(),
     )
     DEFAULTS = between(8, 20)
     y: W[S] = mapped(x, 2)

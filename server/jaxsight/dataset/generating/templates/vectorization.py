@@ -84,16 +84,7 @@ def NAME_KIND(xs: W[B, S]):
 def sharded_FIRST_and_SECOND(x: W[N, M]):
     """Process shards on a mesh with FIRST and SECOND."""
     N, M, NAME = size(2, 8), size(2, 8), choose("local_step", "shard_sum", "reduce_shards")
-    KINDS = [
-        "psum",
-        "pmax",
-        "pmin",
-        "all_gather",
-        "ppermute",
-        "all_to_all",
-        "axis_index",
-        "psum_scatter",
-    ]
+    KINDS = "psum pmax pmin all_gather ppermute all_to_all axis_index psum_scatter".split()
     FIRST, SECOND = sample(KINDS, 2)
     with module:
         MESH = jax.make_mesh((1,), ("data",), axis_types=(AxisType.Auto,))

@@ -16,6 +16,7 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     Machine,
     Param,
     Value,
+    facts_of,
 )
 from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
 from jaxsight.examples.proposals.interpreting.uses import LibraryCall, as_array, as_integer
@@ -31,8 +32,8 @@ def vmap(call: LibraryCall) -> Value:
             return replace(function, mapped=1, unmapped=frozenset(unmapped))
         case Closure() as function, Const(0):
             return replace(function, mapped=function.mapped + 1)
-        case Param(evidence), _:
-            evidence.called = evidence.called or ("x",)
+    facts = facts_of(call.get(0))
+    facts.called = facts.called or ("x",)
     return UNKNOWN
 
 
@@ -42,11 +43,8 @@ def mapped_call(machine: Machine, function: Closure, arguments: Sequence[Value])
     pairs: list[tuple[Shape, Shape]] = []
     for i, value in enumerate(arguments):
         shape = as_array(value) if i not in function.unmapped else None
-        if i in function.unmapped:
-            inner.append(value)
-            continue
         if shape is None:
-            inner.append(UNKNOWN)
+            inner.append(value if i in function.unmapped else UNKNOWN)
             continue
         shape.at_least(1)
         dims = shape.dims
@@ -66,8 +64,8 @@ def _lengthen(shape: Shape, item: Shape, batch: Dim) -> None:
     if root.rank is not None:
         shape.set_rank(root.rank + 1)
     shape.at_least(root.least + 1)
-    if root.likely is not None and shape.find().likely is None:
-        shape.find().likely = root.likely + 1
+    if root.likely is not None:
+        shape.suggest(root.likely + 1)
     for i, dim in root.front.items():
         shape.dim(i + 1).unify(dim)
     for i, dim in root.back.items():
@@ -146,8 +144,8 @@ def _scanned(machine: Machine, function: Closure, init: Value, items: Value) -> 
         case Items((carry, *_)):
             same_types(machine, init, carry)
     for evidence, inner in scanned:
-        for key, shape in inner.keys.items():
-            pairs.append((evidence.keys.setdefault(key, Shape()), shape))
+        for key, facts in inner.keys.items():
+            pairs.append((evidence.key(key).shape, facts.shape))
         if not inner.keys and not inner.tree:
             evidence.array += 1
             evidence.integer = evidence.integer or inner.integer
@@ -193,32 +191,25 @@ def cond(call: LibraryCall) -> Value:
     if len(call.arguments) < 3:
         return UNKNOWN
     predicate, *branches = call.arguments[:3]
-    if isinstance(predicate, Param):
-        predicate.evidence.boolean = True
-        predicate.evidence.shape.set_rank(0)
+    facts_of(predicate).boolean = True
+    facts_of(predicate).shape.set_rank(0)
     result, _ = (call.machine.apply(branch, call.arguments[3:]) for branch in branches)
     return result
 
 
 def tree_map(call: LibraryCall) -> Value:
     for value in call.arguments[1:]:
-        if isinstance(value, Param):
-            value.evidence.tree = True
-    match call.get(0):
-        case Param(evidence):
-            evidence.called = ("x",) * (len(call.arguments) - 1)
+        facts_of(value).tree = True
+    facts_of(call.get(0)).called = ("x",) * (len(call.arguments) - 1)
     return UNKNOWN
 
 
 def tree_leaves(call: LibraryCall) -> Value:
-    match call.get(0):
-        case Param(evidence):
-            evidence.tree = True
+    facts_of(call.get(0)).tree = True
     return UNKNOWN
 
 
 def differentiated(call: LibraryCall) -> Value:
-    match call.get(0):
-        case Param(evidence):
-            evidence.called = evidence.called or ("x",)
+    facts = facts_of(call.get(0))
+    facts.called = facts.called or ("x",)
     return UNKNOWN

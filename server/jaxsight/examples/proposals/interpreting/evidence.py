@@ -26,8 +26,8 @@ class Evidence:
     """It is an index, or integer labels."""
     boolean: bool = False
     inexact: bool = False
-    key: bool = False
-    """It is passed to `jax.random`."""
+    random: bool = False
+    """It is passed to `jax.random` as a key."""
     static: bool = False
     """It is a Python integer: a size, a number of iterations, or an axis."""
     axis: bool = False
@@ -48,10 +48,8 @@ class Evidence:
     """Numbers that it is compared with, as source."""
     tree: bool = False
     """It is mapped over as a pytree."""
-    keys: dict[str, Shape] = field(default_factory=dict)
-    """Keys of a dict, with the shapes of their items."""
-    labelled: dict[str, Evidence] = field(default_factory=dict)
-    """What is known of the items of a dict, by their keys."""
+    keys: dict[str, Evidence] = field(default_factory=dict)
+    """What is known of the items of a dict, by their keys as source."""
     sequence: int = 0
     """Number of items of a list that it is iterated over as or unpacked into."""
     items: Shape = field(default_factory=Shape)
@@ -72,6 +70,10 @@ class Evidence:
     """Its default is `None`."""
     instance: bool = False
     """It is the `self` of a method."""
+
+    def key(self, source: str) -> Evidence:
+        """Return what is known of the item of a key."""
+        return self.keys.setdefault(source, Evidence(source.strip("'\"")))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -186,6 +188,11 @@ Value = (
     | Unknown
 )
 UNKNOWN = Unknown()
+
+
+def facts_of(value: Value) -> Evidence:
+    """Return what is known of a parameter; of another value, facts that nobody reads."""
+    return value.evidence if isinstance(value, Param) else Evidence("")
 
 
 class Machine(Protocol):

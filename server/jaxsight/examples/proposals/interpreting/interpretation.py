@@ -35,8 +35,8 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     Size,
     Unknown,
     Value,
+    facts_of,
 )
-from jaxsight.examples.proposals.interpreting.indexing import indexed
 from jaxsight.examples.proposals.interpreting.shapes import Shape
 
 _DEEPEST = 3
@@ -124,25 +124,19 @@ class BodyInterpreter:
                 return self._block(body, scope)
             case ast.Try(body=body):
                 return self._block(body, scope)
-            case ast.Match(cases=cases):
-                return self._match(statement, cases, scope)
+            case ast.Match(subject=subject, cases=cases):
+                facts = facts_of(self.value(subject, scope))
+                returned = None
+                for case in cases:
+                    match case.pattern:
+                        case ast.MatchValue(value=ast.Constant(value=str(choice))):
+                            facts.choices.append(repr(choice))
+                    value_of_case = self._block(case.body, scope)
+                    returned = value_of_case if returned is None else returned
+                return returned
             case ast.Expr(value=value):
                 self.value(value, scope)
         return None
-
-    def _match(
-        self, statement: ast.Match, cases: list[ast.match_case], scope: dict[str, Value]
-    ) -> Value | None:
-        subject = self.value(statement.subject, scope)
-        returned: Value | None = None
-        for case in cases:
-            match case.pattern:
-                case ast.MatchValue(value=ast.Constant(value=str(choice))):
-                    if isinstance(subject, Param):
-                        subject.evidence.choices.append(repr(choice))
-            value = self._block(case.body, scope)
-            returned = value if returned is None else returned
-        return returned
 
     def _if(self, statement: ast.If, scope: dict[str, Value]) -> Value | None:
         test, body, orelse = statement.test, statement.body, statement.orelse
@@ -153,24 +147,14 @@ class BodyInterpreter:
             case ast.Compare(left=ast.Name(id=name), ops=[ast.Is()]) if (
                 isinstance(value := scope.get(name), Param) and value.evidence.optional
             ):
-                return self._without(name, body, orelse, scope)
-        skipped = self._of_other_class(test, scope)
-        self._test(test, scope)
-        first = None if skipped else self._block(body, scope)
-        second = self._block(orelse, scope)
-        return first if first is not None else second
-
-    def _without(
-        self,
-        name: str,
-        body: Sequence[ast.stmt],
-        orelse: Sequence[ast.stmt],
-        scope: dict[str, Value],
-    ) -> Value | None:
-        """Interpret the branch for a parameter that is `None`; it keeps its value after that."""
-        inner = dict(scope)
-        first = self._block(body, inner)
-        scope |= {**inner, name: scope[name]}
+                # The parameter is `None` in this branch, and keeps its value after that.
+                inner = dict(scope)
+                first = self._block(body, inner)
+                scope |= {**inner, name: scope[name]}
+            case _:
+                skipped = self._of_other_class(test, scope)
+                self._test(test, scope)
+                first = None if skipped else self._block(body, scope)
         second = self._block(orelse, scope)
         return first if first is not None else second
 
@@ -200,8 +184,7 @@ class BodyInterpreter:
                 one, two = self.value(left, scope), self.value(right, scope)
                 match one, two:
                     case RankOf(shape), Const(int() as rank):
-                        if shape.find().likely is None:
-                            shape.find().likely = rank
+                        shape.suggest(rank)
                     case Param(evidence), Const(constant):
                         conditions.choose(evidence, constant)
             case _:
@@ -261,15 +244,15 @@ class BodyInterpreter:
             case ast.Subscript(value=inner, slice=index):
                 parts = index.elts if isinstance(index, ast.Tuple) else [index]
                 whole = self.value(inner, scope)
-                return indexed(whole, [self._part(part, scope) for part in parts])
+                return uses.indexed(whole, [self._part(part, scope) for part in parts])
             case ast.Call():
                 return self._call(node, scope)
             case ast.BinOp(left=left, op=op, right=right):
                 return self.binary(self.value(left, scope), op, self.value(right, scope))
             case ast.UnaryOp(op=op, operand=operand):
                 return self._unary(op, self.value(operand, scope))
-            case ast.Compare(left=left, ops=ops, comparators=comparators):
-                return self._comparison(left, ops, comparators, scope)
+            case ast.Compare():
+                return self._comparison(node, scope)
             case ast.Tuple(elts=elements) | ast.List(elts=elements):
                 return self._display(elements, scope)
             case ast.IfExp(test=test, body=body, orelse=orelse):
@@ -279,7 +262,12 @@ class BodyInterpreter:
             case ast.Lambda():
                 return Closure(node, scope)
             case ast.GeneratorExp() | ast.ListComp() | ast.DictComp() | ast.SetComp():
-                return self._comprehension(node, scope)
+                inside = dict(scope)
+                for generator in node.generators:
+                    self._for(generator.target, generator.iter, inside)
+                    for condition in generator.ifs:
+                        self.value(condition, inside)
+                self.value(node.value if isinstance(node, ast.DictComp) else node.elt, inside)
             case ast.NamedExpr(target=target, value=inner):
                 value = self.value(inner, scope)
                 self.assign(target, value, scope)
@@ -353,22 +341,6 @@ class BodyInterpreter:
                 values.append(self.value(element, scope))
         return Items(tuple(values)) if known else UNKNOWN
 
-    def _comprehension(
-        self,
-        node: ast.GeneratorExp | ast.ListComp | ast.DictComp | ast.SetComp,
-        outer: dict[str, Value],
-    ) -> Value:
-        scope = dict(outer)
-        for generator in node.generators:
-            self._for(generator.target, generator.iter, scope)
-            for condition in generator.ifs:
-                self.value(condition, scope)
-        if isinstance(node, ast.DictComp):
-            self.value(node.value, scope)
-            return UNKNOWN
-        self.value(node.elt, scope)
-        return UNKNOWN
-
     def _unary(self, op: ast.unaryop, operand: Value) -> Value:
         match op, operand:
             case ast.USub(), Const(int() | float() as number):
@@ -396,15 +368,9 @@ class BodyInterpreter:
             return UNKNOWN
         return uses.arithmetic(self, left, right, is_sum=isinstance(op, ast.Add))
 
-    def _comparison(
-        self,
-        left: ast.expr,
-        ops: list[ast.cmpop],
-        comparators: list[ast.expr],
-        scope: dict[str, Value],
-    ) -> Value:
-        value = self.value(left, scope)
-        for op, comparator in zip(ops, comparators, strict=True):
+    def _comparison(self, node: ast.Compare, scope: dict[str, Value]) -> Value:
+        value = self.value(node.left, scope)
+        for op, comparator in zip(node.ops, node.comparators, strict=True):
             other = self.value(comparator, scope)
             if isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn):
                 conditions.among(value, other)
@@ -455,10 +421,8 @@ class BodyInterpreter:
             case Layer():
                 return layers.applied(function, arguments)
             case Dotted():
-                made = layers.layer(function, arguments, keywords)
-                return made or operations.result_of(
-                    function, uses.LibraryCall(self, arguments, keywords)
-                )
+                call = uses.LibraryCall(self, arguments, keywords)
+                return layers.layer(function, call) or operations.result_of(function, call)
         return UNKNOWN
 
     def _inline(
@@ -470,20 +434,13 @@ class BodyInterpreter:
         if len(self.active) >= _DEEPEST or node in self.active:
             return UNKNOWN
         scope = dict(function.scope)
-        parameters = [*node.args.posonlyargs, *node.args.args]
-        every = [*parameters, *node.args.kwonlyargs]
-        scope |= {parameter.arg: UNKNOWN for parameter in every}
-        defaults = node.args.defaults
-        for parameter, default in zip(
-            parameters[-len(defaults) :] if defaults else (), defaults, strict=False
-        ):
+        parameters = [p.arg for p in (*node.args.posonlyargs, *node.args.args)]
+        scope |= dict.fromkeys((*parameters, *(p.arg for p in node.args.kwonlyargs)), UNKNOWN)
+        for name, default in zip(reversed(parameters), reversed(node.args.defaults), strict=False):
             if isinstance(default, ast.Constant):
-                scope[parameter.arg] = Const(default.value)
+                scope[name] = Const(default.value)
         passed = [*function.bound, *arguments]
-        scope |= {
-            parameter.arg: value for parameter, value in zip(parameters, passed, strict=False)
-        }
-        scope |= dict(keywords)
+        scope |= {**dict(zip(parameters, passed, strict=False)), **keywords}
         if node.args.vararg is not None:
             scope[node.args.vararg.arg] = Items(tuple(passed[len(parameters) :]))
         self.active.append(node)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from jaxsight.examples.proposals.interpreting import conditions
 from jaxsight.examples.proposals.interpreting.evidence import (
@@ -12,9 +12,9 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     Dotted,
     Items,
     Layer,
-    Param,
     RankOf,
     Value,
+    facts_of,
 )
 from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
 from jaxsight.examples.proposals.interpreting.uses import (
@@ -39,25 +39,20 @@ _LAYERS = {
 }
 
 
-def layer(
-    function: Dotted, arguments: Sequence[Value], keywords: Mapping[str, Value]
-) -> Layer | None:
+def layer(function: Dotted, call: LibraryCall) -> Layer | None:
     """Return the layer of a neural network that a call makes: `nn.Conv(32, kernel_size=(3, 3))`."""
     library, _, _ = function.dotted.partition(".")
     name = function.dotted.rpartition(".")[2]
     if library not in _LIBRARIES or name not in _LAYERS:
         return None
-    first = arguments[0] if arguments else UNKNOWN
-    has_input = library == "equinox" or "nnx" in function.dotted
-    size = Dim(number=first.value) if isinstance(first, Const) and has_input else None  # type: ignore[arg-type]
-    if size is not None and not isinstance(size.number, int):
-        size = None
+    size: Dim | None = None
+    match call.arguments:
+        case [Const(int() as number), *_] if library == "equinox" or "nnx" in function.dotted:
+            size = Dim(number=number)
     spatial = _SPATIAL.get(name)
     if name in ("Conv", "ConvTranspose"):
-        position = 2 if "nnx" in function.dotted else 1
-        kernel = keywords.get(
-            "kernel_size", arguments[position] if len(arguments) > position else UNKNOWN
-        )
+        by_name = call.keywords.get("kernel_size")
+        kernel = by_name or call.get(2 if "nnx" in function.dotted else 1)
         spatial = len(kernel.values) if isinstance(kernel, Items) else None
     batched = 1 if library == "equinox" else 2
     if spatial is not None:
@@ -88,9 +83,7 @@ def applied(made: Layer, arguments: Sequence[Value]) -> Value:
 
 
 def resized(call: LibraryCall) -> Value:
-    method = call.get(2, "method")
-    if isinstance(method, Param):
-        method.evidence.choices.append("'linear'")
+    facts_of(call.get(2, "method")).choices.append("'linear'")
     shape = as_shape(call.get(1, "shape"))
     image = call.array(0)
     if image is not None and (rank := shape.find().rank) is not None:
@@ -114,8 +107,8 @@ def convolved(call: LibraryCall) -> Value:
     for shape in shapes:
         if shape is not None and rank is not None:
             shape.set_rank(rank)
-        elif shape is not None and shape.find().likely is None:
-            shape.find().likely = 4
+        elif shape is not None:
+            shape.suggest(4)
     match shapes:
         case [Shape() as image, Shape() as kernel]:
             channels = layouts[0].find("C") if layouts[0] else 1
@@ -149,8 +142,7 @@ def _at_indices(arrays: Sequence[Value], indices: Value) -> Value:
 
 def _scalar_index(value: Value) -> None:
     as_index(value)
-    if isinstance(value, Param):
-        value.evidence.shape.set_rank(0)
+    facts_of(value).shape.set_rank(0)
 
 
 def sliced_in_dim(call: LibraryCall) -> Value:
@@ -172,12 +164,8 @@ def vectors(call: LibraryCall) -> Value:
 def windows(call: LibraryCall) -> Value:
     """Return the result of `reduce_window(operand, init, function, shape, strides, padding)`."""
     as_array(call.get(0))
-    match call.get(1):
-        case Param(evidence):
-            evidence.choices.append("0.0")
-    match call.get(2):
-        case Param(evidence):
-            evidence.called = ("x", "y")
+    facts_of(call.get(1)).choices.append("0.0")
+    facts_of(call.get(2)).called = ("x", "y")
     for value in call.arguments[3:5]:
         as_shape(value)
     return Arr(Shape(), loose=True)
@@ -200,8 +188,8 @@ def labelled(call: LibraryCall) -> Value:
     """Return a loss of logits and of integer labels, which have an axis less."""
     as_index(call.get(1))
     match [call.array(0), call.array(1)]:
-        case [None, Shape() as labels] if labels.find().likely is None:
-            labels.find().likely = 1
+        case [None, Shape() as labels]:
+            labels.suggest(1)
         case [Shape() as logits, Shape() as labels]:
             conditions.equal(call.machine, RankOf(logits), RankOf(labels, 1))
             return Arr(labels)

@@ -42,8 +42,8 @@ def matmul(machine: Machine, left: Value, right: Value) -> Value:
         one.dim(-1).unify(two.dim(-1))
         dims = one.dims
         return Arr(Shape.of(dims[:-1])) if dims else Arr(Shape(), loose=True)
-    if two.find().rank is None and two.find().likely is None:
-        two.find().likely = 2
+    if two.find().rank is None:
+        two.suggest(2)
     two.at_least(2)
     one.dim(-1).unify(two.dim(-2))
     last = two.dim(-1)
@@ -105,19 +105,14 @@ def einsum(call: LibraryCall) -> Value:
     return Arr(Shape.of([letters[letter] for letter in output if letter in letters]))
 
 
-def square(call: LibraryCall) -> Value:
-    shape = call.array(0)
-    if shape is None:
-        return UNKNOWN
+def square(call: LibraryCall, shape: Shape) -> Value:
     shape.at_least(2)
     shape.dim(-1).unify(shape.dim(-2))
     return Arr(shape)
 
 
-def matrix(call: LibraryCall) -> Value:
-    shape = call.array(0)
-    if shape is not None:
-        shape.at_least(2)
+def matrix(call: LibraryCall, shape: Shape) -> Value:
+    shape.at_least(2)
     return UNKNOWN
 
 
@@ -126,8 +121,7 @@ def solve(call: LibraryCall) -> Value:
     first = first.values[0] if isinstance(first, Items) and first.values else first
     shape, other = as_array(first), call.array(1)
     if shape is not None:
-        shape.at_least(2)
-        shape.dim(-1).unify(shape.dim(-2))
+        square(call, shape)
         if other is not None:
             other.at_least(1)
             other.dim(0 if other.find().rank in (None, 1) else -2).unify(shape.dim(-1))
@@ -171,8 +165,7 @@ def demand(operands: Sequence[Value], signature: str) -> None:
         if shape is None:
             continue
         shape.at_least(len(sizes))
-        if shape.find().likely is None:
-            shape.find().likely = len(sizes)
+        shape.suggest(len(sizes))
         for i, size in enumerate(reversed(sizes), start=1):
             dim = Dim(number=int(size)) if size.isdigit() else dims.setdefault(size, Dim(name=size))
             shape.dim(-i).unify(dim)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 from jaxsight.examples.proposals.interpreting import conditions, control, layers, linear
@@ -20,6 +21,7 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     Size,
     Unknown,
     Value,
+    facts_of,
 )
 from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
 from jaxsight.examples.proposals.interpreting.uses import (
@@ -82,16 +84,21 @@ def result_of(function: Dotted, call: LibraryCall) -> Value:
         return function.bound
     if (operation := OPERATIONS.get(tail)) is not None:
         return operation(call)
-    match call.keywords.get("dtype"):
-        case Param(evidence):
-            evidence.dtype = True
+    if (of_an_array := ARRAY_OPERATIONS.get(tail)) is not None:
+        shape = call.array(0)
+        return of_an_array(call, shape) if shape is not None else UNKNOWN
+    facts_of(call.keywords.get("dtype", UNKNOWN)).dtype = True
     is_binary = tail in _BINARY
     if tail in REDUCTIONS and not (
         is_binary and len(call.arguments) > 1 and "axis" not in call.keywords
     ):
         return _reduced(call)
     if is_binary:
-        return _broadcast(call)
+        result: Value = UNKNOWN
+        for i, value in enumerate(call.arguments):
+            facts_of(value).array += 1
+            result = value if i == 0 else arithmetic(call.machine, result, value)
+        return Arr(result.evidence.shape) if isinstance(result, Param) else result
     return _elementwise(call) if tail in _UNARY else _other(path, call.arguments)
 
 
@@ -100,8 +107,7 @@ def _other(path: Sequence[str], arguments: Sequence[Value]) -> Value:
     root, tail = path[0], path[-1]
     if root in ("jax", "lax", "numpy", "scipy") and "tree" not in path:
         for value in arguments:
-            if isinstance(value, Param):
-                value.evidence.passed += 1
+            facts_of(value).passed += 1
         return Arr(Shape(), loose=True)
     if tail.startswith(("check_arraylike", "promote_", "ensure_arraylike")):
         arrays = [value for value in arguments if not isinstance(value, Const)]
@@ -117,8 +123,7 @@ def _random(tail: str, call: LibraryCall) -> Value:
     if tail in ("key", "PRNGKey"):
         as_integer(key)
         return UNKNOWN
-    if isinstance(key, Param):
-        key.evidence.key = True
+    facts_of(key).random = True
     shape = call.keywords.get("shape")
     if shape is None and tail in ("normal", "uniform", "truncated_normal", "gumbel", "exponential"):
         shape = call.get(1) if len(call.arguments) > 1 else None
@@ -167,15 +172,6 @@ def _integers(*values: Value) -> list[int]:
     return [v.value for v in values if isinstance(v, Const) and isinstance(v.value, int)]
 
 
-def _broadcast(call: LibraryCall) -> Value:
-    result: Value = UNKNOWN
-    for i, value in enumerate(call.arguments):
-        if isinstance(value, Param):
-            value.evidence.array += 1
-        result = value if i == 0 else arithmetic(call.machine, result, value)
-    return Arr(result.evidence.shape) if isinstance(result, Param) else result
-
-
 def _reduced(call: LibraryCall) -> Value:
     shape = call.array(0)
     axis = call.get(1, "axis", Const(None))
@@ -204,10 +200,7 @@ def _reduced(call: LibraryCall) -> Value:
     return Arr(Shape.of([dim for i, dim in enumerate(dims) if i not in removed]))
 
 
-def _transpose(call: LibraryCall) -> Value:
-    shape = call.array(0)
-    if shape is None:
-        return UNKNOWN
+def _transpose(call: LibraryCall, shape: Shape) -> Value:
     axes: Sequence[Value] = call.arguments[1:]
     if len(axes) == 1 and isinstance(axes[0], Items):
         axes = axes[0].values
@@ -220,10 +213,7 @@ def _transpose(call: LibraryCall) -> Value:
     return Arr(Shape.of([shape.dim(number) for number in numbers]))
 
 
-def _swapaxes(call: LibraryCall) -> Value:
-    shape = call.array(0)
-    if shape is None:
-        return UNKNOWN
+def _swapaxes(call: LibraryCall, shape: Shape) -> Value:
     for axis in call.arguments[1:3]:
         _axis(axis)
     numbers = _integers(*call.arguments[1:3])
@@ -263,15 +253,10 @@ def _concatenated(call: LibraryCall) -> Value:
     return Arr(Shape(), loose=True)
 
 
-def _created(call: LibraryCall, *, is_full: bool = False) -> Value:
-    match call.get(2 if is_full else 1, "dtype"):
-        case Param(evidence):
-            evidence.dtype = True
+def _created(call: LibraryCall, *, dtype: int = 1) -> Value:
+    """Return a new array; `dtype` is the position of that argument."""
+    facts_of(call.get(dtype, "dtype")).dtype = True
     return Arr(as_shape(call.get(0, "shape")))
-
-
-def _full(call: LibraryCall) -> Value:
-    return _created(call, is_full=True)
 
 
 def _eye(call: LibraryCall) -> Value:
@@ -298,8 +283,7 @@ def _one_hot(call: LibraryCall) -> Value:
     last, dims = size_of(count), shape.dims
     if dims is not None:
         return Arr(Shape.of([*dims, last]))
-    if shape.find().likely is None:
-        shape.find().likely = 1
+    shape.suggest(1)
     return Arr(Shape(front={0: shape.dim(0)}, back={0: last}, least=2, likely=2))
 
 
@@ -331,16 +315,6 @@ def _held(name: str) -> Operation:
     return lambda call: Dotted(name, Items(tuple(call.arguments)))
 
 
-def _shape(call: LibraryCall) -> Value:
-    shape = call.array(0)
-    return ShapeOf(shape) if shape is not None else UNKNOWN
-
-
-def _ndim(call: LibraryCall) -> Value:
-    shape = call.array(0)
-    return RankOf(shape) if shape is not None else UNKNOWN
-
-
 def _update(call: LibraryCall) -> Value:
     shape = call.array(0)
     for value in call.arguments[1:]:
@@ -349,9 +323,8 @@ def _update(call: LibraryCall) -> Value:
 
 
 def _dtype(call: LibraryCall) -> Value:
-    match call.get(0):
-        case Param(evidence) if not evidence.array:
-            evidence.dtype = True
+    facts = facts_of(call.get(0))
+    facts.dtype = facts.dtype or not facts.array
     return UNKNOWN
 
 
@@ -375,8 +348,6 @@ _BY_NAMES: dict[str, Operation] = {
     "dot_general": linear.dot_general,
     "einsum": linear.einsum,
     "solve cho_solve solve_triangular triangular_solve": linear.solve,
-    "cho_factor cholesky det eig eigh eigvals eigvalsh expm inv lu slogdet trace": linear.square,
-    "qr svd pinv matrix_rank": linear.matrix,
     "vectorize": linear.vectorize,
     "vectorized": linear.vectorized,
     "jit checkpoint remat jvp wraps": control.same,
@@ -396,7 +367,7 @@ _BY_NAMES: dict[str, Operation] = {
     "assert_shape": conditions.has_shape,
     "assert_type": conditions.has_type,
     "zeros ones empty": _created,
-    "full": _full,
+    "full": partial(_created, dtype=2),
     "eye identity tri": _eye,
     "arange range": _range,
     "concatenate stack hstack vstack column_stack": _concatenated,
@@ -404,16 +375,24 @@ _BY_NAMES: dict[str, Operation] = {
     "enumerate": _held("enumerate"),
     "zip": _held("zip"),
     "len": _length,
-    "moveaxis swapaxes": _swapaxes,
-    "ndim": _ndim,
     "one_hot": _one_hot,
     "ravel": _flat,
     "reshape": _reshape,
-    "shape": _shape,
     "take": _take,
     "take_along_axis": _along_axis,
-    "transpose": _transpose,
     "update": _update,
 }
+_OF_AN_ARRAY: dict[str, Callable[[LibraryCall, Shape], Value]] = {
+    "cho_factor cholesky det eig eigh eigvals eigvalsh expm inv lu slogdet trace": linear.square,
+    "qr svd pinv matrix_rank": linear.matrix,
+    "moveaxis swapaxes": _swapaxes,
+    "ndim": lambda call, shape: RankOf(shape),
+    "shape": lambda call, shape: ShapeOf(shape),
+    "transpose": _transpose,
+}
+"""Functions that return nothing known if their first argument is no array."""
 OPERATIONS = {name: operation for names, operation in _BY_NAMES.items() for name in words(names)}
 """By the last name of a function, such as `jax.numpy.einsum`."""
+ARRAY_OPERATIONS = {
+    name: operation for names, operation in _OF_AN_ARRAY.items() for name in words(names)
+}

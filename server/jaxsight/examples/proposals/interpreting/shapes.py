@@ -143,6 +143,11 @@ class Shape:
         shape = self.find()
         shape.least = max(shape.least, rank)
 
+    def suggest(self, rank: int) -> None:
+        """Make a rank the likely one, if none is."""
+        shape = self.find()
+        shape.likely = rank if shape.likely is None else shape.likely
+
     def set_rank(self, rank: int) -> bool:
         """Fix the rank; return whether it is that one now."""
         shape = self.find()

@@ -2,7 +2,7 @@
 
 A row of `ROWS` reads: a message like this, about a parameter with such an example, means that it is
 of these kinds. A changed example comes from the same table as the first one (`table`, `writing`).
-`fitting` has what errors say of shapes, `calls` what they say of functions.
+`fitting` has what errors say of shapes.
 
 JAX's messages are those of `jax/_src/core.py`, `errors.py`, `lax/lax.py`, `numpy/indexing.py` and
 `numpy/einsum.py` from 0.8 to 0.12. A message that changes only leaves a function without a repair.
@@ -16,9 +16,8 @@ from dataclasses import dataclass, replace
 
 from jaxsight.examples.proposals import names
 from jaxsight.examples.proposals.clues import Clues
-from jaxsight.examples.proposals.functions import ANY
+from jaxsight.examples.proposals.functions import ANY, written
 from jaxsight.examples.proposals.inference import Inferred
-from jaxsight.examples.proposals.interpreting.shapes import Shape
 from jaxsight.examples.proposals.kinds import Kind, What
 from jaxsight.examples.proposals.proposal import (
     ArrayGuess,
@@ -34,6 +33,7 @@ from jaxsight.examples.proposals.writing import objects
 from jaxsight.wire.observations import Failure
 
 _MOST_ITEMS = 16
+"""Items of a list that is unpacked: a choice. More would be a line that nobody reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +54,10 @@ class Wrong:
         return self.failure.message
 
     @property
-    def everything(self) -> Mapping[str, ArrayGuess]:
-        """The parameters that are arrays."""
-        return {n: g for n, g in self.proposal.examples.items() if isinstance(g, ArrayGuess)}
-
-    @property
     def arrays(self) -> Mapping[str, ArrayGuess]:
         """The blamed parameters that are arrays."""
-        return {n: self.everything[n] for n in self.blamed if n in self.everything}
+        arrays = self.proposal.arrays
+        return {n: arrays[n] for n in self.blamed if n in arrays}
 
     @property
     def suspects(self) -> tuple[str, ...]:
@@ -76,12 +72,12 @@ class Wrong:
 
     def having(self, name: str, guess: Guess) -> Proposal:
         """Return the proposal with another example."""
-        return self.proposal.with_example(name, guess)
+        return self.proposal.having({name: guess})
 
     @property
     def usual(self) -> ArrayGuess:
         """An array of the proposal, or the usual one."""
-        return next(iter(self.everything.values()), ArrayGuess((4, 8)))
+        return next(iter(self.proposal.arrays.values()), ArrayGuess((4, 8)))
 
     def known(self, name: str) -> Clues:
         """Return what is known of a parameter."""
@@ -148,21 +144,18 @@ def of_kinds(wrong: Wrong) -> Iterator[Proposal]:
             is_meant = name in wrong.suspects or (row.name and row.name.fullmatch(name))
             is_such = isinstance(guess, row.of) and re.fullmatch(row.text or ".*", guess.text)
             if is_meant and is_such:
-                changed[name] = _of_kind(wrong, name, row.kind)
+                match row.kind:
+                    case Kind.ARRAY:
+                        changed[name] = wrong.usual
+                    case Kind.LIST:
+                        changed[name] = ListGuess((wrong.usual,) * 2)
+                    case Kind.FUNCTION:
+                        changed[name] = ExpressionGuess(ANY)
+                    case kind:
+                        changed[name] = wrong.inferred.example(wrong.known(name), What(kind))
                 yield wrong.having(name, changed[name])
         if len(changed) > 1:
             yield wrong.proposal.having(changed)
-
-
-def _of_kind(wrong: Wrong, name: str, kind: Kind) -> Guess:
-    match kind:
-        case Kind.ARRAY:
-            return wrong.usual
-        case Kind.LIST:
-            return ListGuess((wrong.usual,) * 2)
-        case Kind.FUNCTION:
-            return ExpressionGuess(ANY)
-    return wrong.inferred.example(wrong.known(name), What(kind))
 
 
 def construction(wrong: Wrong) -> Iterator[Proposal]:
@@ -202,7 +195,7 @@ def key(wrong: Wrong) -> Iterator[Proposal]:
     for name in wrong.suspects if missing is not None else ():
         guess = wrong.proposal.examples[name]
         if missing is not None and isinstance(guess, ArrayGuess | DictGuess):
-            wrong.known(name).uses.keys.setdefault(repr(missing[1]), Shape())
+            wrong.known(name).uses.key(repr(missing[1]))
             items = guess.items if isinstance(guess, DictGuess) else ()
             yield wrong.having(name, DictGuess((*items, (repr(missing[1]), wrong.usual))))
 
@@ -234,7 +227,9 @@ def optional(wrong: Wrong) -> Iterator[Proposal]:
     named = [n for n in guesses if re.search(rf"\b{re.escape(n)}\b", wrong.message)]
     if "NoneType" in wrong.message:
         named += [n for n in wrong.blamed if n in guesses]
-    like = max(wrong.everything.values(), key=lambda g: len(g.shape), default=ArrayGuess((4, 8)))
+    like = max(
+        wrong.proposal.arrays.values(), key=lambda g: len(g.shape), default=ArrayGuess((4, 8))
+    )
     for name in dict.fromkeys(named):
         if name not in wrong.proposal.examples:
             yield wrong.having(name, guesses[name])
@@ -280,9 +275,6 @@ _TRACED = (
 def static(wrong: Wrong) -> Iterator[Proposal]:
     """Pass a value that must be known while tracing as a literal."""
     message = wrong.message
-    needs_integer = wrong.is_a("TracerIntegerConversionError") or re.search(
-        r"interpreted as an integer|1D sequences", message
-    )
     if not wrong.is_a(*_TRACED) and not re.search(
         r"interpreted as an integer|1D sequences of concrete|unhashable|truth value of an array|"
         r"Only scalar arrays",
@@ -308,9 +300,9 @@ def static(wrong: Wrong) -> Iterator[Proposal]:
             yield wrong.having(name, LiteralGuess(f"({numbers}{comma})"))
         if not isinstance(guess, ArrayGuess | DictGuess):
             continue
-        changed = _static(wrong, name, guess, needs_integer=bool(needs_integer))
+        changed = _static(wrong, name, guess)
         yield wrong.having(name, changed)
-        whole = whole.with_example(name, changed)
+        whole = whole.having({name: changed})
     if len(blamed) > 1:
         yield whole
     for name in blamed:
@@ -319,14 +311,84 @@ def static(wrong: Wrong) -> Iterator[Proposal]:
             yield wrong.having(name, LiteralGuess("(4, 8)"))
 
 
-def _static(wrong: Wrong, name: str, guess: Guess, *, needs_integer: bool) -> Guess:
+def _static(wrong: Wrong, name: str, guess: Guess) -> Guess:
     """Return the example of a parameter that is known to be static."""
     dtype = guess.dtype if isinstance(guess, ArrayGuess) else ""
     clues = wrong.known(name)
     uses = replace(clues.uses, array=0, number=0, boolean=dtype == "bool")
     what = wrong.inferred.example(replace(clues, static=True, uses=uses, annotation=""))
-    is_number = isinstance(what, LiteralGuess) and what.text in ("2", "4")
+    if not isinstance(what, LiteralGuess) or what.text not in ("2", "4"):
+        return what
+    needs_integer = wrong.is_a("TracerIntegerConversionError") or re.search(
+        r"interpreted as an integer|1D sequences", wrong.message
+    )
     integer = needs_integer or dtype.startswith("int") or clues.named(names.COUNT)
-    if is_number:
-        return LiteralGuess("2" if integer else "0.5")
-    return what
+    return LiteralGuess("2" if integer else "0.5")
+
+
+_HEAD = re.compile(r"lambda ?([\w, ]*): (.*)", re.DOTALL)
+_MOST = 12
+"""Parameters of a function that is written: a choice. More would be a line that nobody reads."""
+_ANY_CALL = ExpressionGuess("lambda *args, **kwargs: args[0]")
+_PAIR = re.compile(
+    r"unpack non-iterable|iteration over a 0-d|has_aux|\bpair\b|(?:length|len) 2|2-tuple|scan body"
+)
+_SCALAR = re.compile(
+    r"scalar-output|Gradient only defined|"
+    r"must (?:be|return|output) a (?:single )?(?:[\w-]+ )?scalar"
+)
+
+
+def _lambdas(wrong: Wrong) -> dict[str, ExpressionGuess]:
+    return {
+        n: g
+        for n, g in wrong.proposal.examples.items()
+        if isinstance(g, ExpressionGuess) and g.source.startswith("lambda")
+    }
+
+
+def arity(wrong: Wrong) -> Iterator[Proposal]:
+    """Take as many arguments as a function is called with."""
+    message = wrong.message
+    lambdas = _lambdas(wrong)
+    passed = -1
+    if numbers := re.search(r"takes (\d+) positional arguments? but (\d+)", message):
+        passed = int(numbers[2])
+        lambdas = {n: g for n, g in lambdas.items() if len(_taken(g)) == int(numbers[1])}
+    elif "positional argument" in message and "missing" in message:
+        missing = re.findall(r"'(\w+)'", message.partition("missing")[2])
+        lambdas = {n: g for n, g in lambdas.items() if {*missing} <= {*_taken(g)}}
+        passed = max((len(_taken(g)) for g in lambdas.values()), default=0) - len(missing)
+    elif "unexpected keyword" not in message:
+        return
+    if 0 <= passed <= _MOST and "<lambda>" in message:
+        for name, guess in lambdas.items():
+            old = _taken(guess)
+            parameters = [*old, *(f"x{i}" for i in range(len(old), passed))][:passed]
+            body = _HEAD.match(guess.text)
+            is_pair = body is not None and body[2].startswith("(") and "," in body[2]
+            numpy = wrong.inferred.around.numpy
+            made = f"{numpy}.ones({wrong.proposal.shape(wrong.usual)})" if numpy else "0.0"
+            changed = written(parameters, count=2 if is_pair else 0, is_scalar="** 2" in guess.text)
+            yield wrong.having(name, ExpressionGuess(changed if parameters else f"lambda: {made}"))
+    if lambdas:
+        yield wrong.proposal.having(dict.fromkeys(lambdas, _ANY_CALL))
+
+
+def _taken(guess: Guess) -> list[str]:
+    head = _HEAD.match(guess.text)
+    return [p.strip() for p in head[1].split(",") if p.strip()] if head else []
+
+
+def results(wrong: Wrong) -> Iterator[Proposal]:
+    """Return a scalar from a function that is differentiated, and two values that are unpacked."""
+    for name, guess in _lambdas(wrong).items():
+        parameters = _taken(guess)
+        if _SCALAR.search(wrong.message):
+            yield wrong.having(name, ExpressionGuess("lambda *args: (args[0] ** 2).sum()"))
+        if _PAIR.search(wrong.message) and parameters:
+            for count in (2, 0):
+                yield wrong.having(name, ExpressionGuess(written(parameters, count=count)))
+        if "carry" in wrong.message and len(parameters) > 1:
+            source = f"lambda {', '.join(parameters)}: {parameters[1]}"
+            yield wrong.having(name, ExpressionGuess(source))

@@ -37,7 +37,12 @@ def like_fed(proposal: Proposal, fed: tuple[str, ...]) -> Iterator[Proposal]:
     """
     leaves = [*_leaves(proposal.examples)]
     inputs = [name for name, _ in leaves if not _LABELS.fullmatch(name.rpartition("/")[2])]
-    for array in filter(None, map(_parsed, fed)):
+    for typed in filter(None, map(_TYPE.fullmatch, fed)):
+        if typed["dtype"] not in BY_NAME:
+            continue
+        first, *others = map(int, typed["shape"].split(","))
+        batch = _BATCH if first == 1 else first
+        array = ArrayGuess((batch, *map(Demanded, others)), BY_NAME[typed["dtype"]])
         for chosen in inputs or [name for name, _ in leaves]:
             yield proposal.having(
                 {
@@ -45,15 +50,6 @@ def like_fed(proposal: Proposal, fed: tuple[str, ...]) -> Iterator[Proposal]:
                     for name, guess in proposal.examples.items()
                 }
             )
-
-
-def _parsed(text: str) -> ArrayGuess | None:
-    match = _TYPE.fullmatch(text)
-    if match is None or match["dtype"] not in BY_NAME:
-        return None
-    first, *others = map(int, match["shape"].split(","))
-    batch = _BATCH if first == 1 else first
-    return ArrayGuess((batch, *map(Demanded, others)), BY_NAME[match["dtype"]])
 
 
 def _leaves(examples: Mapping[str, Guess], above: str = "") -> Iterator[tuple[str, ArrayGuess]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -16,12 +16,16 @@ from jaxsight.examples.proposals.proposal import (
     LiteralGuess,
     Proposal,
     changed,
+    resized,
 )
 from jaxsight.examples.proposals.repairing.errors import Wrong
 
 FRESH = (4, 8, 16, 32, 64, 24)
+"""Sizes of new axes, all different: the next error names those that must be equal."""
 _HIGHEST_RANK = 6
+"""Axes of an array: a choice. Each further one is a trace for shapes that few functions take."""
 _LARGEST = 64
+"""The largest size of `FRESH`: larger numbers in a message are of other things."""
 _TRIANGLE = 6
 """The number of elements in a triangle of a matrix of 3 or 4 rows."""
 
@@ -55,7 +59,14 @@ def rank(wrong: Wrong) -> Iterator[Proposal]:
         number = int(found[1])
         wanted = number + 1 if "axis" in found[0] and number >= 0 else abs(number)
     elif terms and len(terms) == len(wrong.arrays):
-        yield wrong.proposal.having(_by_terms(wrong.arrays, terms))
+        letters = {letter: i for i, letter in enumerate(dict.fromkeys("".join(terms)))}
+        pairs = zip(wrong.arrays.items(), terms, strict=True)
+        yield wrong.proposal.having(
+            {
+                name: replace(guess, shape=tuple(FRESH[letters[x] % len(FRESH)] for x in term))
+                for (name, guess), term in pairs
+            }
+        )
         return
     elif term := re.search(r"subscript '(\w+)' does not contain the correct", message):
         wanted = len(term[1])
@@ -68,7 +79,7 @@ def rank(wrong: Wrong) -> Iterator[Proposal]:
         return
     others = {
         name: _with_rank(wrong, guess, wanted)
-        for name, guess in (wrong.arrays or wrong.everything).items()
+        for name, guess in (wrong.arrays or wrong.proposal.arrays).items()
         if len(guess.shape) != wanted <= _HIGHEST_RANK
     }
     if len(others) > 1:
@@ -84,14 +95,6 @@ def _with_rank(wrong: Wrong, guess: ArrayGuess, rank: int) -> ArrayGuess:
     used = set(wrong.proposal.shape(guess))
     fresh = [size for size in (2, *FRESH, 12, 48, 40) if size not in used]
     return replace(guess, shape=(*fresh[: rank - len(shape)], *shape))
-
-
-def _by_terms(arrays: Mapping[str, ArrayGuess], terms: list[str]) -> dict[str, ArrayGuess]:
-    letters = {letter: i for i, letter in enumerate(dict.fromkeys("".join(terms)))}
-    return {
-        name: replace(guess, shape=tuple(FRESH[letters[x] % len(FRESH)] for x in term))
-        for (name, guess), term in zip(arrays.items(), terms, strict=True)
-    }
 
 
 def ranks_of_message(wrong: Wrong) -> Iterator[Proposal]:
@@ -126,21 +129,17 @@ def reshaped(wrong: Wrong) -> Iterator[Proposal]:
             if elements and target and size * target % elements == 0:
                 yield _with_size(wrong.proposal, size, size * target // elements)
     if re.search(r"scatter|triang|tril|diagonal", wrong.message):
-        for name, guess in (wrong.arrays or wrong.everything).items():
+        for name, guess in (wrong.arrays or wrong.proposal.arrays).items():
             if guess.shape:
                 yield wrong.having(name, replace(guess, shape=(*guess.shape[:-1], _TRIANGLE)))
 
 
 def _with_size(proposal: Proposal, size: int, other: int) -> Proposal:
     """Return a proposal in which all sizes of one number have another one."""
-
-    def change(array: ArrayGuess) -> ArrayGuess:
-        return replace(array, shape=tuple(other if n == size else n for n in array.shape))
-
     examples = {
         name: LiteralGuess(str(other))
         if guess == LiteralGuess(str(size))
-        else changed(guess, change)
+        else resized(guess, lambda n: other if n == size else n)
         for name, guess in proposal.examples.items()
     }
     sizes = {name: other if number == size else number for name, number in proposal.sizes.items()}
@@ -153,9 +152,8 @@ def divisor(wrong: Wrong) -> Iterator[Proposal]:
         r"divisible|multiple of|divide|\(size 0\)|core dimension|square", wrong.message
     ):
         return
-    for size in (8, 64):
-        yield square(wrong.proposal, size)
-    for name, guess in (wrong.arrays or wrong.everything).items():
+    yield from (square(wrong.proposal, size) for size in (8, 64))
+    for name, guess in (wrong.arrays or wrong.proposal.arrays).items():
         if guess.shape:
             yield wrong.having(name, replace(guess, shape=(*guess.shape[:-1], 64)))
 
@@ -165,8 +163,7 @@ def square(proposal: Proposal, size: int = 8) -> Proposal:
     return proposal.having(
         {
             name: replace(guess, shape=(size,) * len(guess.shape))
-            for name, guess in proposal.examples.items()
-            if isinstance(guess, ArrayGuess)
+            for name, guess in proposal.arrays.items()
         }
     )
 
@@ -211,7 +208,7 @@ def misfit(wrong: Wrong) -> Iterator[Proposal]:
     """Give the arrays of the failing expression shapes that fit together."""
     if not _MISFIT.search(wrong.message) and not wrong.is_a("AssertionError"):
         return
-    arrays, everything = wrong.arrays, wrong.everything
+    arrays, everything = wrong.arrays, wrong.proposal.arrays
     if re.search(r"carry|boolean scalar", wrong.message):
         for shape in _CARRIES:
             yield wrong.proposal.having(
@@ -246,7 +243,7 @@ def misfit(wrong: Wrong) -> Iterator[Proposal]:
 
 def _all(wrong: Wrong, group: Iterable[str], shape: tuple[Length, ...]) -> Proposal:
     return wrong.proposal.having(
-        {name: replace(wrong.everything[name], shape=shape) for name in group}
+        {name: replace(wrong.proposal.arrays[name], shape=shape) for name in group}
     )
 
 
@@ -279,7 +276,7 @@ def dtype(wrong: Wrong) -> Iterator[Proposal]:
         if isinstance(guess, ExpressionGuess) and guess.source.endswith(".float32"):
             source = guess.source.removesuffix("float32")
             yield wrong.having(name, ExpressionGuess(f"{source}{wanted}"))
-    for name, array in (wrong.arrays or wrong.everything).items():
+    for name, array in (wrong.arrays or wrong.proposal.arrays).items():
         if array.dtype != wanted:
             yield wrong.having(name, replace(array, dtype=wanted))
             if "calar" in message:

@@ -20,7 +20,7 @@ from jaxsight.examples.proposals.proposal import (
     arrays_in,
     changed,
 )
-from jaxsight.examples.proposals.repairing import calls, errors, fitting
+from jaxsight.examples.proposals.repairing import errors, fitting
 from jaxsight.examples.proposals.repairing.errors import Wrong
 
 _FIRST = 3
@@ -28,14 +28,14 @@ _FIRST = 3
 _REPAIRS: tuple[Callable[[Wrong], Iterator[Proposal]], ...] = (
     errors.construction,
     errors.attribute,
-    calls.arity,
+    errors.arity,
     errors.static,
     errors.count,
     errors.optional,
     fitting.rank,
     fitting.ranks_of_message,
     fitting.reshaped,
-    calls.results,
+    errors.results,
     fitting.divisor,
     fitting.equal_sizes,
     fitting.misfit,
@@ -58,7 +58,7 @@ def repaired(wrong: Wrong) -> Iterator[Proposal]:
 def variants(inferred: Inferred, proposal: Proposal) -> Iterator[Proposal]:
     """Yield proposals with other ranks of the arrays about whose ranks little is known."""
     certain = {n for n, clues in inferred.clues.items() if clues.uses.shape.find().least > 2}
-    free = {n: g for n, g in _arrays(proposal).items() if n not in certain}
+    free = {n: g for n, g in proposal.arrays.items() if n not in certain}
     for rank in (1, 3, 2, 4, 0):
         yield proposal.having({n: replace(g, shape=fitting.FRESH[:rank]) for n, g in free.items()})
 
@@ -69,7 +69,7 @@ def alternatives(inferred: Inferred, proposal: Proposal) -> Iterator[Proposal]:
     yield fitting.square(proposal)
     dicts = {n: g for n, g in proposal.examples.items() if isinstance(g, DictGuess)}
     yield proposal.having({n: leaf for n, g in dicts.items() for leaf in arrays_in(g)[:1]})
-    scalars = list(_arrays(proposal).items())[1:]
+    scalars = list(proposal.arrays.items())[1:]
     yield proposal.having({n: replace(g, shape=()) for n, g in scalars})
 
 
@@ -84,7 +84,7 @@ def enriched(inferred: Inferred, proposal: Proposal) -> Iterator[Proposal]:
     if extras:
         yield proposal.having(extras)
     if len(extras) > 1:
-        yield from (proposal.with_example(name, guess) for name, guess in extras.items())
+        yield from (proposal.having({name: guess}) for name, guess in extras.items())
     flags: dict[str, Guess] = {}
     for name, guess in examples.items():
         match guess:
@@ -93,27 +93,23 @@ def enriched(inferred: Inferred, proposal: Proposal) -> Iterator[Proposal]:
             case LiteralGuess(text) if text.startswith("'") and name in inferred.clues:
                 choices = dict.fromkeys(inferred.clues[name].uses.choices)
                 others = [choice for choice in choices if choice != text][:2]
-                yield from (proposal.with_example(name, LiteralGuess(c)) for c in others)
+                yield from (proposal.having({name: LiteralGuess(c)}) for c in others)
             case ExpressionGuess(source) if re.fullmatch(r"lambda [\w, ]+: \w+", source):
-                yield proposal.with_example(name, ExpressionGuess(f"{source} ** 2"))
+                yield proposal.having({name: ExpressionGuess(f"{source} ** 2")})
             case ExpressionGuess(source) if source.endswith(".float32"):
-                yield proposal.with_example(name, ExpressionGuess(source.replace("32", "16")))
+                yield proposal.having({name: ExpressionGuess(source.replace("32", "16"))})
     if flags:
         yield proposal.having(flags)
     integers = [n for n, g in examples.items() if isinstance(g, LiteralGuess) and g.text in "24"]
     for name in integers[:1]:
-        yield proposal.with_example(name, LiteralGuess("0"))
-        yield proposal.with_example(name, ArrayGuess((), "int32"))
+        yield proposal.having({name: LiteralGuess("0")})
+        yield proposal.having({name: ArrayGuess((), "int32")})
     if inferred.converts_keys:
         trees = {n: g for n, g in examples.items() if isinstance(g, ArrayGuess | DictGuess)}
         yield proposal.having(dict.fromkeys(trees, KeyGuess()))
-    arrays = _arrays(proposal)
+    arrays = proposal.arrays
     for name, array in list(arrays.items())[: len(arrays) > 1]:
-        yield proposal.with_example(name, replace(array, dtype="int32"))
+        yield proposal.having({name: replace(array, dtype="int32")})
     for dtype in ("int32", "complex64"):
         of_dtype = partial(replace, dtype=dtype)
         yield proposal.having({n: changed(g, of_dtype) for n, g in examples.items()})
-
-
-def _arrays(proposal: Proposal) -> dict[str, ArrayGuess]:
-    return {n: g for n, g in proposal.examples.items() if isinstance(g, ArrayGuess)}

@@ -29,17 +29,16 @@ class Navigation:
 
     def register(self) -> None:
         """Serve the requests."""
-        serve = self._context.serve
+        serve = self._context.serve_programs
         serve(types.TEXT_DOCUMENT_DEFINITION, self._definition)
         serve(types.TEXT_DOCUMENT_REFERENCES, self._references)
         serve(types.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT, self._highlights)
-        serve(types.TEXT_DOCUMENT_IMPLEMENTATION, self._implementations)
         serve(types.TEXT_DOCUMENT_SELECTION_RANGE, self._selections)
+        self._context.serve(types.TEXT_DOCUMENT_IMPLEMENTATION, self._implementations)
 
-    async def _definition(self, params: types.DefinitionParams) -> list[types.Location] | None:
-        opened = await self._context.program(params.text_document.uri)
-        if opened is None:
-            return None
+    async def _definition(
+        self, opened: ReadProgram, params: types.DefinitionParams
+    ) -> list[types.Location] | None:
         offset = opened.offset(params.position)
         defined = navigation.definition(opened.program, offset)
         if defined is not None:
@@ -56,10 +55,9 @@ class Navigation:
                 locations.append(types.Location(view.uri, view.to_range(range)))
         return locations
 
-    async def _references(self, params: types.ReferenceParams) -> list[types.Location] | None:
-        opened = await self._context.program(params.text_document.uri)
-        if opened is None:
-            return None
+    async def _references(
+        self, opened: ReadProgram, params: types.ReferenceParams
+    ) -> list[types.Location]:
         offset = opened.offset(params.position)
         spans, defined = await opened.compute(
             lambda: navigation.occurrences(opened.program, offset)
@@ -72,11 +70,8 @@ class Navigation:
         ]
 
     async def _highlights(
-        self, params: types.DocumentHighlightParams
-    ) -> list[types.DocumentHighlight] | None:
-        opened = await self._context.program(params.text_document.uri)
-        if opened is None:
-            return None
+        self, opened: ReadProgram, params: types.DocumentHighlightParams
+    ) -> list[types.DocumentHighlight]:
         offset = opened.offset(params.position)
         spans, defined = await opened.compute(
             lambda: navigation.occurrences(opened.program, offset)
@@ -132,11 +127,8 @@ class Navigation:
         return await self._documents.links(opened.shows, opened.program.text)
 
     async def _selections(
-        self, params: types.SelectionRangeParams
-    ) -> list[types.SelectionRange] | None:
-        opened = await self._context.program(params.text_document.uri)
-        if opened is None:
-            return None
+        self, opened: ReadProgram, params: types.SelectionRangeParams
+    ) -> list[types.SelectionRange]:
         answers = []
         for position in params.positions:
             parent: types.SelectionRange | None = None

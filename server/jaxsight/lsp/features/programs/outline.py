@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from lsprotocol import types
 
 from jaxsight.features.printed_programs.outline import Symbol, folds, symbols
@@ -19,11 +17,8 @@ _KINDS = {
 
 
 async def _symbols(
-    context: ClientContext, params: types.DocumentSymbolParams
-) -> list[types.DocumentSymbol] | None:
-    opened = await context.program(params.text_document.uri)
-    if opened is None:
-        return None
+    opened: ReadProgram, params: types.DocumentSymbolParams
+) -> list[types.DocumentSymbol]:
     return await opened.compute(
         lambda: [_symbol(opened, symbol) for symbol in symbols(opened.program)]
     )
@@ -40,12 +35,7 @@ def _symbol(opened: ReadProgram, symbol: Symbol) -> types.DocumentSymbol:
     )
 
 
-async def _folds(
-    context: ClientContext, params: types.FoldingRangeParams
-) -> list[types.FoldingRange] | None:
-    opened = await context.program(params.text_document.uri)
-    if opened is None:
-        return None
+async def _folds(opened: ReadProgram, params: types.FoldingRangeParams) -> list[types.FoldingRange]:
     kinds = types.FoldingRangeKind
     return [
         types.FoldingRange(fold.first, fold.last, kind=kinds.Comment if fold.is_comment else None)
@@ -55,5 +45,5 @@ async def _folds(
 
 def register(context: ClientContext) -> None:
     """Serve both requests."""
-    context.serve(types.TEXT_DOCUMENT_DOCUMENT_SYMBOL, partial(_symbols, context))
-    context.serve(types.TEXT_DOCUMENT_FOLDING_RANGE, partial(_folds, context))
+    context.serve_programs(types.TEXT_DOCUMENT_DOCUMENT_SYMBOL, _symbols)
+    context.serve_programs(types.TEXT_DOCUMENT_FOLDING_RANGE, _folds)

@@ -7,12 +7,10 @@ goes to the definition of one server only). They get these features if they opt 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lsprotocol import types
 
 from jaxsight.features.printed_programs.program import LANGUAGES
-from jaxsight.lsp.client import ClientFeatures
+from jaxsight.lsp.client import REGISTERED, ClientFeatures, capability_of
 from jaxsight.lsp.documents.virtual_uris import scheme_of
 from jaxsight.lsp.features.programs.tokens import LEGEND
 
@@ -28,51 +26,40 @@ This is the worst one, so that other servers have priority (`languageSelector.ts
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Feature:
-    """A feature: its method, the capability for it, and where else it is served."""
-
-    method: str
-    capability: str
-    more: tuple[types.DocumentFilter, ...] = ()
+_MORE: dict[str, types.DocumentFilter] = {
+    types.TEXT_DOCUMENT_IMPLEMENTATION: _PYTHON,
+    "textDocument/callHierarchy": _ANY,
+}
+"""Where else features are served, by their methods."""
 
 
-_FEATURES = (
-    _Feature(types.TEXT_DOCUMENT_DEFINITION, "definition_provider"),
-    _Feature(types.TEXT_DOCUMENT_REFERENCES, "references_provider"),
-    _Feature(types.TEXT_DOCUMENT_IMPLEMENTATION, "implementation_provider", (_PYTHON,)),
-    _Feature(types.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT, "document_highlight_provider"),
-    _Feature(types.TEXT_DOCUMENT_DOCUMENT_SYMBOL, "document_symbol_provider"),
-    _Feature(types.TEXT_DOCUMENT_FOLDING_RANGE, "folding_range_provider"),
-    _Feature(types.TEXT_DOCUMENT_SELECTION_RANGE, "selection_range_provider"),
-    _Feature("textDocument/semanticTokens", "semantic_tokens_provider"),
-    _Feature("textDocument/callHierarchy", "call_hierarchy_provider", (_ANY,)),
-)
+def _provider(method: str) -> str:
+    return f"{capability_of(method)}_provider"
 
 
 def limit(
     capabilities: types.ServerCapabilities, client: ClientFeatures, *, opted_in: bool
 ) -> None:
     """Remove the capabilities that are registered later, or that the client does not get."""
-    for feature in _FEATURES:
-        if feature.method in client.registers or not opted_in:
-            setattr(capabilities, feature.capability, None)
+    for method in REGISTERED:
+        if method in client.registers or not opted_in:
+            setattr(capabilities, _provider(method), None)
 
 
 def registrations(client: ClientFeatures) -> list[types.Registration]:
     """Return what to register once the client is initialized."""
     return [
-        types.Registration(f"jaxsight/{feature.capability}", feature.method, _options(feature))
-        for feature in _FEATURES
-        if feature.method in client.registers
+        types.Registration(f"jaxsight/{_provider(method)}", method, _options(method))
+        for method in REGISTERED
+        if method in client.registers
     ]
 
 
 def _options(
-    feature: _Feature,
+    method: str,
 ) -> types.TextDocumentRegistrationOptions | types.SemanticTokensRegistrationOptions:
-    selector = [*_PROGRAMS, *feature.more]
-    if feature.method == "textDocument/semanticTokens":
+    selector = [*_PROGRAMS, *([_MORE[method]] if method in _MORE else [])]
+    if method == "textDocument/semanticTokens":
         return types.SemanticTokensRegistrationOptions(
             legend=LEGEND, document_selector=selector, full=True, range=True
         )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from lsprotocol import types
 
 from jaxsight.features.printed_programs.tokens import KINDS, tokens
@@ -19,20 +17,16 @@ LEGEND = types.SemanticTokensLegend(token_types=list(KINDS), token_modifiers=lis
 
 
 async def _all(
-    context: ClientContext, params: types.SemanticTokensParams
+    opened: ReadProgram, params: types.SemanticTokensParams
 ) -> types.SemanticTokens | None:
-    opened = await context.program(params.text_document.uri)
-    if opened is None or len(opened.program.text) > _LONGEST:
+    if len(opened.program.text) > _LONGEST:
         return None
     return await opened.compute(lambda: _encoded(opened, 0, len(opened.program.lines)))
 
 
 async def _part(
-    context: ClientContext, params: types.SemanticTokensRangeParams
-) -> types.SemanticTokens | None:
-    opened = await context.program(params.text_document.uri)
-    if opened is None:
-        return None
+    opened: ReadProgram, params: types.SemanticTokensRangeParams
+) -> types.SemanticTokens:
     first, last = params.range.start.line, params.range.end.line
     return await opened.compute(lambda: _encoded(opened, first, last))
 
@@ -57,5 +51,5 @@ def _encoded(opened: ReadProgram, first: int, last: int) -> types.SemanticTokens
 
 def register(context: ClientContext) -> None:
     """Serve the tokens of a whole text and of a part of it."""
-    context.serve(types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, partial(_all, context), LEGEND)
-    context.serve(types.TEXT_DOCUMENT_SEMANTIC_TOKENS_RANGE, partial(_part, context), LEGEND)
+    context.serve_programs(types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, _all, LEGEND)
+    context.serve_programs(types.TEXT_DOCUMENT_SEMANTIC_TOKENS_RANGE, _part, LEGEND)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
+
+CallArguments: TypeAlias = tuple[tuple[object, ...], dict[str, object]]
+"""The arguments of a call, by position and by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,22 +28,24 @@ class Api:
 
     def with_functions(
         self,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        replaced: Callable[[Any], Any],
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        args: tuple[object, ...],
+        kwargs: Mapping[str, object],
+        replaced: Callable[[object], object],
+    ) -> CallArguments:
         """Return the arguments with the functions in them replaced."""
+
+        def replaced_each(argument: object) -> object:
+            if isinstance(argument, (tuple, list)):
+                return type(argument)(map(replaced, argument))
+            return argument
+
         positional, named = list(args), dict(kwargs)
-        for index, name in self.functions:
-            if index < len(positional):
-                positional[index] = replaced(positional[index])
-            elif name in named:
-                named[name] = replaced(named[name])
-        for index, name in self.sequences:
-            if index < len(positional) and isinstance(positional[index], (tuple, list)):
-                positional[index] = type(positional[index])(map(replaced, positional[index]))
-            elif isinstance(named.get(name), (tuple, list)):
-                named[name] = type(named[name])(map(replaced, named[name]))
+        for places, change in ((self.functions, replaced), (self.sequences, replaced_each)):
+            for index, name in places:
+                if index < len(positional):
+                    positional[index] = change(positional[index])
+                elif name in named:
+                    named[name] = change(named[name])
         return tuple(positional), named
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING
 
 from jaxsight.repro.capturing.call_tree import wrapping
+from jaxsight.repro.capturing.call_tree.apis import CallArguments
 from jaxsight.repro.capturing.call_tree.packing import Values
 from jaxsight.repro.capturing.call_tree.records import (
     Bind,
@@ -16,6 +17,9 @@ from jaxsight.repro.capturing.call_tree.records import (
     TrackedTree,
 )
 from jaxsight.repro.capturing.call_tree.wrapping import Wrapped
+
+if TYPE_CHECKING:  # JAX is not imported before the program imports it
+    from jaxsight.interpreters.compat.jaxpr_types import Aval
 
 SMALL = 4096
 """Bytes of an array that is held after its call has ended."""
@@ -30,13 +34,13 @@ class ThreadState(threading.local):
         """The body of the user's function that runs, if any."""
         self.call: JaxCall | None = None
         """The innermost call of JAX."""
-        self.trace: Any = None
+        self.trace: object = None
         """What that function is traced by: within JAX's own jitted functions, it is another."""
         self.binds: list[Bind] | None = None
         """The primitives that the innermost call of JAX binds, if they are recorded."""
         self.inside = False
         """Whether JAX's own code runs, whose calls are not recorded."""
-        self.jit_options: tuple[tuple[Any, ...], dict[str, Any]] | None = None
+        self.jit_options: CallArguments | None = None
 
 
 class Building:
@@ -77,8 +81,8 @@ class Building:
 
     def tree(self, error: BaseException | None = None) -> TrackedTree:
         """Return what has been recorded so far."""
-        avals: dict[int, Any] = {}
-        arrays: dict[int, Any] = {}
+        avals: dict[int, Aval] = {}
+        arrays: dict[int, object] = {}
         for values in (*self.others, self.values):
             avals.update(values.avals)
             arrays.update(values.arrays)
@@ -87,7 +91,7 @@ class Building:
         )
 
 
-def weak(array: Any) -> Any:
+def weak(array: object) -> object:
     """Return an array, weakly if it is large."""
     return array if getattr(array, "nbytes", 0) <= SMALL else weakref.ref(array)
 

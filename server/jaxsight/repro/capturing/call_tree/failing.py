@@ -7,11 +7,12 @@ or an operator of an array, with its arguments as the frame has them.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
 from jaxsight.repro.capturing.call_tree import public_functions
+from jaxsight.repro.capturing.call_tree.apis import CallArguments
 from jaxsight.repro.capturing.call_tree.packing import Values
 from jaxsight.repro.capturing.call_tree.records import (
     Arguments,
@@ -23,7 +24,7 @@ from jaxsight.repro.capturing.call_tree.source_calls import argument_at, call_at
 from jaxsight.repro.capturing.call_tree.wrapping import is_jax_file, is_ours
 from jaxsight.repro.capturing.raised import raised_of
 
-Jitted = Callable[[Any], "tuple[tuple[Any, ...], dict[str, Any]] | None"]
+Jitted = Callable[[object], CallArguments | None]
 """Returns the arguments of `jax.jit` for a function that it returned, or None."""
 
 _CONVERSIONS = {
@@ -151,7 +152,7 @@ def _step(
     return FailedStep("function", path or "", values.arguments(args, kwargs))
 
 
-def _bounded(local: dict[str, Any], values: Values) -> FailedStep | None:
+def _bounded(local: Mapping[str, Any], values: Values) -> FailedStep | None:
     """Return the step of a function that JAX wraps to shorten tracebacks."""
     fun = local.get("fun")
     code = getattr(fun, "__code__", None)
@@ -164,7 +165,9 @@ def _bounded(local: dict[str, Any], values: Values) -> FailedStep | None:
     return FailedStep("function", path, values.arguments(local["args"], local["kwargs"]))
 
 
-def _of_method(name: str, own: object, local: dict[str, Any], values: Values) -> FailedStep | None:
+def _of_method(
+    name: str, own: object, local: Mapping[str, object], values: Values
+) -> FailedStep | None:
     """Return the step that called a special method of an array."""
     conversion = _CONVERSIONS.get(name)
     if conversion is not None:
@@ -184,7 +187,7 @@ def _of_method(name: str, own: object, local: dict[str, Any], values: Values) ->
 
 def _arguments(
     frame: FrameType, caller: tuple[FrameType, int] | None
-) -> tuple[list[Any], dict[str, Any]]:
+) -> tuple[list[object], dict[str, object]]:
     """Return the arguments of a function as its frame has them, without absent ones.
 
     Those that it has deleted, as `with_sharding_constraint` does, are read from its call.

@@ -9,7 +9,8 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,6 +25,11 @@ from jaxsight.repro.capturing.call_tree.records import (
     Structure,
 )
 
+if TYPE_CHECKING:  # JAX is not imported before the program imports it
+    from jax.tree_util import PyTreeDef
+
+    from jaxsight.interpreters.compat.jaxpr_types import Aval
+
 _NUMBERS = itertools.count(1)
 """The numbers of values: unique in the process."""
 
@@ -37,14 +43,14 @@ class Values:
     """The values of one tree."""
 
     def __init__(
-        self, is_tracer: Callable[[object], bool], jax: Any, opaque: tuple[type, ...] = ()
+        self, is_tracer: Callable[[object], bool], jax: ModuleType, opaque: tuple[type, ...] = ()
     ) -> None:
-        self.avals: dict[int, Any] = {}
-        self.arrays: dict[int, Any] = {}
+        self.avals: dict[int, Aval] = {}
+        self.arrays: dict[int, object] = {}
         self.function_of: Callable[[object], int | None] = lambda value: None
         self._jax = jax
         self._is_tracer = is_tracer
-        self._known: dict[int, tuple[weakref.ref[Any], Ref]] = {}
+        self._known: dict[int, tuple[weakref.ref[object], Ref]] = {}
         self._metas: dict[str, list[object]] = {}
         self.opaque = opaque
         """The types of functions that are pytrees of what they captured."""
@@ -56,19 +62,21 @@ class Values:
         """Drop the functions, and arrays of more than `small` bytes."""
         self.function_of = lambda value: None
         self.arrays = {
-            number: array for number, array in self.arrays.items() if array.nbytes <= small
+            number: array
+            for number, array in self.arrays.items()
+            if getattr(array, "nbytes", 0) <= small
         }
 
-    def operand(self, value: Any) -> Operand:
+    def operand(self, value: object) -> Operand:
         """Return a leaf as an operand; arrays that are not known yet are captured."""
-        known = self._known.get(id(value))
-        if known is not None and known[0]() is value:
-            return known[1]
+        if self.is_known(value):
+            return self._known[id(value)][1]
         if not self._is_tracer(value):
             if isinstance(value, self.opaque) or value is self.made:
                 return self.define(value)
             if type(value).__name__ == "TypedNdArray":  # until JAX 0.9, of `jnp.ones`
-                value = value.item() if getattr(value, "weak_type", False) else np.asarray(value)
+                array = np.asarray(value)
+                value = array.item() if getattr(value, "weak_type", False) else array
             if not isinstance(value, (self._jax.Array, np.ndarray)) or (
                 isinstance(value, np.ndarray) and not value.ndim
             ):
@@ -84,7 +92,7 @@ class Values:
         known = self._known.get(id(value))
         return known is not None and known[0]() is value
 
-    def define(self, value: Any) -> Ref:
+    def define(self, value: object) -> Ref:
         """Return a new number for a value that was passed to, or returned by, a function."""
         number = next(_NUMBERS)
         ref = Ref(number)
@@ -137,9 +145,9 @@ class Values:
         leaves, tree = tree_util.tree_flatten(value, is_opaque)
         if tree_util.treedef_is_leaf(tree) and len(leaves) == 1 and leaves[0] is value:
             return LEAF, leaves
-        paths: list[tuple[Any, ...]] | None = None
+        paths: list[tuple[object, ...]] | None = None
 
-        def keys_at(start: int, depth: int) -> Any:
+        def keys_at(start: int, depth: int) -> object:
             nonlocal paths
             if paths is None:
                 paths = [path for path, _ in tree_util.tree_flatten_with_path(value, is_opaque)[0]]
@@ -148,7 +156,7 @@ class Values:
         return self._node(tree, 0, 0, keys_at), leaves
 
     def _node(
-        self, tree: Any, start: int, depth: int, keys_at: Callable[[int, int], Any]
+        self, tree: PyTreeDef, start: int, depth: int, keys_at: Callable[[int, int], object]
     ) -> Structure:
         data = tree.node_data()
         if data is None:

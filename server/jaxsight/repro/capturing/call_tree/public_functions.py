@@ -7,7 +7,6 @@ import importlib
 import sys
 from collections.abc import Iterator
 from types import CodeType
-from typing import Any
 
 from jaxsight.repro.compat import array_methods
 
@@ -53,7 +52,7 @@ def _paths() -> tuple[dict[CodeType, str], dict[int, str]]:
     return codes, objects
 
 
-def _codes(fun: Any) -> Iterator[CodeType]:
+def _codes(fun: object) -> Iterator[CodeType]:
     """Yield the code of a function and of the one that it wraps."""
     for _ in range(6):
         code = getattr(fun, "__code__", None)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from jaxsight.repro.capturing.raised import Raised
+
+if TYPE_CHECKING:  # JAX is not imported before the program imports it
+    from jaxsight.interpreters.compat.jaxpr_types import Aval, Context, Primitive
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ class Structure:
     kind: Container
     children: tuple[Structure, ...] = ()
     name: str = ""
-    keys: tuple[Any, ...] = ()
+    keys: tuple[object, ...] = ()
     meta: int = 0
 
     @property
@@ -125,11 +128,11 @@ class ErrorMark:
 class Bind:
     """A primitive, bound in the body of a user's function."""
 
-    primitive: Any
-    params: Mapping[str, Any]
+    primitive: Primitive
+    params: Mapping[str, object]
     inputs: tuple[Operand, ...]
     results: tuple[int, ...] = ()
-    context: Any = None
+    context: Context | None = None
     """The settings that it was bound under."""
     failed: bool = False
 
@@ -225,9 +228,9 @@ class UserCall:
     body: list[Item] = field(default_factory=list)
     result: Pytree | None = None
     failed: bool = False
-    context: Any = None
+    context: Context | None = None
     """The settings under which JAX called it, such as the mesh."""
-    axes: tuple[tuple[Any, int], ...] = ()
+    axes: tuple[tuple[Hashable, int], ...] = ()
     """The sizes of the mapped axes around it, by name."""
     checks_variance: bool = False
     """Whether values vary over some axes of a mesh (`check_vma` of `jax.shard_map`)."""
@@ -262,7 +265,7 @@ class TrackedTree:
 
     root: JaxCall | FailedStep
     functions: dict[int, TrackedFunction] = field(default_factory=dict)
-    avals: dict[int, Any] = field(default_factory=dict)
-    arrays: dict[int, Any] = field(default_factory=dict)
+    avals: dict[int, Aval] = field(default_factory=dict)
+    arrays: dict[int, object] = field(default_factory=dict)
     message: str = ""
     """The message of the exception that the call raised."""

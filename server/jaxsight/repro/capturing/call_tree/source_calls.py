@@ -12,15 +12,15 @@ import builtins
 import linecache
 import textwrap
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 
 class SourceCall(NamedTuple):
     """A function and the arguments that it was called with."""
 
-    function: Any
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
+    function: object
+    args: tuple[object, ...]
+    kwargs: dict[str, object]
 
 
 class _Unknown(Exception):
@@ -36,7 +36,7 @@ def call_at(frame: FrameType, instruction: int) -> SourceCall | None:
         return None
 
 
-def operands_at(frame: FrameType, instruction: int) -> tuple[str, Any, Any] | None:
+def operands_at(frame: FrameType, instruction: int) -> tuple[str, object, object] | None:
     """Return the operator at an instruction of a frame with its operands, if they can be read."""
     node = _node_at(frame, instruction)
     symbol = _OPERATORS.get(type(node.op)) if isinstance(node, ast.BinOp) else None
@@ -55,7 +55,7 @@ _OPERATORS: dict[type[ast.operator], str] = {
 }  # fmt: skip
 
 
-def argument_at(frame: FrameType, instruction: int, position: int, name: str) -> Any:
+def argument_at(frame: FrameType, instruction: int, position: int, name: str) -> object:
     """Return one argument of the call at an instruction of a frame, or None if it cannot be read.
 
     Args:
@@ -113,7 +113,7 @@ def _call(node: ast.Call, frame: FrameType) -> SourceCall:
     )
 
 
-def _value(node: ast.expr, frame: FrameType) -> Any:
+def _value(node: ast.expr, frame: FrameType) -> object:
     match node:
         case ast.Constant(constant):
             return constant
@@ -135,7 +135,7 @@ def _value(node: ast.expr, frame: FrameType) -> Any:
         case ast.Call():
             function, args, kwargs = _call(node, frame)
             module = str(getattr(function, "__module__", "")).partition(".")[0]
-            if module in ("jax", "numpy", "jaxlib"):
+            if module in ("jax", "numpy", "jaxlib") and callable(function):
                 return function(*args, **kwargs)
         case _:
             pass

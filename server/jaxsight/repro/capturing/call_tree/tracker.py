@@ -7,9 +7,11 @@ import functools
 import importlib
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from jaxsight.repro.capturing.call_tree import apis, failing, public_functions, wrapping
+from jaxsight.repro.capturing.call_tree.apis import CallArguments
 from jaxsight.repro.capturing.call_tree.building import SMALL, Building, ThreadState, is_rule, weak
 from jaxsight.repro.capturing.call_tree.packing import NOTHING, Values
 from jaxsight.repro.capturing.call_tree.records import (
@@ -18,12 +20,16 @@ from jaxsight.repro.capturing.call_tree.records import (
     ErrorMark,
     FailedStep,
     FunctionRef,
+    Item,
     JaxCall,
     TrackedTree,
     UserCall,
 )
 from jaxsight.repro.capturing.call_tree.wrapping import Wrapped, wrapper_of
 from jaxsight.repro.compat import api_hooks, primitive_binds
+
+if TYPE_CHECKING:  # JAX is not imported before the program imports it
+    from jaxsight.interpreters.compat.jaxpr_types import Context, Primitive
 
 _MOST_CALLS = 4
 """How many calls of a function are kept, for later calls that JAX answers from its caches."""
@@ -41,11 +47,11 @@ class Tracker:
         self.active = False
         self._state = ThreadState()
         self._installed = False
-        self._jax: Any = None
+        self._jax: ModuleType | None = None
         self._tracer: type = object
         self._pullbacks: tuple[type, ...] = ()
-        self._current_trace: Callable[[], Any] = lambda: None
-        self._current_context: Callable[[], Any] = lambda: None
+        self._current_trace: Callable[[], object] = lambda: None
+        self._current_context: Callable[[], Context | None] = lambda: None
         self._last: TrackedTree | None = None
         self._failed: tuple[ErrorMark, TrackedTree] | None = None
         self.on_call: Callable[[bool], None] = lambda starts: None
@@ -87,6 +93,7 @@ class Tracker:
         return tree
 
     def _new_building(self, name: str) -> Building:
+        assert self._jax is not None
         values = Values(lambda value: isinstance(value, self._tracer), self._jax, self._pullbacks)
         building = Building(JaxCall(name, None, Arguments()), values)
         values.function_of = building.function_of
@@ -124,13 +131,13 @@ class Tracker:
         for module in (__file__, wrapping.__file__, primitive_binds.__file__):
             api_hooks.exclude(module)
 
-    def _boundary(self, fun: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def _boundary(self, fun: Callable[..., Any], name: str) -> Callable[..., object]:
         """Wrap a function of JAX: one that is called with functions, or that returns one."""
         api = apis.APIS.get(name)
         if api is None:
             return fun
 
-        def called(*args: Any, **kwargs: Any) -> Any:
+        def called(*args: object, **kwargs: object) -> object:
             if self._is_internal():
                 return fun(*args, **kwargs)
             wrapped = self._with_functions(api, args, kwargs)
@@ -169,19 +176,19 @@ class Tracker:
             return True
         return state.body is not None and self._current_trace() is not state.trace
 
-    def _wrap(self, fun: Any) -> Any:
+    def _wrap(self, fun: object) -> object:
         """Return the wrapper of a function, if it is the user's."""
         if not callable(fun) or isinstance(fun, type) or not wrapping.is_users(fun):
             return fun
         return wrapper_of(fun, self._user_call)
 
     def _with_functions(
-        self, api: apis.Api, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        self, api: apis.Api, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> CallArguments | None:
         """Return the arguments with the user's functions wrapped; None if there are none."""
         count = 0
 
-        def replaced(fun: Any) -> Any:
+        def replaced(fun: object) -> object:
             nonlocal count
             wrapped = self._wrap(fun)
             count += isinstance(wrapped, Wrapped)
@@ -190,11 +197,13 @@ class Tracker:
         arguments = api.with_functions(args, kwargs, replaced)
         return arguments if count else None
 
-    def _transformed(self, api: apis.Api, outer: Any, made: Callable[..., Any]) -> Any:
+    def _transformed(
+        self, api: apis.Api, outer: CallArguments, made: Callable[..., object]
+    ) -> Callable[..., object]:
         """Wrap the function that a transformation returned."""
 
         @functools.wraps(made)
-        def transformed(*args: Any, **kwargs: Any) -> Any:
+        def transformed(*args: object, **kwargs: object) -> object:
             if self._is_internal():
                 return made(*args, **kwargs)
             with self._call(api.name, outer, (args, kwargs)) as done:
@@ -207,13 +216,15 @@ class Tracker:
         transformed.__dict__.pop("_jaxsight_wrapper", None)
         return transformed
 
-    def _jitted(self, miss: Callable[..., Any], fun: Callable[..., Any]) -> Callable[..., Any]:
+    def _jitted(
+        self, miss: Callable[..., tuple[object, ...]], fun: Callable[..., object]
+    ) -> Callable[..., tuple[object, ...]]:
         """Wrap the function that a jitted one calls if it has no compiled program."""
         options = self._state.jit_options
         if options is None or not isinstance(fun, Wrapped):
             return miss
 
-        def cache_miss(*args: Any, **kwargs: Any) -> Any:
+        def cache_miss(*args: object, **kwargs: object) -> tuple[object, ...]:
             if self._is_internal():
                 return miss(*args, **kwargs)
             with self._call("jax.jit", options, (args, kwargs)) as done:
@@ -223,9 +234,9 @@ class Tracker:
 
         return cache_miss
 
-    def _jit_method(self, private: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def _jit_method(self, private: Callable[..., object], name: str) -> Callable[..., object]:
         @functools.wraps(private)
-        def called(jitted: Any, *args: Any, **kwargs: Any) -> Any:
+        def called(jitted: object, *args: object, **kwargs: object) -> object:
             options = getattr(jitted, "_jaxsight_options", None)
             if not self.active or self._state.inside or options is None:
                 return private(jitted, *args, **kwargs)
@@ -234,9 +245,9 @@ class Tracker:
 
         return called
 
-    def _pullback(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _pullback(self, original: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(original)
-        def called(pullback: Any, *args: Any, **kwargs: Any) -> Any:
+        def called(pullback: object, *args: object, **kwargs: object) -> object:
             building = self._state.building
             is_known = building is not None and building.values.is_known(pullback)
             if self._is_internal() or not is_known:
@@ -247,12 +258,12 @@ class Tracker:
         return called
 
     def _custom(
-        self, name: str, attributes: tuple[str, ...], original: Callable[..., Any]
-    ) -> Callable[..., Any]:
+        self, name: str, attributes: tuple[str, ...], original: Callable[..., object]
+    ) -> Callable[..., object]:
         """Wrap the `__call__` of `jax.custom_jvp` or `jax.custom_vjp`."""
 
         @functools.wraps(original)
-        def called(custom: Any, *args: Any, **kwargs: Any) -> Any:
+        def called(custom: object, *args: object, **kwargs: object) -> object:
             if self._is_internal():
                 return original(custom, *args, **kwargs)
             if not wrapping.is_users(getattr(custom, "fun", None)):
@@ -281,10 +292,10 @@ class Tracker:
     def _call(
         self,
         name: str,
-        outer: tuple[tuple[Any, ...], dict[str, Any]] | None,
-        inner: tuple[tuple[Any, ...], dict[str, Any]],
+        outer: CallArguments | None,
+        inner: CallArguments,
         method: str = "",
-    ) -> Iterator[Callable[[Any], Any]]:
+    ) -> Iterator[Callable[[object], object]]:
         """Record a call of JAX while it runs; yield a function that records its result."""
         state = self._state
         building = state.building
@@ -304,7 +315,7 @@ class Tracker:
         records = state.body is not None and name in apis.BINDS_PROGRAMS
         state.binds = call.binds if records else None
 
-        def done(result: Any) -> Any:
+        def done(result: object) -> object:
             if name in apis.RETURN_FUNCTIONS and isinstance(result, tuple):
                 values.made = result[1]
             call.bound = values.packed(result) if call.binds else None
@@ -361,7 +372,9 @@ class Tracker:
         building.values.release(SMALL)
         building.forget()
 
-    def _user_call(self, wrapper: Wrapped, args: Any, kwargs: Any) -> Any:
+    def _user_call(
+        self, wrapper: Wrapped, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> object:
         """Call a user's function, and record its body."""
         state = self._state
         building, parent = state.building, state.call
@@ -408,14 +421,14 @@ class Tracker:
 
     def _bind(
         self,
-        original: Callable[..., Any],
-        primitive: Any,
-        args: tuple[Any, ...],
-        params: dict[str, Any],
-    ) -> Any:
+        original: Callable[..., object],
+        primitive: Primitive,
+        args: tuple[object, ...],
+        params: dict[str, object],
+    ) -> object:
         """Bind a primitive, and record it if a user's function does so."""
         state = self._state
-        body: list[Any] | None = state.binds if state.inside else state.body
+        body: list[Bind] | list[Item] | None = state.binds if state.inside else state.body
         if body is None or not self.active or self._current_trace() is not state.trace:
             return original(primitive, *args, **params)
         building = state.building
@@ -441,8 +454,6 @@ class Tracker:
         return results
 
 
-def _jit_options(fun: Any) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+def _jit_options(fun: object) -> CallArguments | None:
     """Return the arguments of `jax.jit` for a function that it returned, or None."""
-    options: tuple[tuple[Any, ...], dict[str, Any]] | None
-    options = getattr(fun, "_jaxsight_options", None)
-    return options
+    return getattr(fun, "_jaxsight_options", None)

@@ -9,12 +9,19 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
+
+from jaxsight.repro.capturing.call_tree.packing import Values
+from jaxsight.repro.capturing.call_tree.records import UserCall
 
 _DEEPEST = 4
 """How many functions that other functions hold are looked at."""
 
 _OURS = str(Path(__file__).resolve().parents[2])
+
+
+Called: TypeAlias = Callable[["Wrapped", tuple[object, ...], dict[str, object]], object]
+"""Calls the function of a wrapper with arguments."""
 
 
 class Wrapped:
@@ -24,18 +31,18 @@ class Wrapped:
     so JAX's caches find what they would find without it.
     """
 
-    def __init__(self, fun: Callable[..., Any], called: Callable[[Wrapped, Any, Any], Any]) -> None:
+    def __init__(self, fun: Callable[..., object], called: Called) -> None:
         self.__wrapped__ = fun
         self.__doc__ = getattr(fun, "__doc__", None)
         self.__module__ = getattr(fun, "__module__", __name__)
         self._called = called
-        self.history: list[tuple[Any, Any]] = []
+        self.history: list[tuple[UserCall, Values]] = []
         """The last calls of the function, each with the values of its tree."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> object:
         return self._called(self, args, kwargs)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name == "__wrapped__":
             raise AttributeError(name)
         return getattr(self.__wrapped__, name)
@@ -51,15 +58,15 @@ class Wrapped:
     def __repr__(self) -> str:
         return repr(self.__wrapped__)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return (_same, (self.__wrapped__,))
 
 
-def _same(fun: Callable[..., Any]) -> Callable[..., Any]:
+def _same(fun: Callable[..., object]) -> Callable[..., object]:
     return fun
 
 
-def wrapper_of(fun: Callable[..., Any], called: Callable[[Wrapped, Any, Any], Any]) -> Wrapped:
+def wrapper_of(fun: Callable[..., object], called: Called) -> Wrapped:
     """Return the wrapper of a function: the same one as long as the function lives."""
     if isinstance(fun, Wrapped):
         return fun
@@ -86,7 +93,7 @@ def is_ours(file: str) -> bool:
     return file.startswith(_OURS + os.sep)
 
 
-def is_users(fun: Any, depth: int = _DEEPEST) -> bool:
+def is_users(fun: object, depth: int = _DEEPEST) -> bool:
     """Return whether a function is not one of JAX's own, or holds one that is not."""
     if isinstance(fun, Wrapped):
         return True
@@ -104,7 +111,7 @@ def is_users(fun: Any, depth: int = _DEEPEST) -> bool:
     return bool(depth) and any(is_users(held, depth - 1) for held in _held(fun))
 
 
-def _has_users_code(fun: Any) -> bool:
+def _has_users_code(fun: object) -> bool:
     """Return whether a function, or one that it wraps, is not JAX's."""
     for _ in range(_DEEPEST):
         code = getattr(fun, "__code__", None)
@@ -118,16 +125,16 @@ def _has_users_code(fun: Any) -> bool:
     return False
 
 
-def _held(fun: Any) -> Iterator[Any]:
+def _held(fun: object) -> Iterator[object]:
     """Yield the functions that a function captures."""
-    for cell in fun.__closure__ or ():
+    for cell in getattr(fun, "__closure__", None) or ():
         with contextlib.suppress(ValueError):
             content = cell.cell_contents
             if callable(content) and not isinstance(content, type):
                 yield content
 
 
-def _is_users_object(fun: Any, depth: int) -> bool:
+def _is_users_object(fun: object, depth: int) -> bool:
     """Return whether a callable object, or a built-in function, is not one of JAX's own."""
     inner = getattr(fun, "__wrapped__", None)
     if inner is not None and depth:  # a jitted function
@@ -144,7 +151,7 @@ def _is_users_object(fun: Any, depth: int) -> bool:
 _STARS = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}
 
 
-def parameters_of(fun: Callable[..., Any]) -> tuple[str, ...]:
+def parameters_of(fun: Callable[..., object]) -> tuple[str, ...]:
     """Return the names of a function's parameters, with their stars; empty if unknown."""
     try:
         signature = inspect.signature(fun)
@@ -158,7 +165,7 @@ def parameters_of(fun: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def name_of(fun: Any) -> str:
+def name_of(fun: object) -> str:
     """Return the name by which JAX's messages call a function."""
     while isinstance(fun, functools.partial):
         fun = fun.func

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from jaxsight.interpreters.compat.jaxpr_types import Var
+from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation, Params, Var
 from jaxsight.interpreters.compat.staging import (
     abstract,
     is_jaxpr,
@@ -49,16 +49,18 @@ class CallEquation:
     item: Item
     owner: Any
     """The writer, which the rule for these equations calls."""
-    invars: list[Any]
-    outvars: list[Any]
+    invars: list[Atom]
+    outvars: list[Var]
     effects: frozenset[object] = frozenset()
-    ctx: Any = None
-    params: dict[str, Any] = field(default_factory=dict)
-    source_info: Any = field(default_factory=lambda: SimpleNamespace(name_stack="", traceback=None))
+    ctx: None = None
+    params: Params = field(default_factory=dict)
+    source_info: SimpleNamespace = field(
+        default_factory=lambda: SimpleNamespace(name_stack="", traceback=None)
+    )
     bases: tuple[str, ...] = ()
 
     @property
-    def primitive(self) -> Any:
+    def primitive(self) -> SimpleNamespace:
         return SimpleNamespace(name=CALL)
 
 
@@ -74,22 +76,23 @@ class Equations:
         """Variables for the constants of inlined functions, with their values."""
         self._owner = owner
         self._derivatives = derivatives
-        self._variables: dict[int, Any] = {}
+        self._variables: dict[int, Var] = {}
         self._visited: set[int] = set()
         """The functions, by identity, whose reads are being listed: rules may call each other."""
-        self._aliases: dict[int, Any] = {}
+        self._aliases: dict[int, Atom] = {}
         """What variables stand for, by identity: others, or literals."""
 
-    def variable(self, number: int) -> Any:
+    def variable(self, number: int) -> Var:
         """Return the variable of a value."""
         if number not in self._variables:
             aval = self.tree.avals.get(number)
             if aval is None and number in self.tree.arrays:
                 aval = abstract(self.tree.arrays[number])
-            self._variables[number] = Returned("function") if aval is None else new_variable(aval)
+            function = cast(Var, Returned("function"))
+            self._variables[number] = function if aval is None else new_variable(aval)
         return self._variables[number]
 
-    def atom(self, operand: Operand) -> Any:
+    def atom(self, operand: Operand) -> Atom:
         """Return the variable or literal of an operand."""
         if isinstance(operand, Ref):
             variable = self.variable(operand.number)
@@ -100,19 +103,19 @@ class Equations:
             return new_literal(operand.value, abstract(operand.value))
         raise Unwritable(operand, "it is no operand")
 
-    def of_body(self, user: UserCall) -> list[Any]:
+    def of_body(self, user: UserCall) -> list[Equation]:
         """Return the equations of a function's body."""
-        equations: list[Any] = []
+        equations: list[Equation] = []
         for item in user.body:
             if isinstance(item, Bind) and not item.failed:
                 equations.extend(self._bound(item))
             elif not (isinstance(item, Bind) and item is not user.body[-1]):
-                equations.append(self._called(item))
+                equations.append(cast(Equation, self._called(item)))
         return equations
 
     def _called(self, item: Item) -> CallEquation:
         reads = [self.atom(Ref(number)) for number in self.read_by(item)]
-        results: list[Any] = []
+        results: list[Var] = []
         if isinstance(item, JaxCall):
             for bind in item.binds:
                 reads += [self.atom(part) for part in bind.inputs if isinstance(part, Ref)]
@@ -154,11 +157,11 @@ class Equations:
             elif isinstance(item, JaxCall) and item.result is not None:
                 yield from item.result.numbers
 
-    def of_binds(self, binds: Sequence[Bind]) -> list[Any]:
+    def of_binds(self, binds: Sequence[Bind]) -> list[Equation]:
         """Return the equations of primitives."""
         return [equation for bind in binds for equation in self._bound(bind)]
 
-    def _bound(self, bind: Bind) -> list[Any]:
+    def _bound(self, bind: Bind) -> list[Equation]:
         name = bind.primitive.name
         if name.startswith(("custom_jvp_call", "custom_vjp_call")) and "call_jaxpr" not in (
             bind.params
@@ -178,7 +181,7 @@ class Equations:
                 )
             ]
 
-    def _staged(self, bind: Bind, invars: list[Any]) -> list[Any]:
+    def _staged(self, bind: Bind, invars: list[Atom]) -> list[Equation]:
         """Return the equations that JAX makes of a bind: it folds and inlines some."""
         variables = [atom for atom in invars if not is_literal(atom)]
 
@@ -198,25 +201,17 @@ class Equations:
         if not self._derivatives:
             params = {name: _without_rules(value) for name, value in params.items()}
         program = stage(bound, [atom.aval for atom in variables]).program
-        atoms: dict[int, Any] = {
-            id(var): atom for var, atom in zip(program.jaxpr.invars, variables, strict=True)
-        }
-        for var, value in zip(program.jaxpr.constvars, program.consts, strict=True):
-            self.constants.append((var, value))
-
-        def replaced(atom: Any) -> Any:
-            return atom if is_literal(atom) else atoms.get(id(atom), atom)
-
-        equations = [
-            inner.replace(invars=[replaced(atom) for atom in inner.invars])
+        atoms = dict(zip(map(id, program.jaxpr.invars), variables, strict=True))
+        self.constants += zip(program.jaxpr.constvars, program.consts, strict=True)
+        for number, atom in zip(bind.results, program.jaxpr.outvars, strict=True):
+            self._aliases[id(self.variable(number))] = atoms.get(id(atom), atom)
+        return [
+            inner.replace(invars=[atoms.get(id(atom), atom) for atom in inner.invars])
             for inner in program.jaxpr.eqns
         ]
-        for number, atom in zip(bind.results, program.jaxpr.outvars, strict=True):
-            self._aliases[id(self.variable(number))] = replaced(atom)
-        return equations
 
 
-def _without_rules(value: Any) -> Any:
+def _without_rules(value: object) -> object:
     """Return a parameter with the calls of functions with derivative rules inlined."""
     if isinstance(value, tuple):
         return tuple(map(_without_rules, value))

@@ -222,26 +222,19 @@ class Functions:
         around = scope.around
         while around is not None and not around.names.owns(base):
             around = around.around
-        if (
-            around is None
-            or base not in self.parameters[around]
-            or base in self._captured(around, used)
-        ):
-            name = scope.names.fresh(base)
+        captured: set[str] = set()
+        hides = around is not None and base in self.parameters[around]
+        if around is not None and hides:
+            for number in used:
+                with contextlib.suppress(KeyError):
+                    expr = around.read(self.equations.variable(number))
+                    captured.add(expr.text if isinstance(expr, Atom) else "")
+        if not hides or base in captured:
+            base = scope.names.fresh(base)
         else:
-            name = base
             scope.names.keep(base)
-        self.parameters[scope].add(name)
-        return name
-
-    def _captured(self, around: Scope, used: set[int]) -> set[str]:
-        """Return the names of values of an enclosing function that are used."""
-        names = set()
-        for number in used:
-            with contextlib.suppress(KeyError):
-                expr = around.read(self.equations.variable(number))
-                names.add(expr.text if isinstance(expr, Atom) else "")
-        return names
+        self.parameters[scope].add(base)
+        return base
 
     def _take(self, scope: Scope, expr: Expr, packed: Pytree, used: set[int], base: str) -> None:
         """Write the assignments of the parts of a value that are used."""
@@ -272,17 +265,13 @@ class Functions:
                 primitive_binds.with_variance(user.checks_variance),
                 surroundings(settings, user.axes),
             ):
-                self._body(scope, user)
+                self._write_body(scope, user)
         finally:
             prover.axes = around
 
-    def _body(self, scope: Scope, user: UserCall) -> None:
+    def _write_body(self, scope: Scope, user: UserCall) -> None:
         equations = self.equations.of_body(user)
-        outputs = (
-            []
-            if user.result is None
-            else [self.equations.atom(leaf) for leaf in user.result.leaves if isinstance(leaf, Ref)]
-        )
+        outputs = [self.equations.atom(Ref(number)) for number in user.results]
         self._write_constants(scope)
         self._leaked(scope, user)
         if user.failed and not (equations and equations[-1].effects):
@@ -428,11 +417,8 @@ class Functions:
             decorator = call(Atom("functools.partial", "functools"), decorator, *named)
         name = self._defined_as(scope, key, user, [decorator])
         self._active[fun.number] = name
-        defined = [
-            self.function(scope, rule.number, None)
-            for rule in rules
-            if isinstance(rule, FunctionRef)
-        ]
+        listed = [rule.number for rule in rules if isinstance(rule, FunctionRef)]
+        defined = [self.function(scope, number, None) for number in listed]
         del self._active[fun.number]
         if defined:
             scope.body.append(Effect(call(Atom(name).dot(RULES[item.api]), *defined)))
@@ -471,13 +457,9 @@ class Functions:
         try:
             return value(constant)
         except Unwritable:
-            if (
-                caller is not None
-                and caller.api in PASS_ANYTHING
-                and not isinstance(constant, type)
-            ):
-                return NONE  # an argument that is not traced, whose value the functions have
-            raise
+            if caller is None or caller.api not in PASS_ANYTHING or isinstance(constant, type):
+                raise
+            return NONE  # an argument that is not traced, whose value the functions have
 
 
 @STRUCTURES(CALL)

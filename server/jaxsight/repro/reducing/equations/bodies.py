@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from jax import lax
@@ -14,7 +14,6 @@ from jaxsight.interpreters.compat.inner import all_jaxprs, inner_jaxprs
 from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation, Jaxpr, Var
 from jaxsight.interpreters.compat.staging import (
     is_dropped,
-    is_literal,
     new_literal,
     new_variable,
     open_jaxpr,
@@ -39,26 +38,29 @@ from jaxsight.repro.reducing.equations.recording import Recorded
 
 def unwrap(candidate: Candidate, checker: Checker[Candidate], recorded: Recorded) -> Candidate:
     """Replace branches and loops by a single branch or iteration, where that suffices."""
-    return checker.exhausted(candidate, lambda each: _unwrapped(each, recorded.values))
+
+    def tries(candidate: Candidate) -> Iterator[Candidate | None]:
+        for index, equation in enumerate(candidate.equations):
+            for body, operands in _bodies(equation):
+                yield _once(candidate, index, body, operands, recorded.values)
+
+    return checker.exhausted(candidate, tries)
 
 
-def _unwrapped(candidate: Candidate, values: Mapping[int, Value]) -> Iterator[Candidate | None]:
-    for index, equation in enumerate(candidate.equations):
-        match equation.primitive.name:
-            case "cond":
-                for branch in equation.params["branches"]:
-                    yield _once(candidate, index, branch, equation.invars[1:], values)
-            case "scan":
-                scan = control_flow.scan(equation.params)
-                yield _once(candidate, index, scan.body, equation.invars, values)
-            case "while":
-                params = equation.params
-                tested, run = params["cond_nconsts"], params["body_nconsts"]
-                carry = equation.invars[tested + run :]
-                body = [*equation.invars[tested : tested + run], *carry]
-                yield _once(candidate, index, params["body_jaxpr"], body, values)
-                test = [*equation.invars[:tested], *carry]
-                yield _once(candidate, index, params["cond_jaxpr"], test, values)
+def _bodies(equation: Equation) -> Iterator[tuple[object, Sequence[Atom]]]:
+    """Yield the bodies of a loop or a branch, each with the operands of its first run."""
+    match equation.primitive.name:
+        case "cond":
+            for branch in equation.params["branches"]:
+                yield branch, equation.invars[1:]
+        case "scan":
+            yield control_flow.scan(equation.params).body, equation.invars
+        case "while":
+            params = equation.params
+            tested, run = params["cond_nconsts"], params["body_nconsts"]
+            carry = equation.invars[tested + run :]
+            yield params["body_jaxpr"], [*equation.invars[tested : tested + run], *carry]
+            yield params["cond_jaxpr"], [*equation.invars[:tested], *carry]
 
 
 def _once(
@@ -176,13 +178,11 @@ def _without(jaxpr: Jaxpr, start: int, end: int, filling: str) -> Jaxpr | None:
 
     Return None if a result cannot be replaced in this way.
     """
-    removed = jaxpr.eqns[start:end]
     rest = jaxpr.eqns[end:]
-    read = {id(atom) for equation in rest for atom in equation.invars}
-    read |= {id(atom) for atom in jaxpr.outvars}
+    read = reads(rest) | set(map(id, jaxpr.outvars))
     added: list[Equation] = []
     replacements: dict[int, Atom] = {}
-    for equation in removed:
+    for equation in jaxpr.eqns[start:end]:
         if equation.effects:
             return None
         for var in equation.outvars:
@@ -194,14 +194,13 @@ def _without(jaxpr: Jaxpr, start: int, end: int, filling: str) -> Jaxpr | None:
             replacements[id(var)], equations = made
             added += equations
 
-    def replaced(atom: Atom) -> Atom:
-        return atom if is_literal(atom) else replacements.get(id(atom), atom)
+    def replaced(atoms: Iterable[Atom]) -> list[Atom]:
+        return [replacements.get(id(atom), atom) for atom in atoms]
 
-    later = [each.replace(invars=[replaced(atom) for atom in each.invars]) for each in rest]
-    kept = _live([*jaxpr.eqns[:start], *added, *later], [replaced(a) for a in jaxpr.outvars])
-    if weight(kept) >= weight(jaxpr.eqns):
-        return None
-    return jaxpr.replace(eqns=kept, outvars=[replaced(atom) for atom in jaxpr.outvars])
+    later = [each.replace(invars=replaced(each.invars)) for each in rest]
+    outputs = replaced(jaxpr.outvars)
+    kept = _live([*jaxpr.eqns[:start], *added, *later], outputs)
+    return jaxpr.replace(eqns=kept, outvars=outputs) if weight(kept) < weight(jaxpr.eqns) else None
 
 
 def _live(equations: Sequence[Equation], outputs: Sequence[Atom]) -> list[Equation]:

@@ -58,6 +58,15 @@ class Candidate:
         """The number of equations, including those of inner programs."""
         return weight(self.equations)
 
+    @property
+    def producers(self) -> dict[int, int]:
+        """The positions of the equations that compute variables, by their identities."""
+        return {
+            id(var): index
+            for index, equation in enumerate(self.equations)
+            for var in equation.outvars
+        }
+
 
 def of_program(program: Program, arguments: Sequence[Value]) -> Candidate:
     """Return a traced program as a candidate; its constants become inputs.
@@ -90,12 +99,8 @@ def pruned(candidate: Candidate) -> Candidate:
 
 def replaced(candidate: Candidate, replacements: dict[int, Atom]) -> Candidate:
     """Return a candidate in which atoms take the place of variables."""
-
-    def read(atom: Atom) -> Atom:
-        return atom if is_literal(atom) else replacements.get(id(atom), atom)
-
     equations = tuple(
-        equation.replace(invars=[read(atom) for atom in equation.invars])
+        equation.replace(invars=[replacements.get(id(atom), atom) for atom in equation.invars])
         if any(id(atom) in replacements for atom in equation.invars)
         else equation
         for equation in candidate.equations
@@ -106,11 +111,7 @@ def replaced(candidate: Candidate, replacements: dict[int, Atom]) -> Candidate:
 
 def cones(candidate: Candidate, atoms: Iterable[Atom]) -> list[list[int]]:
     """Return the positions of the equations that each of some results needs, the fewest first."""
-    producers = {
-        id(var): index
-        for index, equation in enumerate(candidate.equations)
-        for var in equation.outvars
-    }
+    producers = candidate.producers
     needed: list[list[int]] = []
     for atom in atoms:
         kept: set[int] = set()

@@ -16,6 +16,7 @@ from jaxsight.repro.reducing.equations.candidates import (
     cones,
     cut,
     pruned,
+    reads,
     replaced,
 )
 from jaxsight.repro.reducing.equations.recording import Recorded
@@ -62,22 +63,16 @@ def _around_suspects(
     candidate: Candidate, checker: Checker[Candidate], recorded: Recorded
 ) -> Candidate:
     """Try the equations at which something went wrong, with more and more of what they read."""
-    producers = {
-        id(var): index
-        for index, equation in enumerate(candidate.equations)
-        for var in equation.outvars
-    }
+    producers = candidate.producers
     windows: list[list[int]] = []
     for suspect in recorded.suspects[:2]:
         kept = {suspect}
         for depth in range(6):
             windows.append(sorted(kept))
-            frontier = list(kept)
-            for index in frontier:
-                for atom in candidate.equations[index].invars:
-                    if not is_literal(atom) and id(atom) in producers:
-                        kept.add(producers[id(atom)])
-            if len(kept) == len(frontier) or (depth > 1 and len(kept) > 40):
+            before = len(kept)
+            read = reads(candidate.equations[index] for index in kept)
+            kept |= {producers[key] for key in read if key in producers}
+            if len(kept) == before or (depth > 1 and len(kept) > 40):
                 break
     windows = [window for window in windows if len(window) < len(candidate.equations)]
     tries = (cut(candidate, window, recorded.values) for window in windows)

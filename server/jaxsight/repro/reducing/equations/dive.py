@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 
@@ -66,7 +65,7 @@ class _FoundNan(Exception):
 def _search(candidate: Candidate) -> bytes:
     """Run a candidate; return the inner programs with finite operands around the first NaN."""
 
-    def observe(operands: Sequence[Any], results: Sequence[Any]) -> None:
+    def observe(operands: Sequence[jax.Array], results: Sequence[jax.Array]) -> None:
         if any(map(has_nan, results)) and not any(map(has_nan, operands)):
             raise _FoundNan
 

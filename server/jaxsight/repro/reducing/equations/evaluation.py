@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeAlias, cast
 
 import jax
 import numpy as np
 
 from jaxsight.interpreters.compat import control_flow
 from jaxsight.interpreters.compat.equations import bind, called
-from jaxsight.interpreters.compat.jaxpr_types import Equation
+from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation
 from jaxsight.interpreters.compat.staging import Program, is_literal, opened
 from jaxsight.repro.checks.base import Check
 from jaxsight.repro.failures import RunFailure, failure_in
@@ -23,7 +23,7 @@ Path = tuple[tuple[int, int], ...]
 """
 
 
-def arrays_of(values: Sequence[Value]) -> tuple[Any, ...]:
+def arrays_of(values: Sequence[Value]) -> tuple[jax.Array, ...]:
     """Return arguments as JAX's arrays; this initializes the backend."""
     return tuple(
         jax.random.wrap_key_data(jax.numpy.asarray(value.data), impl=value.impl)
@@ -33,7 +33,7 @@ def arrays_of(values: Sequence[Value]) -> tuple[Any, ...]:
     )
 
 
-def value_of(array: Any) -> Value | None:
+def value_of(array: object) -> Value | None:
     """Return an array as NumPy's; None if it is no array."""
     if isinstance(array, (jax.Array, np.ndarray)):
         if jax.numpy.issubdtype(array.dtype, jax.dtypes.prng_key):
@@ -56,6 +56,14 @@ def programs_of(equation: Equation) -> list[Program]:
     return [] if program is None else [program]
 
 
+def read(atoms: Sequence[Atom], values: Mapping[int, jax.Array]) -> list[jax.Array]:
+    """Return the values of atoms: those of literals, and those of variables by identity."""
+    return [atom.val if is_literal(atom) else values[id(atom)] for atom in atoms]
+
+
+Observer: TypeAlias = Callable[[Sequence[jax.Array], Sequence[jax.Array]], None]
+
+
 @dataclass(slots=True)
 class Run:
     """A run of equations.
@@ -67,20 +75,18 @@ class Run:
     """
 
     is_split: bool
-    observe: Callable[[Sequence[Any], Sequence[Any]], None] = lambda operands, results: None
-    frames: list[tuple[Path, Sequence[Any]]] = field(default_factory=list)
+    observe: Observer = lambda operands, results: None
+    frames: list[tuple[Path, Sequence[jax.Array]]] = field(default_factory=list)
 
     def steps(
-        self, equations: Sequence[Equation], values: dict[int, Any], path: Path = ()
-    ) -> Iterator[tuple[list[Any], Sequence[Any]]]:
+        self, equations: Sequence[Equation], values: dict[int, jax.Array], path: Path = ()
+    ) -> Iterator[tuple[list[jax.Array], Sequence[jax.Array]]]:
         """Run equations one after the other; yield the operands and the results of each.
 
         `values` has those of variables by identity, and gets the results.
         """
         for position, equation in enumerate(equations):
-            operands = [
-                atom.val if is_literal(atom) else values[id(atom)] for atom in equation.invars
-            ]
+            operands = read(equation.invars, values)
             with equation.ctx.manager:
                 programs = programs_of(equation) if self.is_split else []
                 results = (
@@ -92,23 +98,26 @@ class Run:
             values.update(zip(map(id, equation.outvars), results, strict=True))
             yield operands, results
 
-    def program(self, program: Program, operands: Sequence[Any], path: Path) -> list[Any]:
+    def program(
+        self, program: Program, operands: Sequence[jax.Array], path: Path
+    ) -> list[jax.Array]:
         """Run an inner program."""
         self.frames.append((path, operands))
         jaxpr = program.jaxpr
         values = dict(zip(map(id, jaxpr.invars), operands, strict=True))
-        values.update(zip(map(id, jaxpr.constvars), program.consts, strict=True))
+        constants = cast(tuple[jax.Array, ...], program.consts)
+        values.update(zip(map(id, jaxpr.constvars), constants, strict=True))
         for _ in self.steps(jaxpr.eqns, values, path):
             pass
         self.frames.pop()
-        return [atom.val if is_literal(atom) else values[id(atom)] for atom in jaxpr.outvars]
+        return read(jaxpr.outvars, values)
 
     def _split(
-        self, equation: Equation, programs: Sequence[Program], operands: list[Any], path: Path
-    ) -> Sequence[Any]:
+        self, equation: Equation, programs: Sequence[Program], operands: list[jax.Array], path: Path
+    ) -> Sequence[jax.Array]:
         """Run a call, a loop or a branch one operation at a time."""
 
-        def run(which: int, operands: Sequence[Any]) -> list[Any]:
+        def run(which: int, operands: Sequence[jax.Array]) -> list[jax.Array]:
             return self.program(programs[which], operands, (*path[:-1], (path[-1][0], which)))
 
         match equation.primitive.name:
@@ -128,12 +137,14 @@ class Run:
 
 
 def _scan(
-    equation: Equation, operands: list[Any], body: Callable[[list[Any]], list[Any]]
-) -> Sequence[Any]:
+    equation: Equation,
+    operands: list[jax.Array],
+    body: Callable[[Sequence[jax.Array]], list[jax.Array]],
+) -> Sequence[jax.Array]:
     scan = control_flow.scan(equation.params)
     first = scan.consts + scan.carry
     consts, carry, xs = operands[: scan.consts], operands[scan.consts : first], operands[first:]
-    rows: list[list[Any]] = []
+    rows: list[list[jax.Array]] = []
     order = range(scan.length)
     for index in reversed(order) if scan.reverse else order:
         results = body([*consts, *carry, *(x[index] for x in xs)])
@@ -146,25 +157,23 @@ def _scan(
     return [*carry, *(jax.numpy.stack(column) for column in zip(*rows, strict=True))]
 
 
-def arguments_of(candidate: Candidate) -> dict[int, Any]:
+def arguments_of(candidate: Candidate) -> dict[int, jax.Array]:
     """Return the arrays of a candidate's inputs, by identity."""
     arrays = arrays_of(candidate.arguments)
     return dict(zip(map(id, candidate.inputs), arrays, strict=True))
 
 
-def function_of(candidate: Candidate) -> Callable[..., tuple[Any, ...]]:
+def function_of(candidate: Candidate) -> Callable[..., tuple[jax.Array, ...]]:
     """Return a candidate as a function of arrays.
 
     With `jax.disable_jit`, it runs calls and bodies of loops one operation at a time.
     """
 
-    def main(*arguments: object) -> tuple[Any, ...]:
+    def main(*arguments: jax.Array) -> tuple[jax.Array, ...]:
         values = dict(zip(map(id, candidate.inputs), arguments, strict=True))
         for _ in Run(jax.config.values["jax_disable_jit"]).steps(candidate.equations, values):
             pass
-        return tuple(
-            atom.val if is_literal(atom) else values[id(atom)] for atom in candidate.outputs
-        )
+        return tuple(read(candidate.outputs, values))
 
     return main
 
@@ -178,7 +187,7 @@ def observed(candidate: Candidate, check: Check, jitted: bool) -> RunFailure:
     known = [candidate.eager.get(id(atom)) for atom in candidate.outputs]
     results = [value for value in known if value is not None]
 
-    def main(*arguments: object) -> tuple[Any, ...]:
+    def main(*arguments: jax.Array) -> tuple[jax.Array, ...]:
         if jax.config.values["jax_disable_jit"] and len(results) == len(known):
             return arrays_of(results)
         return program(*arguments)

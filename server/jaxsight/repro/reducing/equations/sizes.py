@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from jaxsight.interpreters.compat.inner import inner_jaxprs
@@ -66,36 +68,26 @@ def _smaller(candidate: Candidate, size: int, checker: Checker[Candidate]) -> Ca
     tries = sorted({1, 2, 3, *(1 << power for power in range(2, size.bit_length()))})
     tries = [new for new in tries if new < size]
     for joint in (True, False):
-        found = checker.first(_resized(candidate, size, new, joint) for new in tries)
-        if found is not None:
-            return _refined(candidate, found, size, tries, joint, checker)
+        resized = partial(_resized, candidate, size, joint=joint)
+        found = checker.first(map(resized, tries))
+        if found is None:
+            continue
+        # Sizes between the one that was found and the next smaller one that was tried.
+        reached = next(
+            new
+            for new in tries
+            if (again := resized(new)) is not None and cost(again) == cost(found)
+        )
+        low = max((new for new in tries if new < reached), default=0)
+        while reached - low > 1:
+            middle = (low + reached) // 2
+            closer = checker.first([resized(middle)])
+            if closer is None:
+                low = middle
+            else:
+                reached, found = middle, closer
+        return found
     return candidate
-
-
-def _refined(
-    candidate: Candidate,
-    found: Candidate,
-    size: int,
-    tries: list[int],
-    joint: bool,
-    checker: Checker[Candidate],
-) -> Candidate:
-    """Look for sizes between the one that was found and the next smaller one that was tried."""
-    reached = next(
-        new
-        for new in tries
-        if (again := _resized(candidate, size, new, joint)) is not None
-        and cost(again) == cost(found)
-    )
-    low = max((new for new in tries if new < reached), default=0)
-    while reached - low > 1:
-        middle = (low + reached) // 2
-        closer = checker.first([_resized(candidate, size, middle, joint)])
-        if closer is None:
-            low = middle
-        else:
-            reached, found = middle, closer
-    return found
 
 
 def _resized(candidate: Candidate, size: int, new: int, joint: bool) -> Candidate | None:

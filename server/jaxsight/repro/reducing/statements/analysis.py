@@ -100,42 +100,36 @@ def expression_of(value: object, depth: int = 0) -> str | None:
         text = repr(value)
         return text if len(text) < _LONGEST and "inf" not in text and "nan" not in text else None
     if isinstance(value, (jax.Array, jax.core.Tracer)):
-        return _array(value)
+        return _zeros(value, "jnp")
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
-        return f"np.zeros({value.shape}, np.{_name(value.dtype)})"
-    if depth < _DEEPEST and type(value) in (tuple, list, dict):
-        return _container(value, depth + 1)
-    return None
-
-
-def _name(dtype: object) -> str:
-    name = str(dtype)
-    return "bool_" if name == "bool" else name
-
-
-def _array(value: Any) -> str | None:
-    try:
-        dtype, shape = value.dtype, tuple(map(int, value.shape))
-    except (AttributeError, TypeError, ValueError):
+        return _zeros(value, "np")
+    if depth >= _DEEPEST or type(value) not in (tuple, list, dict):
         return None
-    if jax.numpy.issubdtype(dtype, jax.dtypes.prng_key):
-        return "jax.random.key(0)" if not shape else None
-    return f"jnp.zeros({shape}, jnp.{_name(dtype)})"
-
-
-def _container(value: Any, depth: int) -> str | None:
+    assert isinstance(value, (tuple, list, dict))
+    inside = value.values() if isinstance(value, dict) else value
+    written = [part for each in inside if (part := expression_of(each, depth + 1)) is not None]
+    if len(written) < len(value):
+        return None
     if isinstance(value, dict):
-        keys = [repr(key) for key in value]
-        parts = [expression_of(part, depth) for part in value.values()]
-        if any(part is None for part in parts) or not all(isinstance(key, str) for key in value):
-            return None
-        return (
-            "{" + ", ".join(f"{key}: {part}" for key, part in zip(keys, parts, strict=True)) + "}"
-        )
-    parts = [expression_of(part, depth) for part in value]
-    written = [part for part in parts if part is not None]
-    if len(written) < len(parts) or sum(map(len, written)) > _LONGEST:
+        items = (f"{key!r}: {part}" for key, part in zip(value, written, strict=True))
+        has_names = all(isinstance(key, str) for key in value)
+        return f"{{{', '.join(items)}}}" if has_names else None
+    if sum(map(len, written)) > _LONGEST:
         return None
     if isinstance(value, list):
         return f"[{', '.join(written)}]"
     return f"({', '.join(written)}{',' if len(written) == 1 else ''})"
+
+
+def _zeros(value: object, module: str) -> str | None:
+    """Return zeros of the type of an array, or the first key; None if the type is not known."""
+    try:
+        dtype, shape = getattr(value, "dtype", None), tuple(map(int, getattr(value, "shape", ())))
+    except (TypeError, ValueError):
+        return None
+    if dtype is None:
+        return None
+    if jax.numpy.issubdtype(dtype, jax.dtypes.prng_key):
+        return "jax.random.key(0)" if not shape else None
+    name = "bool_" if str(dtype) == "bool" else str(dtype)
+    return f"{module}.zeros({shape}, {module}.{name})"

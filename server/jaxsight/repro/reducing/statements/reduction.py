@@ -13,6 +13,7 @@ from pathlib import Path
 from jaxsight.repro.checks.base import CALL, Script
 from jaxsight.repro.failures import EXCEPTION, FINISHED, RunFailure, failure_in
 from jaxsight.repro.reducing.checker import CandidateKind, Checker
+from jaxsight.repro.reducing.loading import demonstration_of
 from jaxsight.repro.reducing.result import reduced
 from jaxsight.repro.reducing.statements.analysis import analyse
 from jaxsight.repro.reducing.statements.deletion import focus, runs
@@ -22,7 +23,6 @@ from jaxsight.repro.reducing.statements.texts import (
     bodies,
     cost,
     count,
-    is_demonstration,
     of_file,
     written,
 )
@@ -43,7 +43,7 @@ def reduce(task: Task) -> Reduced:
         partial(_observed, task),
         digest=lambda text: text.digest,
         count=count,
-        save=lambda text, _, path: _save(task, text, path),
+        save=lambda text, _, path: _save(task.loaded.file, text, path),
         admits=lambda text: None in expected or _parts(text) == expected,
         # An error that JAX raised, or no exception: the user's text fails in many other ways.
         keeps=lambda failure: bool(failure.kind not in (FINISHED, EXCEPTION) or failure.frame),
@@ -55,8 +55,9 @@ def reduce(task: Task) -> Reduced:
 
 def _parts(text: FileText) -> tuple[str | None, ...]:
     """Return the names of a repro's functions, and its demonstration; None for what is missing."""
-    names = {node.name for node in text.tree.body if isinstance(node, ast.FunctionDef)}
-    block = next(filter(is_demonstration, text.tree.body), None)
+    tree = text.tree
+    names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    block = demonstration_of(tree)
     return (
         "main" if "main" in names else None,
         "inputs" if "inputs" in names else None,
@@ -70,10 +71,8 @@ def _with_demonstration(task: Task, text: FileText) -> FileText:
     if not task.check.text or lines == CALL:
         return text
     tree = text.tree
-    for statement in tree.body:
-        if is_demonstration(statement):
-            assert isinstance(statement, ast.If)
-            statement.body = ast.parse("\n".join(["import jax", "import numpy as np", *lines])).body
+    if (block := demonstration_of(tree)) is not None:
+        block.body = ast.parse("\n".join(["import jax", "import numpy as np", *lines])).body
     return written(tree, text.header)
 
 
@@ -107,8 +106,7 @@ def _observed(task: Task, text: FileText) -> RunFailure:
         return failure_in(lambda: exec(code, namespace))  # noqa: S102 - runs user code
     with tempfile.TemporaryDirectory(prefix="jaxsight-candidate-") as folder:
         path = Path(folder, file.name)
-        path.write_text(text.whole, encoding="utf-8")
-        _copy_arrays(file, path)
+        _save(file, text, path)
         if not isinstance(check, Script):
             return fails(path, task.limits)
         finished = subprocess.run([check.script, path], check=False, cwd=folder)
@@ -117,13 +115,9 @@ def _observed(task: Task, text: FileText) -> RunFailure:
     return RunFailure(FINISHED)
 
 
-def _copy_arrays(file: Path, path: Path) -> None:
-    """Copy the arrays beside a file to a place beside another."""
-    with suppress(FileNotFoundError, shutil.SameFileError):
-        shutil.copyfile(file.with_suffix(".npz"), path.with_suffix(".npz"))
-
-
-def _save(task: Task, text: FileText, path: Path) -> None:
+def _save(file: Path, text: FileText, path: Path) -> None:
+    """Write a text, with the arrays beside the original file if it reads them."""
     path.write_text(text.whole, encoding="utf-8")
     if ".npz" in text.body:
-        _copy_arrays(task.loaded.file, path)
+        with suppress(FileNotFoundError, shutil.SameFileError):
+            shutil.copyfile(file.with_suffix(".npz"), path.with_suffix(".npz"))

@@ -66,29 +66,18 @@ def edited(text: FileText, edit: Callable[..., bool], *arguments: object) -> Fil
 
 def cost(text: FileText) -> tuple[int, int, int]:
     """Return what is minimized: statements, nodes of the syntax tree, characters."""
-    tree = text.tree
-    return statements(tree), sum(1 for _ in ast.walk(tree)), len(text.body)
-
-
-def statements(tree: ast.AST) -> int:
-    """Count statements; values that were filled in count nothing."""
-    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.stmt))
-    return sum(not is_filled(node) and not is_text(node) for node in nodes)
+    return count(text), sum(1 for _ in ast.walk(text.tree)), len(text.body)
 
 
 def count(text: FileText) -> int:
     """Count the statements of a text, without the values that were filled in."""
-    return statements(text.tree)
+    nodes = (node for node in ast.walk(text.tree) if isinstance(node, ast.stmt))
+    return sum(not is_filled(node) and not is_text(node) for node in nodes)
 
 
 def is_text(node: ast.stmt) -> bool:
     """Return whether a statement is a docstring."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-
-
-def is_demonstration(node: ast.stmt) -> bool:
-    """Return whether a statement is what runs if the file is a script."""
-    return isinstance(node, ast.If) and "__main__" in ast.unparse(node.test)
 
 
 def is_filled(node: ast.stmt) -> bool:

@@ -71,3 +71,8 @@ def transfers(*primitives: str) -> Callable[[Transfer], Transfer]:
         return transfer
 
     return register
+
+
+def computes(function: Transfer, *primitives: str) -> None:
+    """Register a function of the intervals of the operands alone."""
+    transfers(*primitives)(lambda applied, *operands: function(*operands))

@@ -9,7 +9,7 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from jaxsight.rules.program.integers.applied import Applied, transfers
+from jaxsight.rules.program.integers.applied import Applied, computes, transfers
 from jaxsight.rules.program.integers.intervals import (
     Interval,
     greater,
@@ -26,10 +26,12 @@ from jaxsight.rules.program.integers.intervals import (
 from jaxsight.rules.program.steps import parameter
 from jaxsight.wire.primitives import COMPARISONS
 
-
-@transfers("add", "add_any")
-def _add(applied: Applied, a: Interval, b: Interval) -> Interval:
-    return summed(a, b)
+computes(summed, "add", "add_any")
+computes(negative, "neg")
+computes(lambda operand: power(operand, 2), "square")
+computes(greater, "max")
+computes(less, "min")
+computes(lambda low, number, high: less(greater(number, low), high), "clamp")
 
 
 @transfers("sub")
@@ -41,11 +43,6 @@ def _is_of_one(applied: Applied) -> bool:
     """Whether both operands are the same value."""
     first, second = map(applied.flow.of, applied.step.operands)
     return first == second
-
-
-@transfers("neg")
-def _neg(applied: Applied, operand: Interval) -> Interval:
-    return negative(operand)
 
 
 @transfers("mul")
@@ -72,11 +69,6 @@ def _integer_pow(applied: Applied, operand: Interval) -> Interval | None:
     if isinstance(exponent, int) and 0 <= exponent <= 64:
         return power(operand, exponent)
     return None
-
-
-@transfers("square")
-def _square(applied: Applied, operand: Interval) -> Interval:
-    return power(operand, 2)
 
 
 @transfers("shift_left")
@@ -122,21 +114,6 @@ def _not(applied: Applied, operand: Interval) -> Interval | None:
     if applied.after.dtype != "bool":
         return None
     return monotone(negative(operand), lambda number: number + 1)
-
-
-@transfers("max")
-def _max(applied: Applied, a: Interval, b: Interval) -> Interval:
-    return greater(a, b)
-
-
-@transfers("min")
-def _min(applied: Applied, a: Interval, b: Interval) -> Interval:
-    return less(a, b)
-
-
-@transfers("clamp")
-def _clamp(applied: Applied, low: Interval, number: Interval, high: Interval) -> Interval:
-    return less(greater(number, low), high)
 
 
 @transfers("div")

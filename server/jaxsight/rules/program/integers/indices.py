@@ -20,37 +20,28 @@ def index_before_wrapping(flow: Flow, of: Known, number: int, size: int) -> tupl
     JAX selects `i + size` where `i < 0`. An `i` that is at least `size`, or below `-size`, is out
     of bounds whichever of the two is selected.
     """
+
+    def keeps(step: Step) -> bool:
+        """Whether an equation is a conversion between integers that keeps all values."""
+        interval, within = of(step.operands[0]), limits(flow.value(step.results[0]).dtype)
+        if step.primitive != "convert_element_type" or interval is None or within is None:
+            return False
+        return within[0] <= interval.least and interval.most <= within[1]
+
     for _ in range(8):
         step = flow.made_by(number)
         if step is None:
             break
         if step.primitive == "select_n" and len(step.operands) == 3:
-            added = flow.made_by(_unconverted(flow, of, step.operands[2]))
-            before = _unconverted(flow, of, step.operands[1])
+            added = flow.made_by(flow.before(step.operands[2], keeps))
+            before = flow.before(step.operands[1], keeps)
             if added is None or added.primitive != "add" or len(added.operands) != 2:
                 break
-            by, counted = of(added.operands[1]), _unconverted(flow, of, added.operands[0])
-            is_wrapped = by is not None and by.one == size and flow.of(counted) == flow.of(before)
+            by, counted = of(added.operands[1]), flow.before(added.operands[0], keeps)
+            is_wrapped = by is not None and by.one == size and counted == before
             return (before, True) if is_wrapped else (number, False)
-        is_narrowed = step.primitive == "convert_element_type" and not _fits(flow, of, step)
+        is_narrowed = step.primitive == "convert_element_type" and not keeps(step)
         if is_narrowed or step.primitive not in _UNCHANGING:
             break
         number = step.operands[0]
     return number, False
-
-
-def _unconverted(flow: Flow, of: Known, number: int) -> int:
-    """Return the value that conversions between integers were made of."""
-    step = flow.made_by(number)
-    while step is not None and step.primitive == "convert_element_type" and _fits(flow, of, step):
-        number = step.operands[0]
-        step = flow.made_by(number)
-    return number
-
-
-def _fits(flow: Flow, of: Known, step: Step) -> bool:
-    """Whether a conversion between integers keeps all values."""
-    interval, within = of(step.operands[0]), limits(flow.value(step.results[0]).dtype)
-    if interval is None or within is None:
-        return False
-    return within[0] <= interval.least and interval.most <= within[1]

@@ -8,20 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from jaxsight.rules.program.integers.applied import Applied, transfers
+from jaxsight.rules.program.integers.applied import Applied, computes, transfers
 from jaxsight.rules.program.integers.indices import index_before_wrapping
 from jaxsight.rules.program.integers.intervals import Axis, Interval, Terms, picked
 from jaxsight.rules.program.steps import elements, numbers
 
-
-@transfers("copy", "copy_p", "stop_gradient")
-def _copy(applied: Applied, operand: Interval) -> Interval:
-    return operand
-
-
-@transfers("sort", "tile")
-def _reordered(applied: Applied, operand: Interval, *others: Interval) -> Interval:
-    return operand.bounds_alone()
+computes(lambda operand: operand, "copy", "copy_p", "stop_gradient")
+computes(lambda operand, *others: operand.bounds_alone(), "sort", "tile")
 
 
 @transfers("broadcast_in_dim", "squeeze", "transpose")

@@ -7,10 +7,11 @@ versions no public function does, so the text defines one.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import functools
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -100,7 +101,7 @@ def jit_options(params: Params) -> dict[str, Expr]:
 
 
 def decorated(
-    function: Function, decorator: Any, path: str, options: dict[str, Expr]
+    function: Function, decorator: Callable[..., object], path: str, options: dict[str, Expr]
 ) -> list[Statement]:
     """Decorate a function: with `@decorator(options)`, or by an assignment after it.
 
@@ -125,7 +126,7 @@ def _placed(sharding: object, layout: object) -> Expr:
 
 
 @STRUCTURES("jit", "pjit")
-def jit(scope: Scope, calls: Any) -> Proved | None:
+def jit(scope: Scope, calls: Equation | list[Equation]) -> Proved | None:
     group = calls if isinstance(calls, list) else [calls]
     solution = linear_solve(scope, group)
     if solution is not None or len(group) > 1:
@@ -184,9 +185,10 @@ def closed_call(scope: Scope, equation: Equation) -> Proved | None:
     if set(equation.params) != {"call_jaxpr"}:
         return None
     program = opened(equation.params["call_jaxpr"])
-    if (function := _given(scope, program)) is not None:
+    with contextlib.suppress(KeyError):  # the function of a `lax.custom_root`, in its solver
+        given = scope.read(program.jaxpr)
         roots = [scope.operand(atom) for atom in equation.invars[-len(equation.outvars) :]]
-        return Proved(call(function, sequence(roots)), nested_results(len(roots)))
+        return Proved(call(given, sequence(roots)), nested_results(len(roots)))
     operands = scope.operands(equation.invars, program.jaxpr.invars)
     bases = argument_bases(program, passed_as(operands))
 
@@ -206,16 +208,8 @@ def closed_call(scope: Scope, equation: Equation) -> Proved | None:
     return Proved(expr, tuple(range(len(equation.outvars))))
 
 
-def _given(scope: Scope, program: Program) -> Expr | None:
-    """Return the function of a `lax.custom_root` if its solver calls it here, or None."""
-    try:
-        return scope.read(program.jaxpr)
-    except KeyError:
-        return None
-
-
 @functools.cache
-def _bound_by_traced_calls() -> Any:
+def _bound_by_traced_calls() -> object:
     inside = jax.jit(lambda x: x)
     try:
         jaxpr: Any = jax.make_jaxpr(lambda x: inside.trace(x)(x))(1.0)

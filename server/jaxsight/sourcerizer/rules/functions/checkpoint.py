@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -112,7 +112,7 @@ def _held(policy: Any) -> dict[str, object]:
 
 
 def _makings(
-    maker: Any, arguments: dict[str, object]
+    maker: Callable[..., object], arguments: dict[str, object]
 ) -> Iterator[tuple[tuple[object, ...], dict[str, object]]]:
     if not arguments:
         yield (), {}
@@ -126,10 +126,8 @@ def _makings(
         return
     bare = {key.strip("_"): argument for key, argument in arguments.items()}
     if set(wanted) <= set(bare):
-        yield (), {key: _listed(bare[key]) for key in wanted}
+        parts = ((key, bare[key]) for key in wanted)
+        named = {k: sorted(p) if isinstance(p, (set, frozenset)) else p for k, p in parts}
+        yield (), named
     if all(callable(argument) for argument in values_):
         yield tuple(values_), {}
-
-
-def _listed(argument: object) -> object:
-    return sorted(argument) if isinstance(argument, (set, frozenset)) else argument

@@ -220,17 +220,16 @@ def _vjp_functions(
 
 
 def _backward_parameter(
-    backward: Scope, rules: derivative_rules.VjpRules, forward_parameters: Sequence[str], count: int
+    backward: Scope, rules: derivative_rules.VjpRules, named: Sequence[str], count: int
 ) -> str:
     """Unpack the parameters of a backward rule; return the name of the second one.
 
-    `count` is the number of the function's results.
+    `named` are the parameters of the forward rule, and `count` is the number of results.
     """
     backward.names.keep("residuals")
     inputs = rules.backward.jaxpr.invars
-    residuals = backward.parameters(
-        inputs[: rules.residuals], _residual_bases(rules, forward_parameters)
-    )
+    bases = ["residual" if source is None else named[source] for source in rules.forwarded]
+    residuals = backward.parameters(inputs[: rules.residuals], bases)
     cotangents = backward.parameters(
         inputs[rules.residuals :], ["ct"] * (len(inputs) - rules.residuals)
     )
@@ -250,7 +249,3 @@ def _known(scope: Scope, atom: JaxprAtom) -> str:
         return flat(scope.operand(atom))
     except KeyError:
         return ""
-
-
-def _residual_bases(rules: derivative_rules.VjpRules, named: Sequence[str]) -> list[str]:
-    return ["residual" if source is None else named[source] for source in rules.forwarded]

@@ -87,16 +87,12 @@ def applied(equations: Sequence[Equation], position: int, uses: Callable[[object
         or following.invars[2] is not updates
     ):
         return 1
-    return 2 if _ignores_updates(following) else 1
-
-
-def _ignores_updates(equation: Equation) -> bool:
-    if equation.params["update_jaxpr"] is None or equation.params["update_consts"]:
-        return False
-    jaxpr = opened(equation.params["update_jaxpr"]).jaxpr
+    if following.params["update_jaxpr"] is None or following.params["update_consts"]:
+        return 1
+    jaxpr = opened(following.params["update_jaxpr"]).jaxpr
     update = jaxpr.invars[1]
     read = [*jaxpr.outvars, *(atom for inner in jaxpr.eqns for atom in inner.invars)]
-    return all(atom is not update for atom in read)
+    return 2 if all(atom is not update for atom in read) else 1
 
 
 @STRUCTURES("scatter")
@@ -176,7 +172,7 @@ def _derived(programs: Any, lengths: Any) -> bool:
     consts = [var.aval for var in matvec.jaxpr.invars[: lengths.matvec]]
     vectors = [var.aval for var in matvec.jaxpr.invars[lengths.matvec :]]
 
-    def transposed(*args: object) -> Any:
+    def transposed(*args: object) -> object:
         constants, cotangents = args[: len(consts)], args[len(consts) :]
         return jax.linear_transpose(lambda *xs: evaluate(matvec, *constants, *xs), *vectors)(
             list(cotangents)

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-import numpy as np
 
 from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
 from jaxsight.interpreters.compat.jaxpr_types import Equation, Jaxpr, Var
 from jaxsight.interpreters.compat.staging import Program, evaluate, is_literal, opened
+from jaxsight.sourcerizer.equations.fallback import is_default
 from jaxsight.sourcerizer.equations.registry import ABSORBS
 from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.proof.prover import Claim, Proved
@@ -62,8 +62,12 @@ def linear_solve(scope: Scope, group: Sequence[Equation]) -> Proved | None:
     slots = {id(atom): Slot(index) for index, atom in enumerate(inputs)}
     solve = _Call.of(equation, [slots[id(atom)] for atom in atoms])
     read = [i for i, var in enumerate(equation.outvars) if scope.uses.get(id(var))]
-    ways = [(tuple(range(1, len(equation.outvars))), _leaves)]
-    for results, shown in [(read[0], _value), *ways] if len(read) == 1 else ways:
+    ways: list[tuple[object, Callable[[Expr], Expr]]] = [
+        (tuple(range(1, len(equation.outvars))), lambda solution: call("jax.tree.leaves", solution))
+    ]
+    if len(read) == 1:
+        ways.insert(0, (read[0], lambda solution: Attribute(solution, "value")))
+    for results, shown in ways:
         outputs = [equation.outvars[i] for i in jax.tree.leaves(results)]
         index = _proved(scope, solve, shown, Claim(group, inputs, outputs))
         if index is not None:
@@ -73,14 +77,6 @@ def linear_solve(scope: Scope, group: Sequence[Equation]) -> Proved | None:
     return None
 
 
-def _value(solution: Expr) -> Expr:
-    return Attribute(solution, "value")
-
-
-def _leaves(solution: Expr) -> Expr:
-    return call("jax.tree.leaves", solution)
-
-
 def _gives_back(equation: Equation) -> bool:
     """Return whether it is a function with a custom rule that only returns its argument."""
     if equation.primitive.name != "custom_jvp_call" or len(equation.invars) != 1:
@@ -88,20 +84,19 @@ def _gives_back(equation: Equation) -> bool:
     return not opened(equation.params["call_jaxpr"]).jaxpr.eqns
 
 
-def _solve_in(equation: Equation) -> Any:
+def _solve_in(equation: Equation) -> Equation | None:
     """Return the solve in a call of lineax's function, or None for other calls."""
     if equation.params.get("name") != _NAME:
         return None
-    return next((inner for inner in _program(equation).eqns if _is_solve(inner)), None)
+    for inner in _program(equation).eqns:
+        named = inner.primitive.name == _NAME and {"treedef", "static"} <= inner.params.keys()
+        if named and public_names.package_of(inner.primitive) == "lineax":
+            return inner
+    return None
 
 
-def _program(equation: Equation) -> Any:
+def _program(equation: Equation) -> Jaxpr:
     return opened(equation.params["jaxpr"]).jaxpr
-
-
-def _is_solve(equation: Equation) -> bool:
-    named = equation.primitive.name == _NAME and {"treedef", "static"} <= equation.params.keys()
-    return named and public_names.package_of(equation.primitive) == "lineax"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +105,8 @@ class _Call:
 
     operator: Any
     vector: object
-    options: Any
-    solver: Any
+    options: object
+    solver: object
     throw: bool
     places: Mapping[int, int]
     """The position of the call's operand for each variable, by its id."""
@@ -120,6 +115,7 @@ class _Call:
     @classmethod
     def of(cls, equation: Equation, operands: Sequence[Expr]) -> _Call:
         solve = _solve_in(equation)
+        assert solve is not None
         dynamic = iter(solve.invars)
         # The static arguments have a plain object as a sentinel for each operand.
         leaves = [next(dynamic) if type(s) is object else s for s in solve.params["static"]]
@@ -204,7 +200,8 @@ def _proved(scope: Scope, solve: _Call, shown: Callable[[Expr], Expr], claim: Cl
             stand_in = call(_STAND_IN, *map(solve.operand, function.consts))
         for index, expr in enumerate(solve.spelled(stand_in)):
             results = prover.proves(shown(expr), claim)
-            if results is not None and _in_order(results):
+            order = jax.tree.leaves(results)
+            if results is not None and order == list(range(len(order))):
                 return index
     except (Unwritable, KeyError, TypeError, ValueError, AttributeError):
         return None
@@ -213,14 +210,9 @@ def _proved(scope: Scope, solve: _Call, shown: Callable[[Expr], Expr], claim: Cl
     return None
 
 
-def _in_order(results: object) -> bool:
-    leaves = jax.tree.leaves(results)
-    return leaves == list(range(len(leaves)))
-
-
-def _evaluating(jaxpr: Jaxpr) -> Callable[..., Any]:
-    def of(*captured: Any) -> Callable[[Any], Any]:
-        def function(x: Any) -> Any:
+def _evaluating(jaxpr: Jaxpr) -> Callable[..., object]:
+    def of(*captured: object) -> Callable[[object], object]:
+        def function(x: object) -> object:
             results = evaluate(Program(jaxpr, captured), x)
             return results[0] if len(results) == 1 else tuple(results)
 
@@ -253,17 +245,10 @@ def _arguments(subject: object, spell: Callable[[object], Expr]) -> Iterator[Ite
         part = getattr(subject, parameter.name)
         if parameter.default is inspect.Parameter.empty:
             yield spell(part)
-        elif not _is_default(part, parameter.default):
+        elif not is_default(part, parameter.default) and not (
+            isinstance(part, frozenset) and not part and not parameter.default
+        ):
             yield Keyword(parameter.name, spell(part))
-
-
-def _is_default(part: object, default: object) -> bool:
-    if part is default:
-        return True
-    if isinstance(part, frozenset):
-        return not part and not default
-    plain = (bool, int, float, str, np.generic)
-    return type(part) is type(default) and isinstance(part, plain) and bool(part == default)
 
 
 def _plain(subject: object) -> Expr:

@@ -54,7 +54,13 @@ def with_symbolic_zeros(
     if patterns is None:
         raise derivative_rules.Refused("its rule asks for too many patterns of zeros")
     if len(patterns) == 1:
-        statements, makes_zeros = _for_one_pattern(written, params, patterns[0])
+        (absent,) = patterns
+        rule = derivative_rules.jvp_rule(params, absent)
+        dots, statements = _by(written, rule, absent)
+        present = iter(dots)
+        targets = [Atom("_" if is_zero else next(present)) for is_zero in absent]
+        statements.insert(0, Assign(tuple_(targets), Atom(tangents)))
+        makes_zeros = any(rule.zeros)
     else:
         statements, makes_zeros = _for_patterns(written, params, patterns, called)
     short_name: list[Statement] = [Assign(zero, Atom(_ZERO))] if makes_zeros else []
@@ -62,17 +68,6 @@ def with_symbolic_zeros(
     derivative = Function(f"{name}_jvp", (primals, tangents), body)
     registered = call(f"{name}.defjvp", Atom(derivative.name), symbolic_zeros=Atom("True"))
     return [derivative, Effect(registered)]
-
-
-def _for_one_pattern(
-    written: _Rule, params: dict[str, object], absent: Sequence[bool]
-) -> tuple[list[Statement], bool]:
-    """Write the rule for the only pattern; return its statements, and whether it makes zeros."""
-    rule = derivative_rules.jvp_rule(params, absent)
-    dots, statements = _by(written, rule, absent)
-    present = iter(dots)
-    targets = [Atom("_" if is_zero else next(present)) for is_zero in absent]
-    return [Assign(tuple_(targets), Atom(written.tangents)), *statements], any(rule.zeros)
 
 
 def _for_patterns(

@@ -7,7 +7,6 @@ functions would remove these values, which is another program, so they are writt
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -153,7 +152,7 @@ def _optional(values: list[Expr]) -> Expr:
     return sequence(values) if values else NONE
 
 
-def _numbers(start: int, count: int) -> Any:
+def _numbers(start: int, count: int) -> int | tuple[int, ...] | None:
     """Return the positions of results that are one value, a tuple, or None."""
     if count == 0:
         return None
@@ -218,19 +217,6 @@ def while_(scope: Scope, equation: Equation) -> Proved:
     return Proved(call("lax.while_loop", cond, body, sequence(init)), nested_results(count))
 
 
-def _is_bool_to_index(equation: Equation) -> bool:
-    aval = equation.invars[0].aval
-    is_conversion = equation.primitive.name == "convert_element_type"
-    return bool(is_conversion and aval.dtype == np.bool_ and aval.shape == ())
-
-
-def _is_clamp(equation: Equation, branches: int) -> bool:
-    low, _, high = equation.invars
-    if not (is_literal(low) and is_literal(high)):
-        return False
-    return int(low.val) == 0 and int(high.val) == branches - 1
-
-
 @ABSORBS("convert_element_type", "clamp", "platform_index")
 def choice(equations: Sequence[Equation], position: int, uses: Callable[[object], int]) -> int:
     """Group a `cond` with the equation that computes its index.
@@ -250,12 +236,15 @@ def choice(equations: Sequence[Equation], position: int, uses: Callable[[object]
     if platforms is not None or first.primitive.name == "platform_index":
         return 2 if platforms == first.params.get("platforms") else 1
     if first.primitive.name == "clamp":
-        return 2 if branches > 1 and _is_clamp(first, branches) else 1
-    return 2 if branches == 2 and _is_bool_to_index(first) else 1
+        low, _, high = (int(atom.val) if is_literal(atom) else None for atom in first.invars)
+        return 2 if branches > 1 and (low, high) == (0, branches - 1) else 1
+    converted = first.invars[0].aval
+    is_predicate = converted.dtype == np.bool_ and converted.shape == ()
+    return 2 if branches == 2 and is_predicate else 1
 
 
 @STRUCTURES("cond")
-def cond(scope: Scope, group: Any) -> Proved | None:
+def cond(scope: Scope, group: Equation | list[Equation]) -> Proved | None:
     if not isinstance(group, list):
         return bound(scope, group)
     chooser, equation = group

@@ -28,19 +28,12 @@ def _function(scope: Scope, function: object) -> Expr:
 
 def _spelled(scope: Scope, argument: object) -> Expr:
     """Return the expression of an argument's leaf; operands are expressions already."""
-    if isinstance(argument, _Operand):
-        return argument.expr
+    if isinstance(argument, Expr):
+        return argument
     try:
         return value(argument)
     except Unwritable:
         return scope.writer.passed.placeholder(argument, "static", "cannot be written as source")
-
-
-class _Operand:
-    """An expression as a leaf of a tree."""
-
-    def __init__(self, expr: Expr) -> None:
-        self.expr = expr
 
 
 def _given(
@@ -56,8 +49,8 @@ def _given(
     return [tree(part) for part in args], {name: tree(part) for name, part in kwargs.items()}
 
 
-def _leaves(scope: Scope, equation: Equation) -> list[_Operand]:
-    return [_Operand(scope.operand(atom)) for atom in equation.invars]
+def _leaves(scope: Scope, equation: Equation) -> list[Expr]:
+    return [scope.operand(atom) for atom in equation.invars]
 
 
 @STRUCTURES("pure_callback", "io_callback")

@@ -6,7 +6,6 @@ The custom rules here are those for transposition, batching and partitioning.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import numpy as np
@@ -34,7 +33,10 @@ def ffi_call(scope: Scope, equation: Equation) -> Proved:
     options = flags(params, "has_side_effect") | given(params, "vmap_method")
     for key in ("input_layouts", "output_layouts"):
         layouts = params[key]
-        if layouts is not None and any(not _usual(layout) for layout in layouts):
+        if layouts is not None and any(
+            layout is not None and tuple(layout) != tuple(reversed(range(len(layout))))
+            for layout in layouts
+        ):
             options[key] = value([layout and tuple(reversed(layout)) for layout in layouts])
     if params["input_output_aliases"]:
         pairs = dict(params["input_output_aliases"]).items()
@@ -48,18 +50,12 @@ def ffi_call(scope: Scope, equation: Equation) -> Proved:
     )
     foreign = scope.names.fresh("foreign")
     scope.body.append(Assign(foreign, maker))
-    attributes = {name: _attribute(attribute) for name, attribute in params["attributes"]}
+    attributes = {  # whose types matter
+        name: scalars.typed(attribute) if isinstance(attribute, np.generic) else value(attribute)
+        for name, attribute in params["attributes"]
+    }
     operands = [scope.operand(atom) for atom in equation.invars]
     return Proved(call(foreign, *operands, **attributes), nested_results(len(results)))
-
-
-def _usual(layout: Any) -> bool:
-    return layout is None or tuple(layout) == tuple(reversed(range(len(layout))))
-
-
-def _attribute(attribute: object) -> Expr:
-    """Return an attribute of a foreign function, whose type matters."""
-    return scalars.typed(attribute) if isinstance(attribute, np.generic) else value(attribute)
 
 
 @STRUCTURES("call_exported")

@@ -14,7 +14,7 @@ import jax
 
 from jaxsight.interpreters.compat import hi_primitives
 from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
-from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation, Jaxpr
+from jaxsight.interpreters.compat.jaxpr_types import Equation, Jaxpr
 from jaxsight.interpreters.compat.staging import Program, is_jaxpr, opened
 from jaxsight.interpreters.same.liveness import all_operands, live
 from jaxsight.sourcerizer.equations.registry import LAX, STRUCTURES, View
@@ -127,7 +127,16 @@ def root_finding(scope: Scope, equation: Equation) -> Proved | None:
         return scope.passed_in(equation, _NOT_WRITTEN, "custom_root")
     if _is_hidden(root.tangent.jaxpr):
         return scope.passed_in(equation, _HIDDEN, "custom_root")
-    return _custom_root(scope, root)
+    of_function, of_solve, of_tangent = root.captured
+    count = len(root.guess)
+    function = _of_roots(scope, "function", root.function, of_function, count)
+    solve = _of_roots(scope, "solve", root.solve, of_solve, count, "f", root)
+    tangent = _without_roots(root.tangent, len(of_tangent), count)
+    tangent_solve = _of_roots(scope, "tangent_solve", tangent, of_tangent, count, "linear", root)
+    guess = sequence([scope.operand(atom) for atom in root.guess])
+    options: dict[str, Expr] = {"has_aux": Atom("True")} if root.has_aux else {}
+    expr = call("lax.custom_root", function, guess, solve, tangent_solve, **options)
+    return Proved(expr, root.results)
 
 
 def _is_hidden(jaxpr: Jaxpr, closed: bool = False) -> bool:
@@ -140,19 +149,6 @@ def _is_hidden(jaxpr: Jaxpr, closed: bool = False) -> bool:
         if any(_is_hidden(opened(inner).jaxpr, is_closed) for inner in inside):
             return True
     return False
-
-
-def _custom_root(scope: Scope, root: hi_primitives.Root) -> Proved:
-    of_function, of_solve, of_tangent = root.captured
-    count = len(root.guess)
-    function = _of_roots(scope, "function", root.function, of_function, count)
-    solve = _of_roots(scope, "solve", root.solve, of_solve, count, "f", root)
-    tangent = _without_roots(root.tangent, len(of_tangent), count)
-    tangent_solve = _of_roots(scope, "tangent_solve", tangent, of_tangent, count, "linear", root)
-    guess = sequence([scope.operand(atom) for atom in root.guess])
-    options: dict[str, Expr] = {"has_aux": Atom("True")} if root.has_aux else {}
-    expr = call("lax.custom_root", function, guess, solve, tangent_solve, **options)
-    return Proved(expr, root.results)
 
 
 def _of_roots(
@@ -223,15 +219,10 @@ def _root_map(scope: Scope, equation: Equation, linear: hi_primitives.RootMap) -
     batched = len(atoms[0].aval.shape) - len(roots[0].aval.shape)
     operand = sequence([scope.operand(atom) for atom in atoms])
     if linear.transposed:
-        function = _transposed(scope, function, [var.aval for var in roots])
+        example = sequence([spelling.struct(var.aval) for var in roots])
+        transposed = call(call("jax.linear_transpose", function, example), Atom("x"))
+        name = scope.names.fresh("transposed")
+        scope.body.append(Function(name, ("x",), [Return(Index(transposed, (Atom("0"),)))]))
+        function = Atom(name)
     applied = _mapped(batched, [operand], lambda rows: call(function, *rows), bare=function)
     return Proved(applied, nested_results(len(equation.outvars)))
-
-
-def _transposed(scope: Scope, function: Expr, avals: Sequence[Aval]) -> Expr:
-    """Write the transpose of a linear function as a function before the call."""
-    example = sequence([spelling.struct(aval) for aval in avals])
-    transposed = call(call("jax.linear_transpose", function, example), Atom("x"))
-    name = scope.names.fresh("transposed")
-    scope.body.append(Function(name, ("x",), [Return(Index(transposed, (Atom("0"),)))]))
-    return Atom(name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
 from jaxsight.interpreters.compat.jaxpr_types import Equation
@@ -84,9 +83,14 @@ def _one(indices: tuple[Expr, ...]) -> Expr:
     return indices[0] if len(indices) == 1 else tuple_(indices)
 
 
-def _items(scope: Scope, equation: Equation, leaves: Sequence[Any]) -> tuple[Expr, ...]:
+def _items(scope: Scope, equation: Equation, leaves: Sequence[JaxprAtom]) -> tuple[Expr, ...]:
     """Return the items in the brackets; `...` for the whole array."""
-    spelled = [_Spelled(_index(scope, atom)) for atom in leaves]
+    spelled = [
+        Atom(str(int(atom.val)))
+        if is_literal(atom) and not atom.aval.shape
+        else scope.operand(atom)
+        for atom in leaves
+    ]
     indices = refs.indices(equation.params["tree"], spelled)
     if indices is None:
         raise Unsourceable(
@@ -97,22 +101,9 @@ def _items(scope: Scope, equation: Equation, leaves: Sequence[Any]) -> tuple[Exp
     return tuple(_item(part) for part in indices)
 
 
-class _Spelled:
-    """An expression as a leaf of an indexer."""
-
-    def __init__(self, expr: Expr) -> None:
-        self.expr = expr
-
-
-def _index(scope: Scope, atom: JaxprAtom) -> Expr:
-    if is_literal(atom) and not atom.aval.shape:
-        return Atom(str(int(atom.val)))
-    return scope.operand(atom)
-
-
 def _item(part: object) -> Expr:
     if not isinstance(part, refs.Range):
-        return part.expr if isinstance(part, _Spelled) else value(part)
+        return part if isinstance(part, Expr) else value(part)
     if part.is_whole:
         return call("slice", NONE)
     if isinstance(part.start, int) and isinstance(part.size, int):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
-from typing import Any
 
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.sourcerizer.equations.idioms import Window
@@ -81,7 +79,7 @@ def _axes(equation: Equation) -> dict[str, Expr]:
     return axis(equation.params["axes"], equation.invars[0].aval.ndim)
 
 
-def _kept(window: Window, reduced: Any) -> list[dict[str, Expr]]:
+def _kept(window: Window, reduced: Equation) -> list[dict[str, Expr]]:
     """Return the `keepdims` options to try, the likelier first."""
     keeps = window.output.aval.ndim == reduced.invars[0].aval.ndim
     return [_KEPT, {}] if keeps else [{}]
@@ -117,18 +115,18 @@ _FINITE = (
     "reduce_max max? is_finite broadcast_in_dim? select_n stop_gradient? broadcast_in_dim? "
     "sub exp reduce_sum abs? log"
 )
-_OF_EXPONENTIALS = {
-    "softmax": (f"{_SHIFTED} broadcast_in_dim div",),
-    "log_softmax": (f"{_SHIFTED} broadcast_in_dim? log broadcast_in_dim? sub",),
-    "logsumexp": (
-        f"{_FINITE} add broadcast_in_dim?",
-        f"{_FINITE} reshape|squeeze|stop_gradient* add broadcast_in_dim?",
-    ),
-}
 
 
-def _of_exponentials(name: str, window: Window) -> Iterator[Expr]:
+@IDIOMS(
+    f"{_SHIFTED} broadcast_in_dim div",
+    f"{_SHIFTED} broadcast_in_dim? log broadcast_in_dim? sub",
+    f"{_FINITE} add broadcast_in_dim?",
+    f"{_FINITE} reshape|squeeze|stop_gradient* add broadcast_in_dim?",
+)
+def of_exponentials(window: Window) -> Iterator[Expr]:
     """Yield a function of `jax.nn`, without its axes if these may be its default."""
+    last = window.equations[-1].primitive.name
+    name = {"div": "softmax", "sub": "log_softmax"}.get(last, "logsumexp")
     reduced = window.find("reduce_max")
     x = window.expr(window.origin(reduced.invars[0], "convert_element_type"))
     axes, rank = tuple(reduced.params["axes"]), reduced.invars[0].aval.ndim
@@ -136,10 +134,6 @@ def _of_exponentials(name: str, window: Window) -> Iterator[Expr]:
     for over in (*choices, {"axis": value(axes[0] if len(axes) == 1 else axes)}):
         for keepdims in _kept(window, reduced) if name == "logsumexp" else [{}]:
             yield call(f"jax.nn.{name}", x, **over, **keepdims)
-
-
-for _name, _patterns in _OF_EXPONENTIALS.items():
-    IDIOMS(*_patterns)(functools.partial(_of_exponentials, _name))
 
 
 @IDIOMS("integer_pow mul add mul tanh add mul mul", "div|mul|neg|erf|erfc|add* mul copy|copy_p?")
@@ -162,5 +156,4 @@ def broadcasting(window: Window) -> Iterator[Expr]:
     """Yield operators that convert and broadcast their operands themselves."""
     last = window.equations[-1]
     symbol = OPERATORS[last.primitive.name]
-    x, y = (window.expr(window.origin(atom, *_CHANGES)) for atom in last.invars)
-    yield Binary(symbol, x, y)
+    yield Binary(symbol, *window.operands(last, *_CHANGES))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TypeAlias
 
 import jax
 
+from jaxsight.interpreters.compat.jaxpr_types import Params
 from jaxsight.sourcerizer.equations.fallback import given
 from jaxsight.sourcerizer.equations.idioms import Window
 from jaxsight.sourcerizer.equations.registry import IDIOMS, PRETTY, View
@@ -14,11 +15,14 @@ from jaxsight.sourcerizer.text.exprs import Atom, Binary, Expr, call
 from jaxsight.sourcerizer.values import scalars, spelling
 from jaxsight.sourcerizer.values.spelling import value
 
+_Pairs: TypeAlias = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
+"""The contracted axes of both operands, and the batch axes."""
+
 _BATCH, _LEFT, _RIGHT, _SUMMED = "bcdefgh", "ijlmno", "pqrstuv", "kxyzw"
 """Letters of `einsum`: for batch axes, free axes of each operand, and contracted axes."""
 
 
-def _letters(numbers: Any, ranks: Sequence[int]) -> tuple[str, str, str]:
+def _letters(numbers: _Pairs, ranks: Sequence[int]) -> tuple[str, str, str]:
     (left_summed, right_summed), (left_batch, right_batch) = numbers
     of_left: dict[int, str] = dict(zip(left_summed, _SUMMED, strict=False))
     of_right: dict[int, str] = dict(zip(right_summed, _SUMMED, strict=False))
@@ -37,7 +41,7 @@ def _letters(numbers: Any, ranks: Sequence[int]) -> tuple[str, str, str]:
     )
 
 
-def _options(params: dict[str, object]) -> Iterator[dict[str, Expr]]:
+def _options(params: Params) -> Iterator[dict[str, Expr]]:
     named: dict[str, Expr] = {}
     if params.get("precision") is not None:
         named["precision"] = precision(params["precision"])
@@ -56,7 +60,7 @@ def precision(parameter: object) -> Expr:
 
 
 def _einsum(
-    params: dict[str, object], x: Expr, y: Expr, ranks: Sequence[int], order: Sequence[int] | None
+    params: Params, x: Expr, y: Expr, ranks: Sequence[int], order: Sequence[int] | None
 ) -> Iterator[Expr]:
     first, second, output = _letters(params["dimension_numbers"], ranks)
     if order is not None:
@@ -126,6 +130,6 @@ def convolution(view: View) -> Iterator[Expr]:
 @IDIOMS("dot_general transpose")
 def product_transposed(window: Window) -> Iterator[Expr]:
     product, moved = window.equations
-    x, y = (window.expr(atom) for atom in product.invars)
+    x, y = window.operands(product)
     ranks = [atom.aval.ndim for atom in product.invars]
     yield from _einsum(product.params, x, y, ranks, moved.params["permutation"])

@@ -7,7 +7,6 @@ with the counter's equation first.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -40,15 +39,17 @@ def scan(scope: Scope, equation: Equation) -> Proved | None:
     if inputs != loop.carry or len(equation.outvars) != loop.carry:
         return None
     first = equation.invars[loop.consts]
-    start = _counter(first)
+    if not is_literal(first) or first.aval.shape != () or first.aval.dtype != np.int32:
+        return None
+    start = int(first.val)
     counted = _without_counter(loop.body, loop.consts)
-    if start is None or counted is None or not _unused(scope, equation.outvars[0]):
+    if counted is None or not _unused(scope, equation.outvars[0]):
         return None
     bounds = [_bound(first, start), _bound(first, start + loop.length)]
     return _fori(scope, equation, counted, loop.consts, bounds, loop.consts + 1)
 
 
-def _map(scope: Scope, equation: Equation, loop: Any) -> Proved | None:
+def _map(scope: Scope, equation: Equation, loop: control_flow.Scan) -> Proved | None:
     count = len(equation.outvars)
     xs = equation.invars[loop.consts :]
     if not xs or not count:
@@ -133,13 +134,6 @@ def _fori(
     count = len(equation.outvars)
     results: object = skipped if count - skipped == 1 else tuple(range(skipped, count))
     return Proved(call("lax.fori_loop", *bounds, written, sequence(init)), results)
-
-
-def _counter(atom: Atom) -> int | None:
-    """Return the initial value of a loop's counter, if it is a literal, or None."""
-    if not is_literal(atom) or atom.aval.shape != () or atom.aval.dtype != np.int32:
-        return None
-    return int(atom.val)
 
 
 def _bound(atom: Atom, value: object) -> Expr:

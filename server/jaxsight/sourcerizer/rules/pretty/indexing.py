@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
 from jaxsight.interpreters.compat.jaxpr_types import Equation
@@ -11,7 +10,7 @@ from jaxsight.interpreters.compat.staging import is_literal
 from jaxsight.sourcerizer.equations.fallback import flags, keywords
 from jaxsight.sourcerizer.equations.idioms import Window
 from jaxsight.sourcerizer.equations.registry import IDIOMS, PRETTY, View
-from jaxsight.sourcerizer.rules.pretty.shapes import bounds, whole_of
+from jaxsight.sourcerizer.rules.pretty.shapes import bounds, whole
 from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Expr, Index, Once, call, tuple_
 from jaxsight.sourcerizer.values.public_names import imported
 from jaxsight.sourcerizer.values.scalars import text
@@ -27,7 +26,7 @@ _PROMISES = ("indices_are_sorted", "unique_indices")
 _MODES = {"CLIP": "clip", "FILL_OR_DROP": "fill", "PROMISE_IN_BOUNDS": "promise_in_bounds"}
 
 
-def _written(window: Window, atom: JaxprAtom, converted: bool) -> Any:
+def _written(window: Window, atom: JaxprAtom, converted: bool) -> JaxprAtom:
     """Return the user's index; a `select_n` counts negative ones from the end."""
     while (equation := window.maker(atom)) is not None:
         name = equation.primitive.name
@@ -42,7 +41,7 @@ def _written(window: Window, atom: JaxprAtom, converted: bool) -> Any:
     return atom
 
 
-def _parts(window: Window, atom: JaxprAtom, converted: bool) -> list[Any]:
+def _parts(window: Window, atom: JaxprAtom, converted: bool) -> list[JaxprAtom]:
     """Return the indices that were concatenated to one array."""
     atom = window.origin(atom, "reshape", "convert_element_type") if converted else atom
     equation = window.maker(atom)
@@ -63,7 +62,7 @@ def _indexed(
             indices: list[Expr] = [Atom(":")] * rank
             for axis, part in zip(axes, parts, strict=True):
                 indices[axis] = window.expr(part)
-            yield whole_of(indices)
+            yield whole(indices)
 
 
 @IDIOMS(f"{_NORMALISED} gather squeeze|reshape?")
@@ -170,7 +169,7 @@ _REQUIRED = 3
 """The number of fields of dimension numbers without defaults, which come first."""
 
 
-def _places(window: Window, equation: Equation, where: Any) -> Iterator[tuple[Expr, ...]]:
+def _places(window: Window, equation: Equation, where: JaxprAtom) -> Iterator[tuple[Expr, ...]]:
     numbers = equation.params["dimension_numbers"]
     operand, _, update = equation.invars
     axes, rank = numbers.scatter_dims_to_operand_dims, operand.aval.ndim
@@ -190,7 +189,7 @@ def _places(window: Window, equation: Equation, where: Any) -> Iterator[tuple[Ex
             indices[axis] = Atom(bounds(start, start + sizes[axis], 1, operand.aval.shape[axis]))
         else:
             return
-    yield whole_of(indices)
+    yield whole(indices)
 
 
 @PRETTY("dynamic_slice")
@@ -239,35 +238,25 @@ def sliced(window: Window) -> Iterator[Expr]:
     ]
     indices = [_written(window, start, True) for start in starts]
     last = window.equations[-1]
-    if len(moving) == 1:
-        (axis,) = moving
-        start, along = window.expr(indices[axis]), {"axis": value(axis)} if axis else {}
-        if last is not equation:
-            subscripts: list[Expr] = [Atom(":")] * len(shape)
-            subscripts[axis] = start
-            yield Index(x, whole_of(subscripts))
-            yield call(
-                "lax.dynamic_index_in_dim",
-                x,
-                start,
-                **({"axis": value(axis)} if axis else {}),
-                keepdims=Atom("False"),
-            )
-        else:
-            yield call("lax.dynamic_slice_in_dim", x, start, value(sizes[axis]), *along.values())
-            if sizes[axis] == 1:
-                yield call("lax.dynamic_index_in_dim", x, start, **along)
-    elif last is not equation:
-        dropped = last.params.get("dimensions") or ()
+    along = {"axis": value(moving[0])} if len(moving) == 1 and moving[0] else {}
+    if last is not equation:
+        dropped = moving if len(moving) == 1 else last.params.get("dimensions") or ()
         subscripts = [
-            window.expr(indices[axis]) if axis in dropped else Atom(":")
-            for axis in range(len(shape))
+            window.expr(index) if axis in dropped else Atom(":")
+            for axis, index in enumerate(indices)
         ]
-        yield Index(x, whole_of(subscripts))
-    if last is equation and len(window.equations) > 1:
-        yield call(
-            "lax.dynamic_slice", x, tuple_(window.expr(start) for start in indices), value(sizes)
-        )
+        yield Index(x, whole(subscripts))
+        if len(moving) == 1:
+            start, kept = window.expr(indices[moving[0]]), Atom("False")
+            yield call("lax.dynamic_index_in_dim", x, start, **along, keepdims=kept)
+        return
+    if len(moving) == 1:
+        start, size = window.expr(indices[moving[0]]), sizes[moving[0]]
+        yield call("lax.dynamic_slice_in_dim", x, start, value(size), *along.values())
+        if size == 1:
+            yield call("lax.dynamic_index_in_dim", x, start, **along)
+    if len(window.equations) > 1:
+        yield call("lax.dynamic_slice", x, tuple_(map(window.expr, indices)), value(sizes))
 
 
 @IDIOMS("lt|add|select_n|convert_element_type|broadcast_in_dim|reshape* dynamic_update_slice")
@@ -282,15 +271,7 @@ def updated_slice(window: Window) -> Iterator[Expr]:
     stored = window.expr(window.origin(update, "broadcast_in_dim", "reshape"))
     if len(moving) == 1:
         (axis,) = moving
-        yield call(
-            "lax.dynamic_update_slice_in_dim", x, stored, window.expr(indices[axis]), value(axis)
-        )
-        yield call(
-            "lax.dynamic_update_index_in_dim", x, stored, window.expr(indices[axis]), value(axis)
-        )
-    yield call(
-        "lax.dynamic_update_slice",
-        x,
-        window.expr(update),
-        tuple_(window.expr(start) for start in indices),
-    )
+        for name in ("lax.dynamic_update_slice_in_dim", "lax.dynamic_update_index_in_dim"):
+            yield call(name, x, stored, window.expr(indices[axis]), value(axis))
+    starts_at = tuple_(map(window.expr, indices))
+    yield call("lax.dynamic_update_slice", x, window.expr(update), starts_at)

@@ -13,12 +13,11 @@ import inspect
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from jaxsight.interpreters.compat.inner import inner_jaxprs
-from jaxsight.interpreters.compat.jaxpr_types import Equation, Literal
+from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation
 from jaxsight.interpreters.compat.staging import is_literal, opened
 from jaxsight.sourcerizer.equations.idioms import Window
 from jaxsight.sourcerizer.equations.registry import IDIOMS, PRETTY, View
@@ -39,7 +38,11 @@ _OTHER_NAMES = {
 }  # fmt: skip
 
 MOST = 40
-"""The maximum number of guesses for one equation."""
+"""The maximum number of guesses for one equation.
+
+Each guess that fails costs a trace, and they are sorted by how many arguments they have: a call
+with more unusual arguments than these cover is written with `lax`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +53,9 @@ class LibraryCall:
     operands: Sequence[Expr]
     names: Sequence[str | None]
     """The function's names for its arguments, where known."""
-    inputs: Sequence[Any]
-    literals: Sequence[Any]
-    outputs: Sequence[Any]
+    inputs: Sequence[Aval]
+    literals: Sequence[object]
+    outputs: Sequence[Aval]
     equations: Sequence[Equation]
     """The inner equations, including nested ones."""
 
@@ -72,7 +75,7 @@ def _signatures(name: str) -> tuple[tuple[str, inspect.Signature], ...]:
     return tuple(signatures)
 
 
-def _all_equations(program: object, depth: int = 3) -> Iterator[Any]:
+def _all_equations(program: object, depth: int = 3) -> Iterator[Equation]:
     for equation in opened(program).jaxpr.eqns:
         yield equation
         if depth:
@@ -136,7 +139,7 @@ def _arguments(
         yield dict(zip(positional, called.operands, strict=False))
 
 
-def _is_default(literal: Literal, default: object, name: str) -> bool:
+def _is_default(literal: object, default: object, name: str) -> bool:
     if name == "correction":
         return bool(np.asarray(literal) == 0)
     return isinstance(default, (bool, int, float)) and bool(np.asarray(literal) == default)
@@ -182,8 +185,12 @@ def _guesses(name: str, parameter: inspect.Parameter, called: LibraryCall) -> It
             yield scalars.dtype(called.outputs[0].dtype)
         case "axis" | "dimension" | "axes":
             yield from _axes(called)
-        case "keepdims":
-            yield from _keepdims(parameter, called, len(shape))
+        case "keepdims" if called.inputs:
+            rank = getattr(called.inputs[0], "ndim", -1)
+            if parameter.default is True and len(shape) < rank:
+                yield Atom("False")
+            if len(shape) == rank:
+                yield Atom("True")
         case "num_classes":
             yield from map(value, dict.fromkeys(shape))
         case "num" | "length" | "total_repeat_length" if shape:
@@ -196,13 +203,6 @@ def _guesses(name: str, parameter: inspect.Parameter, called: LibraryCall) -> It
             yield from _MODES.get(called.name, _OTHER_MODES)
         case _:
             yield from _USUAL.get(name, ())
-
-
-def _keepdims(parameter: inspect.Parameter, called: LibraryCall, rank: int) -> Iterator[Expr]:
-    if parameter.default is True and called.inputs and rank < called.inputs[0].ndim:
-        yield Atom("False")
-    if called.inputs and rank == getattr(called.inputs[0], "ndim", -1):
-        yield Atom("True")
 
 
 def _strings(*texts: str) -> tuple[Expr, ...]:
@@ -296,7 +296,9 @@ def _padded(view: View) -> Iterator[Expr]:
             yield call("jnp.pad", array, width, mode=scalars.text(mode))
 
 
-def _widths(before: Any, after: Any, equations: Sequence[Equation]) -> Iterator[Expr]:
+def _widths(
+    before: Sequence[int], after: Sequence[int], equations: Sequence[Equation]
+) -> Iterator[Expr]:
     """Yield the padding that an array may have on each side."""
     for equation in equations:
         if equation.primitive.name == "pad":

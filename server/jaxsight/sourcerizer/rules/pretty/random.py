@@ -2,52 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 from jaxsight.sourcerizer.equations.idioms import Window
 from jaxsight.sourcerizer.equations.registry import IDIOMS
 from jaxsight.sourcerizer.text.exprs import Expr, call
 from jaxsight.sourcerizer.values.spelling import value
 
-_KEYS: dict[str, Callable[[Any], list[Expr]]] = {
-    "random_split": lambda params: (
-        []
-        if params["shape"] == (2,)
-        else [value(params["shape"][0] if len(params["shape"]) == 1 else params["shape"])]
-    ),
-    "random_fold_in": lambda params: [],
-    "random_clone": lambda params: [],
-}
-
 
 @IDIOMS("random_wrap convert_element_type? random_split|random_fold_in|random_clone random_unwrap")
 def raw_keys(window: Window) -> Iterator[Expr]:
-    equation = window.find(*_KEYS)
-    key, *operands = (
-        window.expr(window.origin(atom, "random_wrap", "convert_element_type"))
-        for atom in equation.invars
-    )
-    name = equation.primitive.name.removeprefix("random_")
-    yield call(
-        f"jax.random.{name}", key, *operands, *_KEYS[equation.primitive.name](equation.params)
-    )
+    equation = window.find("random_split", "random_fold_in", "random_clone")
+    operands = window.operands(equation, "random_wrap", "convert_element_type")
+    shape = equation.params.get("shape", (2,))  # what `split` returns by default
+    count = [] if shape == (2,) else [value(shape[0] if len(shape) == 1 else shape)]
+    yield call(f"jax.{equation.primitive.name.replace('_', '.', 1)}", *operands, *count)
 
 
 @IDIOMS("convert_element_type? random_seed random_unwrap")
 def new_raw_key(window: Window) -> Iterator[Expr]:
-    seed = window.find("random_seed").invars[0]
-    yield call("jax.random.PRNGKey", window.expr(window.origin(seed, "convert_element_type")))
+    seeded = window.find("random_seed")
+    yield call("jax.random.PRNGKey", *window.operands(seeded, "convert_element_type"))
 
 
 @IDIOMS("convert_element_type random_fold_in")
 def folded(window: Window) -> Iterator[Expr]:
-    key, data = window.equations[-1].invars
-    yield call(
-        "jax.random.fold_in",
-        window.expr(key),
-        window.expr(window.origin(data, "convert_element_type")),
-    )
+    last = window.equations[-1]
+    yield call("jax.random.fold_in", *window.operands(last, "convert_element_type"))
 
 
 @IDIOMS("jit|pjit add argmax")

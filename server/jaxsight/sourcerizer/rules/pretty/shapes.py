@@ -126,18 +126,14 @@ def indices(
             texts.append(str(start - size) if start == size - 1 and start > 0 else str(start))
         else:
             texts.append(bounds(start, stop, step, size))
-    return whole(texts)
+    return whole([*map(Atom, texts)])
 
 
-def whole(texts: list[str]) -> tuple[Expr, ...]:
+def whole(indices: list[Expr]) -> tuple[Expr, ...]:
     """Return indices without redundant colons.
 
     Those at the end are omitted; several at the start become an ellipsis.
     """
-    return whole_of([Atom(text) for text in texts])
-
-
-def whole_of(indices: list[Expr]) -> tuple[Expr, ...]:
     colon = Atom(":")
     if indices[-1] == colon:
         while len(indices) > 1 and indices[-1] == colon:
@@ -171,16 +167,14 @@ def indexed(window: Window) -> Iterator[Expr]:
 def rev(view: View) -> Iterator[Expr]:
     reversed_ = view.params["dimensions"]
     rank = view.inputs[0].ndim
-    texts = ["::-1" if axis in reversed_ else ":" for axis in range(rank)]
-    yield Index(view.operands[0], whole(texts))
+    selected: list[Expr] = [Atom("::-1" if axis in reversed_ else ":") for axis in range(rank)]
+    yield Index(view.operands[0], whole(selected))
 
 
 @IDIOMS("jit|pjit* concatenate")
 def joined(window: Window) -> Iterator[Expr]:
     """Yield `jnp.hstack` and `jnp.vstack`, which first adjust the rank of each array."""
-    parts = [
-        window.expr(window.origin(atom, "jit", "pjit")) for atom in window.equations[-1].invars
-    ]
+    parts = window.operands(window.equations[-1], "jit", "pjit")
     for function in ("hstack", "vstack"):
         yield call(f"jnp.{function}", list_(parts))
 

@@ -7,6 +7,7 @@ the end in any case.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -53,7 +54,17 @@ def helper_call(scope: Scope, step: steps.FoldedStep) -> Proved:
         parameters = scope.writer.folds.parameters[id(family)] = _parameters(scope, family)
 
     def build(name: str) -> list[Statement]:
-        return [_helper(scope, family, name, parameters)]
+        inner = Scope.top(scope.writer)
+        named: list[str] = []
+        for row in family.inputs:
+            if _is_global(scope, row):
+                inner.write(row[0], scope.read(row[0]))
+        for parameter in parameters:
+            own = inner.names.fresh(parameter.base)
+            named.append(own)
+            for index, end in zip(parameter.inputs, parameter.ends, strict=True):
+                inner.stand(family.inputs[index][0], Path(own, end))
+        return [Function(name, tuple(named), _body(inner, family))]
 
     function = scope.writer.functions.shared(("fold", id(family)), family, family.name, build)
     passed = [_passed(scope, family, step.index, parameter) for parameter in parameters]
@@ -80,7 +91,9 @@ def _parameters(scope: Scope, family: Family) -> list[_Parameter]:
     for members in grouped.values():
         if len(members) >= FEWEST_PARTS:
             inputs, ends = zip(*members, strict=True)
-            common = _common_start(ends)
+            columns = zip(*(end[:-1] for end in ends), strict=False)
+            shared = itertools.takewhile(lambda column: len(set(column)) == 1, columns)
+            common = tuple(column[0] for column in shared)
             base = _last(Path("p", common)) if common else "p"
             base = "p" if base == family.name else base
             shorter = tuple(end[len(common) :] for end in ends)
@@ -89,15 +102,6 @@ def _parameters(scope: Scope, family: Family) -> list[_Parameter]:
             ((index, _),) = members
             parameters.append(_Parameter(_named(scope, family.inputs[index][0]), (index,), ((),)))
     return parameters
-
-
-def _common_start(ends: Sequence[tuple[Step, ...]]) -> tuple[Step, ...]:
-    """Return the first steps that all paths share, excluding the last step of each."""
-    first = ends[0]
-    count = 0
-    while all(count + 1 < len(end) and end[count] == first[count] for end in ends):
-        count += 1
-    return first[:count]
 
 
 def _is_global(scope: Scope, row: Sequence[object]) -> bool:
@@ -136,20 +140,6 @@ def _passed(scope: Scope, family: Family, run: int, parameter: _Parameter) -> Ex
     return Path(path.root, path.steps[: len(path.steps) - len(end)]).expr
 
 
-def _helper(scope: Scope, family: Family, name: str, parameters: Sequence[_Parameter]) -> Function:
-    inner = Scope.top(scope.writer)
-    named: list[str] = []
-    for row in family.inputs:
-        if _is_global(scope, row):
-            inner.write(row[0], scope.read(row[0]))
-    for parameter in parameters:
-        own = inner.names.fresh(parameter.base)
-        named.append(own)
-        for index, end in zip(parameter.inputs, parameter.ends, strict=True):
-            inner.stand(family.inputs[index][0], Path(own, end))
-    return Function(name, tuple(named), _body(inner, family, family.runs[0]))
-
-
 @STRUCTURES(steps.ADDED)
 def added(scope: Scope, step: steps.FoldedStep) -> Proved:
     """Write a sum in a helper that is called with `None` for an absent operand."""
@@ -159,43 +149,37 @@ def added(scope: Scope, step: steps.FoldedStep) -> Proved:
     return Proved(Atom(f"{present} if {nothing} is None else ad.add_jaxvals({first}, {second})"), 0)
 
 
-def _with_optional(family: Family, run: Sequence[Any]) -> list[Any]:
-    """Return the first run of a family, with optional sums where other runs lack the sum."""
+def _body(inner: Scope, family: Family) -> list[Statement]:
+    """Return the statements of a helper, including the helpers that it returns."""
+    run = family.runs[0]
+    outputs = [run[position].outvars[output] for position, output in family.outputs]
+    read = (var for nested in family.returned for var in captures(nested).values())
+    needed = [var for var in read if not is_literal(var)]
     own = {id(var) for equation in run for var in equation.outvars}
-    return [
+    items: list[Any] = [  # with optional sums where other runs lack the sum
         steps.optional_sum(equation, 0 if id(equation.invars[1]) in own else 1)
         if position in family.optional
         else equation
         for position, equation in enumerate(run)
     ]
-
-
-def _body(inner: Scope, family: Family, run: Sequence[Any]) -> list[Statement]:
-    """Return the statements of a helper, including the helpers that it returns."""
-    outputs = [run[position].outvars[output] for position, output in family.outputs]
-    read = (var for nested in family.returned for var in captures(nested).values())
-    needed = [var for var in read if not is_literal(var)]
-    inner.equations(_with_optional(family, run), [*outputs, *needed], named=False)
+    inner.equations(items, [*outputs, *needed], named=False)
     results = [inner.operand(var) for var in outputs]
     for nested in family.returned:
-        own = inner.names.fresh(nested.name)
+        name = inner.names.fresh(nested.name)
         function = inner.inner()
         captured = captures(nested)
         for position, var in captured.items():
             function.alias(nested.inputs[position][0], var)
         inputs = [row[0] for index, row in enumerate(nested.inputs) if index not in captured]
-        parameters = function.parameters(inputs, list(map(_base_of, inputs)))
+        bases = ["function" if isinstance(var, Returned) else "ct" for var in inputs]
+        parameters = function.parameters(inputs, bases)
         before = inner.writer.backward
         inner.writer.backward = True
-        statements = _body(function, nested, nested.runs[0])
+        statements = _body(function, nested)
         inner.writer.backward = before
-        inner.body.append(Function(own, tuple(parameters), statements))
-        results.append(Atom(own))
+        inner.body.append(Function(name, tuple(parameters), statements))
+        results.append(Atom(name))
     return [*inner.body, Return(sequence(results))]
-
-
-def _base_of(var: Any) -> str:
-    return "function" if isinstance(var, Returned) else "ct"
 
 
 @STRUCTURES(steps.SHARED)

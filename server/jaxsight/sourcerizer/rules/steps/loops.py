@@ -46,7 +46,12 @@ def loop(scope: Scope, step: steps.FoldedStep) -> Proved:
         if is_literal(var):
             stand_ins[id(var)] = var = _StandIn(var.aval)
         scope.stand(var, path)
-    equations = [_with_stand_ins(equation, stand_ins) for equation in first]
+    equations = [
+        equation.replace(invars=[stand_ins.get(id(atom), atom) for atom in equation.invars])
+        if any(id(atom) in stand_ins for atom in equation.invars)
+        else equation
+        for equation in first
+    ]
     places = [position for _, position in folded.carried]
     sent = [first[position].outvars[output] for position, output in places]
     gathered = [first[position].outvars[output] for position, output in folded.collected]
@@ -83,12 +88,6 @@ class _StandIn:
     """A variable in place of a literal that differs between iterations."""
 
     aval: Aval
-
-
-def _with_stand_ins(equation: Any, stand_ins: dict[int, object]) -> Any:
-    if not any(id(atom) in stand_ins for atom in equation.invars):
-        return equation
-    return equation.replace(invars=[stand_ins.get(id(atom), atom) for atom in equation.invars])
 
 
 def _start(scope: Scope, folded: FoldedLoop, init: object) -> str:
@@ -129,13 +128,19 @@ def _loop_variables(
         if way is not None and elements is not None:
             group = (way.base, way.keys)
             if group not in groups:
-                groups[group] = (scope.names.fresh(_element(scope, way)), elements)
+                element = scope.writer.folds.handles.get(way.base.root) or element_name(way.base)
+                groups[group] = (scope.names.fresh(element), elements)
             bindings.append((row, Path(groups[group][0], way.after)))
             continue
         listed: Expr = tuple_(scope.operand(var) for var in row)
         if len(row) > _MOST_LISTED and isinstance(listed, Sequence_):
             listed = _numbers_apart(scope, listed)
-        name = scope.names.fresh("c" if is_literal(row[0]) else _row_name(scope, row))
+        base = "c"
+        if not is_literal(row[0]):
+            expr = scope.read(row[0])
+            is_named = isinstance(expr, Atom) and is_identifier(expr.text)
+            base = without_number(flat(expr)) if is_named else "x"
+        name = scope.names.fresh(base)
         groups[id(row)] = (name, listed)
         bindings.append((row, Path(name, ())))
     names = [name for name, _ in groups.values()]
@@ -176,16 +181,6 @@ def _elements(scope: Scope, way: Walk, var: Var) -> Expr | None:
         base = Path(root.root, root.steps[: len(root.steps) - len(way.after) - 1])
     size = scope.writer.folds.sizes.get((base.root, *base.steps))
     return iterated(way.base.expr, way.keys, size)
-
-
-def _element(scope: Scope, way: Walk) -> str:
-    handles = scope.writer.folds.handles.get(way.base.root)
-    return handles if handles is not None else element_name(way.base)
-
-
-def _row_name(scope: Scope, row: Sequence[object]) -> str:
-    expr = scope.read(row[0]) if not is_literal(row[0]) else None
-    return without_number(expr.text) if isinstance(expr, Atom) and is_identifier(expr.text) else "x"
 
 
 def _gather(

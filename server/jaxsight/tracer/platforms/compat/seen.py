@@ -20,9 +20,10 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jaxlib
@@ -135,19 +136,20 @@ def _install() -> list[Callable[[], None]]:
     for kind in (_jax.Device, _jax.Client):
         _answer(kind, "platform", lambda device, _: device.family)
     for written in ("__repr__", "__str__"):
-        _write(_jax.Device, written)
+        _answer_call(_jax.Device, written, functools.partial(_written, written))
     _answer(_jax.Client, "_raw_platform", lambda device, _: device.platform)
     _answer(_jax.Client, "platform_version", _version)
     _answer(_jax.Device, "device_kind", _kind)
     for name in sorted({name for names in _UNKNOWN_ATTRIBUTES.values() for name in names}):
         _answer(_jax.Device, name, functools.partial(_attribute, name))
-    _answer_call(_jax.Device, "memory_stats", _memory)
-    _answer_call(array.ArrayImpl, "platform", lambda device: device.family)
+    memory = _Unknown("reads `memory_stats()`: they are the CPU's here")
+    _answer_call(_jax.Device, "memory_stats", lambda device, _: memory)
+    _answer_call(array.ArrayImpl, "platform", lambda device, _: device.family)
     _name_backends()
     return _sight.undo
 
 
-def _replace(holder: Any, name: str, value: object) -> None:
+def _replace(holder: object, name: str, value: object) -> None:
     """Set an attribute of a class or module, and remember how to undo that."""
     if name in vars(holder):
         _sight.undo.append(functools.partial(setattr, holder, name, vars(holder)[name]))
@@ -157,7 +159,7 @@ def _replace(holder: Any, name: str, value: object) -> None:
 
 
 @functools.cache
-def _role(path: str) -> str:
+def _role(path: str) -> Literal["asks", "runs", "passes"]:
     """Return what code of a file is: a program's (`asks`), JAX's own (`runs`), or neither."""
     if "§" in path:
         return "asks"
@@ -185,13 +187,12 @@ def _asker() -> FrameType | None:
     return None
 
 
-class _Unknown(Exception):
+@dataclass(frozen=True, slots=True)
+class _Unknown:
     """The target's answer is not known; `reason` is a clause about what stands for it."""
 
-    def __init__(self, reason: str, stand_in: str | None = None) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.stand_in = stand_in
+    reason: str
+    stand_in: str | None = None
 
 
 _TRUE = object()
@@ -202,33 +203,28 @@ def _told(frame: FrameType | None, answer: Callable[[SeenDevice], object]) -> ob
     """Report a question of `frame`; return the target's answer, or `_TRUE`."""
     if frame is None:
         return _TRUE
-    device = _sight.device
-    if device is None:
-        _sight.asked(frame, "")
-        return _TRUE
+    reason, value = "", _TRUE
     try:
-        value = answer(device)
-    except AttributeError:
-        _sight.asked(frame, "")
-        raise
-    except _Unknown as unknown:
-        _sight.asked(frame, unknown.reason)
-        return _TRUE if unknown.stand_in is None else unknown.stand_in
-    _sight.asked(frame, "")
+        if _sight.device is not None:
+            value = answer(_sight.device)
+        if isinstance(value, _Unknown):
+            reason, value = value.reason, _TRUE if value.stand_in is None else value.stand_in
+    finally:
+        _sight.asked(frame, reason)
     return value
 
 
-def _answer(kind: Any, name: str, value: Callable[[SeenDevice, Any], object]) -> None:
+def _answer(kind: type, name: str, value: Callable[..., object]) -> None:
     """Replace an attribute of devices or clients.
 
     Args:
         kind: their class.
         name: the attribute; it need not exist on CPUs.
-        value: returns what it is on the target; raises `_Unknown`.
+        value: returns what it is on the target, or that it is `_Unknown`.
     """
     original = vars(kind).get(name)
 
-    def get(self: Any) -> object:
+    def get(self: object) -> object:
         known = _told(_asker(), lambda device: value(device, self))
         if known is not _TRUE:
             return known
@@ -239,16 +235,16 @@ def _answer(kind: Any, name: str, value: Callable[[SeenDevice, Any], object]) ->
     _replace(kind, name, property(get))
 
 
-def _kind(device: SeenDevice, _: object) -> str:
-    if not device.kind:
-        unnamed = _UNNAMED[device.platform]
-        raise _Unknown(f"reads `device_kind`: it is not known, and is {unnamed!r} here", unnamed)
-    return device.kind
+def _kind(device: SeenDevice, _: object) -> object:
+    if device.device_kind:
+        return device.device_kind
+    unnamed = _UNNAMED[device.platform]
+    return _Unknown(f"reads `device_kind`: it is not known, and is {unnamed!r} here", unnamed)
 
 
-def _version(device: SeenDevice, _: object) -> str:
+def _version(device: SeenDevice, _: object) -> object:
     version = f"PJRT C API\n{device.platform}"
-    raise _Unknown("reads `platform_version`: the number in it is not known", version)
+    return _Unknown("reads `platform_version`: the number in it is not known", version)
 
 
 def _attribute(name: str, device: SeenDevice, _: object) -> object:
@@ -257,40 +253,26 @@ def _attribute(name: str, device: SeenDevice, _: object) -> object:
     if name == "num_cores" and device.cores:
         return device.cores
     if name in _UNKNOWN_ATTRIBUTES.get(device.family, ()):
-        raise _Unknown(f"reads `{name}` of a device: the CPU here has none")
+        return _Unknown(f"reads `{name}` of a device: the CPU here has none")
     raise AttributeError(f"no device of {device.platform} has {name!r}")
 
 
-def _write(kind: Any, name: str) -> None:
-    """Replace how devices are written: by `repr`, or by `str` as in `cuda:0`."""
-    original = getattr(kind, name)
-
-    def written(self: Any) -> str:
-        known = _told(_asker(), lambda device: _written(device, self.id, name))
-        return str(original(self) if known is _TRUE else known)
-
-    _replace(kind, name, written)
-
-
-def _written(device: SeenDevice, number: int, name: str) -> str:
+def _written(name: str, device: SeenDevice, written: Any) -> str:
+    """Return how a device is written: by `repr`, or by `str` as in `cuda:0`."""
     if name == "__repr__":
-        return f"{_REPR[device.platform]}(id={number})"
-    return f"TPU_{number}" if device.platform == "tpu" else f"{device.platform}:{number}"
+        return f"{_REPR[device.platform]}(id={written.id})"
+    return f"TPU_{written.id}" if device.platform == "tpu" else f"{device.platform}:{written.id}"
 
 
-def _answer_call(kind: Any, name: str, value: Callable[[SeenDevice], object]) -> None:
+def _answer_call(kind: type, name: str, value: Callable[..., object]) -> None:
     """Replace a method without arguments of devices or arrays, as `_answer` does an attribute."""
     original = getattr(kind, name)
 
-    def call(self: Any) -> object:
-        known = _told(_asker(), value)
+    def call(self: object) -> object:
+        known = _told(_asker(), lambda device: value(device, self))
         return original(self) if known is _TRUE else known
 
     _replace(kind, name, call)
-
-
-def _memory(_: SeenDevice) -> object:
-    raise _Unknown("reads `memory_stats()`: they are the CPU's here")
 
 
 def _name_backends() -> None:
@@ -300,7 +282,8 @@ def _name_backends() -> None:
     def get_backend(platform: Any = None) -> Any:
         chosen = platform if isinstance(platform, str) else ""
         if chosen:
-            _told(_asker(), lambda _: _of_cpu() if chosen == "cpu" else "")
+            of_cpu = _Unknown("asks for the CPU's devices: here they are those of the target")
+            _told(_asker(), lambda device: of_cpu if chosen == "cpu" else "")
         if platform is None:
             chosen = str(jax.config.values["jax_platform_name"] or "")
             if chosen and (frame := _nearest_program()) is not None:
@@ -363,7 +346,3 @@ def _nearest_program() -> FrameType | None:
     """Return the innermost frame of a program or library; `None` if there is none."""
     frames = code_origins.outwards(sys._getframe(1))
     return next((each for each in frames if _role(each.f_code.co_filename) == "asks"), None)
-
-
-def _of_cpu() -> object:
-    raise _Unknown("asks for the CPU's devices: here they are those of the target")
