@@ -119,9 +119,7 @@ class CommandRun:
                 if not self._failure.done():
                     self._failure.set_result(self._about_option(detail))
             case Status(state="starting", python=python, reason=reason):
-                if python and python not in self._pythons:
-                    self._pythons.add(python)
-                    self.note(f"Python: {shown_path(python)} ({self._reason(reason)})")
+                self._note_python(python, reason)
                 self.show_step(f"starting JAX in {python}" if python else "starting JAX")
             case Progress(title=title, detail=detail, done=False):
                 self.show_step(f"{title} {detail}".rstrip())
@@ -137,6 +135,16 @@ class CommandRun:
                 self.note(f"{shown_path(program)} is not used until you allow it; {remedy}")
             case _:
                 pass
+
+    def note_python(self, path: Path) -> None:
+        """Print the interpreter of a file that need not be traced, as for one that is."""
+        if (python := self.session.python(str(path))) is not None:
+            self._note_python(python.path, python.reason)
+
+    def _note_python(self, python: str, reason: str) -> None:
+        if python and python not in self._pythons:
+            self._pythons.add(python)
+            self.note(f"Python: {shown_path(python)} ({self._reason(reason)})")
 
     def note_target(self, path: Path) -> None:
         """Print once what a file is compiled for, if that is the default target, and why."""

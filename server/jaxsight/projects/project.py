@@ -23,6 +23,7 @@ from jaxsight.projects.python_discovery import (
     own_interpreter,
 )
 from jaxsight.projects.recorded import recorded_calls
+from jaxsight.projects.sources import Sources
 from jaxsight.recording import recorded_file
 from jaxsight.settings import ProjectSettings, Settings, merge
 from jaxsight.settings.example_settings import ExampleSettings
@@ -61,6 +62,7 @@ class Owner(Protocol):
     only_written: bool
     events: asyncio.Queue[Event]
     texts: Texts
+    sources: Sources
 
     @property
     def any_settings(self) -> Settings:
@@ -272,6 +274,11 @@ class Project:
         return self._owner.texts
 
     @property
+    def sources(self) -> Sources:
+        """What the answers of all tracers were made of."""
+        return self._owner.sources
+
+    @property
     def events(self) -> asyncio.Queue[Event]:
         """The events of all projects."""
         return self._owner.events
@@ -327,26 +334,30 @@ class Project:
         urgency = priority.priority if isinstance(priority, Haste) else priority
         if request.executes is not None and urgency is Priority.PERSON:
             self._owner.used(self)
-        return await tracers.ask(
-            request, priority=priority, on_stage=on_stage, texts=self.texts.open
+        return await self.sources.collect(
+            tracers.ask(request, priority=priority, on_stage=on_stage, texts=self.texts.open)
         )
 
     @property
     def jax(self) -> str:
         """The version of JAX that traces, once it is known."""
-        return self._hello.jax if self._hello is not None else ""
+        return self.hello.jax if self.hello is not None else ""
 
     @property
     def plugins(self) -> tuple[str, ...]:
         """The accelerators that this JAX has plugins for, once they are known."""
-        return self._hello.plugins if self._hello is not None else ()
+        return self.hello.plugins if self.hello is not None else ()
 
     @property
-    def _hello(self) -> Hello | None:
+    def hello(self) -> Hello | None:
         """The handshake of the newest tracer, also while the next one starts."""
         hello = self._tracers.status.hello if self._tracers is not None else None
         self._greeted = hello or self._greeted
         return self._greeted
+
+    def remember(self, hello: Hello) -> None:
+        """Take the handshake of an earlier session's tracer, while none has started here."""
+        self._greeted = self._greeted or hello
 
     async def import_whole(self, request: Import) -> Imported | Failed | Died:
         """Import a whole file in a process of its own."""

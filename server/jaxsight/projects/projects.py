@@ -22,6 +22,7 @@ from jaxsight.files.ownership import is_everybodys
 from jaxsight.files.texts import Texts
 from jaxsight.projects.project import OpenFile, Project
 from jaxsight.projects.python_discovery import is_installed_for
+from jaxsight.projects.sources import Sources
 from jaxsight.recording.recorded_file import is_recorded_file
 from jaxsight.rules.finding import Finding
 from jaxsight.settings import ProjectSettings, Settings, merge, read_project
@@ -71,6 +72,8 @@ class Projects:
         """The open documents, which the session maintains."""
         self.texts = Texts()
         """The texts of all files, by which answers are recognized as current."""
+        self.sources = Sources()
+        """What the answers of tracers were made of; whoever wants to know begins new ones."""
         self._roots: tuple[str, ...] = ()
         """The workspace folders, inner ones first."""
         self._first = ""

@@ -102,15 +102,17 @@ def has_jax(python: str) -> bool:
 
     `True` is certain, `False` is not.
     """
+    return any((packages / "jax").is_dir() for packages in package_folders(python))
+
+
+def package_folders(python: str) -> Iterator[Path]:
+    """Yield the folders that an interpreter's packages are installed in, judging by files."""
     prefixes = [Path(python).parent.parent, Path(python).parent]
     if not any(_is_environment(prefix) for prefix in prefixes):
         prefixes.append(Path(python).resolve().parent.parent)
-    return any(
-        (packages / "jax").is_dir()
-        for prefix in prefixes
-        for pattern in PACKAGES
-        for packages in prefix.glob(pattern)
-    )
+    for prefix in prefixes:
+        for pattern in PACKAGES:
+            yield from prefix.glob(pattern)
 
 
 def is_installed_for(python: str, path: str) -> bool:

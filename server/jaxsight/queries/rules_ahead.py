@@ -26,10 +26,14 @@ class RulesAhead:
         """Whether all rules are imported."""
         return self._imported.is_set()
 
-    async def ready(self) -> None:
-        """Return when all rules are imported."""
+    def start(self) -> None:
+        """Begin to import the rules, if that has not been done."""
         if self._importing is None:
             self._importing = asyncio.create_task(self._import(), name="import rules")
+
+    async def ready(self) -> None:
+        """Return when all rules are imported."""
+        self.start()
         await self._imported.wait()
 
     async def fixes(self) -> None:

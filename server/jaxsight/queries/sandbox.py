@@ -51,7 +51,9 @@ class Sandbox:
         tracers = self._started()
         if tracers is None:
             return Died(NEW, "", Death(Reason.UNAVAILABLE, last_words=self.project.problem))
-        reply = await tracers.ask(request, priority=priority, texts=self.project.texts.open)
+        reply = await self.project.sources.collect(
+            tracers.ask(request, priority=priority, texts=self.project.texts.open)
+        )
         if isinstance(reply, Died):
             self._answers.clear()  # its traces are gone
         return reply

@@ -160,8 +160,9 @@ class Cached:
     size: int = _setting(
         MEMORY,
         "512 MiB",
-        "Maximum size of the cache of compiled programs, in the user's cache folder. "
-        "The least recently used programs are deleted first.",
+        "Maximum size of the cache of compiled programs, and of that of `jaxsight check`, in the "
+        "user's cache folder. The least recently used entries are deleted first. With 0, nothing "
+        "is stored.",
         scope="window",
     )
 

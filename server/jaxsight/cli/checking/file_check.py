@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 
 from jaxsight.cli.checking.fixes import FixLog, apply_fixes
+from jaxsight.cli.checking.unchanged import UnchangedFiles
 from jaxsight.cli.command_run import CommandRun
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.options import InputsChoice
 from jaxsight.cli.output.reports.reported import (
+    CheckResult,
     ExaminedFile,
     IncompleteFunction,
     RefusedFunction,
@@ -28,6 +30,7 @@ from jaxsight.features.verification import VerifiedImports, verify
 from jaxsight.files import reading
 from jaxsight.files.markers import is_marked
 from jaxsight.projects.projects import SETTINGS_FILE
+from jaxsight.projects.sources import Sources
 from jaxsight.rules.finding import Finding, Severity
 from jaxsight.source.module import Module
 from jaxsight.source.slicing.caveat import SliceCaveat
@@ -67,10 +70,12 @@ class Budget:
         """The seconds for one file: some files need none."""
         return min(self.left, _SHARE * self.left / max(self.files, 1))
 
-    def spend(self, seconds: float) -> None:
-        """Take the seconds that a file needed."""
-        self.is_reached |= seconds >= self.share / 2
+    def spend(self, seconds: float) -> bool:
+        """Take the seconds that a file needed; return whether it may have needed more."""
+        is_reached = seconds >= self.share / 2
+        self.is_reached |= is_reached
         self.left = max(self.left - seconds, 0)
+        return is_reached
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +83,6 @@ class CheckOptions:
     """What to do with each file besides reporting its findings."""
 
     budget: Budget
-
     fix_log: FixLog | None = None
     """Verified fixes are applied and recorded here; without it, files stay unchanged."""
     with_fixes: bool = False
@@ -89,28 +93,12 @@ class CheckOptions:
     """Seconds for each import; by default those of the settings."""
 
 
-@dataclass(slots=True)
-class CheckResult:
-    """The result for one file or several."""
-
-    reported: list[Reported] = field(default_factory=list)
-    incomplete: list[IncompleteFunction] = field(default_factory=list)
-    refused: list[RefusedFunction] = field(default_factory=list)
-    examined: list[ExaminedFile] = field(default_factory=list)
-    files: int = 0
-    compared: int = 0
-    """The number of functions with the same program as the import."""
-    imported: int = 0
-    """The number of files with such functions."""
-
-    def add(self, more: CheckResult) -> None:
-        """Add the result for other files."""
-        for each in fields(self):
-            setattr(self, each.name, getattr(self, each.name) + getattr(more, each.name))
-
-
-async def check_file(run: CommandRun, text: SourceFile, options: CheckOptions) -> CheckResult:
+async def check_file(
+    run: CommandRun, text: SourceFile, options: CheckOptions, unchanged: UnchangedFiles
+) -> CheckResult:
     """Return the findings of one file after fixing it, and its caveats.
+
+    Without fixes and imports, the result of an earlier check may be returned, and is stored.
 
     Raises:
         CommandError: a file that was named on the command line cannot be read.
@@ -124,9 +112,20 @@ async def check_file(run: CommandRun, text: SourceFile, options: CheckOptions) -
             raise
         finding = Finding(UNREADABLE, Severity.ERROR, start, str(error))
         return CheckResult([Reported(path, "", finding)], files=1)
+    is_alike = options.fix_log is None and not options.verify and text.text is None
+    if is_alike and (result := await unchanged.result(path, source)) is not None:
+        run.note_python(text.path)
+        options.budget.files -= 1
+        return result
+    engine = run.session.engine
+    sources = engine.projects.sources = Sources()
+    engine.rules.start()  # this process is idle while JAX starts
     run.session.open(path, source, in_background=False)
     try:
-        return await _checked(run, text, source, cells, options)
+        result, is_whole = await _checked(run, text, source, cells, options)
+        if is_alike and is_whole:
+            await unchanged.store(path, source, result, sources)
+        return result
     except CommandError:
         raise
     except Exception as error:
@@ -142,10 +141,10 @@ async def check_file(run: CommandRun, text: SourceFile, options: CheckOptions) -
 
 async def _checked(
     run: CommandRun, text: SourceFile, source: str, cells: Cells, options: CheckOptions
-) -> CheckResult:
-    """Return the findings of an open file."""
+) -> tuple[CheckResult, bool]:
+    """Return the findings of an open file, and whether there was time for all of its inputs."""
     path = str(text.path)
-    await _settle(run, path, options)
+    is_whole = await _settle(run, path, options)
     if options.fix_log is not None and text.is_fixable:
         source = await apply_fixes(run, text.path, source, options.fix_log)
         await _settle(run, path, options)
@@ -164,7 +163,7 @@ async def _checked(
     problem = Module.parse(source).syntax_problem
     if problem is not None:
         findings.append(Finding(SYNTAX, Severity.ERROR, problem.range, problem.message))
-    return CheckResult(
+    result = CheckResult(
         reported=[
             Reported(path, source, finding, _caveats(finding, answers), fix_of.get(finding), cells)
             for finding in findings
@@ -178,14 +177,15 @@ async def _checked(
         compared=verified.functions,
         imported=int(verified.functions > 0),
     )
+    return result, is_whole
 
 
-async def _settle(run: CommandRun, path: str, options: CheckOptions) -> None:
-    """Wait for the inputs of a file's functions, as long as the time for proposals lasts."""
+async def _settle(run: CommandRun, path: str, options: CheckOptions) -> bool:
+    """Wait for the inputs of a file's functions; return whether there was time for all."""
     if run.inputs is not InputsChoice.ALL:
-        return
+        return True
     budget = options.budget
-    budget.spend(await run.get(run.session.settle_inputs(path, patience=budget.share)))
+    return not budget.spend(await run.get(run.session.settle_inputs(path, patience=budget.share)))
 
 
 def _caveats(finding: Finding, functions: Sequence[Completeness]) -> tuple[SliceCaveat, ...]:

@@ -15,12 +15,12 @@ from jaxsight.cli.checking import baseline as baselines
 from jaxsight.cli.checking.file_check import (
     Budget,
     CheckOptions,
-    CheckResult,
     check_file,
     check_settings,
 )
 from jaxsight.cli.checking.fixes import FixLog
 from jaxsight.cli.checking.recompilations import recompiled
+from jaxsight.cli.checking.unchanged import UnchangedFiles
 from jaxsight.cli.command_run import start_run
 from jaxsight.cli.errors import FOUND, NOTHING_EXAMINED, CommandError, failing_on
 from jaxsight.cli.execution import command
@@ -29,7 +29,13 @@ from jaxsight.cli.output import notes
 from jaxsight.cli.output.notes import print_note
 from jaxsight.cli.output.printing import Printer, print_document, print_json
 from jaxsight.cli.output.reports import machine, text
-from jaxsight.cli.output.reports.reported import Reported, misses, origins, totals
+from jaxsight.cli.output.reports.reported import (
+    CheckResult,
+    Reported,
+    misses,
+    origins,
+    totals,
+)
 from jaxsight.cli.sources.texts import SourceFile, texts
 from jaxsight.cli.trusted_paths import hosts
 from jaxsight.rules.finding import Severity
@@ -131,6 +137,11 @@ InputsTime = Annotated[
     ),
 ]
 
+NoCache = Annotated[
+    bool,
+    typer.Option("--no-cache", help="Trace all files, also those unchanged since the last check."),
+]
+
 Verbose = Annotated[
     bool,
     typer.Option(
@@ -161,6 +172,7 @@ async def check(
     allow: Allow = None,
     which: WhichInputs = InputsChoice.ALL,
     inputs_time: InputsTime = 120.0,
+    no_cache: NoCache = False,
     stdin_filename: StdinFilename = None,
     verbose: Verbose = False,
 ) -> int:
@@ -188,7 +200,7 @@ async def check(
     if fix_log is not None and any(not file.is_fixable for file in files if file.is_argument):
         raise CommandError("fixes are applied to Python files only, not to stdin and notebooks")
     rules = {"select": _codes("--select", select), "ignore": _codes("--ignore", ignore)}
-    start = _Start(paths or [Path()], target, python, calls or (), allow or (), which)
+    start = _Start(paths or [Path()], target, python, calls or (), allow or (), which, no_cache)
     total, pythons = await _check(files, options, rules, start)
     if fix_log is not None:
         # Machine-readable output must not contain it.
@@ -237,6 +249,8 @@ class _Start:
     """Tests to run to find recompilations."""
     allow: Sequence[str]
     inputs: InputsChoice
+    no_cache: bool
+    """Whether results of earlier checks are not used."""
 
 
 async def _check(
@@ -265,16 +279,14 @@ async def _check(
     roots = [*(paths if is_stdin else start.paths), *([Path()] if start.calls else [])]
     allow = [*start.allow, *named]
     async with start_run(roots, start.python, allow, start.inputs, chosen) as run:
-        # This process is idle while JAX starts.
-        importing = asyncio.create_task(run.session.engine.rules.ready())
         if start.target:
             with failing_on(LookupError):
                 run.session.choose_target(start.target)
+        unchanged = UnchangedFiles(run, with_fixes=options.with_fixes, may_read=not start.no_cache)
         for number, file in enumerate(files, 1):
             run.show_step(f"{number}/{len(files)} {text.shown_path(str(file.path))}")
-            total.add(await check_file(run, file, options))
+            total.add(await check_file(run, file, options, unchanged))
             run.note_target(file.path)
-        await importing
         total.reported += await check_settings(run, paths)
         pythons: dict[str, object] = {str(path): run.python(path) for path in paths}
         if start.calls:

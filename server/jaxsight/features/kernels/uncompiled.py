@@ -52,6 +52,8 @@ class Uncompiled:
     target: str
     """The short name of the target: `h100`."""
     reason: str
+    lasts: bool = True
+    """Whether it is so again: no compiler was missing, and none failed for another reason."""
 
     @property
     def message(self) -> str:
@@ -67,6 +69,7 @@ class Uncompiled:
             result: the result of compiling it; `None` if that was not requested.
             target: the active target.
         """
+        lasts = True
         if not isinstance(view.answer.reply, Traced):
             finding = next(failures.reported(view), None)
             if finding is None:
@@ -74,10 +77,11 @@ class Uncompiled:
             reason = f"tracing fails ({finding.code}, line {finding.range.start.line + 1})"
         elif result is not None and isinstance(result.outcome, Trouble):
             target, reason = result.target.short, result.outcome.message
+            lasts = result.outcome.last
         else:
             return None
         reason = clause(reason.strip().split("\n\n")[0], _LONGEST).rstrip(".")
-        return Uncompiled(view.subject.name, view.name_range, target, reason)
+        return Uncompiled(view.subject.name, view.name_range, target, reason, lasts)
 
 
 async def uncompiled(engine: Engine, path: str) -> list[Uncompiled]:

@@ -170,6 +170,12 @@ class ProgramCalls:
                 calls.setdefault((call.inputs, call.unknown), partial)
         return tuple(calls.values())[:_SETS]
 
+    async def programs(self, project: Project, path: str, text: str) -> tuple[EntryPoint, ...]:
+        """Return the programs that may call functions of a file with a text, in order."""
+        opened = project.texts.open
+        looking = functools.partial(self._files.programs, path, text, project.root, opened)
+        return await self._readers.run(looking)
+
     def readers(self, path: str) -> list[str]:
         """Return the open files whose functions may have other inputs after a change of a file."""
         real = self._projects.texts.real(path)
@@ -221,10 +227,7 @@ class ProgramCalls:
             module=module,
         )
         run, key = await self._aside.judge(module, asking)
-        looking = functools.partial(
-            self._files.programs, path, module.text, project.root, project.texts.open
-        )
-        programs = await self._readers.run(looking)
+        programs = await self.programs(project, path, module.text)
         if self._documents.get(path) is not document or document.module is not module:
             return False
         found = self._found.get(path)

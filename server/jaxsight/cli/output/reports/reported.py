@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 
 from jaxsight.cli.sources.notebooks import NO_CELLS, Cells
 from jaxsight.features.caveats import Completeness
@@ -66,6 +66,26 @@ class ExaminedFile:
     def not_examined(self) -> tuple[Examination, ...]:
         """Those that were not, without tests and programs, which call others."""
         return tuple(f for f in self.functions if not f.origin and f.kind != "program")
+
+
+@dataclass(slots=True)
+class CheckResult:
+    """The result for one file or several."""
+
+    reported: list[Reported] = field(default_factory=list)
+    incomplete: list[IncompleteFunction] = field(default_factory=list)
+    refused: list[RefusedFunction] = field(default_factory=list)
+    examined: list[ExaminedFile] = field(default_factory=list)
+    files: int = 0
+    compared: int = 0
+    """The number of functions with the same program as the import."""
+    imported: int = 0
+    """The number of files with such functions."""
+
+    def add(self, more: CheckResult) -> None:
+        """Add the result for other files."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(more, each.name))
 
 
 ORIGINS = {

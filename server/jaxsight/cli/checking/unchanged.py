@@ -1,0 +1,193 @@
+"""Results of earlier checks: a file of which nothing has changed since is not traced again.
+
+A result is used if everything that it was made of is the same: the texts and the data that the
+tracers reported, the programs that call the file's functions, the settings, the installed packages,
+the compilers, the environment variables, and jaxsight itself. One of which that is not known, such
+as that of a function that ended its tracer, is not stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import pickle
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from jaxsight import __version__
+from jaxsight.cli.command_run import CommandRun
+from jaxsight.cli.options import InputsChoice
+from jaxsight.cli.output.reports.reported import CheckResult, Reported
+from jaxsight.files import private
+from jaxsight.files.entries import Entries
+from jaxsight.files.texts import Version, stamp_of, version_of_text
+from jaxsight.projects.project import Project
+from jaxsight.projects.python_discovery import package_folders
+from jaxsight.projects.sources import Sources
+from jaxsight.queries.programs.target_choice import environment_of
+from jaxsight.recording import recorded_file
+from jaxsight.targets.target import Target
+from jaxsight.trust.decisions import SSH
+from jaxsight.wire.messages.inputs import EntryPoint
+from jaxsight.wire.messages.replies import Hello
+from jaxsight.workers.compilation import environments
+from jaxsight.workers.compilation.environments import CompilerEnvironment
+
+log = logging.getLogger(__name__)
+
+_LARGEST = 64 * 1024 * 1024
+"""Bytes of a stored result: a file of 10,000 findings has some 10 MB."""
+_CODE = Path(__file__).parents[2]
+_VOLATILE = frozenset(
+    {
+        *("_", "PWD", "OLDPWD", "SHLVL", "COLUMNS", "LINES", "TERM", "COLORTERM", "NO_COLOR"),
+        *("FORCE_COLOR", "WINDOWID", "TERM_SESSION_ID", "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY"),
+    }
+)
+"""Variables that differ from terminal to terminal, and that programs do not compute with."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A result, and what it was made of."""
+
+    result: CheckResult
+    text: Version
+    files: Mapping[str, Version]
+    programs: tuple[EntryPoint, ...]
+    hello: Hello
+    """The handshake of the tracer: the default target depends on its JAX."""
+    python: str
+    circumstances: str
+    """The digests of the Python, and of everything else."""
+
+
+class UnchangedFiles:
+    """The stored results of one command."""
+
+    def __init__(self, run: CommandRun, *, with_fixes: bool, may_read: bool) -> None:
+        """Store and find results.
+
+        Args:
+            run: the run of the command.
+            with_fixes: whether results have fixes.
+            may_read: whether stored results are used.
+        """
+        self._engine = run.session.engine
+        self._inputs = run.inputs
+        self._with_fixes = with_fixes
+        self._may_read = may_read
+        folder = private.cache_folder("checks", f"v{__version__}")
+        limit = self._engine.projects.any_settings.cache.size
+        self._entries = Entries(folder, f"check {__version__}", ".check", limit)
+        self._pythons: dict[str, str] = {}
+        self._surroundings = _digest(list(_own_code()), list(_compilers()), _variables())
+
+    async def result(self, path: str, text: str) -> CheckResult | None:
+        """Return the result of a file of which nothing has changed since it was checked."""
+        if not self._may_read or SSH in text:
+            return None
+        project, texts = self._engine.projects.of(path), self._engine.projects.texts
+        content = self._entries.load(self._name(path, project), _LARGEST)
+        if content is None or project.held_back:
+            return None
+        try:
+            stored: _Stored = pickle.loads(content)
+        except Exception:
+            log.exception("a stored result of %s cannot be read", path)
+            return None
+        if stored.text != version_of_text(text) or not texts.are_current(stored.files):
+            return None
+        if stored.python != self._python(project):
+            return None
+        project.remember(stored.hello)
+        if stored.circumstances != self._circumstances(path, project):
+            return None
+        return stored.result if stored.programs == await self._programs(path, text) else None
+
+    async def store(self, path: str, text: str, result: CheckResult, sources: Sources) -> None:
+        """Store the result of a file, unless a part of what it was made of is not known."""
+        project, texts = self._engine.projects.of(path), self._engine.projects.texts
+        if sources.unknown or project.held_back or SSH in text:
+            return
+        if not all(refused.function.lasts for refused in result.refused):
+            return
+        if project.hello is None or not texts.are_current(sources.files):
+            return
+        plain = replace(result, reported=list(map(_without_data, result.reported)))
+        stored = _Stored(
+            plain,
+            version_of_text(text),
+            sources.files,
+            await self._programs(path, text),
+            project.hello,
+            self._python(project),
+            self._circumstances(path, project),
+        )
+        self._entries.store(self._name(path, project), pickle.dumps(stored))
+
+    def _name(self, path: str, project: Project) -> str:
+        """Return the name of a file's result: settings and options may change back."""
+        return _digest(path, project.settings, self._inputs, self._with_fixes)
+
+    async def _programs(self, path: str, text: str) -> tuple[EntryPoint, ...]:
+        project = self._engine.projects.of(path)
+        if self._inputs is not InputsChoice.ALL or not project.settings.examples_from_programs:
+            return ()
+        return await self._engine.dry_runs.programs(project, path, text)
+
+    def _python(self, project: Project) -> str:
+        """Return a digest of an interpreter and of what is installed for it."""
+        python = project.interpreter.path if project.interpreter is not None else ""
+        if python not in self._pythons:
+            installed = [(str(each), stamp_of(str(each))) for each in package_folders(python)]
+            self._pythons[python] = _digest(python, stamp_of(python), installed)
+        return self._pythons[python]
+
+    def _circumstances(self, path: str, project: Project) -> str:
+        """Return a digest of what the result of a file depends on besides texts and Python."""
+        recorded = recorded_file.stamp(project.root)
+        targets = [_with_compiler(t, project) for t in self._engine.choices.targets(path)]
+        return _digest(self._surroundings, project.signature, recorded, targets)
+
+
+def _without_data(reported: Reported) -> Reported:
+    """Return a finding without what only its fix needs, which is of the rule's own classes."""
+    fix = reported.fix
+    if fix is not None:
+        fix = replace(fix, finding=replace(fix.finding, data=None))
+    return replace(reported, finding=replace(reported.finding, data=None), fix=fix)
+
+
+def _with_compiler(target: Target, project: Project) -> object:
+    """Return a target with all that determines the output of its compiler."""
+    python = project.interpreter.path if project.interpreter is not None else ""
+    environment = environment_of(target, python, project.jax)
+    if not isinstance(environment, CompilerEnvironment):
+        return target, environment
+    return target, environments.identity(environment, target)
+
+
+def _compilers() -> Iterator[tuple[str, str, str]]:
+    """Yield the installed compilers: contracts compile for other targets, too."""
+    for platform in environments.MEGABYTES:
+        for environment in environments.installed(platform):
+            yield environment.platform, environment.jax, environment.plugin
+
+
+def _variables() -> list[tuple[str, str]]:
+    return sorted(item for item in os.environ.items() if item[0] not in _VOLATILE)
+
+
+def _own_code() -> Iterator[tuple[str, Version]]:
+    """Yield the files of jaxsight, which a checkout changes without another version number."""
+    for folder, folders, files in os.walk(_CODE):
+        folders.sort()
+        for file in sorted(file for file in files if file.endswith(".py")):
+            yield file, stamp_of(os.path.join(folder, file))  # noqa: PTH118 - 900 files
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
