@@ -71,8 +71,8 @@ class Session:
             roots,
             editor,
             trusted=trusted,
-            editor_python=editor_python or {},
-            editor_by_root=editor_by_root or {},
+            editor_python=editor_python,
+            editor_by_root=editor_by_root,
         ):
             self._outdate()
 

@@ -11,21 +11,25 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jaxsight.cli.errors import PYTHON_OPTION, CommandError, about_python_option, failing_on
 from jaxsight.cli.options import InputsChoice
-from jaxsight.cli.output.notes import print_note
-from jaxsight.cli.output.printing import Printer, Spinner, Text, styled
+from jaxsight.cli.output.printing import Printer, Spinner, Text, print_note, styled
 from jaxsight.cli.trusted_paths import trust_paths
 from jaxsight.events import Consent, Event, Message, Output, Progress, Status
 from jaxsight.projects.projects import Projects
-from jaxsight.session import Session
 from jaxsight.text.inert import one_line, printed
 from jaxsight.trust.words import shown_path
 
+if TYPE_CHECKING:
+    from jaxsight.session import Session
+
 T = TypeVar("T")
+
+_SESSION = "jaxsight.session"
 
 
 class CommandRun:
@@ -174,6 +178,8 @@ async def start_run(
     allow: Sequence[str] | None = None,
     inputs: InputsChoice = InputsChoice.ALL,
     rules: Mapping[str, Sequence[str]] | None = None,
+    *,
+    ahead: Sequence[str] = (),
 ) -> AsyncIterator[CommandRun]:
     """Run a session over files and folders; end it with all its processes.
 
@@ -183,7 +189,10 @@ async def start_run(
         allow: hosts and interpreters that projects may use.
         inputs: the example inputs that functions are traced with.
         rules: the settings `select` and `ignore`, if the command line has them.
+        ahead: modules that are imported while JAX starts for the files, of a command that always
+            traces.
     """
+    paths = list(paths)
     trusted = await asyncio.to_thread(trust_paths, paths, allow or ())
     errors = Printer(stderr=True)
     status: AbstractContextManager[Spinner | None] = nullcontext()
@@ -192,16 +201,22 @@ async def start_run(
     with status as spinner:
         # A spare would import JAX once more, for a process that ends soon.
         written = inputs is InputsChoice.WRITTEN
-        session = Session(Projects(trusted.trust, only_written=written, spares=0))
+        projects = Projects(trusted.trust, only_written=written, spares=0)
+        # Trace and compile only what the command needs.
+        quiet = {"inlayHints": {"kernels": False, "barriers": False}}
+        chosen = {"python": python} if python else {}
+        projects.configure(trusted.roots, {**quiet, **chosen, **(rules or {})})
+        if ahead:
+            for path in paths:
+                projects.of(str(path)).start_ahead()
+        for module in (_SESSION, *ahead):
+            await asyncio.to_thread(import_module, module)
+        session: Session = import_module(_SESSION).Session(projects)
         run = CommandRun(session, errors, spinner, inputs=inputs, is_python_option=bool(python))
         for line in trusted.notes:
             print_note(errors, line)
         events = asyncio.create_task(run.follow_events())
         try:
-            # Trace and compile only what the command needs.
-            quiet = {"inlayHints": {"kernels": False, "barriers": False}}
-            chosen = {"python": python} if python else {}
-            session.configure(trusted.roots, {**quiet, **chosen, **(rules or {})})
             yield run
         finally:
             events.cancel()

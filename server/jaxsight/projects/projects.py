@@ -95,9 +95,9 @@ class Projects:
         roots: Sequence[str],
         editor: Mapping[str, object],
         *,
-        trusted: bool | None,
-        editor_python: Mapping[str, str],
-        editor_by_root: Mapping[str, Mapping[str, object]],
+        trusted: bool | None = None,
+        editor_python: Mapping[str, str] | None = None,
+        editor_by_root: Mapping[str, Mapping[str, object]] | None = None,
     ) -> bool:
         """Take the editor's folders and settings; return whether any project changed.
 
@@ -105,11 +105,11 @@ class Projects:
         """
         self._first = roots[0] if roots else ""
         self._roots = tuple(sorted(roots, key=len, reverse=True))
-        self._editor, self._editor_python = editor, editor_python
+        self._editor, self._editor_python = editor, editor_python or {}
         self.trust.client = trusted
-        self._editor_by_root = editor_by_root
+        self._editor_by_root = editor_by_root or {}
         self._place_of.clear()
-        layers = (editor, *editor_by_root.values())
+        layers = (editor, *self._editor_by_root.values())
         problems = {p: None for layer in layers for p in merge(ProjectSettings(""), layer).problems}
         for problem in problems:
             if problem not in self._told_problems:

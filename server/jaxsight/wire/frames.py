@@ -6,6 +6,8 @@ The body is `{"type": class name, field: value, …}` of a message of `wire.mess
 Inside a message, a dataclass is the list of its fields' values in order, a tuple is a list, and if
 a field may hold one of several dataclasses, the list begins with the class's name.
 
+Records of files that one process keeps for the next have the same form.
+
 This module runs in the user's Python too, so it uses the standard library alone.
 It must never wait: it converts bytes to messages and back, and raises `WireError` for everything
 else.
@@ -20,9 +22,20 @@ import struct
 import types
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field, fields, is_dataclass
+from enum import Enum
 from functools import cache, partial
 from operator import attrgetter
-from typing import Any, BinaryIO, Literal, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    BinaryIO,
+    Literal,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from jaxsight.timeline import mark
 from jaxsight.wire.messages.compiling import Folding, FromCompiler, SlowCompile, ToCompiler
@@ -43,6 +56,8 @@ _MESSAGES: dict[str, type] = {kind.__name__: kind for kind in get_args(Message)}
 _write = os.write
 _dump = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 _load = json.JSONDecoder().decode
+
+T = TypeVar("T")
 
 Pack = Callable[[Any], object]
 Unpack = Callable[[object], Any]
@@ -98,6 +113,33 @@ def decode(body: bytes | bytearray | memoryview) -> Message:
         return message
     except (ValueError, RecursionError) as error:
         raise WireError(f"not a message: {error}") from error
+
+
+def dump(record: object) -> bytes:
+    """Return a dataclass as JSON, without its fields of the type `object`.
+
+    Raises:
+        WireError: it holds values that JSON cannot represent.
+    """
+    try:
+        kind: Any = type(record)
+        return _dump(_record(kind)[0](record)).encode("utf-8", "surrogatepass")
+    except (TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise WireError(f"{type(record).__name__} cannot be stored: {error}") from error
+
+
+def load(kind: type[T], data: bytes) -> T:
+    """Return the dataclass that `dump` returned as JSON.
+
+    Raises:
+        WireError: the JSON is that of something else.
+    """
+    try:
+        own: Any = kind
+        record = _record(own)[1](_load(str(data, "utf-8", "surrogatepass")))
+    except (ValueError, RecursionError) as error:
+        raise WireError(f"not a {kind.__name__}: {error}") from error
+    return cast("T", record)
 
 
 def write(out: int | BinaryIO, message: Message) -> None:
@@ -202,6 +244,10 @@ def _codec(hint: Any) -> tuple[Pack | None, Unpack]:
         return None, _scalar(hint)
     if hasattr(hint, "__dataclass_fields__"):
         return _record(hint)
+    if hint is object:
+        return _left_out, _left_out
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return attrgetter("value"), hint
     origin, args = get_origin(hint), get_args(hint)
     if origin is Literal:
         return None, _word(args)
@@ -210,6 +256,10 @@ def _codec(hint: Any) -> tuple[Pack | None, Unpack]:
     if origin in (Union, types.UnionType):
         return _choice(args)
     raise TypeError(f"the wire has no form for {hint!r}")
+
+
+def _left_out(value: object) -> None:
+    """Stand for a value that only the process knows that made it."""
 
 
 def _scalar(kind: type) -> Unpack:

@@ -111,7 +111,7 @@ async def check_file(
         if text.is_argument:
             raise
         finding = Finding(UNREADABLE, Severity.ERROR, start, str(error))
-        return CheckResult([Reported(path, "", finding)], files=1)
+        return CheckResult((Reported(path, "", finding),), files=1)
     is_alike = options.fix_log is None and not options.verify and text.text is None
     if is_alike and (result := await unchanged.result(path, source)) is not None:
         run.note_python(text.path)
@@ -132,7 +132,7 @@ async def check_file(
         log.exception("checking %s", path)
         message = f"internal error: {type(error).__name__}; the file was not checked"
         return CheckResult(
-            [Reported(path, source, Finding(FAILED, Severity.ERROR, start, message))]
+            (Reported(path, source, Finding(FAILED, Severity.ERROR, start, message)),)
         )
     finally:
         run.session.close(path)
@@ -164,15 +164,15 @@ async def _checked(
     if problem is not None:
         findings.append(Finding(SYNTAX, Severity.ERROR, problem.range, problem.message))
     result = CheckResult(
-        reported=[
+        reported=tuple(
             Reported(path, source, finding, _caveats(finding, answers), fix_of.get(finding), cells)
             for finding in findings
-        ],
-        incomplete=[
+        ),
+        incomplete=tuple(
             IncompleteFunction(path, function, cells) for function in answers if function.caveats
-        ],
-        refused=[RefusedFunction(path, function, cells) for function in not_compiled],
-        examined=[ExaminedFile(path, tuple(functions), cells)] if functions else [],
+        ),
+        refused=tuple(RefusedFunction(path, function, cells) for function in not_compiled),
+        examined=(ExaminedFile(path, tuple(functions), cells),) if functions else (),
         files=1,
         compared=verified.functions,
         imported=int(verified.functions > 0),

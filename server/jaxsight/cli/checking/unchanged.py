@@ -11,17 +11,16 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jaxsight import __version__
 from jaxsight.cli.command_run import CommandRun
 from jaxsight.cli.options import InputsChoice
-from jaxsight.cli.output.reports.reported import CheckResult, Reported
+from jaxsight.cli.output.reports.reported import CheckResult
 from jaxsight.files import private
-from jaxsight.files.entries import Entries
+from jaxsight.files.cache_folder import CacheFolder
 from jaxsight.files.texts import Version, stamp_of, version_of_text
 from jaxsight.projects.project import Project
 from jaxsight.projects.python_discovery import package_folders
@@ -30,6 +29,7 @@ from jaxsight.queries.programs.target_choice import environment_of
 from jaxsight.recording import recorded_file
 from jaxsight.targets.target import Target
 from jaxsight.trust.decisions import SSH
+from jaxsight.wire import frames as wire
 from jaxsight.wire.messages.inputs import EntryPoint
 from jaxsight.wire.messages.replies import Hello
 from jaxsight.workers.compilation import environments
@@ -37,8 +37,6 @@ from jaxsight.workers.compilation.environments import CompilerEnvironment
 
 log = logging.getLogger(__name__)
 
-_LARGEST = 64 * 1024 * 1024
-"""Bytes of a stored result: a file of 10,000 findings has some 10 MB."""
 _CODE = Path(__file__).parents[2]
 _VOLATILE = frozenset(
     {
@@ -55,7 +53,7 @@ class _Stored:
 
     result: CheckResult
     text: Version
-    files: Mapping[str, Version]
+    files: tuple[tuple[str, Version], ...]
     programs: tuple[EntryPoint, ...]
     hello: Hello
     """The handshake of the tracer: the default target depends on its JAX."""
@@ -81,7 +79,7 @@ class UnchangedFiles:
         self._may_read = may_read
         folder = private.cache_folder("checks", f"v{__version__}")
         limit = self._engine.projects.any_settings.cache.size
-        self._entries = Entries(folder, f"check {__version__}", ".check", limit)
+        self._entries = CacheFolder(folder, f"check {__version__}", ".check", limit)
         self._pythons: dict[str, str] = {}
         self._surroundings = _digest(list(_own_code()), list(_compilers()), _variables())
 
@@ -90,22 +88,24 @@ class UnchangedFiles:
         if not self._may_read or SSH in text:
             return None
         project, texts = self._engine.projects.of(path), self._engine.projects.texts
-        content = self._entries.load(self._name(path, project), _LARGEST)
+        content = self._entries.load(self._name(path, project), wire.FRAME_LIMIT)
         if content is None or project.held_back:
             return None
         try:
-            stored: _Stored = pickle.loads(content)
-        except Exception:
-            log.exception("a stored result of %s cannot be read", path)
+            stored = wire.load(_Stored, content)
+        except wire.WireError as error:
+            log.warning("the stored result of %s is ignored: %s", path, error)
             return None
-        if stored.text != version_of_text(text) or not texts.are_current(stored.files):
+        if stored.text != version_of_text(text) or not texts.are_current(dict(stored.files)):
             return None
         if stored.python != self._python(project):
             return None
         project.remember(stored.hello)
         if stored.circumstances != self._circumstances(path, project):
             return None
-        return stored.result if stored.programs == await self._programs(path, text) else None
+        if stored.programs != await self._programs(path, text):
+            return None
+        return _with_source(stored.result, text)
 
     async def store(self, path: str, text: str, result: CheckResult, sources: Sources) -> None:
         """Store the result of a file, unless a part of what it was made of is not known."""
@@ -116,17 +116,19 @@ class UnchangedFiles:
             return
         if project.hello is None or not texts.are_current(sources.files):
             return
-        plain = replace(result, reported=list(map(_without_data, result.reported)))
         stored = _Stored(
-            plain,
+            _with_source(result, ""),
             version_of_text(text),
-            sources.files,
+            tuple(sources.files.items()),
             await self._programs(path, text),
             project.hello,
             self._python(project),
             self._circumstances(path, project),
         )
-        self._entries.store(self._name(path, project), pickle.dumps(stored))
+        try:
+            self._entries.store(self._name(path, project), wire.dump(stored))
+        except wire.WireError as error:
+            log.warning("cannot store the result of %s: %s", path, error)
 
     def _name(self, path: str, project: Project) -> str:
         """Return the name of a file's result: settings and options may change back."""
@@ -153,12 +155,10 @@ class UnchangedFiles:
         return _digest(self._surroundings, project.signature, recorded, targets)
 
 
-def _without_data(reported: Reported) -> Reported:
-    """Return a finding without what only its fix needs, which is of the rule's own classes."""
-    fix = reported.fix
-    if fix is not None:
-        fix = replace(fix, finding=replace(fix.finding, data=None))
-    return replace(reported, finding=replace(reported.finding, data=None), fix=fix)
+def _with_source(result: CheckResult, source: str) -> CheckResult:
+    """Return a result whose findings have this source: of a stored text, there is a digest."""
+    reported = tuple(replace(each, source=source) for each in result.reported)
+    return replace(result, reported=reported)
 
 
 def _with_compiler(target: Target, project: Project) -> object:

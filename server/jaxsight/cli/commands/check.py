@@ -26,8 +26,7 @@ from jaxsight.cli.errors import FOUND, NOTHING_EXAMINED, CommandError, failing_o
 from jaxsight.cli.execution import command
 from jaxsight.cli.options import Allow, InputsChoice, Python, WhichInputs
 from jaxsight.cli.output import notes
-from jaxsight.cli.output.notes import print_note
-from jaxsight.cli.output.printing import Printer, print_document, print_json
+from jaxsight.cli.output.printing import Printer, print_document, print_json, print_note
 from jaxsight.cli.output.reports import machine, text
 from jaxsight.cli.output.reports.reported import (
     CheckResult,
@@ -211,7 +210,7 @@ async def check(
         Printer().print(f"Wrote {findings} to {one_line(str(write_baseline))}.")
         return 0
     if baseline is not None:
-        total.reported = _new_findings(baseline, total.reported)
+        total.reported = tuple(_new_findings(baseline, total.reported))
     _print(total, output_format, pythons, with_verified=verify_import, verbose=verbose)
     if budget.is_reached and misses(total.examined):
         print_note(Printer(stderr=True), _TIME_IS_UP)
@@ -287,14 +286,14 @@ async def _check(
             run.show_step(f"{number}/{len(files)} {text.shown_path(str(file.path))}")
             total.add(await check_file(run, file, options, unchanged))
             run.note_target(file.path)
-        total.reported += await check_settings(run, paths)
+        total.reported += tuple(await check_settings(run, paths))
         pythons: dict[str, object] = {str(path): run.python(path) for path in paths}
         if start.calls:
             interpreter = run.python_path(Path.cwd() / "tests")
             run.show_step("running the tests")
-            total.reported += await asyncio.to_thread(
-                recompiled, interpreter, start.calls, tuple(rules["select"]), tuple(rules["ignore"])
-            )
+            chosen_rules = tuple(rules["select"]), tuple(rules["ignore"])
+            found = await asyncio.to_thread(recompiled, interpreter, start.calls, *chosen_rules)
+            total.reported += tuple(found)
     return total, pythons
 
 

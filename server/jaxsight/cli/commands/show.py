@@ -2,56 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from importlib import import_module
 from typing import Annotated
 
 import typer
-from rich.cells import cell_len
 
-from jaxsight.cli.command_run import CommandRun, start_run
-from jaxsight.cli.errors import FOUND, CommandError, or_nearest
+from jaxsight.cli.command_run import start_run
+from jaxsight.cli.errors import FOUND
 from jaxsight.cli.execution import command
 from jaxsight.cli.options import Allow, AsJson, Function, InputsChoice, Python, SetName, WhichInputs
-from jaxsight.cli.output.notes import print_inputs, print_notes
-from jaxsight.cli.output.printing import Printer, print_document, print_json, print_markdown, styled
-from jaxsight.cli.sources.arguments import Address, parse_address, read_source
-from jaxsight.cli.traced_view import trace_view
-from jaxsight.features import caveats
-from jaxsight.features.findings import inputs
-from jaxsight.features.hover.text import function_hover, updates
-from jaxsight.features.inlay_hints.shapes import shape_hints
-from jaxsight.features.model import VirtualText
-from jaxsight.queries.traces.located_answer import View
-from jaxsight.text.inert import one_line, visible
-from jaxsight.wire.messages.replies import Traced
+from jaxsight.cli.sources.arguments import parse_address, read_source
 
-LINE_END = re.compile(r"\r\n|\r|\n")
-HINT_GAP = 2
-"""Minimum number of spaces between a line of the source and its shapes."""
-_SHAPE_WIDTH = 50
-"""Characters of a shape in the terminal, where no code stands behind it."""
-ALIGNED_WIDTH = 76
-"""Shapes are aligned after lines up to this width."""
-
-
-class ShownForm(StrEnum):
-    """Views of a function, besides those of installed jaxpr interpreters."""
-
-    HOVER = "hover"
-    JAXPR = "jaxpr"
-    SHAPES = "shapes"
-
-
-@dataclass(frozen=True, slots=True)
-class LineShapes:
-    """The shapes of the names that one line of the source (from 0) binds."""
-
-    line: int
-    shapes: tuple[tuple[str, str], ...]
-
+_VIEW = "jaxsight.cli.function_view"
 
 ViewName = Annotated[
     str,
@@ -69,7 +31,7 @@ ViewName = Annotated[
 async def show(
     function: Function,
     set_name: SetName = None,
-    view_name: ViewName = ShownForm.HOVER,
+    view_name: ViewName = "hover",
     python: Python = None,
     allow: Allow = None,
     which: WhichInputs = InputsChoice.ALL,
@@ -87,115 +49,10 @@ async def show(
     """
     address = parse_address(function)
     source = read_source(address.path)
-    printer = Printer()
-    async with start_run([address.path], python, allow, which) as run:
-        view = await trace_view(run, address, source, set_name, printer)
-        if not isinstance(view.answer.reply, Traced):
-            return FOUND
-        await run.get(run.session.name_sizes(view))
-        document = None
-        if view_name not in (ShownForm.HOVER, ShownForm.SHAPES):
-            document = await _show_document(run, address, view_name)
-        traced_by = run.python(address.path)
-    if as_json:
-        print_json({**_object(view, view.answer.reply, view_name, document), "python": traced_by})
-        return 0
-    is_document = view_name not in (ShownForm.HOVER, ShownForm.SHAPES)
-    if view_name != ShownForm.HOVER or not view.assumed:  # else the hover begins with them
-        print_inputs(Printer(stderr=True) if is_document else printer, view)
-    print_notes(printer, str(address.path), view.caveats)
-    match view_name:
-        case ShownForm.HOVER:
-            print_markdown(printer, function_hover(view.subject, view).markdown)
-        case ShownForm.SHAPES:
-            _print_shapes(printer, view, view.answer.reply)
-        case _ if document is not None:
-            print_document(document.text)
+    async with start_run([address.path], python, allow, which, ahead=[_VIEW]) as run:
+        module = import_module(_VIEW)
+        shown = await module.FunctionView.of(run, address, source, set_name, view_name)
+    if shown is None:
+        return FOUND
+    shown.print_as_json() if as_json else shown.print()
     return 0
-
-
-async def _show_document(run: CommandRun, address: Address, view_name: str) -> VirtualText:
-    try:
-        return await run.get(run.session.show(str(address.path), address.function, view_name))
-    except LookupError as error:
-        raise CommandError(f"{error}{or_nearest(view_name, ShownForm)}") from error
-
-
-def _line_shapes(view: View) -> Iterator[LineShapes]:
-    """Yield the shapes of the parameters and assignments of the function, line by line."""
-    inside = view.subject.range
-    targets = [
-        (range, observation)
-        for range, observation in sorted(view.observed.items(), key=lambda entry: entry[0])
-        if observation.kind in ("target", "parameter") and range.start in inside
-    ]
-    by_line: dict[int, list[tuple[str, str]]] = {}
-    for hint in shape_hints(targets, view, _SHAPE_WIDTH):
-        name = view.module.slice_text(hint.range)
-        by_line.setdefault(hint.range.end.line, []).append((name, hint.label.removeprefix(": ")))
-    for line, shapes in by_line.items():
-        yield LineShapes(line, tuple(shapes))
-
-
-def _print_shapes(printer: Printer, view: View, traced: Traced) -> None:
-    inside = view.subject.range
-    last = inside.end.line + (1 if inside.end.column else 0)
-    lines = LINE_END.split(view.module.text)[inside.start.line : last]
-    shapes = {row.line - inside.start.line: row.shapes for row in _line_shapes(view)}
-    expanded = [visible(line.expandtabs(4)) for line in lines]
-    widths = [cell_len(expanded[at]) for at in shapes]
-    column = max((width for width in widths if width <= ALIGNED_WIDTH), default=0) + HINT_GAP
-    for at, line in enumerate(expanded):
-        gap = " " * max(column - cell_len(line), HINT_GAP)
-        hint = f"{gap}# {one_line(_grouped(shapes[at]))}" if at in shapes else ""
-        printer.print(styled(line, (hint, "cyan")))
-    outputs = view.size_names.outputs or traced.outputs
-    printer.print(styled((f"-> {one_line(outputs)}", "cyan")))
-    if words := updates(traced):
-        printer.print(styled((one_line(words), "cyan")))
-
-
-def _grouped(shapes: Sequence[tuple[str, str]]) -> str:
-    """Return `q, k: f32[8], n: i32[]`: adjacent names with the same shape share it."""
-    groups: list[tuple[list[str], str]] = []
-    for name, shape in shapes:
-        if groups and groups[-1][1] == shape:
-            groups[-1][0].append(name)
-        else:
-            groups.append(([name], shape))
-    return ", ".join(f"{', '.join(names)}: {shape}" for names, shape in groups)
-
-
-def _object(
-    view: View, traced: Traced, view_name: str, document: VirtualText | None
-) -> dict[str, object]:
-    """Return the object that `--json` prints: common keys, and those of the view."""
-    shown: dict[str, object] = {
-        "filename": view.answer.question.path,
-        "function": view.subject.name,
-        "set": view.answer.question.set.name,
-        "inputs": inputs.record(view),
-        "parameters": [{"name": name, "value": value} for name, value in traced.parameters],
-        "outputs": traced.outputs,
-        "updates": list(traced.updates),
-        "left_out": list(traced.left_out),
-        "equations": traced.equations,
-        "constants": [{"type": text, "bytes": size} for text, size in traced.constants],
-        **caveats.record(view.caveats),
-    }
-    match view_name:
-        case ShownForm.HOVER:
-            words = caveats.markdown(view.caveats)
-            shown["markdown"] = function_hover(view.subject, view, notes=words).markdown
-        case ShownForm.JAXPR if document is not None:
-            shown["jaxpr"] = document.text
-        case ShownForm.SHAPES:
-            shown["shapes"] = [
-                {"row": line_shapes.line + 1, "name": name, "value": value}
-                for line_shapes in _line_shapes(view)
-                for name, value in line_shapes.shapes
-            ]
-        case _ if document is not None:
-            shown["interpreter"] = view_name
-            shown["text"] = document.text
-    return shown

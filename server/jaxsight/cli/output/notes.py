@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 
-from jaxsight.cli.output.printing import Printer, styled
+from jaxsight.cli.output.printing import Printer, print_note, styled
 from jaxsight.cli.output.reports.reported import ExaminedFile, IncompleteFunction, RefusedFunction
 from jaxsight.cli.output.reports.text import shown_path
 from jaxsight.cli.sources.notebooks import Cells
@@ -61,12 +61,6 @@ def print_inputs(printer: Printer, view: View, *, sizes: bool = False) -> None:
     assumed = inputs.origin(view) == inputs.ASSUMED
     label = "assumed inputs:" if assumed else "inputs:"
     printer.print(styled((label, "bold cyan"), f" {inputs.described(view)}"), soft_wrap=True)
-
-
-def print_note(printer: Printer, line: str) -> None:
-    """Print one line, with its first word in colour."""
-    label, _, text = line.partition(" ")
-    printer.print(styled((label, "bold cyan"), f" {text}"), soft_wrap=True)
 
 
 def print_file_notes(

@@ -79,6 +79,12 @@ class Printer(Console):
             yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
 
+def print_note(printer: Printer, line: str) -> None:
+    """Print one line, with its first word in colour."""
+    label, _, text = line.partition(" ")
+    printer.print(styled((label, "bold cyan"), f" {text}"), soft_wrap=True)
+
+
 def complaint(text: str) -> str:
     """Return an error message about arguments, which Typer prints in a box on stderr."""
     shown = visible(text)

@@ -47,7 +47,7 @@ class Examination:
     """Where its inputs are from: `docstring`, `module`, `assumed`…; empty if not examined."""
     inputs: str = ""
     """These inputs in a clause, such as `as recorded`."""
-    kind: Kind | Literal[""] = ""
+    kind: Kind | None = None
     reason: str = ""
     """Why it was not examined, in a clause; empty if it was."""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from jaxsight.files import private
-from jaxsight.files.entries import Entries
+from jaxsight.files.cache_folder import CacheFolder
 from jaxsight.wire import frames as wire
 from jaxsight.wire.messages.compiling import COMPILER_VERSION, Compiled, Folding, SlowCompile
 
@@ -28,7 +28,7 @@ def digest(*parts: str) -> str:
     return hashlib.sha256("\0".join((str(COMPILER_VERSION), *parts)).encode()).hexdigest()
 
 
-class DiskCache(Entries):
+class DiskCache(CacheFolder):
     """The compiled programs, and what was measured of them."""
 
     def __init__(self, folder: Path | None = None, limit: int = 512 * 1024 * 1024) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 
 from jaxsight.cli.sources.notebooks import NO_CELLS, Cells
 from jaxsight.features.caveats import Completeness
@@ -72,10 +72,10 @@ class ExaminedFile:
 class CheckResult:
     """The result for one file or several."""
 
-    reported: list[Reported] = field(default_factory=list)
-    incomplete: list[IncompleteFunction] = field(default_factory=list)
-    refused: list[RefusedFunction] = field(default_factory=list)
-    examined: list[ExaminedFile] = field(default_factory=list)
+    reported: tuple[Reported, ...] = ()
+    incomplete: tuple[IncompleteFunction, ...] = ()
+    refused: tuple[RefusedFunction, ...] = ()
+    examined: tuple[ExaminedFile, ...] = ()
     files: int = 0
     compared: int = 0
     """The number of functions with the same program as the import."""

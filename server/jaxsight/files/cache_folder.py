@@ -40,7 +40,7 @@ class Lock:
     __del__ = release
 
 
-class Entries:
+class CacheFolder:
     """A folder of entries by name.
 
     Its methods read and write files, so callers with an event loop must use a thread.
@@ -82,7 +82,7 @@ class Entries:
     def lock(self, name: str) -> Lock | None:
         """Lock an entry, or return `None` if another process has locked it.
 
-        Entries share a few locks, so a process may wait for one that makes another entry.
+        CacheFolder share a few locks, so a process may wait for one that makes another entry.
         """
         if self.folder is None:
             return Lock()
