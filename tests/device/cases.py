@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jaxsight import examples
+from jaxsight.examples import choice
 from jaxsight.source.module import Module
 from jaxsight.wire.messages.requests import NEW, Trace
 
@@ -45,7 +45,7 @@ def cases(files: Sequence[Path], only: Sequence[str] = ()) -> list[Case]:
     found = {}
     for file in files:
         for _, function in Module.parse(file.read_text(encoding="utf-8")).functions:
-            own = examples.of(function, sizes={})
+            own = choice.of(function, sizes={})
             if not own.sets or function.refused or (only and function.qualname not in only):
                 continue
             chosen = own.sets[0]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jaxsight import examples
-from jaxsight.examples import Examples, ExampleSet
+from jaxsight.examples import choice
+from jaxsight.examples.sets import Examples, ExampleSet
 from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.inputs import (
     Argument,
@@ -24,7 +24,7 @@ X = Argument("x", ArraySpec("float32", (8,), spec=(("data",),)))
 def read(
     source: str, name: str | None = None, mesh: Mesh | None = None, project: str | None = None
 ) -> Examples:
-    return examples.of(function(source, name), sizes={"N": 2}, mesh=mesh, project=project)
+    return choice.of(function(source, name), sizes={"N": 2}, mesh=mesh, project=project)
 
 
 def only(source: str, name: str | None = None, mesh: Mesh | None = None) -> ExampleSet:

@@ -12,7 +12,7 @@ from textwrap import dedent
 
 import pytest
 
-from jaxsight import examples
+from jaxsight.examples import choice
 from jaxsight.rules import RULES, file_of
 from jaxsight.source import definitions
 from jaxsight.source.functions import Function
@@ -46,7 +46,7 @@ def test_the_page_names_exactly_the_problems_of_its_examples(code: str) -> None:
     problems = {
         (problem.range.start.line, problem.code)
         for f in functions_of(code)
-        for problem in examples.of(f, sizes=sizes).problems
+        for problem in choice.of(f, sizes=sizes).problems
     }
     assert problems == named
 
@@ -54,16 +54,14 @@ def test_the_page_names_exactly_the_problems_of_its_examples(code: str) -> None:
 @pytest.mark.parametrize("code", [b for b in blocks(PAGE, "python") if "# JX" not in b])
 def test_every_function_of_the_page_can_be_traced(code: str) -> None:
     for f in functions_of(code):
-        assert examples.of(f, sizes=SIZES).sets, f.qualname
+        assert choice.of(f, sizes=SIZES).sets, f.qualname
 
 
 def test_the_project_examples_of_the_page_are_read() -> None:
     (table,) = [b for b in blocks(PAGE, "toml") if "examples" in b]
     entries = tomllib.loads(table)["tool"]["jaxsight"]["examples"]
-    gelu = examples.of(function("def gelu(x): ..."), sizes={}, project=entries["mylib.nn:gelu"])
-    dense = examples.of(
-        function("def dense(x, w): ..."), sizes={}, project=entries["mylib.nn:dense"]
-    )
+    gelu = choice.of(function("def gelu(x): ..."), sizes={}, project=entries["mylib.nn:gelu"])
+    dense = choice.of(function("def dense(x, w): ..."), sizes={}, project=entries["mylib.nn:dense"])
     assert (gelu.problems, dense.problems) == ((), ())
     assert (gelu.source, dense.source) == ("project", "project")
 
@@ -72,6 +70,6 @@ def test_the_project_examples_of_the_page_are_read() -> None:
 def test_the_page_of_a_code_shows_a_program_that_has_it_and_one_that_has_not(code: str) -> None:
     page = file_of(RULES[code]).read_text(encoding="utf-8")
     bad, good = blocks(page, "python")[:2]
-    found = [p.code for f in functions_of(bad) for p in examples.of(f, sizes={}).problems]
+    found = [p.code for f in functions_of(bad) for p in choice.of(f, sizes={}).problems]
     assert set(found) == {code}
-    assert [p for f in functions_of(good) for p in examples.of(f, sizes={}).problems] == []
+    assert [p for f in functions_of(good) for p in choice.of(f, sizes={}).problems] == []

@@ -11,7 +11,7 @@ from textwrap import dedent, indent
 
 import pytest
 
-from jaxsight import examples
+from jaxsight.examples import choice
 from tests.examples.fixtures import function
 
 LINES = r"""
@@ -319,7 +319,7 @@ def test_a_wrong_line_is_marked_at_its_wrong_word(case: str) -> None:
     expected = CASE.fullmatch(case)
     assert expected is not None
     line = expected["line"]
-    (problem,) = examples.of(function(section(line)), sizes={"batch": 32}).problems
+    (problem,) = choice.of(function(section(line)), sizes={"batch": 32}).problems
     marked = problem.range
     assert (problem.code, problem.message) == (expected["code"], expected["message"])
     assert problem.help == (expected["help"] or "")
@@ -332,7 +332,7 @@ def test_a_wrong_line_is_marked_at_its_wrong_word(case: str) -> None:
 
 
 def problems(source: str, name: str | None = None) -> list[str]:
-    found = examples.of(function(source, name), sizes={}).problems
+    found = choice.of(function(source, name), sizes={}).problems
     lines = dedent(source).split("\n")
     shown = []
     for p in found:
@@ -452,7 +452,7 @@ def test_messages_stay_short_whatever_the_names() -> None:
         f"Expect (h100): temp <= 1 {name}",
     )
     for line in lines:
-        found = examples.of(function(section(line)), sizes={}).problems
+        found = choice.of(function(section(line)), sizes={}).problems
         assert [len(p.message) for p in found if len(p.message) > 100] == [], line
         assert found, line
 
@@ -466,7 +466,7 @@ def test_missing_arguments_are_listed_briefly() -> None:
             where N=2
         """
     '''
-    (only,) = examples.of(function(source), sizes={}).problems
+    (only,) = choice.of(function(source), sizes={}).problems
     assert only.message.endswith("and 3 more")
     assert len(only.message) <= 100
     assert ", ".join(names) in only.help
@@ -513,7 +513,7 @@ def test_wrong_stars_are_told_how_to_be_right() -> None:
 
 def test_a_wrong_project_example_is_placed_in_its_own_text() -> None:
     f = function("def f(x, y): ...")
-    found = examples.of(f, sizes={}, project="x: flaot32[3]\nz: f32[3]\ny: f32[1]").problems
+    found = choice.of(f, sizes={}, project="x: flaot32[3]\nz: f32[3]\ny: f32[1]").problems
     assert [(p.code, p.range.start.line, p.range.start.column) for p in found] == [
         ("JX909", 0, 3),
         ("JX909", 1, 0),

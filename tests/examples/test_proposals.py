@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from jaxsight import examples
+from jaxsight.examples import choice
 from jaxsight.examples.proposals.inference import infer
 from jaxsight.source.module import Module
 
@@ -20,7 +20,7 @@ def proposed(source: str, known: Mapping[str, str] | None = None) -> str:
     inferred = infer(module, chunk, function, known=known or {})
     assert inferred is not None
     text = inferred.proposal.text
-    found = examples.of(function, sizes={}, project=text)
+    found = choice.of(function, sizes={}, project=text)
     if not known:
         assert found.problems == ()
         assert len(found.sets) == 1

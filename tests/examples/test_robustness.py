@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxsight import examples
+from jaxsight.examples import choice
 from jaxsight.features.completion import complete
 from jaxsight.features.example_section import section_edit
 from jaxsight.source import definitions
@@ -98,7 +98,7 @@ def test_half_typed_sections_never_raise_and_problems_stand_in_them(
 ) -> None:
     f = a_function(text)
     lines = lines_of(text)
-    for problem in examples.of(f, sizes={"S": 3}).problems:
+    for problem in choice.of(f, sizes={"S": 3}).problems:
         for position in (problem.range.start, problem.range.end):
             line = position.line - START.line
             first = START.column if line == 0 else 0
@@ -122,6 +122,6 @@ def test_docstrings_of_libraries_are_not_complained_of(library: str) -> None:
     for path in Path(spec.submodule_search_locations[0]).rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         for f in definitions.functions_in(ast.parse(text), text):
-            assert examples.of(f, sizes={}).problems == ()
+            assert choice.of(f, sizes={}).problems == ()
             read += 1
     assert read > 100

@@ -7,7 +7,7 @@ import ast
 import pytest
 from inline_snapshot import snapshot
 
-from jaxsight import examples
+from jaxsight.examples import choice
 from jaxsight.features.example_section import section_edit
 from tests.examples.fixtures import edited, function
 
@@ -18,7 +18,7 @@ def with_section(source: str, lines: tuple[str, ...] = LINES) -> str:
     """The source with a section added to the function; its examples must have no problems."""
     text = edited(source, section_edit(function(source), lines))
     ast.parse(text)
-    found = examples.of(function(text), sizes={})
+    found = choice.of(function(text), sizes={})
     assert (found.source, found.problems, len(found.sets)) == ("docstring", (), 1)
     return text
 

@@ -6,8 +6,8 @@ from textwrap import dedent
 
 import pytest
 
-from jaxsight import examples
-from jaxsight.examples import Examples, ExampleSet, OutsideSet
+from jaxsight.examples import choice
+from jaxsight.examples.sets import Examples, ExampleSet, OutsideSet
 from jaxsight.wire.messages.inputs import (
     ArraySpec,
     DryCall,
@@ -21,7 +21,7 @@ from tests.examples.fixtures import function
 
 
 def read(source: str, name: str | None = None, **sizes: int) -> Examples:
-    return examples.of(function(source, name), sizes=sizes)
+    return choice.of(function(source, name), sizes=sizes)
 
 
 def only_set(source: str, name: str | None = None, **sizes: int) -> ExampleSet:
@@ -354,7 +354,7 @@ def test_a_wrong_line_of_the_class_is_a_problem_of_its_methods() -> None:
 
 def test_a_project_example_serves_a_function_without_section() -> None:
     f = function("def gelu(x, approximate=True): ...")
-    found = examples.of(f, sizes={"B": 4}, project="x: f32[B, 2]")
+    found = choice.of(f, sizes={"B": 4}, project="x: f32[B, 2]")
     assert found.source == "project"
     assert arguments(found.sets[0]) == {"x": f32(4, 2)}
 
@@ -362,11 +362,11 @@ def test_a_project_example_serves_a_function_without_section() -> None:
 def test_a_project_example_may_have_several_sets() -> None:
     f = function("def gelu(x): ...")
     text = "Example inputs:\n    x: f32[2]\nExample inputs (wide):\n    x: f32[9]\n"
-    assert [s.name for s in examples.of(f, sizes={}, project=text).sets] == ["", "wide"]
+    assert [s.name for s in choice.of(f, sizes={}, project=text).sets] == ["", "wide"]
 
 
 def test_the_functions_own_section_wins_over_the_project() -> None:
-    found = examples.of(function(ATTENTION), sizes={}, project="q, k, v: f32[1]")
+    found = choice.of(function(ATTENTION), sizes={}, project="q, k, v: f32[1]")
     assert (found.source, len(found.sets)) == ("docstring", 2)
 
 
@@ -403,7 +403,7 @@ def test_doctest_calls_are_examples_with_their_values_put_in() -> None:
 
 
 def test_what_somebody_wrote_as_an_example_wins_over_a_doctest() -> None:
-    found = examples.of(function(DOCTEST), sizes={}, project="x: f32[3]\nn: 2")
+    found = choice.of(function(DOCTEST), sizes={}, project="x: f32[3]\nn: 2")
     assert found.source == "project"
 
 
@@ -491,7 +491,7 @@ RECORDED = OutsideSet("recorded", "recorded", "x: f32[5]\nn: 3")
 
 
 def test_a_call_that_was_observed_serves_a_function_without_any_other_example() -> None:
-    found = examples.of(function("def f(x, n): ..."), sizes={}, outside=[RECORDED])
+    found = choice.of(function("def f(x, n): ..."), sizes={}, outside=[RECORDED])
     (only,) = found.sets
     assert (found.source, found.problems, only.name) == ("recorded", (), "recorded")
     assert arguments(only) == {"x": f32(5), "n": ValueSpec("3", literal=True)}
@@ -514,7 +514,7 @@ def test_a_call_that_was_observed_serves_a_function_without_any_other_example() 
 def test_recordings_win_over_callers_and_all_that_is_written_wins_over_both(
     source: str, project: str | None, wins: str
 ) -> None:
-    found = examples.of(function(source), sizes={}, project=project, outside=[RECORDED, CALLED])
+    found = choice.of(function(source), sizes={}, project=project, outside=[RECORDED, CALLED])
     assert found.source == wins
 
 
@@ -529,7 +529,7 @@ NESTED = "def main():\n    def step(x, y): ..."
 def test_a_call_in_a_dry_run_has_all_arguments_also_of_a_nested_function(
     source: str, name: str
 ) -> None:
-    found = examples.of(function(source, name), sizes={}, outside=[CALLED, DRY])
+    found = choice.of(function(source, name), sizes={}, outside=[CALLED, DRY])
     (only,) = found.sets
     assert (found.source, found.problems, only.name) == ("program", (), DRY.label)
     assert (only.dry_call, only.arguments) == (DRY_CALL, ())
@@ -537,19 +537,19 @@ def test_a_call_in_a_dry_run_has_all_arguments_also_of_a_nested_function(
 
 def test_what_a_dry_run_does_not_know_has_examples() -> None:
     proposed = OutsideSet("proposed", "assumed inputs", "y: f32[4]", dry_call=DRY_CALL)
-    found = examples.of(function(NESTED, "main.<locals>.step"), sizes={}, outside=[proposed])
+    found = choice.of(function(NESTED, "main.<locals>.step"), sizes={}, outside=[proposed])
     assert found.sets[0].dry_call == DRY_CALL
     assert arguments(found.sets[0]) == {"y": f32(4)}
 
 
 def test_a_nested_function_has_no_other_calls() -> None:
     calls = [OutsideSet("recorded", "recorded", "x: f32[4]\ny: f32[4]")]
-    assert not examples.of(function(NESTED, "main.<locals>.step"), sizes={}, outside=calls).sets
+    assert not choice.of(function(NESTED, "main.<locals>.step"), sizes={}, outside=calls).sets
 
 
 def test_several_calls_are_sets_to_choose_from() -> None:
     calls = [OutsideSet("recorded", "recorded", f"x: f32[{n}]") for n in (4, 5)]
-    found = examples.of(function("def f(x): ..."), sizes={}, outside=calls)
+    found = choice.of(function("def f(x): ..."), sizes={}, outside=calls)
     assert [made.name for made in found.sets] == ["recorded", "recorded 2"]
 
 
@@ -558,12 +558,12 @@ def test_several_calls_are_sets_to_choose_from() -> None:
 )
 def test_a_call_that_no_longer_fits_is_left_out_without_a_word(text: str) -> None:
     calls = [OutsideSet("caller", "as called by `g`", text), RECORDED]
-    found = examples.of(function("def f(x, n): ..."), sizes={}, outside=calls)
+    found = choice.of(function("def f(x, n): ..."), sizes={}, outside=calls)
     assert (found.source, found.problems) == ("recorded", ())
 
 
 def test_a_recorded_call_of_a_method_takes_what_it_lacks_from_the_class() -> None:
     call = OutsideSet("recorded", "recorded", "z: f32[7]")
-    found = examples.of(function(MODEL, "Model.needs_more"), sizes={}, outside=[call])
+    found = choice.of(function(MODEL, "Model.needs_more"), sizes={}, outside=[call])
     assert found.source == "recorded"
     assert arguments(found.sets[0])["z"] == f32(7)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from random import Random
 
-from jaxsight import examples
+from jaxsight.examples import choice
 from jaxsight.features.completion import complete
 from jaxsight.features.example_section import section_edit
 from jaxsight.source.functions import Docstring, Function, Parameter
@@ -120,7 +120,7 @@ def check(text: str) -> None:
         static_names=(),
     )
     lines = lines_of(text)
-    for problem in examples.of(function, sizes={"S": 3}).problems:
+    for problem in choice.of(function, sizes={"S": 3}).problems:
         assert problem.range.start <= problem.range.end
         assert problem.range.end.line - START.line < len(lines), "a problem lies past the end"
     for number in {0, len(lines) // 2, len(lines) - 1}:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxsight import examples
+from jaxsight.examples import choice
 from jaxsight.source.functions import Function
 from jaxsight.source.module import Module
 
@@ -91,7 +91,7 @@ def _functions(module: Module, calls: bool) -> Iterator[Function]:
             continue
         lines = chunk.text.split("\n")
         body = "\n".join(lines[function.body_start.line : function.range.end.line + 1])
-        if not _JAX.search(body) or examples.of(function, sizes={}).sets:
+        if not _JAX.search(body) or choice.of(function, sizes={}).sets:
             continue
         definition = next(
             node

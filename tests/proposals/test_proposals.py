@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxsight import examples
+from jaxsight.examples import choice
 from jaxsight.examples.proposals.inference import infer
 from jaxsight.source.module import Module
 from tests.proposals.__main__ import PACKAGES, load, measure
@@ -25,7 +25,7 @@ def test_proposals_are_valid_example_inputs() -> None:
             )
             inferred = infer(module, chunk, function)
             assert inferred is not None
-            found = examples.of(function, sizes={}, project=inferred.proposal.text)
+            found = choice.of(function, sizes={}, project=inferred.proposal.text)
             assert (found.source, found.problems, str(chosen)) == ("project", (), str(chosen))
 
 

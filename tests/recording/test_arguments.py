@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from jax.sharding import NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as P
 
-from jaxsight import examples
+from jaxsight.examples import choice
+from jaxsight.examples.sets import OutsideSet
 from jaxsight.recording.arguments import write_call
 from jaxsight.wire.messages.inputs import ArraySpec, InputSpec, KeySpec, TreeSpec, ValueSpec
 from tests.examples.fixtures import function
@@ -23,8 +24,8 @@ from tests.examples.fixtures import function
 
 def read(text: str) -> dict[str, InputSpec]:
     """What the tracer gets for the text of a call of `f`."""
-    outside = examples.OutsideSet("recorded", "recorded", text)
-    found = examples.of(
+    outside = OutsideSet("recorded", "recorded", text)
+    found = choice.of(
         function("def f(x=0, y=0, *rest, **options): ..."), sizes={}, outside=[outside]
     )
     (only,) = found.sets
@@ -201,8 +202,8 @@ def test_shardings_are_written_with_their_mesh() -> None:
     x = jax.ShapeDtypeStruct((8, 16), jnp.float32, sharding=sharding)
     written = write_call([("x", x), ("n", 1)], {})
     assert written.text.split("\n")[1:] == ["x: f32[8@data, 16@model]", "n: 1"]
-    outside = examples.OutsideSet("recorded", "recorded", written.text)
-    (found,) = examples.of(function("def f(x, n): ..."), sizes={}, outside=[outside]).sets
+    outside = OutsideSet("recorded", "recorded", written.text)
+    (found,) = choice.of(function("def f(x, n): ..."), sizes={}, outside=[outside]).sets
     assert found.mesh is not None
     assert found.mesh.axes == (("data", 2), ("model", 4))
     assert found.arguments[0].spec == ArraySpec("float32", (8, 16), False, (("data",), ("model",)))

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
-from jaxsight import examples
 from jaxsight.cli.errors import CommandError, failing_on
 from jaxsight.cli.output.file_writing import write_file
-from jaxsight.examples import OutsideSet
+from jaxsight.examples import choice
+from jaxsight.examples.sets import OutsideSet
 from jaxsight.features.example_section import section_edit
 from jaxsight.files import reading
 from jaxsight.projects.projects import SETTINGS_FILE
@@ -78,7 +78,7 @@ def _edits(
 
 def _is_wanted(path: Path, function: Function, call: RecordedCall, settings: Settings) -> bool:
     """Return whether a function has no other example inputs, and still takes recorded ones."""
-    read = examples.of(
+    read = choice.of(
         function,
         sizes=settings.sizes,
         project=settings.examples.get(f"{module_name(str(path))}:{function.qualname}"),

@@ -7,7 +7,6 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from jaxsight.examples import ExampleSet
 from jaxsight.examples.notation.contracts import (
     COLLECTIVES,
     HOST_MOVED,
@@ -16,6 +15,7 @@ from jaxsight.examples.notation.contracts import (
     Expect,
     MetricDemand,
 )
+from jaxsight.examples.sets import ExampleSet
 from jaxsight.features.distributed import collectives
 from jaxsight.features.kernels import host_transfers
 from jaxsight.features.kernels.summary import devices

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxsight.examples import ExampleSet
+from jaxsight.examples.sets import ExampleSet
 from jaxsight.features.kernels.launches import kernel_figure
 from jaxsight.features.kernels.summary import NOT_YET, UNKNOWN, shorter_temporary_memory
 from jaxsight.features.model import Lens

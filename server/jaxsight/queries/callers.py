@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import PurePath
 
-from jaxsight.examples import OutsideSet
+from jaxsight.examples.sets import OutsideSet
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import UserChoices
 from jaxsight.queries.documents import Document

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxsight.examples import ExampleSet
+from jaxsight.examples.sets import ExampleSet
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.programs.target_choice import chosen_targets

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from jaxsight import examples
-from jaxsight.examples import Examples, OutsideSet, module_calls
+from jaxsight.examples import choice, module_calls
+from jaxsight.examples.sets import Examples, OutsideSet
 from jaxsight.files import reading
 from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.settings.example_settings import LIBRARIES, ExampleSettings
@@ -236,7 +236,7 @@ def _reading(
         key = (chunk.id, function.qualname, function.range, sizes, project, outside.mesh, calls)
         own = previous.get(key)
         if own is None:
-            own = examples.of(
+            own = choice.of(
                 function, sizes=outside.sizes, project=project, mesh=outside.mesh, outside=calls
             )
         read[key] = own

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from jaxsight.examples import OutsideSet
+from jaxsight.examples.sets import OutsideSet
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.long_work import Aside, Turns

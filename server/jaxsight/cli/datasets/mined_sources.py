@@ -13,13 +13,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxsight import examples
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.sources.arguments import python_files
 from jaxsight.cli.trusted_paths import trust_paths
 from jaxsight.dataset.mining.doctest_names import with_doctests
 from jaxsight.dataset.program import Record
-from jaxsight.examples import ExampleSet
+from jaxsight.examples import choice
+from jaxsight.examples.sets import ExampleSet
 from jaxsight.files import reading
 from jaxsight.projects.projects import SETTINGS_FILE
 from jaxsight.queries.documents import module_name
@@ -124,7 +124,7 @@ def _traces(text: str, module: str, file: str, place: SourcePlace) -> list[Recor
     for _, function in Module.parse(normalized(text)).functions:
         if function.refused:
             continue
-        own = examples.of(
+        own = choice.of(
             function,
             sizes=place.settings.sizes,
             project=place.settings.examples.get(f"{module}:{function.qualname}"),

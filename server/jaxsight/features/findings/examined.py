@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from jaxsight.examples import Examples
 from jaxsight.examples.jax_use import JaxUse
+from jaxsight.examples.sets import Examples
 from jaxsight.features.findings import failures, inputs
 from jaxsight.features.findings.reached import ReachedPlaces
 from jaxsight.queries.documents import Document, Subject

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from jaxsight.examples import OutsideSet
 from jaxsight.examples.jax_use import JaxUse, may_be_traced
+from jaxsight.examples.sets import OutsideSet
 from jaxsight.files.texts import Version
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects

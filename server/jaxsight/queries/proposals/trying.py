@@ -12,14 +12,14 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from jaxsight import examples
-from jaxsight.examples import OutsideSet
+from jaxsight.examples import choice
 from jaxsight.examples.proposals.inference import Inferred, infer
 from jaxsight.examples.proposals.proposal import Proposal
 from jaxsight.examples.proposals.repairing.errors import Wrong
 from jaxsight.examples.proposals.repairing.fed import like_fed
 from jaxsight.examples.proposals.repairing.repair import alternatives, enriched, repaired, variants
 from jaxsight.examples.proposals.sources import Library
+from jaxsight.examples.sets import OutsideSet
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.dry_runs.partial_calls import PartialCall
 from jaxsight.queries.proposals.bench import Bench
@@ -253,7 +253,7 @@ class _Search:
         """Return the question about a proposal, or why there is none."""
         project, partial = self.bench.project, self.partial
         outside = project.outside
-        proposed = examples.of(
+        proposed = choice.of(
             self.function,
             sizes=outside.sizes,
             project=proposal.text if partial is None else None,

@@ -11,7 +11,7 @@ import itertools
 import re
 from dataclasses import dataclass, field
 
-from jaxsight.examples import ExampleSet
+from jaxsight.examples.sets import ExampleSet
 from jaxsight.queries.documents import Document, Subject, module_name
 from jaxsight.rules.finding import Severity
 from jaxsight.source.module import Module

@@ -9,7 +9,7 @@ import time
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, replace
 
-from jaxsight.examples import ExampleSet
+from jaxsight.examples.sets import ExampleSet
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.callers import Callers
 from jaxsight.queries.choices import UserChoices
