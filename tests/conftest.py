@@ -6,6 +6,7 @@ import atexit
 import importlib.util
 import os
 import shutil
+import signal
 import tempfile
 from pathlib import Path, PurePath
 
@@ -25,6 +26,9 @@ if (
         "any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow]
     )
     settings.load_profile("any speed")
+
+# In the background of a shell, Ctrl-C is ignored, and programs that tests interrupt would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # What is compiled is kept apart from what the person who runs the tests has compiled; compilers are
 # those that `make` installed. The programs alone may outlive a run, in the folder that

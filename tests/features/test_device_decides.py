@@ -113,6 +113,6 @@ def test_memory_of_the_device_with_what_autotuning_may_add(
     graph = Graph("m", (matmul,), parameters=(value,), outputs=(value,))
     memory = Memory(temporaries=0, arguments=10 * GIB, outputs=10 * GIB, aliased=0)
     compiled = Compiled(1, "cuda:h100", AHEAD_OF_TIME, graph, memory, "", 1.0)
-    view: Any = SimpleNamespace(compiled=compiled, target=parse("cuda:h100"))
+    view: Any = SimpleNamespace(on_target=compiled, target=parse("cuda:h100"))
     messages = [violation.message for violation in jx423_device_memory.find(view)]
     assert messages == ([] if message is None else [message])
