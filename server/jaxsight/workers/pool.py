@@ -311,6 +311,8 @@ class Pool:
         self.problem = ""
         if self.paused.is_set():
             self._on_status(TracerStatus(State.READY, "", hello))
+        if not self._spare_wanted:
+            return  # `keep_spare` starts one; closing would wait for what follows
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._quiet(), SPARE_DELAY)
         if tracer is self.active and not self._has_spare:
