@@ -14,9 +14,10 @@ import importlib.util
 import sys
 from pathlib import Path
 
-OLDEST = (3, 11)
+OLDEST = (3, 11)  # the first whose code has columns (PEP 657), by which expressions are found
 TOO_OLD = 78
-"""The exit status in a Python that is older than `OLDEST`; the last line of the output says so."""
+"""The exit status in a Python older than `OLDEST`, whose last line of output says so: `EX_CONFIG`
+of sysexits.h, which Python itself never exits with."""
 
 
 def make_importable(package: Path) -> None:

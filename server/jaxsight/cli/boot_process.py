@@ -18,9 +18,8 @@ from jaxsight.repro.failures import HANG, RunFailure, failure_of_exit
 from jaxsight.workers.watchdog import guardian
 
 _GRACE = 5.0
-"""Seconds that a program has to end after an interruption, before it is killed: one that saves its
-state needs some, and one that hangs ignores it.
-"""
+"""Seconds that a program has to end after an interruption, before it is killed: a choice. With
+fewer, one that saves its state loses it; with more, one that hangs keeps the user waiting."""
 
 
 def run_captured(

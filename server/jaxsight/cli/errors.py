@@ -37,6 +37,7 @@ def failing_on(*kinds: type[Exception], about: str = "") -> Iterator[None]:
 def or_nearest(name: str, names: Iterable[str]) -> str:
     """Return `; did you mean a or b?` with those of `names` that resemble `name`, or nothing."""
     names = list(names)
+    # `step` is to find `train_step`, whose ratio is below `difflib`'s default of 0.6.
     near = get_close_matches(name, names, n=2, cutoff=0.5)
     near += [method for method in names if method.endswith(f".{name}") and method not in near]
     return f"; did you mean {' or '.join(near)}?" if near else ""

@@ -13,7 +13,7 @@ from jaxsight.cli.output.printing import Printer, tolerate
 from jaxsight.text.inert import Formatter
 
 INTERRUPTED = 130
-"""The exit status after Ctrl-C, as shells report it."""
+"""The exit status after Ctrl-C, as shells report it: 128 + SIGINT."""
 
 P = ParamSpec("P")
 

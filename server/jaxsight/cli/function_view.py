@@ -26,11 +26,12 @@ from jaxsight.wire.messages.replies import Traced
 
 LINE_END = re.compile(r"\r\n|\r|\n")
 HINT_GAP = 2
-"""Minimum number of spaces between a line of the source and its shapes."""
+"""Least number of spaces between a line of the source and its shapes: one would look like code."""
 _SHAPE_WIDTH = 50
-"""Characters of a shape in the terminal, where no code stands behind it."""
+"""Characters of a shape, a choice: more than `inlayHints.width` (40), as no code follows it
+here."""
 ALIGNED_WIDTH = 76
-"""Shapes are aligned after lines up to this width."""
+"""Shapes are aligned after lines up to this width, a choice: longer ones push them out of view."""
 
 
 class ShownForm(StrEnum):

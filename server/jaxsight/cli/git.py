@@ -15,7 +15,8 @@ from jaxsight.text import units
 from jaxsight.workers.own_python import program
 
 _SECONDS = 20.0
-"""Reading one object takes milliseconds; a pipe in place of an object would take forever."""
+"""Seconds of reading one object, which takes milliseconds; a pipe in its place would take
+forever."""
 
 _SETTINGS = {
     "core.fsmonitor": "false",

@@ -28,6 +28,7 @@ from jaxsight.text import units
 from jaxsight.text.inert import one_line
 
 _WIDTH = 96
+"""Columns of a recorded example: 100, as formatters allow, less the indentation of a docstring."""
 
 
 class WrittenTo(enum.StrEnum):

@@ -19,7 +19,7 @@ from jaxsight.source.module import Module
 from jaxsight.wire.messages.replies import Traced
 
 _LISTED = 8
-"""Number of functions that an error lists."""
+"""Functions that an error lists, a choice: all of a small file, and no screen of a large one."""
 
 
 async def trace_view(

@@ -29,7 +29,7 @@ from jaxsight.files import private
 
 _KIND = f"bytecode {importlib.util.MAGIC_NUMBER.hex()}"
 _LIMIT = 64 * 1024 * 1024
-"""Bytes of a kept file, far more than the scripts of `lsprotocol` take."""
+"""Bytes of a kept file, a choice: far more than the scripts of `lsprotocol` take."""
 
 
 @contextlib.contextmanager

@@ -264,7 +264,7 @@ def _warn_ignored(path: Path, error: OSError) -> None:
         log.warning("%s is ignored: %s", path, _reason(error))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=64)  # folders; of more, a warning may come twice
 def _warn_once(message: str) -> None:
     """Log a warning once, as an unsafe folder concerns every file in it."""
     log.warning("%s", message)

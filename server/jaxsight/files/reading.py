@@ -23,11 +23,13 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from jaxsight.text import units
 
 SMALL = 64 * 1024
-"""Limit of a `.python-version`, a marker or one of our own records, in bytes."""
+"""Bytes of a `.python-version`, a marker or one of our own records, which have a few lines."""
 SETTINGS = 256 * 1024
-"""Limit of a `pyproject.toml`, in bytes."""
+"""Bytes of a `pyproject.toml`, a choice: the tables of all tools take far less, and whoever reads
+it waits for `tomllib`."""
 SOURCE = 64 * 1024 * 1024
-"""Limit of a Python file, a baseline or a report, in bytes."""
+"""Bytes of a Python file, a baseline or a report, a choice: hardly one is that long, and more could
+fill the memory of a small machine."""
 
 # Do not wait for a writer or a lock, acquire no terminal, and let no child inherit the descriptor.
 _FLAGS = (
@@ -38,6 +40,7 @@ _FLAGS = (
     | getattr(os, "O_BINARY", 0)
 )
 _AT_ONCE = 1 << 20
+"""Bytes of one `read`, a choice: most files need one, and of an endless one no more is kept."""
 
 # Bound now: in a tracer, user code may replace these functions.
 _open, _fstat, _some, _close = os.open, os.fstat, os.read, os.close

@@ -13,8 +13,10 @@ from jaxsight.wire.kernel_graph import KERNEL, OUTPUT, PARAMETER, End, Graph, Ke
 from jaxsight.workers.own_python import program
 
 _MOST = 8
-"""Maximum number of operations in a kernel's box."""
+"""Operations in a kernel's box, a choice: fused loops have tens, and a taller box pushes the next
+ones out of sight."""
 _LONGEST = 44
+"""Characters of a line in it, a choice: two boxes beside each other fit a page."""
 
 
 def dot(graph: Graph, source: Callable[[str], str]) -> str:

@@ -34,6 +34,9 @@ from jaxsight.wire.messages.compiling import Compile, Compiled, Memory
 if TYPE_CHECKING:
     from jax.sharding import PartitionSpec
 
+_LINES = 4
+"""Lines of source of a kernel in a table, a choice: a fused kernel may have hundreds."""
+
 
 @dataclass(frozen=True)
 class Kernels:
@@ -189,7 +192,7 @@ class Kernels:
             # `to host f32[512,512], 1,048,576 B, 8 times  model.py:12`
             times = f", {transfer.runs} times" if transfer.runs > 1 else ""
             what = f"{transfer.direction} {transfer.type}, {transfer.bytes:,} B{times}"
-            lines.append(f"{what}  {', '.join(self.lines(transfer)[:4])}".rstrip())
+            lines.append(f"{what}  {', '.join(self.lines(transfer)[:_LINES])}".rstrip())
         return "\n".join([*lines, *map(str, self.donations), *self.notes])
 
     def _repr_html_(self) -> str:
@@ -256,7 +259,7 @@ class Kernels:
                 f"{kernel.bytes_in:,}",
                 f"{kernel.bytes_out:,}",
                 kernel.ends_because,
-                ", ".join(self.lines(kernel)[:4]),
+                ", ".join(self.lines(kernel)[:_LINES]),
             )
 
     def estimate_seconds(self) -> float | None:

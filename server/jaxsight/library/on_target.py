@@ -52,9 +52,9 @@ def trace(
         if reason:
             unknown[f"{frame.f_code.co_filename}:{frame.f_lineno} {reason}"] = None
 
-    # JAX caches what it has traced by its context, of which the default device is a part: neither
-    # does this see functions that were traced for the CPU, nor does a later call run what is traced
-    # here.
+    # JAX caches what it has traced by its context, of which the default device is a part
+    # (`include_in_trace_context` in jax/_src/config.py): neither does this see functions that were
+    # traced for the CPU, nor does a later call run what is traced here.
     here = jax.config.values["jax_default_device"] or jax.local_devices()[0]
     if _kept and _kept[0] != device:
         jax.clear_caches()  # type: ignore[no-untyped-call]

@@ -36,12 +36,10 @@ _Place = tuple[str, str]
 
 SETTINGS_FILE = "pyproject.toml"
 IDLE = 60.0
-"""Seconds after which a project without open files ends its processes.
-
-They start again for the next question.
-"""
+"""Seconds after which a project without open files ends its processes, a choice: with fewer,
+switching between projects costs starts. They start again for the next question."""
 SPARES = 2
-"""Number of projects, the last used ones, that keep a second tracer warm."""
+"""Projects, the last used ones, that keep a second tracer warm, a choice: each costs 180 MiB."""
 
 
 class Projects:

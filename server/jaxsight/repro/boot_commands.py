@@ -14,7 +14,7 @@ from typing import Any
 
 from jaxsight.files.private import cache_folder
 from jaxsight.repro.capturing.case import ProgramKind
-from jaxsight.repro.failures import RunFailure
+from jaxsight.repro.failures import HANG_AFTER, RunFailure
 from jaxsight.text.units import count, time
 from jaxsight.workers.own_python import booted
 
@@ -55,7 +55,7 @@ def reduce_command(
     *,
     check: str = "",
     jobs: int = 2,
-    timeout: float = 60.0,
+    timeout: float = HANG_AFTER,
 ) -> list[str]:
     """Return the command that reduces a repro.
 

@@ -40,8 +40,13 @@ _VARIABLE = (
 _PLACE = re.compile(r'  File "([^"]*)", line')
 """The line of a traceback that names a file."""
 
+LONGEST_MESSAGE = 4000
+"""Characters, chosen: GitHub refuses an issue of more than 65,536, and most are the program's."""
+HANG_AFTER = 60.0
+"""Seconds after which a candidate of the reducer is a hang, chosen: less drops slow compiles."""
 _LONGEST = 300
-"""The number of characters of a message that are compared."""
+"""Characters of a message that are compared, a choice: later ones list shapes and operands, which a
+smaller program does not have."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ except BaseException as error:
 '''
 
 DEFAULT_TIMEOUT = 120.0
-"""Seconds: a compile that takes longer is what `hang` is about."""
+"""Seconds, as `timeouts.compile`: a compile that takes longer is what `hang` is about."""
 
 DEFAULT_MEMORY = 16 << 30
 """Bytes, chosen: less ends what a large compile needs and calls it a failure, more may make the
@@ -88,7 +88,7 @@ MOST_PROCESSES = 64
 once per core, more let a fork bomb slow the machine down before it is stopped."""
 
 _MOST_OUTPUT = 1 << 20
-"""Bytes of each output that are kept: the last ones."""
+"""Bytes of each output that are kept, a choice: the last ones, with the error."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,10 @@ from jaxsight.repro.running import Ending
 from jaxsight.workers.own_python import guarded
 
 _MOST_ERRORS = 1 << 16
-"""Bytes of standard error that are kept: the last ones."""
+"""Bytes of standard error that are kept, a choice: the last ones, with the error."""
 
 _LONGEST_LINE = 1 << 24
-"""Bytes; longer lines are no events."""
+"""Bytes; longer lines are no events, of which those with a whole repro are the longest."""
 
 
 class WatchedProcess:

@@ -23,13 +23,17 @@ from jaxsight.wire.meshes import Mesh
 T = TypeVar("T")
 
 LARGEST = 2**63 - 1
-"""The largest whole number that a setting can have, larger than the memory of any machine."""
+"""The largest whole number that a setting can have: that of TOML, whose integers have 64 bits."""
 LONGEST = 1e9
-"""The longest time in seconds, 30 years; longer ones are cut to this."""
+"""The longest time in seconds, 30 years; longer ones are cut to this. Python's timers raise
+`OverflowError` past 292 years (`PyTime_t`: nanoseconds in 64 bits)."""
 MOST_CODES = 256
-"""Maximum number of entries of a list of rules; there are fewer rules."""
+"""Entries of a list of rules, each of which is matched against all rules; there are fewer rules."""
 _DIGITS = 4000
-"""Maximum size in bits of an integer that a message shows."""
+"""Bits of an integer that a message shows: `str` refuses 4,300 digits
+(`sys.set_int_max_str_digits`), and its time grows with their square."""
+_SHOWN = 40
+"""Characters of a value in a message, a choice: as many again say what is wrong with it."""
 
 Path = tuple[str | int, ...]
 Complain = Callable[[Path, str, str], None]
@@ -57,7 +61,7 @@ def shown(value: object) -> str:
         case Mapping():
             text = "a table"
         case Sequence():
-            text = f"[{', '.join(shown(element) for element in value[:40])}]"
+            text = f"[{', '.join(shown(element) for element in value[:_SHOWN])}]"
         case int() if value.bit_length() > _DIGITS:
             text = f"an integer of {value.bit_length():,} bits"
         case _:
@@ -67,12 +71,12 @@ def shown(value: object) -> str:
 
 def shortened(text: str) -> str:
     """Return a text, or its beginning if it is too long for a message."""
-    return text if len(text) <= 40 else f"{text[:39]}…"
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
 def nearest(name: str, names: Sequence[str]) -> str:
     """Return `did you mean …?` with the nearest of `names`; empty if none is near."""
-    matches = get_close_matches(name, names, n=1, cutoff=0.6)
+    matches = get_close_matches(name, names, n=1)
     return f"did you mean `{matches[0]}`?" if matches else ""
 
 

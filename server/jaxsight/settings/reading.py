@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxsight.files import reading
+from jaxsight.rules import wording
 from jaxsight.rules.finding import Finding, Severity, finding_of
 from jaxsight.settings.kinds import Complain, nearest, shortened, shown
 from jaxsight.settings.kinds import Path as Keys
@@ -26,9 +27,10 @@ from jaxsight.text.inert import clause
 GROUPS = frozenset(key.rpartition(".")[0] for key in SCHEMA if "." in key)
 CODE = "JX900"
 MOST_PROBLEMS = 100
-"""Maximum number of problems of a file or object that are reported."""
+"""Problems of a file or object that are reported, a choice: more would hide other files."""
 DEEPEST = 64
-"""Maximum nesting depth of arrays, tables and dotted keys; `tomllib` is slow beyond."""
+"""Nesting depth of arrays, tables and dotted keys, far more than settings have: `tomllib` recurses,
+and its time for a dotted key grows with the square of its parts (`key_value_rule`)."""
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +71,7 @@ def read_project(root: str | Path) -> ProjectSettings:
         return ProjectSettings(path)
     except reading.UnreadableError as error:
         log.warning("%s", error)  # editors do not show findings in a file that they cannot open
-        message = clause(f"cannot read the file: {error.reason}", 100)
+        message = clause(f"cannot read the file: {error.reason}", wording.MOST)
         return ProjectSettings(path, problems=(_finding(_at(0, 0), message),))
     return parse_project(text, path)
 
@@ -243,7 +245,7 @@ def _nesting_problem(text: str) -> Finding | None:
     return None
 
 
-_LONG_INTEGER = re.compile(r"(?<!\w)[+-]?[0-9][0-9_]{999,}")
+_LONG_INTEGER = re.compile(r"(?<!\w)[+-]?[0-9][0-9_]{999,}")  # Python refuses 4,300 digits
 
 
 def _place_of(text: str, offset: int) -> Range:
@@ -261,4 +263,4 @@ def _decode_finding(error: tomllib.TOMLDecodeError, text: str) -> Finding:
         message = message[: match.start()]
         if match[1]:
             line, column = int(match[1]) - 1, int(match[2]) - 1
-    return _finding(_at(line, column), clause(f"invalid TOML: {message}", 100))
+    return _finding(_at(line, column), clause(f"invalid TOML: {message}", wording.MOST))

@@ -129,7 +129,8 @@ class SourcerizeSettings:
 class Timeouts:
     """Time limits in seconds of the stages of a trace.
 
-    The tracer is interrupted after the limit, and replaced if it does not respond.
+    The tracer is interrupted after the limit, and replaced if it does not respond. Defaults are
+    choices, far above what large libraries and models take, so that only hangs reach them.
     """
 
     execute: float = _setting(

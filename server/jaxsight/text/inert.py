@@ -32,7 +32,8 @@ They are Unicode's `Default_Ignorable_Code_Point` outside of `_HIDDEN`, except v
 which choose the shape of the preceding character.
 """
 _EMOJI = range(0x1F000, 0x1FB00)
-"""The range of new emoji in Unicode, including those that this Python does not know yet."""
+"""Blocks of emoji of Unicode, from Mahjong tiles to Symbols and Pictographs Extended-A (UTS #51),
+including those that this Python does not know yet."""
 _JOINERS = frozenset("\u200c\u200d")
 _JOINED = frozenset({"Lo", "Mc", "Mn", "Sk", "So"})
 """Categories of characters around joiners: emoji, and letters of Persian, Hindi and the like."""

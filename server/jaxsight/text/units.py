@@ -26,7 +26,7 @@ BYTES_PER_UNIT = {
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 
 SHORTEST = 5e-8
-"""The shortest time in seconds that is shown as a figure."""
+"""The shortest time in seconds that is shown as a figure: less rounds to `0.0 µs`."""
 
 
 def size(count: float) -> str:

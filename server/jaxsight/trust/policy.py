@@ -24,9 +24,9 @@ VARIABLE = "JAXSIGHT_TRUST"
 FILE = "config.toml"
 KEY = "trust"
 _MOST = 1024 * 1024
-"""Bytes of a configuration that is read: one has a few lines."""
+"""Bytes of a configuration that is read: one has a few lines, more is another file."""
 _ROOT = 0
-"""Files that the system's administrator or a package manager wrote count as the user's."""
+"""The user id of root: files of the administrator or a package manager count as the user's."""
 
 
 class Policy(StrEnum):

@@ -29,7 +29,8 @@ VERSION = 1
 _MOST = 8 * 1024 * 1024
 """Bytes of a file of decisions that is read: room for tens of thousands of folders."""
 _PATIENCE = 5.0
-"""Seconds to wait for another process that is writing."""
+"""Seconds to wait for another process that is writing: it takes milliseconds, more means that it is
+stopped or stuck, and the user waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +209,7 @@ def _locked(path: Path) -> Iterator[None]:
         while not try_lock(descriptor):
             if time.monotonic() > deadline:
                 raise BlockingIOError(f"another process holds {path}")
-            time.sleep(0.02)
+            time.sleep(0.02)  # writing takes about as long
         yield
     finally:
         os.close(descriptor)  # which unlocks it

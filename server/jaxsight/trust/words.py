@@ -5,7 +5,8 @@ from __future__ import annotations
 from jaxsight.text.inert import one_line
 
 _MOST = 200
-"""Characters of a path in a question, which editors show in a small dialog."""
+"""Characters of a path in a question, a choice: editors show it in a small dialog. Shorter ones
+hide folders that tell projects apart."""
 _LINKS = str.maketrans({"[": "\\x5b", "]": "\\x5d", "<": "\\x3c", "`": "\\x60"})
 """Characters that some editors interpret as links, markup or code."""
 

@@ -17,10 +17,12 @@ from jaxsight.wire.messages.requests import NEW, DryRun, Request, Trace
 from jaxsight.workers.results import Died, Outcome, Reason
 
 PATIENCE = 5
-"""Consecutive deaths after which a file is paused."""
+"""Consecutive deaths after which a file is paused, as Jupyter's `KernelRestarter.restart_limit`:
+fewer punish one unlucky edit, each costs a spare."""
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
-"""Seconds until a changed text of the file is tried; they double with each death, up to this."""
+"""Seconds until a changed text of the file is tried; they double with each death, up to this, a
+choice: whoever has fixed the file does not wait longer."""
 
 _INNOCENT = (Reason.STOPPED, Reason.SPOILED, Reason.TIMEOUT, Reason.UNAVAILABLE)
 

@@ -19,7 +19,8 @@ from jaxsight.workers.results import Death, Died, Reason
 from jaxsight.workers.supervisor import nowhere, tracer_command
 
 GRACE = 2.0
-"""Seconds past the deadline in which a process has to print its traceback and exit."""
+"""Seconds past the deadline in which a process has to print its traceback and exit, a choice:
+`faulthandler` needs milliseconds, a machine that swaps more."""
 
 _ENDED_ITSELF = 1
 """The exit status of a process that exceeded its deadline (`faulthandler`)."""

@@ -15,19 +15,22 @@ class Limits:
     """
 
     start: float = 60.0
-    """From the spawn of a tracer to its handshake: Python starts and imports JAX."""
-    execute: float = 30.0
+    """From the spawn of a tracer to its handshake: Python starts and imports JAX, which takes 0.4
+    s, on a loaded machine 2.1 s (`docs/performance.md`), from a cold network disk far more."""
+    execute: float = 30.0  # this and the next two are settings of a project
     inputs: float = 10.0
     trace: float = 30.0
     cancel: float = 1.0
-    """How long a cancelled request may continue while another waits; then its tracer is replaced.
-    """
+    """How long a cancelled request may continue while another waits, a choice; then its tracer is
+    replaced, which costs the next hover more than most requests take."""
     memory: int = 4 * GIB
     """Resident memory of a tracer together with all processes that it started."""
     processes: int = 512
-    """How many processes user code may have at once."""
+    """How many processes user code may have at once, a choice: a data loader with a worker for each
+    core of a large machine has fewer, a fork bomb soon more."""
     output: int = 1 * MIB
-    """How much user code may print during one request; the rest is dropped."""
+    """Bytes that user code may print during one request; the rest is dropped. A choice: thousands
+    of lines, more than anyone reads in the log."""
 
     def of_stage(self, stage: str) -> float:
         """Return the seconds for a stage, by its name in the protocol.

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from jaxsight.wire.frames import FrameReader, Message, WireError, decode
 
 _LONG = 64 * 1024
-"""Messages of more bytes are decoded in a thread."""
+"""Bytes of a message from which it is decoded in a thread, a choice: starting a thread costs more
+than decoding shorter ones."""
 
 
 class MessageDecoder:

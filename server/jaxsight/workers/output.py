@@ -18,9 +18,11 @@ file no longer has it.
 """
 
 LONGEST_TAIL = 8 * 1024
-"""An unfinished line is held back until its end arrives, up to this many characters."""
+"""Characters of an unfinished line that are held back until its end arrives: a line of a traceback
+fits, and a progress bar without ends of lines is not held back forever."""
 
 LAST_WORDS = 4 * 1024
+"""Bytes of output that the report of a death quotes: a traceback of some twenty frames."""
 
 _IN_TRACEBACK = re.compile(rf'{CHUNK_FILE.pattern}(?P<middle>", line |:)(?P<line>\d+)')
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from jaxsight.boot import TOO_OLD
 from jaxsight.text.units import MIB
 from jaxsight.wire.messages.replies import Hello
 from jaxsight.wire.messages.requests import Overlay
@@ -23,35 +24,35 @@ from jaxsight.workers.results import Death, Reason, State, TracerStatus
 
 log = logging.getLogger(__name__)
 
-TOO_OLD = 78
-"""The exit status of `boot.py` in a Python that is too old to run it."""
 YOUNG = 10.0
-"""A tracer that dies earlier than this many seconds, without a request, has a broken environment.
-"""
+"""Seconds: a tracer that dies earlier, without a request, has a broken environment. Jupyter's
+`KernelRestarter.stable_start_time` is the same."""
 TRIES = 5
-"""Consecutive deaths of this kind after which no tracer is started until a restart."""
+"""Consecutive deaths of this kind after which no tracer is started until a restart, as Jupyter's
+`KernelRestarter.restart_limit`."""
 FIRST_PAUSE = 0.5
-"""Seconds from the second death of this kind to the next attempt, doubled with each further one."""
+"""Seconds from the second death of this kind to the next attempt, doubled with each further one: a
+choice, with more a passing fault is felt."""
 REFUSED_PAUSE = 10.0
-"""Seconds until another attempt with an environment that cannot trace: the user may have installed
-JAX.
-"""
+"""Seconds until another attempt with an environment that cannot trace, a choice: the user may have
+installed JAX, and an attempt starts a Python."""
 
 SPARE_QUIET = 0.5
-"""Seconds without a request after which a spare starts: its imports would slow down the first
-answers, and the compilers that they start.
-"""
+"""Seconds without a request after which a spare starts, a choice: its imports would slow down the
+first answers, and the compilers that they start."""
 SPARE_DELAY = 2.0
-"""Seconds after which a spare starts in any case."""
+"""Seconds after which a spare starts in any case, a choice: without one, a crash costs the start of
+a tracer (`kill -9` in `docs/performance.md`: 51 ms with a spare)."""
 
 RECYCLE_AFTER = 5000
-"""Answers after which the spare replaces an idle tracer."""
+"""Answers after which the spare replaces an idle tracer, a choice: hours of typing. JAX's caches
+and modules of user code grow with each answer; a new tracer imports them again."""
 WARM_UP = 10
 RECYCLE_GROWTH = 2.0
 RECYCLE_SLACK = 256 * MIB
-"""The spare also replaces a tracer that exceeds its size after `WARM_UP` answers times
-`RECYCLE_GROWTH` plus `RECYCLE_SLACK` bytes.
-"""
+"""The spare also replaces a tracer that exceeds its size after `WARM_UP` answers (imports are done)
+times `RECYCLE_GROWTH` plus `RECYCLE_SLACK` bytes, a choice: with less, one large function costs a
+restart; with more, leaks of user code fill the memory limit."""
 
 
 @dataclass(eq=False, slots=True)

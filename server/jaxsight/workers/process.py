@@ -32,19 +32,19 @@ from jaxsight.workers.watchdog.channel import Control
 
 log = logging.getLogger(__name__)
 
-KILLED = 9
+KILLED = 9  # SIGKILL, which Windows has no name for
 
 CONTINUE_PAUSE = 1.0
-"""Seconds between signals that continue a guardian whose tracer is still starting."""
+"""Seconds between signals that continue a guardian whose tracer is still starting: a stopped one
+(SIGSTOP) would never answer, and a signal costs nothing."""
 
 EXIT_GRACE = 1.0
-"""Seconds from the closing of the protocol's pipe to the report of the exit; past them, the process
-is killed.
-"""
+"""Seconds from the closing of the protocol's pipe to the report of the exit, which the guardian
+writes at once; past them, the process is killed."""
 
 END_GRACE = 12.0
-"""Seconds to wait until killed processes have exited; the guardian gives up on stuck ones earlier.
-"""
+"""Seconds to wait until killed processes have exited: more than the guardian's `SWEEP_LIMIT`, so
+that it gives up on stuck ones earlier."""
 
 
 class TracerProcess:

@@ -19,12 +19,10 @@ from jaxsight.workers.results import Outcome
 
 SLOW = 1.0
 """Seconds after which a step that runs is reported, and requests that somebody waits for run past
-it.
-"""
+it, a choice: with less, mere imports would start a second process; with more, a hover waits."""
 SLOW_TRACE = 5.0
-"""Seconds after which other requests run past a trace: a large function takes long to trace, and a
-second process that traces takes memory.
-"""
+"""Seconds after which other requests run past a trace, a choice: a large function takes long to
+trace, and a second process that traces takes as much memory."""
 
 
 class Priority(IntEnum):

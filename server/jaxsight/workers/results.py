@@ -15,7 +15,7 @@ from jaxsight.wire.messages.replies import (
 )
 
 SENT_BY_OTHERS = (9, 15)
-"""SIGKILL and SIGTERM: sent by a user, or by the kernel when memory runs out."""
+"""SIGKILL and SIGTERM, signal(7): sent by a user, or by the kernel when memory runs out."""
 
 
 class Reason(Enum):

@@ -16,7 +16,7 @@ from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.messages.requests import Trace
 
 KEPT = 256
-"""Limit of remembered import statements: above the number in a project, but bounded."""
+"""Remembered import statements, a choice: above the number in a project; a spare runs them all."""
 
 MODULE = "__jaxsight__.imports"
 

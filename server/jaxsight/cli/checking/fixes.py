@@ -22,7 +22,8 @@ from jaxsight.text.inert import one_line
 from jaxsight.text.units import count
 
 ROUNDS = 20
-"""Maximum number of rounds for a file: fixes that undo each other would go on forever."""
+"""Rounds for a file, as fixes that undo each other would go on forever: a choice. With fewer, fixes
+that others enable are left to the next run; each round traces and compiles the file again."""
 
 
 @dataclass(slots=True)

@@ -23,6 +23,7 @@ from jaxsight.source.text import Position, Range
 
 PLUGIN = Path(__file__).parents[2] / "recompiling"
 _NO_TESTS = 5
+"""The exit status of pytest when it found no tests (`pytest.ExitCode`)."""
 _FAILED = (0, 1)
 """The exit statuses of pytest when tests ran, passed or not (`pytest.ExitCode`)."""
 

@@ -35,10 +35,12 @@ from jaxsight.wire.messages.replies import Traced
 from jaxsight.workers.compilation.compilers import Trouble
 
 _MOST = 200
-"""Maximum number of kernels in a table: several screens, and JSON has all of them."""
+"""Kernels in a table, a choice: fewer hide those of a training step; JSON has all of them."""
 
+_LINES, _NAMED = 8, 5
+"""Lines of a kernel in a table, and kernels without an estimate below it: more would wrap."""
 _MOST_MODULES = 40
-"""Maximum number of functions and modules in a table; modules inside of them are added up."""
+"""Functions and modules in a table, a choice: a screen. Those inside the last are added up."""
 
 Targets = Annotated[
     list[str] | None,
@@ -349,8 +351,8 @@ def _total(kernels: Kernels) -> str:
         return f"total {about}{units.time(estimated.seconds)}"
     times = [bounds(kernel, kernels.target) for kernel in kernels.graph.kernels]
     unknown = [str(index + 1) for index, each in enumerate(times) if each is None]
-    more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
-    numbers = ", ".join(unknown[:5])
+    more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
+    numbers = ", ".join(unknown[:_NAMED])
     plural = "s" if len(unknown) > 1 else ""
     reasons = [f"no estimate for kernel{plural} {numbers}{more}"] if unknown else []
     if not kernels.graph.trips_known:
@@ -375,7 +377,7 @@ def _time(kernels: Kernels, kernel: Kernel) -> str:
 
 def _lines(kernels: Kernels, kernel: Kernel) -> str:
     """Return the lines that a kernel computes (`9, 10`), or those of its users (`for 12`)."""
-    if lines := kernels.lines(kernel)[:8]:
+    if lines := kernels.lines(kernel)[:_LINES]:
         return ", ".join(map(str, lines))
-    fed = kernels.fed_lines(kernel)[:8]
+    fed = kernels.fed_lines(kernel)[:_LINES]
     return f"for {', '.join(map(str, fed))}" if fed else ""

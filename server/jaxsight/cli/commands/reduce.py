@@ -33,7 +33,7 @@ from jaxsight.files.reading import UnreadableError, source
 from jaxsight.repro.boot_commands import Event, facts, progress, reduce_command
 from jaxsight.repro.checks.base import InvalidCheck
 from jaxsight.repro.checks.parsing import FORMS, parse
-from jaxsight.repro.failures import RunFailure
+from jaxsight.repro.failures import HANG_AFTER, RunFailure
 from jaxsight.text.inert import one_line
 
 Repro = Annotated[Path, typer.Argument(metavar="REPRO.py", help="A repro, or a script that fails.")]
@@ -71,7 +71,7 @@ def reduce(
     check: CheckText = "",
     output: Output = None,
     jobs: Jobs = 2,
-    timeout: Timeout = 60.0,
+    timeout: Timeout = HANG_AFTER,
     explain_tables: ExplainTables = None,
     with_python: OtherPythons = None,
     host: Hosts = None,

@@ -20,7 +20,7 @@ from jaxsight.workers.compilation.default_target import default_target, own_targ
 from jaxsight.workers.compilation.target_states import State
 
 _SEVERAL = 8
-"""The number of devices of the examples in JSON."""
+"""The number of devices of the examples in JSON: the GPUs of one DGX or HGX server."""
 
 
 @dataclass(frozen=True, slots=True)

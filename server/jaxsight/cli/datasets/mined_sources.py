@@ -32,7 +32,7 @@ from jaxsight.wire.frames import HEADER, encode
 from jaxsight.wire.messages.requests import NEW, Trace
 
 _MOST_SETS = 3
-"""Example sets of one function that become programs."""
+"""Example sets of one function that become programs, a choice: most differ in sizes only."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from jaxsight.dataset.tables.verification import Verified
 from jaxsight.text import units
 
 _MOST = 12
-"""Values of a column that are listed; the rest are counted."""
+"""Values of a column that are listed, a choice: half a screen. The rest are counted."""
 
 _WORDS = {
     "files": "damaged file",

@@ -9,10 +9,10 @@ from typing import Self
 from jaxsight.cli.output.printing import Printer, Text
 
 _LINES = 15.0
-"""Seconds between lines where stderr is no terminal."""
+"""Seconds between lines where stderr is no terminal, a choice: a log of 240 lines an hour."""
 
 _SHOWN = 0.2
-"""Seconds between updates in a terminal."""
+"""Seconds between updates in a terminal: 5 a second look alive, and cost no noticeable time."""
 
 
 class RowProgress:

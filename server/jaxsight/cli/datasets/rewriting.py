@@ -26,7 +26,7 @@ from jaxsight.session import Session
 from jaxsight.trust import Trust
 
 _SECONDS = 300.0
-"""After which the check of a program is a hang."""
+"""Seconds after which the check of a program is a hang, a choice: less loses slow compiles."""
 
 
 def make(task: ShardTask, python: str, on_program: Callable[[], None]) -> list[Record]:

@@ -19,7 +19,7 @@ from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.text.inert import one_line
 
 _NAMED = 3
-"""Functions that a line lists; the rest are counted."""
+"""Functions that a line lists, a choice: more would wrap. The rest are counted."""
 
 
 def note(path: str, caveat: SliceCaveat) -> str:

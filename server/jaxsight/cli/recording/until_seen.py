@@ -30,7 +30,7 @@ from jaxsight.text.inert import one_line
 OPTION = "--until-seen"
 FILE_OPTION = "--seen-file"
 _NAMED = 5
-"""Functions that a line names."""
+"""Functions that a line names, a choice: more would wrap."""
 _STDERR = 2
 
 

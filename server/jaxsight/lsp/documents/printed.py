@@ -19,10 +19,12 @@ from jaxsight.lsp.documents.virtual_uris import PLAIN, VirtualDocument
 T = TypeVar("T")
 
 LARGE = 100_000
-"""Characters from which a text is read in a thread."""
+"""Characters from which a text is read in a thread, a choice: shorter ones are read in less than
+starting a thread would save; longer ones would hold up the loop."""
 
 _LARGEST = 50_000_000
-"""Characters of the longest text that is read."""
+"""Characters of the longest text that is read: VS Code does not send longer ones either
+(`TextModel._MODEL_SYNC_LIMIT`, 50 MB)."""
 
 
 @dataclass(slots=True, eq=False)

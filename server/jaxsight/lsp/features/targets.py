@@ -26,7 +26,7 @@ CHOOSE_TARGET = "jaxsight.chooseTarget"
 INSTALL_TARGET = "jaxsight.installTarget"
 
 _MOST = 8
-"""Number of answers of a question: clients show them as buttons, or cut them."""
+"""Answers of a question, a choice: clients show them as buttons, or cut them."""
 _COMMON = ("cpu", "cuda:h100", "cuda:a100", "cuda:b200", "tpu:v5e", "tpu:v6e")
 """Targets that are offered first."""
 _CANCEL, _INSTALL = "Cancel", "Install"

@@ -21,7 +21,7 @@ RUN_UNTIL_SEEN = "jaxsight.runUntilSeen"
 
 _RUN = "Run"
 _NAMED = 4
-"""Functions that a message names."""
+"""Functions that a message names, a choice: a notification has about two lines."""
 
 Answer = dict[str, object] | None
 """Why the run is over, and the functions that were seen and that are missing."""

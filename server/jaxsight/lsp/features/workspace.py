@@ -25,9 +25,11 @@ log = logging.getLogger(__name__)
 TRUST = "jaxsight/trust"
 INTERPRETERS = "jaxsight/interpreters"
 _FIRST_SHAPES = 1.0
-"""Seconds from the start in which the server itself is busy with the first shapes."""
+"""Seconds from the start in which the server itself is busy with the first shapes: 0.6 s to the
+first hover (`docs/performance.md`)."""
 _WATCH_INTERVAL = 2.0
-"""Seconds between two looks at the files of recorded runs, one `stat` for each project."""
+"""Seconds between two looks at the files of recorded runs, a choice: one `stat` for each project,
+and shapes of a run that has ended are not waited for."""
 WATCHED = ("**/*.py", "**/pyproject.toml", "**/.jaxsight/recorded.json")
 
 

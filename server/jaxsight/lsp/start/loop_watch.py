@@ -21,14 +21,16 @@ from types import FrameType
 log = logging.getLogger(__name__)
 
 LIMIT = 0.05
-"""Seconds of processor time that a turn may take."""
+"""Seconds of processor time that a turn may take: more is a long task (W3C, Long Tasks API)."""
 _QUIET = 30.0
-"""Seconds between two log lines."""
+"""Seconds between two log lines, a choice: a busy loop must not also fill the log."""
 _START = 5.0
-"""Seconds that a server takes at most to start."""
+"""Seconds that a server takes at most to start: 0.6 s to the first hover (`docs/performance.md`),
+and some times as long on a busy machine."""
 _AWAKE = 20
-"""After this many samples without a turn, the sampling thread goes to sleep."""
-_FRAMES_SHOWN = 4
+"""Samples without a turn, after which the sampling thread goes to sleep: one second, so that
+keystrokes do not wake it each time."""
+_FRAMES_SHOWN = 4  # the function that works, and who called it; more make the log line wrap
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+# LSP 3.18, `ErrorCodes`
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 INVALID_PARAMS = -32602

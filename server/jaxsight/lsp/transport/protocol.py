@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_LONGEST = 500
+"""Characters of an error about a message, a choice: `cattrs` names each field that is wrong."""
+
 
 def converter() -> Converter:
     """Return pygls' converter, which leaves the parameters of our own messages as JSON.
@@ -157,7 +160,7 @@ class JaxsightProtocol(LanguageServerProtocol):
         except Exception as error:  # converters may raise any exception
             words = "; ".join(transform_error(error))
             raise MalformedMessage(
-                INVALID_PARAMS, f"{method or 'answer'}: {words[:500]}", id
+                INVALID_PARAMS, f"{method or 'answer'}: {words[:_LONGEST]}", id
             ) from error
 
     def _check_request(self, id: int | str, method: str) -> None:

@@ -23,7 +23,8 @@ from jaxsight.lsp.transport.messages import SERVER_NOT_INITIALIZED, MalformedMes
 log = logging.getLogger(__name__)
 
 LENGTH_LIMIT = 256 * 1024 * 1024
-"""Bytes of the longest message that is accepted."""
+"""Bytes of the longest message that is accepted, a choice: far more than the texts that are read
+(`printed.py`); without a limit, a wrong length would have the server wait and allocate forever."""
 
 # The rest of a message whose length was too small may precede it.
 _CONTENT_LENGTH = re.compile(rb"(?<![\w-])content-length[ \t]*:[ \t]*(\d{1,18})\s*$", re.IGNORECASE)
@@ -36,8 +37,9 @@ own modules while the client still loads the library that it speaks the protocol
 """
 
 _CHUNK = 65536
+"""Bytes of one read or write: the capacity of a pipe on Linux, pipe(7)."""
 _LAST_WORDS = 0.5
-"""Seconds to wait at the end for a client to read the pending output."""
+"""Seconds to wait at the end for a client to read the pending output; see `server._LAST_WORK`."""
 
 
 class ByteSource(Protocol):

@@ -22,7 +22,7 @@ from jaxsight.repro.capturing.raised import Raised, raised_of
 from jaxsight.repro.values import ConcreteValue
 
 _MOST_BYTES = 64 << 20
-"""Bytes of a log after which only exceptions are recorded."""
+"""Bytes of a log after which only exceptions are recorded, a choice: the first calls matter."""
 
 CANNOT_WRITE = (pickle.PicklingError, TypeError, ValueError, AttributeError, RuntimeError, OSError)
 """What pickling a user's values, or the file of a case, may raise."""

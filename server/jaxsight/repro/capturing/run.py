@@ -138,7 +138,7 @@ def run_program(
         for link in _chain(error):
             link.__traceback__ = _without_ours(link.__traceback__)
         sys.excepthook(type(error), error, error.__traceback__)
-        return 130 if isinstance(error, KeyboardInterrupt) else 1
+        return 130 if isinstance(error, KeyboardInterrupt) else 1  # as shells: 128 + SIGINT
     capture.end(None)
     return code
 

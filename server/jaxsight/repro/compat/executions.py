@@ -110,7 +110,7 @@ def _observe(
 
 
 _MOST_STAGES = 64
-"""How many lowered and compiled programs are known at the same time."""
+"""Lowered and compiled programs that are known at the same time, a choice: each is held by this."""
 
 
 @contextlib.contextmanager

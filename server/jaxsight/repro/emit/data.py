@@ -22,12 +22,13 @@ from jaxsight.sourcerizer.values import constants, scalars, spelling
 from jaxsight.wire.meshes import Mesh
 
 LARGEST_INLINE = 4 << 10
-"""Bytes of an array that is written into the text; larger ones go to the file beside it."""
+"""Bytes of an array that is written into the text, a choice; larger ones go to a file beside it."""
 
-_SEEDS = (0, 1, 2, 42, 1234)
+_SEEDS = (0, 1, 2, 42, 1234)  # those that people write
 _DRAWN = ("normal", "uniform")
 _MOST_DRAWN = 1 << 22
-"""Elements up to which an array is compared with random numbers of common seeds."""
+"""Elements up to which an array is compared with random numbers of common seeds, a choice: drawing
+more takes longer than a file of 16 MiB is worth."""
 
 
 class Data:

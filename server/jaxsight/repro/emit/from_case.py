@@ -135,10 +135,10 @@ def emit(
 
 
 _HANG = 20.0
-"""Seconds that a repro of a hang runs."""
+"""Seconds that a repro of a hang runs, a choice: far above the compile of what is not one."""
 
 _MOST_SUBJECTS = 8
-"""The maximum number of programs that are tried, the largest first."""
+"""Programs that are tried, the largest first: a choice, each is emitted and run."""
 
 
 def _run(repro: Repro, out: Path, limit: float, about: About, check: Check) -> Emitted:

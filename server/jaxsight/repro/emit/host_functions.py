@@ -14,7 +14,7 @@ from jaxsight.text.names import bound_in, read_in
 _PREFIX = "host_"
 
 _SHORT = 80
-"""Characters of a result that is written into the function, and not before it."""
+"""Characters of a result that is written into the function, a choice: the line must not wrap."""
 
 NOTE = (
     "Functions named `host_…` stand for the program's callbacks, "

@@ -11,14 +11,12 @@ import shlex
 from pathlib import PurePath
 
 from jaxsight.repro.explanation import Explanation, Table, Verdict
-from jaxsight.repro.failures import EXCEPTION, RunFailure
+from jaxsight.repro.failures import EXCEPTION, LONGEST_MESSAGE, RunFailure
 
 _SYSTEM = "System info (python version, jaxlib version, accelerator, etc.)"
 _NODE = re.compile(r"node='[^']*'")
 """The machine's name in what `jax.print_environment_info()` prints."""
 
-_LONGEST_MESSAGE = 4000
-"""Characters, chosen: GitHub refuses an issue of more than 65,536, and most are the program's."""
 _ATTACHED = "It reads arrays from the attached `.npz` file, which has its name."
 _SHOWN = (Verdict.PASSES, Verdict.OTHER, Verdict.DIVERGES, Verdict.AGREES)
 
@@ -42,7 +40,7 @@ def issue_text(
         *([_ATTACHED] if ".npz" in repro_text else []),
         "It fails with:",
         fenced(
-            message if len(message) <= _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE]}\n[...]"
+            message if len(message) <= LONGEST_MESSAGE else f"{message[:LONGEST_MESSAGE]}\n[...]"
         ),
     ]
     if explanation is not None:

@@ -21,7 +21,7 @@ from jaxsight.repro.checks.base import CALL
 from jaxsight.repro.emit import host_functions
 from jaxsight.repro.emit.data import Argument, Data, inputs_function
 from jaxsight.repro.environment import ProgramEnvironment
-from jaxsight.repro.failures import HANG, RunFailure
+from jaxsight.repro.failures import HANG, LONGEST_MESSAGE, RunFailure
 from jaxsight.repro.values import ConcreteValue, array_of
 from jaxsight.sourcerizer import rules
 from jaxsight.sourcerizer.api import write as write_source
@@ -38,7 +38,7 @@ from jaxsight.text.inert import block, one_line
 from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.requests import Derivatives
 
-_WIDTH = 100
+_WIDTH = 100  # columns of its docstring, as formatters allow
 
 
 class CannotEmit(Exception):
@@ -268,7 +268,7 @@ def _docstring(about: About) -> list[str]:
     paragraphs[-1] += [one_line(note) for note in about.notes]
     message = about.failure.message.strip()
     if "\n" in message or len(headline) > _WIDTH - 5:
-        paragraphs.append(textwrap.indent(block(message[:4000]), "    ").split("\n"))
+        paragraphs.append(textwrap.indent(block(message[:LONGEST_MESSAGE]), "    ").split("\n"))
     safe = "\n\n".join("\n".join(map(_escaped, paragraph)) for paragraph in paragraphs)
     return ['"""' + safe, '"""', ""]
 

@@ -27,7 +27,7 @@ _MOST_SECONDS = 900.0
 more keep the user waiting for an index that does not answer."""
 _VERSIONS = re.compile(r"^Available versions: (.+)$", re.MULTILINE)
 _NUMPY_2 = (0, 4, 26)
-"""The first version of JAX that works with NumPy 2."""
+"""The first version of JAX that works with NumPy 2, numpy#26191."""
 
 _PLATFORM = """
 import platform, sys

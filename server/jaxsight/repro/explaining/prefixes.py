@@ -29,7 +29,7 @@ from jaxsight.repro.reducing.equations.evaluation import (
 from jaxsight.repro.reducing.equations.inlining import inlined
 
 ALL = 60
-"""Programs of at most so many equations are compared at each; longer ones are bisected."""
+"""Equations up to which programs are compared at each, as each is compiled; others are bisected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def _far(one: Array, other: Array) -> Array:
     finite = np.abs(other[np.isfinite(other)])
     scale = float(finite.max()) if finite.size else 0.0
     with np.errstate(invalid="ignore"):
-        close = np.abs(one - other) <= 1e-3 * scale
+        close = np.abs(one - other) <= 1e-3 * scale  # a choice: what rounding adds up to
     far: Array = ~(close | (one == other) | (np.isnan(one) & np.isnan(other)))
     return far
 

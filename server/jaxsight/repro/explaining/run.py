@@ -24,7 +24,7 @@ from jaxsight.repro.explanation import (
 from jaxsight.repro.failures import FINISHED, RunFailure
 
 _REPEATS = 5
-"""How often a trial of a flaky failure is run before it counts as passing."""
+"""Runs of a trial of a flaky failure before it counts as passing, as in `hlo_bisect` of XLA."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Choices:
         environments: the folder of managed environments; without one, no versions are installed.
         offline: whether nothing may be downloaded.
         oldest: the oldest version of jaxlib to try.
-        most_environments: how many versions may be tried.
+        most_environments: how many versions may be tried, each of which is an installation.
     """
 
     tables: tuple[str, ...] = tuple(TITLES)

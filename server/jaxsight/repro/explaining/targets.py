@@ -14,10 +14,8 @@ from jaxsight.repro import running
 from jaxsight.repro.explaining.trials import Trials, verdict_of
 from jaxsight.repro.explanation import TARGETS, Table, TrialRow, Verdict
 from jaxsight.repro.failures import EXCEPTION, HANG, RunFailure, failure_of_exit
+from jaxsight.workers.compilation.remote import CANNOT_CONNECT, OPTIONS
 from jaxsight.workers.own_python import program
-
-_OPTIONS = ("-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=15")
-_SSH_FAILED = 255
 
 _THERE = """
 import sys
@@ -56,7 +54,7 @@ def _row(trials: Trials, host: str, python: str) -> TrialRow:
     trials.report(f"trying {host}")
     name = host.removeprefix("ssh://")
     remote = f"{shlex.quote(python)} -c {shlex.quote(_THERE)}"
-    command = [program("ssh") or "ssh", *_OPTIONS, "--", name, remote]
+    command = [program("ssh") or "ssh", *OPTIONS, "--", name, remote]
     shown = f"ssh {shlex.quote(name)} {python} - < {shlex.quote(str(trials.file))}"
     try:
         done = subprocess.run(
@@ -64,7 +62,7 @@ def _row(trials: Trials, host: str, python: str) -> TrialRow:
             input=_message(trials.file, trials.limit),
             capture_output=True,
             text=True,
-            timeout=trials.limit + 60,
+            timeout=trials.limit + 60,  # for the connection, and to send arrays
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -73,7 +71,7 @@ def _row(trials: Trials, host: str, python: str) -> TrialRow:
         ran = _ran(json.loads(done.stdout), trials.limit)
     except (ValueError, TypeError, KeyError):
         words = done.stderr.strip().splitlines()
-        reach = "cannot reach" if done.returncode == _SSH_FAILED else "no answer from"
+        reach = "cannot reach" if done.returncode == CANNOT_CONNECT else "no answer from"
         return TrialRow(
             name, Verdict.UNTRIED, f"{reach} {name} ({words[-1] if words else 'no output'})", shown
         )

@@ -21,9 +21,10 @@ _CHECK_FAILED = re.compile(r"^F\d{4} \S+ +\d+ ([\w./-]+):\d+\]", re.MULTILINE)
 """The source file of a failed check of XLA, in what an abort prints."""
 
 _LEAST_SECONDS = 30.0
-"""The least limit of a trial: importing JAX takes some of it on a busy machine."""
+"""The least limit of a trial, a choice: importing JAX takes some of it on a busy machine."""
 _SLOWER = 10.0
-"""How many times slower than the failing run a trial may be before it counts as a hang."""
+"""Times as long as the failing run that a trial may take: eager runs, and those without
+optimizations, take some times as long; a hang is not waited for."""
 
 
 @dataclass(frozen=True, slots=True)

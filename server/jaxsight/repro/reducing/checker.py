@@ -24,15 +24,16 @@ _MOST_OTHERS = 8
 """The number of other failures that are kept: a user reads no more."""
 
 _RUNS = 3
-"""How often a program runs, to find out whether its failure is flaky."""
+"""Runs that show whether a failure is flaky: of those in every second run, 1 in 8 is missed."""
 _MORE_RUNS = 9
-"""How often a flaky program runs in addition."""
+"""Further runs of a flaky program, whose rate of failures decides how often candidates run."""
 _MISSED = 0.02
-"""The accepted probability that a flaky failure does not appear in the runs of a candidate."""
-_MOST_REPEATS = 20
+"""The accepted probability that a flaky failure does not appear in the runs of a candidate, a
+choice: less needs more runs, more keeps what can be deleted."""
+_MOST_REPEATS = 20  # enough for a failure in 18 % of the runs
 
 _REPORT_PAUSE = 0.1
-"""Seconds between reports of the progress."""
+"""Seconds between reports of the progress, a choice: they look continuous."""
 
 C = TypeVar("C")
 

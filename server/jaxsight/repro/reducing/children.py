@@ -32,7 +32,7 @@ from jaxsight.repro.running import MOST_PROCESSES
 from jaxsight.workers.watchdog import guardian
 
 _PAUSE = 0.05
-"""Seconds between checks of the limits."""
+"""Seconds between checks of the limits, a choice: most candidates take longer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from jaxsight.repro.checks.base import Check, InvalidCheck
 from jaxsight.repro.compat import configuration
 from jaxsight.repro.emit.repro_file import CannotEmit
 from jaxsight.repro.environment import current
-from jaxsight.repro.failures import EXCEPTION, FINISHED, RunFailure
+from jaxsight.repro.failures import EXCEPTION, FINISHED, HANG_AFTER, RunFailure
 from jaxsight.repro.reducing import children, loading
 from jaxsight.repro.reducing.children import ChildLimits
 from jaxsight.repro.reducing.equations import reduction as equations
@@ -37,7 +37,7 @@ def run(arguments: Sequence[str], report: Report) -> int:
     parser.add_argument("-o", "--out", type=Path, required=True)
     parser.add_argument("--check", default="", help="the failure to keep; by default the file's")
     parser.add_argument("--jobs", type=int, default=2, help="candidates that run at a time")
-    parser.add_argument("--timeout", type=float, default=60.0, help="seconds of a hang")
+    parser.add_argument("--timeout", type=float, default=HANG_AFTER, help="seconds of a hang")
     parser.add_argument("--memory", type=int, default=8 << 30, help="bytes of a candidate")
     parser.add_argument("--state", type=Path, help="from where an interrupted one continues")
     options = parser.parse_args(arguments)

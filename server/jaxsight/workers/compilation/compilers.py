@@ -50,16 +50,19 @@ T = TypeVar("T")
 
 
 GRACE = 2.0
-"""Seconds that a cancelled compile may take in all if the start of a process was not measured."""
+"""Seconds that a cancelled compile may take in all if the start of a process was not measured, a
+choice: importing JAX takes 0.4 s, on a loaded machine 2.1 s (`docs/performance.md`)."""
 _LEAST_GRACE = 0.1
-"""Seconds that every cancelled compile may still take; its result is cached."""
+"""Seconds that every cancelled compile may still take, a choice: its result is cached, and most
+small compiles need less."""
 
 FOLDING = 15.0
-"""Deadline in seconds of a compile that measures constant folding."""
+"""Seconds of a compile that measures constant folding, a choice: folding for longer is a finding in
+any case, and the measurement occupies a core."""
 _SHORT, _CERTAIN = 1.0, 4.0
 """If a compile takes between these seconds, a second one is measured too, as another process may
-have delayed the first.
-"""
+have delayed the first. XLA itself warns of folding from 1 s on (`SlowOperationAlarm` in
+`hlo_constant_folding.cc`); 4 times that is no delay."""
 
 _IN_BACKGROUND = "in the background"
 """The purpose of a compiler that nobody waits for: kernels are known already."""
@@ -67,9 +70,10 @@ _MEASURING = "measuring"
 """The same where changed programs are compiled."""
 
 IDLE = 600.0
-"""Seconds of idleness after which a compiler is ended, as it uses some 200 MiB."""
+"""Seconds of idleness after which a compiler is ended, a choice: it uses some 190 MiB
+(`docs/performance.md`), and the next compile waits for a new one."""
 IDLE_IN_BACKGROUND = 60.0
-"""The same for a compiler that nobody waits for."""
+"""The same for a compiler that nobody waits for: starting it again is not felt."""
 IDLE_ON_DEVICE = {"cuda": 60.0, "rocm": 60.0, "tpu": 5.0}
 """The same for a compiler that holds this machine's accelerator: a CUDA context takes some 500 MiB
 of device memory, and a TPU belongs to one process.
@@ -141,6 +145,7 @@ class Compilers:
         """
         self._remote_python = remote_python
         self._command = command
+        # A compiler also starts a plugin: with its device, that takes seconds.
         self._limits = Limits(start=90.0, memory=memory)
         self._deadline = deadline
         self._longest = folding
@@ -437,12 +442,8 @@ class Compilers:
         task.add_done_callback(self._closing.discard)
 
 
-_SSH_FAILED = 255
-"""ssh's own exit status if it cannot connect."""
-
-
 def _is_unreachable(target: Target, death: Death) -> bool:
-    return bool(target.host) and death.code == _SSH_FAILED
+    return bool(target.host) and death.code == remote.CANNOT_CONNECT
 
 
 def _message(target: Target, death: Death) -> str:

@@ -14,7 +14,8 @@ PLUGINS = {"cuda": "jax[cuda13]", "rocm": "jax-rocm7-plugin", "tpu": "jax[tpu]"}
 """What has JAX's plugin for a platform, for `pip install`."""
 
 _LOOK_AGAIN = 5.0
-"""Seconds after which devices and installed compilers are looked for again."""
+"""Seconds after which devices and installed compilers are looked for again, a choice: each hint
+asks, and a compiler that was just installed is to be found."""
 
 _cache: dict[tuple[object, ...], tuple[float, Target]] = {}
 """Targets with the times at which they were looked up, by what they depend on."""

@@ -27,7 +27,8 @@ from jaxsight.targets.target import CPU, Target, names
 from jaxsight.workers.own_python import OwnPython, booted, with_packages
 
 MEGABYTES = {"cuda": 290, "tpu": 360}
-"""Approximate size of the download: jaxlib with its dependencies, and the plugin."""
+"""Approximate size of the download: jaxlib with its dependencies (147 MB), and the CUDA plugin's
+two wheels (143 MB) or libtpu (214 MB)."""
 
 log = logging.getLogger(__name__)
 

@@ -36,7 +36,7 @@ from jaxsight.workers.compilation.environments import (
 from jaxsight.workers.own_python import OwnPython, isolated, with_packages
 
 OLDEST = (0, 9, 0)
-"""The oldest JAX that can compile for a GPU that is not present and returns the optimized HLO."""
+"""The oldest JAX that compiles for an absent GPU and returns its HLO: 0.8.3 raises in `as_text`."""
 
 LIBTPU = "0.0.50.1"
 """Tested with JAX 0.6.2 to 0.12."""
@@ -45,10 +45,12 @@ _UMASK = 0o077 if os.name == "posix" else -1
 """The umask of an installation: only the user has access."""
 
 _CHECK_PAUSE = 0.5
-"""Seconds between checks of the progress of an installation, or of another process's."""
+"""Seconds between checks of the progress of an installation, or of another process's: a choice,
+each walks the folder of thousands of files."""
 
 _LAST_WORK = 5.0
-"""Seconds in which an interrupted pip removes its temporary files; then it is killed."""
+"""Seconds in which an interrupted pip removes its temporary files, a choice; then it is killed, and
+a later installation starts in an empty folder."""
 
 _DEFAULT_ORIGIN = "pypi.org"
 

@@ -20,12 +20,13 @@ from pathlib import Path
 from jaxsight.workers.own_python import program
 
 PYTHON = "python3"
+CANNOT_CONNECT = 255
+"""The exit status of ssh itself, ssh(1)."""
 
-_OPTIONS = (
+OPTIONS = (
     "-T",
     "-o", "BatchMode=yes",  # nobody can type a password
-    "-o", "ConnectTimeout=15",
-    "-o", "ServerAliveInterval=15",
+    "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=15",  # seconds; TCP: 127, tcp(7)
 )  # fmt: skip
 
 _PACKAGE = Path(__file__).resolve().parents[2]
@@ -81,7 +82,7 @@ def command(host: str, variables: Mapping[str, str], python: str = PYTHON) -> li
     )
     return [
         program("ssh") or "ssh",
-        *_OPTIONS,
+        *OPTIONS,
         "--",
         host,
         f"{remote_python} -X utf8 -c {shlex.quote(code)}",

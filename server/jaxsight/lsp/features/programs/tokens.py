@@ -9,7 +9,8 @@ from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.printed import ReadProgram
 
 _LONGEST = 1_000_000
-"""Characters of the longest text whose tokens are sent at once; clients request parts of others."""
+"""Characters of the longest text whose tokens are sent at once, a choice: five integers each, so
+the answer is about as long. Clients request the visible part of others."""
 
 _MODIFIERS = ("declaration", "defaultLibrary")
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:  # JAX is not imported before the program imports it
     from jaxsight.interpreters.compat.jaxpr_types import Aval
 
 SMALL = 4096
-"""Bytes of an array that is held after its call has ended."""
+"""Bytes of an array that is held after its call has ended, a choice: more would keep what the
+program frees; those that are written into a repro have as many (`emit.data.LARGEST_INLINE`)."""
 
 
 class ThreadState(threading.local):

@@ -54,7 +54,7 @@ def _paths() -> tuple[dict[CodeType, str], dict[int, str]]:
 
 def _codes(fun: object) -> Iterator[CodeType]:
     """Yield the code of a function and of the one that it wraps."""
-    for _ in range(6):
+    for _ in range(6):  # `__wrapped__` may be circular
         code = getattr(fun, "__code__", None)
         if isinstance(code, CodeType) and code.co_name != "reraise_with_filtered_traceback":
             yield code

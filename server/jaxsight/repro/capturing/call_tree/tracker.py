@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # JAX is not imported before the program imports it
     from jaxsight.interpreters.compat.jaxpr_types import Context, Primitive
 
 _MOST_CALLS = 4
-"""How many calls of a function are kept, for later calls that JAX answers from its caches."""
+"""Calls of a function that are kept for later ones that JAX answers from its caches, a choice."""
 
 _RULES = frozenset(
     {"subfuns", "jvp_jaxpr_fun", "fwd_jaxpr_thunk", "bwd", "out_trees", "fun", "call"}

@@ -15,7 +15,7 @@ from jaxsight.repro.capturing.call_tree.packing import Values
 from jaxsight.repro.capturing.call_tree.records import UserCall
 
 _DEEPEST = 4
-"""How many functions that other functions hold are looked at."""
+"""Functions that hold functions, one inside the other: decorators seldom have more."""
 
 _OURS = str(Path(__file__).resolve().parents[2])
 
@@ -80,7 +80,7 @@ def wrapper_of(fun: Callable[..., object], called: Called) -> Wrapped:
     return wrapper
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=4096)  # files of a program
 def is_jax_file(file: str) -> bool:
     """Return whether a file belongs to JAX."""
     jax = sys.modules.get("jax")

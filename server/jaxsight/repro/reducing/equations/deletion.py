@@ -42,7 +42,7 @@ def delete(candidate: Candidate, checker: Checker[Candidate], recorded: Recorded
     """Return a candidate from which no single equation can be deleted."""
     candidate = _around_suspects(candidate, checker, recorded)
     candidate = _one_result(candidate, checker, recorded)
-    if len(candidate.equations) > 8:
+    if len(candidate.equations) > 8:  # of fewer, each is tried soon
         whole, values = candidate, recorded.values
         candidate = _fewest(whole, checker, lambda size: cut(whole, range(size), values))
         count, rest = len(candidate.equations), candidate
@@ -67,7 +67,7 @@ def _around_suspects(
     windows: list[list[int]] = []
     for suspect in recorded.suspects[:2]:
         kept = {suspect}
-        for depth in range(6):
+        for depth in range(6):  # more are no window, but most of the program
             windows.append(sorted(kept))
             before = len(kept)
             read = reads(candidate.equations[index] for index in kept)

@@ -20,7 +20,8 @@ from jaxsight.repro.reducing.equations.evaluation import Run, arguments_of, valu
 from jaxsight.repro.values import has_nan
 
 _MOST_BYTES = 4 << 30
-"""The size of all recorded values together, on disk; later ones are not recorded."""
+"""Bytes of all recorded values together, on disk, a choice; later ones are not recorded, and
+equations that need them are not cut off."""
 
 
 @dataclass(slots=True)

@@ -26,7 +26,7 @@ from jaxsight.repro.reducing.result import Pass, reduced, write_last
 from jaxsight.repro.reducing.task import NotReproduced, Reduced, Task, fails
 
 _EAGER_RUN = 5
-"""How many times as long as a candidate the original may run without `jit`: it does so once."""
+"""Times as long as a candidate that the original may run without `jit`: it does so once."""
 
 
 def reduce(task: Task) -> Reduced:

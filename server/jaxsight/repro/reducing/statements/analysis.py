@@ -21,7 +21,7 @@ from jaxsight.repro.reducing.statements.texts import FileText, functions
 _DEEPEST = 3
 """Containers in containers that are written: deeper values are left to the program."""
 _LONGEST = 2000
-"""Characters of an expression: longer ones would be most of the reduced file."""
+"""Characters of an expression, a choice: longer ones would be most of the reduced file."""
 
 
 @dataclass(frozen=True, slots=True)
