@@ -28,15 +28,15 @@ log = logging.getLogger(__name__)
 
 _PAUSES = 0.05, 0.5
 """The shortest and the longest pause after an edit in seconds; between them it is half of the last
-trace's time. clangd does the same (`DebouncePolicy` in its `TUScheduler.h`): shorter ones would
-trace texts that nobody looks at, longer ones would be felt."""
+trace's time. clangd has the same and the whole time (`DebouncePolicy` in `TUScheduler.h`): shorter
+ones would trace texts that nobody looks at, longer ones would be felt."""
 _FIRST = 4.0
-"""Seconds in which example inputs are proposed right after a file was opened."""
+"""Seconds to propose inputs right after a file was opened, a choice: dry runs wait meanwhile."""
 _PROPOSING_PAUSE = 1.0
-"""Seconds without an edit after which example inputs are proposed."""
+"""Seconds without an edit after which inputs are proposed, a choice: less is amid a word."""
 
 _SHOWN_AFTER = LONG_COMPILE + 0.1
-"""Seconds after which a hint says that a function is being compiled."""
+"""Seconds after which a hint says that a function is being compiled: past `LONG_COMPILE`."""
 
 
 class Background:

@@ -21,7 +21,7 @@ from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Position, Range
 
 PATIENCE = 1.5
-"""Seconds to wait for a trace; functions without a current one are left out."""
+"""Seconds to wait for a trace, as a hover does; functions without a current one are left out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 MARK = "⚠"
 MOST = 3
-"""Number of caveats that are listed; further ones are counted."""
+"""Caveats that are listed, a choice: more would fill a tooltip; further ones are counted."""
 _LONGEST = 200
-"""Maximum length of a reason, in characters."""
+"""Characters of a reason, a choice: two or three lines of a hover; some quote a statement."""
 _COMMENTS = {"stablehlo": "//", "hlo": "//", "hlo-metadata": "//"}
 """The comment prefix of a virtual document, by its kind; `#` in all others."""
 

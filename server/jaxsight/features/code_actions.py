@@ -36,10 +36,10 @@ RUN = "refactor.rewrite.jaxsight.run"
 _RUN_TITLES = {ALWAYS: "Always run this statement", NEVER: "Never run this statement"}
 
 FIX_PATIENCE = 1.0
-"""Seconds that code actions wait for fixes that are being verified."""
+"""Seconds to wait for fixes that are being verified, a choice: with more, the menu lags."""
 
 _SCALAR = re.compile(r"b?f\w+\[\]")
-"""The output type of a function that `jax.grad` accepts: a floating-point scalar."""
+"""The output type of a function that `jax.grad` accepts (`_check_scalar` in jax/_src/api.py)."""
 
 
 async def actions(

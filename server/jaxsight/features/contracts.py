@@ -45,8 +45,10 @@ _COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
     ">": operator.gt,
 }
 
+_WORDS = 300
+"""Characters of a compiler's error in a note, a choice: XLA's may quote the whole HLO."""
 _MOST_NOTES = 4
-"""Maximum number of collectives or transfers that a finding lists."""
+"""Collectives or transfers that a finding lists, a choice: each is a line of the problem list."""
 
 
 def checks(engine: Engine, document: Document) -> list[asyncio.Task[list[Finding]]]:
@@ -115,7 +117,7 @@ def findings(view: View, expect: Expect, result: CompileResult) -> Iterator[Find
     kernels = Kernels.of(view, result)
     if kernels is None:
         message = f"contract cannot be checked: not compiled for {on}"
-        why = clause(result.outcome.message, 300) if isinstance(result.outcome, Trouble) else ""
+        why = clause(result.outcome.message, _WORDS) if isinstance(result.outcome, Trouble) else ""
         yield _finding(view, expect, RULE.code, message, Severity.WARNING, notes=(why,))
         return
     for condition, message, notes in _broken(expect, kernels):

@@ -11,7 +11,7 @@ from jaxsight.wire.messages.replies import Failed, Traced
 from jaxsight.workers.supervisor import Priority
 
 _MOST = 8
-"""Example sets of a function that are tried."""
+"""Example sets of a function that are tried until one traces: a choice, each costs a trace."""
 
 
 async def prefer_traced(engine: Engine, document: Document, subject: Subject) -> bool:

@@ -36,13 +36,13 @@ DIFFERS = "JX912"
 UNVERIFIED = "JX913"
 
 _IMPORTS = 3
-"""Imports that must agree before a difference counts."""
+"""Imports that must agree before a difference counts, a choice: what is random differs in one."""
 _RUNS = 64
-"""Maximum number of processes that look for the causes of one file's differences."""
+"""Processes that look for the causes of one file's differences, a choice: each imports JAX."""
 _LONGEST = 60
-"""Characters of a quoted message or jaxpr in a finding."""
+"""Characters of a quoted message or jaxpr in a finding, a choice: two fit a line."""
 _BEFORE = 24
-"""Characters of a quoted jaxpr before the first difference."""
+"""Characters of a quoted jaxpr before the first difference, a choice: the equation it is in."""
 
 Lines = tuple[tuple[int, int], ...]
 Run = Callable[[Import], Awaitable[Imported | Failed | Died]]
@@ -50,7 +50,7 @@ Run = Callable[[Import], Awaitable[Imported | Failed | Died]]
 
 
 _TRACED_AGAIN = 3
-"""Number of times that a function is traced again if its tracer ended."""
+"""Times that a function is traced again if its tracer ended: some end it each time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,9 @@ from jaxsight.files.locks import try_lock
 log = logging.getLogger(__name__)
 
 _SWEEP = 64
-"""Number of writes between checks of the size."""
+"""Writes between checks of the size, a choice: each check looks at all files."""
 _UNFINISHED = 3600.0
-"""Age in seconds past which no process is still writing an entry."""
+"""Seconds past which no process is still writing an entry: it takes milliseconds."""
 
 
 class Lock:

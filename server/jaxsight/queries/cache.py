@@ -12,7 +12,7 @@ V = TypeVar("V")
 
 
 TEXTS = 16
-"""Texts of one function that are remembered: enough to undo and redo some edits."""
+"""Texts of one function that are remembered, a choice: enough to undo and redo some edits."""
 
 
 class Cache(Recent[K, V]):

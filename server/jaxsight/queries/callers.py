@@ -25,11 +25,11 @@ from jaxsight.wire.messages.replies import Traced
 from jaxsight.wire.observations import Called
 
 _FUNCTIONS = 40
-"""Maximum number of functions of a file that have example inputs from callers."""
+"""Functions of a file that get example inputs from callers, a choice: all of most files."""
 _SETS = 8
-"""Maximum number of example sets of a function from callers."""
+"""Example sets of a function from callers, a choice: tests call some functions a hundred times."""
 _NAMED = 2
-"""Number of callers that the name of a set lists."""
+"""Callers that the name of a set lists, a choice: it is one word of a lens or a menu."""
 
 _Function = tuple[str, str]
 """A file and the qualified name of a function in it."""

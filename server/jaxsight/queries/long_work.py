@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _STEP = 0.01
-"""Processor time of one iteration of the event loop after which further steps wait, in seconds."""
+"""Seconds of processor time of one turn of the event loop after which further steps wait, a choice:
+a fifth of the 50 ms that a turn may take, as a step that has begun must also end."""
 
 
 class Aside:

@@ -30,12 +30,11 @@ ByFunction = tuple[str, str]
 Unit = tuple[str, str, str]
 """A file, a function, and the name of an example set or of a target."""
 
-_ANSWERS = 512
-_PROGRAMS = 64
-_COMPILED = 256
+_ANSWERS, _PROGRAMS, _COMPILED, _SOURCES = 512, 64, 256, 64
+"""Kept answers and compiles: those of the open files, some texts each. Lowered programs and sources
+hold whole texts, and are asked for by one function at a time."""
 _ON_DISK = 64
 """Compiled programs that are read from disk otherwise; those that are shown are in `results`."""
-_SOURCES = 64
 
 
 def _file(key: tuple[str, ...]) -> str:

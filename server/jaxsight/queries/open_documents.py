@@ -18,7 +18,7 @@ Observed = Mapping[tuple[str, str], tuple[OutsideSet, ...]]
 
 _NONE: Observed = MappingProxyType({})
 _READERS = 3
-"""Number of large texts that are parsed at the same time."""
+"""Large texts that are parsed at the same time, a choice: the parser holds the GIL."""
 
 
 class OpenDocuments:

@@ -10,7 +10,7 @@ from jaxsight.files.bytecode import cached_bytecode, file_for
 from jaxsight.queries.long_work import Turns
 
 _TURNS = 20
-"""Turns of the loop before importing begins, for answers that waited for the same traces."""
+"""Turns of the loop before importing begins, a choice: answers that waited for traces go first."""
 
 
 class RulesAhead:

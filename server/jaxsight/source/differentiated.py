@@ -20,7 +20,7 @@ _BY_FIRST = frozenset(
 _BY_ALL = frozenset({"jvp", "vjp", "linearize", "filter_jvp", "filter_vjp", "check_grads"})
 TRANSFORMATIONS = _BY_FIRST | _BY_ALL
 _KEPT = 1024
-"""Statements with such a word whose functions are remembered; a module has few."""
+"""Statements with such a word whose functions are remembered: a module has few."""
 _WORDS = re.compile(r"grad|jac|hessian|jvp|vjp|linearize")
 
 _Numbers = tuple[int, ...] | None

@@ -1,7 +1,8 @@
 """Limits on the size of text that is analyzed.
 
-They keep indivisible work (Python's parser holds the GIL) below a twentieth of a second. Text that
-exceeds a limit is not analyzed and is reported; the rest of the file is analyzed.
+They keep indivisible work (Python's parser holds the GIL) below a twentieth of a second;
+`tests/perf/turns.py` measures this. Text that exceeds a limit is not analyzed and is reported; the
+rest of the file is analyzed.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ import re
 from typing import Final
 
 LONGEST_FILE: Final = 2_000_000
-"""Maximum length of a file, in characters."""
+"""Characters of a file: some 50,000 lines, more than anybody writes by hand."""
 MOST_STATEMENTS: Final = 10_000
-"""Maximum number of top-level statements of a file."""
+"""Top-level statements of a file: each is looked at after each edit."""
 LONGEST_STATEMENT: Final = 1_000_000
-"""Maximum length of a top-level statement in characters, including docstrings and comments."""
+"""Characters of a top-level statement, including docstrings and comments, which are few tokens."""
 MOST_TOKENS: Final = 30_000
-"""Maximum number of tokens of a top-level statement: about 2,500 lines of code."""
+"""Tokens of a top-level statement: about 2,500 lines of code."""
 LONGEST_DOCSTRING: Final = 100_000
-"""Maximum length of a docstring that is searched for example inputs, in characters."""
+"""Characters of a docstring that is searched for example inputs, some thousand lines."""
 
 _TOKENS = re.compile(
     r'(?<![fFtT])(?<![fFtT][rR])(?:"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"""'

@@ -24,16 +24,17 @@ from jaxsight.source.text import Position, Range, normalized, text_in
 from jaxsight.source.text_shift import common_prefix, common_suffix
 
 SHORT = 16_000
-"""Length of a text that is parsed without a noticeable delay, in characters."""
+"""Characters of a text that is parsed without a noticeable delay. This and the limits below keep a
+turn of the event loop below 50 ms (`tests/perf/turns.py`); starting a thread takes time, too."""
 _NOT_LONG = 64_000
-"""Length of a text that is searched for a closing quote without a noticeable delay, likewise."""
+"""Characters of a text that is searched for a closing quote without a noticeable delay."""
 _DELIMITERS = frozenset("\"'()[]{}\\#")
 _FEW_CHUNKS = 2_000
-"""Number of chunks that are moved to new lines without a noticeable delay."""
+"""Chunks that are moved to new lines without a noticeable delay."""
 _LONG = 4_000
-"""Length of a statement whose meaning takes noticeably long to compute, in characters."""
+"""Characters of a statement whose meaning takes noticeably long to compute."""
 _MANY_CHUNKS = 300
-"""Number of chunks from which their effects on each other take noticeably long to compute."""
+"""Chunks from which their effects on each other take noticeably long to compute."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,14 +36,12 @@ _REST_OF_LINES = re.compile(r"[^\\\n]*(?:\\.[^\\\n]*)*", re.DOTALL)
 """A line's end, with the lines that backslashes join to it."""
 _CLOSES = {")": "(", "]": "[", "}": "{"}
 _MOST_STARTERS = 500
-"""Lines inside brackets that could begin another statement.
-
-If there are more, a bracket is assumed to be unclosed.
-"""
+"""Lines inside brackets that could begin another statement, a choice: tables of calls have fewer.
+If there are more, a bracket is assumed to be unclosed."""
 _VALUES = frozenset("0123456789+-.\"'")
 """First characters of the lines of a table. They do not count as starters."""
 _MOST_DECORATORS = 200
-"""Lines of decorators of a statement. If there are more, it is taken to be broken."""
+"""Lines of decorators of a statement, a choice. If there are more, it is taken to be broken."""
 _NEVER_IN_BRACKETS = re.compile(
     r"(?:async\s+def|def|class|import|return|with|while|try|del|pass|raise|global|nonlocal|break|continue|assert)\b"
     r"|from\s+[\w.]+\s+import\b"

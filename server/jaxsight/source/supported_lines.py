@@ -18,7 +18,7 @@ from jaxsight.source.module import ModuleChunk
 from jaxsight.source.statements import tree_of
 
 _PASSES = 20
-"""Maximum number of passes over the text to propagate errors; chains of functions are shorter."""
+"""Passes over the text to propagate errors: chains of functions are shorter."""
 _CHUNKS_KEPT = 256
 """Chunks whose statements are kept: those of a file."""
 _WORD = re.compile(r"[^\W\d]\w*")

@@ -18,10 +18,8 @@ from jaxsight.source.text import Position, Range, lines_of
 Text = TypeVar("Text", str, list[str])
 
 _MATCHED_LINES = 400
-"""Number of changed lines, old and new together, up to which they are matched line by line.
-
-In larger changes all positions are gone.
-"""
+"""Changed lines, old and new together, up to which they are matched line by line, a choice:
+`difflib` takes quadratic time. In larger changes all positions are gone."""
 
 
 def common_prefix(first: Text, second: Text, *, limit: int | None = None) -> int:

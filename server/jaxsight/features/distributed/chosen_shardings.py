@@ -26,7 +26,7 @@ _SIGNED = re.compile(r"i(\d+)$")
 
 
 def _hlo_type(text: str) -> str:
-    """Return a type of a jaxpr as HLO has it: `s32[8]` for `i32[8]`; empty for other values."""
+    """Return `s32[8]` for `i32[8]`, as HLO has it (xla/primitive_util.cc); empty for no array."""
     match = _TYPE.fullmatch(text.replace(" ", "").removeprefix("~"))
     if match is None:
         return ""

@@ -20,11 +20,13 @@ from jaxsight.wire.meshes import Chosen
 SIGN = "⇄"
 
 _GROUPS = 4
-"""Number of groups of devices that a description lists."""
+"""Groups of devices that a description lists, a choice: the pattern shows in the first ones."""
+_DEVICES = 16
+"""Devices of a group that it lists, a choice: two servers of eight GPUs."""
 _SHARDINGS = 3
-"""Number of operations whose shardings a description lists."""
+"""Operations whose shardings a description lists, a choice: each is a line of a tooltip."""
 _LONGEST = 60
-"""Maximum length of a user's expression in a description."""
+"""Characters of a user's expression in a description, a choice: a line of a tooltip."""
 
 
 def scope(collective: Collective) -> str:
@@ -170,7 +172,7 @@ def _groups(collective: Collective) -> Iterator[str]:
     shown = [
         " → ".join(map(str, group))
         if is_permutation
-        else f"{{{', '.join(map(str, group[:16]))}{', …' if len(group) > 16 else ''}}}"
+        else f"{{{', '.join(map(str, group[:_DEVICES]))}{', …' if len(group) > _DEVICES else ''}}}"
         for group in groups
     ]
     what = "pairs" if is_permutation else "groups"

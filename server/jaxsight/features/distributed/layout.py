@@ -16,9 +16,9 @@ from jaxsight.wire.meshes import Mesh, Spec
 _Item = TypeVar("_Item")
 
 _ROWS, _COLUMNS = 5, 8
-"""Number of parts that a picture shows in each direction."""
+"""Parts that a picture shows in each direction, a choice: it has to fit a hover."""
 _NAMED = 4
-"""Number of devices that a part names."""
+"""Devices that a part names, a choice: of parts that are replicated, others are counted."""
 
 
 @dataclass(frozen=True, slots=True)

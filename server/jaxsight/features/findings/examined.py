@@ -27,7 +27,7 @@ REACHED = "caller"
 """The origin of the inputs of a function that the traces of its callers have reached."""
 _PROGRAM = "tests, plots and `main` are not traced by themselves"
 _LONGEST = 160
-"""Maximum length of a reason, in characters."""
+"""Characters of a reason, a choice: two lines of a terminal; some quote a message of JAX."""
 
 Kind = Literal["no-inputs", "untried", "fails", "unsupported", "program"]
 """Why a function was not examined: it has no inputs, or none that were tried; its trace fails, and

@@ -29,10 +29,9 @@ from jaxsight.wire.messages.compiling import Folding, SlowCompile
 from jaxsight.wire.messages.replies import Outlined
 
 CONTRACT_PATIENCE = 0.3
-"""Seconds that an editor's findings wait for contracts, once all other findings are known.
-
-The same applies to targets on other machines, because a host may be down.
-"""
+"""Seconds that an editor's findings wait for contracts once all others are known, a choice: most
+small functions compile in less. The same applies to targets on other machines, which may be
+down."""
 
 
 _TOGETHER = 3
@@ -133,9 +132,9 @@ def path_in_project(root: str, path: str) -> PurePosixPath:
 
 
 _ASKING = 0.002
-"""Seconds in which the tracer is asked, before the text is read."""
+"""Seconds in which the tracer is asked: the request is written before reading the text blocks."""
 _STARTING = 1.0
-"""Seconds in which the first traces are made, before rules are imported."""
+"""Seconds for first traces before rules are imported, a choice: a start takes 0.6 s in all."""
 
 
 async def _traced_and_read(

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from jaxsight.examples.problems import listed
 from jaxsight.queries.documents import Subject
 from jaxsight.queries.traces.located_answer import View
-from jaxsight.rules import RULES, rule_of
+from jaxsight.rules import RULES, rule_of, wording
 from jaxsight.rules.finding import Finding, Severity, finding_of
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.selection import ignored, selected
@@ -24,7 +24,7 @@ from jaxsight.text.units import some
 UNUSED = "JX910"
 
 _NAMED = 3
-"""Number of functions that a note lists."""
+"""Functions that a note lists, a choice: a line of a terminal."""
 
 _IGNORED = re.compile(r"#\s*jaxsight:\s*ignore(?:\[([^\]]*)\])?")
 
@@ -149,7 +149,7 @@ def _unused(module: Module, findings: Sequence[Finding], codes: Sequence[str]) -
         yield finding_of(
             UNUSED,
             Range(Position(number, comment.start()), Position(number, comment.end())),
-            clause(message, 100),
+            clause(message, wording.MOST),
             help=f"remove {subject}",
             notes=(f"unknown rule: {listed(unknown)}",) if idle and unknown else (),
         )

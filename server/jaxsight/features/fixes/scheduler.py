@@ -25,7 +25,7 @@ from jaxsight.targets.target import Target
 log = logging.getLogger(__name__)
 
 PAUSE = 0.5
-"""Seconds after which candidates of new findings are tried, so that typing can cancel them."""
+"""Seconds after which candidates of new findings are tried, a choice: typing has to cancel them."""
 
 
 @dataclass(eq=False, slots=True)

@@ -44,14 +44,14 @@ from jaxsight.workers.results import Died
 log = logging.getLogger(__name__)
 
 _KEPT = 512
-"""Verdicts that are kept; a file has few findings, each with a few candidates."""
+"""Verdicts that are kept, each a few strings; a file has few findings with a few candidates."""
 _LONGEST_TRADE = 2.0
-"""Factor by which a program may become slower for its fix's benefit."""
+"""Factor by which a program may become slower for its fix's benefit, a choice: more is no trade."""
 _NOT_COMPARED = "it could not be compared"
 _SETS = 4
-"""Maximum number of example sets of a function with which a change is tried."""
+"""Example sets of a function with which a change is tried, a choice: each costs two traces."""
 _TRIED = 6
-"""Maximum number of candidates for one finding that are tried."""
+"""Candidates for a finding that are tried, the best first: a choice, each costs traces."""
 
 
 @dataclass(frozen=True, slots=True)

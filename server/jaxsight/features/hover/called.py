@@ -26,7 +26,7 @@ def words(view: View) -> str:
 def compiled_alone(view: View) -> str:
     """Return a clause about the kernels of a function that others call; empty for other functions.
 
-    XLA compiles a program as a whole, and fuses across its functions.
+    XLA compiles a program as a whole, and inlines its functions (`xla/service/call_inliner.cc`).
     """
     if not view.subject.is_from_caller:
         return ""

@@ -34,15 +34,13 @@ from jaxsight.text.markdown import escaped
 from jaxsight.workers.compilation.queue import Urgency
 
 PATIENCE = 1.5
-"""Seconds that a hover waits for a new trace if there is a stale answer."""
+"""Seconds to wait for a new trace if there is a stale answer, a choice: later, nobody looks."""
 COMPILE_PATIENCE = 0.3
-"""Seconds that a hover waits for a function's first compile.
-
-Most small functions take less; a refresh follows for the others. A hover does not wait for the
-first compiler of a session, which takes longer to start.
-"""
+"""Seconds that a hover waits for a function's first compile, as long as VS Code waits to show one
+(`editor.hover.delay`): most small functions take less, a refresh follows for others. The first
+compiler of a session is not waited for."""
 _AFTER_HOVER = 0.005
-"""Seconds after which a compile that a hover does not wait for begins."""
+"""Seconds after which a compile that a hover does not wait for begins: the answer goes first."""
 
 
 async def hover(engine: Engine, path: str, position: Position) -> Hover | None:

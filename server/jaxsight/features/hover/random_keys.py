@@ -19,9 +19,9 @@ _MAKE = frozenset({"PRNGKey", "split", "fold_in", "key_data", "clone"})
 _FROM_NUMBERS = frozenset({"PRNGKey", "key", "wrap_key_data", "default_prng_impl"})
 """Those that take none; all others take a key first, or as `key`."""
 _RAW = re.compile(r"u32\[(?P<several>\S+,)?[24]\]")
-"""The types of raw keys: two words for threefry, four for `rbg`."""
+"""The types of raw keys: two words for threefry, four for `rbg` (`key_shape` of `PRNGImpl`)."""
 _CHUNKS = 64
-"""Number of statements whose names of keys are kept; a file has few."""
+"""Statements whose names of keys are kept, a choice: a file has few with keys."""
 
 _Origins = tuple[tuple[str, str], ...]
 

@@ -21,9 +21,9 @@ from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.workers.compilation.compilers import Trouble
 
 _MODULES = 12
-"""Number of modules or functions that kernels are summed by."""
+"""Modules or functions that kernels are summed by, a choice: about half of a hover."""
 _COLLECTIVES = 12
-"""Number of collectives that a table has."""
+"""Collectives that a table has, likewise; the document of kernels has all."""
 
 
 def target_rows(view: View, results: Sequence[CompileResult]) -> str:

@@ -28,15 +28,17 @@ from jaxsight.wire.messages.replies import Traced
 from jaxsight.wire.observations import Observation, Seen
 
 _WIDTH = 88
+"""Columns of code in a hover, the default of Black; VS Code makes a wider one scroll."""
 _TREE_LINES = 24
-"""Maximum number of lines of a value; longer ones have their inner containers folded."""
+"""Lines of a value, a choice: about a hover; longer ones have their inner containers folded."""
 _INPUT_LINES = 10
-"""Maximum number of lines of each input that is a module or another large tree."""
+"""Lines of each input that is a module or a large tree, a choice: two and a result fit a hover."""
 _LONGEST_INPUT = 60
-"""Maximum length of such an input in a signature; a longer one has its figures there."""
+"""Characters of such an input in a signature, a choice: a longer one has its figures there."""
 _LONGEST_NAME = 72
+"""Characters of a headline, a choice: it must not wrap. Of a longer one the last 8 are kept."""
 _SHORT_JAXPR, _JAXPR_LINES = 20, 10
-"""Up to how many lines a jaxpr is shown whole, and how many lines of a longer one are shown."""
+"""Lines up to which a jaxpr is shown whole, and lines of a longer one: kernels follow on screen."""
 
 
 def function_hover(subject: Subject, view: View, targets: str = "", notes: str = "") -> Hover:

@@ -10,9 +10,10 @@ from jaxsight.text.markdown import fenced
 from jaxsight.wire.observations import Row, Tree
 
 MOST_LINES = 16
-"""Maximum number of lines of a table in a hover."""
+"""Lines of a table in a hover, a choice: what follows has to be seen without scrolling."""
 _LONGEST_NAME = 32
 _LONGEST_TYPE = 64
+"""Characters of a name and of a type, a choice: a row of four columns must not wrap."""
 _PARAMETERS = re.compile(r"param|weight", re.IGNORECASE)
 _CONTAINERS = {"dict": "{}", "list": "[]", "tuple": "()"}
 

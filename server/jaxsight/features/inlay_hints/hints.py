@@ -21,12 +21,10 @@ from jaxsight.workers.supervisor import Priority
 log = logging.getLogger(__name__)
 
 PATIENCE = 0.15
-"""Seconds that hints wait for a new trace and new kernels before they show the stale ones.
-
-Most take less, so nothing flickers.
-"""
+"""Seconds that hints wait for a new trace and new kernels before they show the stale ones, a
+choice: a small function's take 55 ms (`docs/performance.md`); with more, other hints lag."""
 _TRACED_AGAIN = 3
-"""Number of times that hints wait for functions that were traced again while they were compiled."""
+"""Times that hints wait for functions that were traced again while they were compiled, a choice."""
 
 
 _NAMES = sorted(module.name for module in pkgutil.iter_modules(inlay_hints.__path__))

@@ -33,7 +33,7 @@ from jaxsight.wire.messages.replies import Traced
 SIGN = "▣"
 
 _UPDATED = 3
-"""Number of names of updated state that a line lists."""
+"""Names of updated state that a line lists, a choice: most modules have one or two."""
 
 
 def hints(shown: ShownDocument) -> Iterator[Hint]:

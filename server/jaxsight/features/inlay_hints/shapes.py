@@ -25,7 +25,7 @@ from jaxsight.text.markdown import escaped, prose, span
 from jaxsight.wire.observations import Observation, Seen
 
 _SHOWN_VALUES = 2
-"""Number of values that a label has, where several calls reach a place."""
+"""Values of a label where several calls reach a place: more do not fit `inlayHints.width` (40)."""
 _SEPARATOR = " | "
 _LEAST = 12
 """Characters that one of several values needs to tell anything: `f32[128,256]`."""

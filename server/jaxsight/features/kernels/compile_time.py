@@ -12,16 +12,16 @@ from jaxsight.wire.messages.replies import Traced
 from jaxsight.wire.spans import Span
 
 LONG = 5.0
-"""Seconds of compiling from which headlines say so."""
+"""Seconds of compiling from which headlines say so, a choice: from there on users ask why."""
 
 _NOTICED = 2.0
 """Seconds of all stages from which hovers and tooltips list them: shorter ones interrupt nobody."""
 _MANY = 1000
-"""Equations from which a function says which lines they are from."""
+"""Equations from which a function says which lines they are from, a choice: fewer compile fast."""
 _LINES = 3
-"""The maximum number of lines that are listed."""
+"""Lines that are listed, a choice: a loop that was unrolled is one."""
 _SHARE = 0.1
-"""The least share of all equations of a line that is listed."""
+"""The least share of all equations of a line that is listed: changing less saves no time."""
 
 
 def word(compiled: Compiled) -> str:

@@ -10,7 +10,7 @@ from jaxsight.source.text import Range
 from jaxsight.text.units import some
 
 _NAMED = 5
-"""Number of equations or kernels that a line names; further ones are counted."""
+"""Equations or kernels that a line names, a choice: it must not wrap; further ones are counted."""
 _LONGEST = 40
 """Length of an expression, in characters, up to which it is named: a sentence names several."""
 
@@ -19,7 +19,7 @@ def _numbers(numbers: Sequence[int]) -> str:
     """Return `1`, `1, 2` or `1–4`; a long list is written by its ends."""
     if len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1:
         return f"{numbers[0]}–{numbers[-1]}"
-    if len(numbers) > 4:
+    if len(numbers) > 4:  # the ends of more are as long
         return f"{numbers[0]}, {numbers[1]}, … {numbers[-1]}"
     return ", ".join(map(str, numbers))
 

@@ -142,8 +142,8 @@ def _lines(kernels: Kernels, transfer: HostTransfer) -> list[int]:
 def _own(kernels: Kernels, transfer: HostTransfer) -> tuple[str, ...]:
     """Return the equations of a transfer.
 
-    XLA drops those of `device_put`: a transfer without one belongs to the only `device_put` in the
-    program with its type and direction, if no other transfer has both.
+    XLA drops those of `device_put` (`HostOffloader` removes their custom calls): a transfer without
+    one belongs to the only `device_put` with its type and direction, if no other has both.
     """
     if transfer.equations:
         return transfer.equations

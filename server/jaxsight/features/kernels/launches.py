@@ -10,7 +10,7 @@ from jaxsight.text.units import count, interval, some
 from jaxsight.wire.kernel_graph import Graph, Kernel
 
 _NAMED = 3
-"""Number of libraries that a line names."""
+"""Libraries that a line names, a choice: more than that call cuBLAS, cuDNN and cuFFT."""
 
 
 def kernel_count(graph: Graph) -> str:

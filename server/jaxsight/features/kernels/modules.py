@@ -12,7 +12,7 @@ from jaxsight.text import units
 from jaxsight.text.inert import one_line
 
 FEW = 20
-"""Programs with at most this many kernels are shown without a summary by module."""
+"""Kernels that a table lists, a choice: a screen. Programs with more are summed up by module."""
 
 Scope = tuple[str, ...]
 

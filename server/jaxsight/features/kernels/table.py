@@ -8,21 +8,22 @@ from jaxsight.features import caveats
 from jaxsight.features.distributed import collectives
 from jaxsight.features.kernels import compile_time, host_transfers
 from jaxsight.features.kernels.launches import iterations, launches_of, undecided
+from jaxsight.features.kernels.modules import FEW
 from jaxsight.features.kernels.summary import memory_lines, origin
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.text import units
 from jaxsight.text.markdown import escaped, prose
 
 _LOOPS = 4
-"""Number of loops of known length that are listed."""
+"""Loops of known length that are listed, a choice: a sentence each."""
 _TRANSFERS = 12
-"""Number of transfers between host and device that a table has."""
+"""Transfers between host and device that a table has, a choice: one for each kind of array."""
 
 
 def table(kernels: Kernels) -> str:
     """Return a table of the first kernels, one of transfers, and the facts below them."""
     rows = ["| | kernel | launches | in | out | fusion boundary |", "|---|---|---|---|---|---|"]
-    shown = kernels.graph.kernels[:20]
+    shown = kernels.graph.kernels[:FEW]
     for index, kernel in enumerate(shown):
         description = f"{collectives.kernel_title(kernel)} {kernels.feeding(kernel)}".rstrip()
         rows.append(

@@ -18,7 +18,7 @@ from jaxsight.workers.compilation.environments import MEGABYTES
 _LONGEST = 200
 """Maximum length of a reason in characters: some of XLA's quote HLO."""
 _LABEL = 70
-"""The same for a hint."""
+"""The same for a hint, a choice: beside a line of code it is still in view."""
 
 
 def label(trouble: Trouble, target: Target) -> str:

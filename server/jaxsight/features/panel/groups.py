@@ -17,7 +17,7 @@ from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.source.text import Range
 from jaxsight.wire.messages.replies import Call, Equation
 
-_LONGEST = 60
+_LONGEST = 60  # characters of a name in the panel, which a narrow sidebar cuts anyway
 FORWARD, BACKWARD = "forward pass", "backward pass"
 
 

@@ -32,7 +32,7 @@ from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.workers.compilation.compilers import Trouble
 
 _LONGEST = 200
-"""Maximum length of a user's expression, in characters: a whole loop may be one expression."""
+"""Characters of a user's expression, a choice: the panel cuts a line; a whole loop may be one."""
 
 
 async def panel(engine: Engine, path: str, where: Position | str) -> Panel | None:

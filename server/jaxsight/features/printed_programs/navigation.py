@@ -5,8 +5,9 @@ from __future__ import annotations
 from jaxsight.features.printed_programs.program import FUNCTION, PrintedProgram
 
 _MOST_HIGHLIGHTS = 2_000
+"""Occurrences of a value, a choice: those around the cursor; editors draw each."""
 _MOST_SELECTIONS = 40
-"""Parts that a selection grows by before it becomes the whole text; JSON is recursive."""
+"""Parts that a selection grows by, then the whole text: `SelectionRange` of LSP is nested JSON."""
 
 Span = tuple[int, int]
 """Offsets of start and end."""

@@ -17,7 +17,7 @@ from jaxsight.features.printed_programs.program import (
 )
 
 _DEEPEST = 40
-"""Levels of an outline; clients and JSON are recursive."""
+"""Levels of an outline, a choice: `DocumentSymbol` of LSP is nested JSON, and clients recurse."""
 
 _NOTABLE = re.compile(
     r"all-|async-|call|collective-|conditional|convolution|custom-call|dot|fusion|ragged-|reduce-"

@@ -20,7 +20,7 @@ _WORDS = {
 }
 
 DEEPEST = 100
-"""Blocks around a block; deeper ones are text of the one around them."""
+"""Blocks around a block (Python recurses 1,000 deep); deeper ones are part of the one around."""
 
 FUNCTION = "@"
 """The first character of the key of a function or computation in `Program.places`.

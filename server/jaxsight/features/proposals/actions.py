@@ -32,11 +32,11 @@ PENDING = "examples of "
 """How the pending edits of an action begin that tries proposals first."""
 
 PATIENCE = 1.0
-"""Seconds that code actions wait for proposals that are being tried."""
+"""Seconds to wait for proposals that are being tried, a choice: with more, the menu lags."""
 _LONG_PATIENCE = 60.0
-"""Seconds that an action waits for them after it was selected."""
+"""Seconds that an action waits for them after it was selected, a choice: the progress is shown."""
 _TITLE = "Add example inputs"
-_LONGEST = 110
+_LONGEST = 110  # characters of an entry of the menu, a choice: about its width in VS Code
 
 
 async def add_examples(

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 BUDGET = 60.0
-"""Seconds in which proposals of one text of a file are tried."""
+"""Seconds in which proposals of one text are tried, a choice: less leaves functions without."""
 _NAMING = 1.0
-"""Seconds that the first hints of a function wait for names of its sizes."""
+"""Seconds that the first hints of a function wait for names of sizes: later, they change again."""
 
 
 async def assume(engine: Engine, path: str, budget: float = BUDGET, only: str = "") -> None:

@@ -18,7 +18,7 @@ MARK = "?"
 """The mark before what follows from assumed inputs: an ASCII column, as that of stale figures."""
 WITH_SIZES = "with assumed sizes"
 
-_LONGEST = 120
+_LONGEST = 120  # characters of a sentence in a tooltip, a choice: about two of its lines
 
 
 def mark(view: View) -> str:

@@ -31,7 +31,7 @@ from jaxsight.workers.environment import tracer_environment
 RUN_UNTIL_SEEN = "jaxsight.runUntilSeen"
 
 _REMEMBERED = 10.0
-"""Seconds for which it is known which program calls the functions of a file."""
+"""Seconds for which it is known which program calls the functions of a file: menus ask often."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.statements import tree_of
 
 _MOST = 300
-"""Files of a project that are looked at."""
+"""Files of a project that are looked at, the nearest first: a choice, each is read and searched."""
 _TESTS = ("", "tests", "test")
 _CONFIGURES = ("jax.config.", "config.", "logging.", "warnings.")
 

@@ -22,13 +22,14 @@ from jaxsight.recording.merging import Merger, Recording
 from jaxsight.repro.watched_process import WatchedProcess, watched
 
 TIME_LIMIT = 120.0
-"""Seconds after which a program is ended that has not called all functions."""
+"""Seconds after which a program is ended that has not called all functions, a choice: less ends
+those that first load data, more runs on for functions that are never called."""
 _PAUSE = 0.1
-"""Seconds between two looks at what was logged."""
+"""Seconds between two looks at what was logged, a choice: it is not felt."""
 _MERGED_EVERY = 2.0
-"""Seconds between two writes of what was recorded."""
+"""Seconds between two writes of what was recorded, a choice: shapes appear during the run."""
 _MOST_REPLACED = 8
-"""Modules that are not installed, after which a program is not started again."""
+"""Modules that are not installed, after which a program is not started again: a choice."""
 _OUTPUT = (asyncio.subprocess.PIPE, asyncio.subprocess.PIPE)
 
 Ending = Literal["seen", "ended", "time limit", "stopped"]

@@ -27,10 +27,10 @@ from jaxsight.repro.watched_process import WatchedProcess, watched
 from jaxsight.workers.environment import neutral_folder, tracer_environment
 
 CALL_LIMIT = 120.0
-"""Seconds after which a call of a function counts as a hang."""
+"""Seconds after which a call counts as a hang: those of `timeouts.compile`, as it compiles."""
 
 _GRACE = 5.0
-"""Seconds that a program has to end after an interruption."""
+"""Seconds that a program has to end after an interruption, a choice: it writes its case."""
 
 
 @dataclass(frozen=True, slots=True)

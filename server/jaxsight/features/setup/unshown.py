@@ -22,9 +22,9 @@ from jaxsight.text.inert import clause
 from jaxsight.text.units import count, some
 
 _LONGEST = 80
-"""Characters of a clause, for a status bar."""
+"""Characters of a clause, a choice: status bars share a line with other extensions."""
 _NAMED = 3
-"""Number of functions or modules that a sentence names."""
+"""Functions or modules that a sentence names, a choice: it is a tooltip; others are counted."""
 
 
 @dataclass(frozen=True, slots=True)

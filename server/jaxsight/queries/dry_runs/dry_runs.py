@@ -41,15 +41,15 @@ from jaxsight.workers.request_queue import Priority
 from jaxsight.workers.results import Died, Reason
 
 _SETS = 3
-"""Maximum number of example sets of a function from dry runs."""
+"""Example sets of a function from dry runs, a choice: calls of one program differ little."""
 _BATCH = 4
-"""Maximum number of programs of one file that run in one request."""
+"""Programs of one file that run in one request, a choice: all are lost when one ends the tracer."""
 _PATIENCE = 10.0
-"""Seconds of one request after which its programs end."""
+"""Seconds of one request after which its programs end, a choice: slow imports are a part of it."""
 _LONGEST = 60.0
-"""Seconds after which no further program of a file is run."""
+"""Seconds after which no further program of a file is run, a choice: the tracer is busy."""
 _DEATHS = 2
-"""Tracers that a program may end, with whatever texts."""
+"""Tracers that a program may end with whatever texts: the first death may be due to an edit."""
 _NOT_ITS_FAULT = frozenset({Reason.STOPPED, Reason.UNAVAILABLE, Reason.SPOILED})
 _WEAKER = frozenset({"program", "caller", "proposed", "none"})
 """Origins of example inputs that calls in programs take precedence over."""

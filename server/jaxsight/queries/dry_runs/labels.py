@@ -11,7 +11,7 @@ from jaxsight.wire.messages.inputs import EntryPoint
 from jaxsight.wire.messages.replies import CallSeen
 
 _LONGEST = 60
-"""Maximum length of a file's or a function's name, in characters."""
+"""Characters of a file's or a function's name, a choice: it is part of a lens."""
 
 
 def label(document: Document, call: CallSeen, entry: EntryPoint) -> str:

@@ -26,7 +26,8 @@ _MOST_FILES = 1500
 _MOST_FOLDERS = 400
 _DEEPEST = 8
 _LONGEST = 400_000
-"""Size of a file that is looked at, in bytes."""
+"""Files and folders of a project that are looked at, levels of folders, and bytes of a file, a
+choice: more is data or a repository of many projects, and reading all of it takes seconds."""
 _SUFFIXES = frozenset({".py", ".ipynb", ".md"})
 _OTHERS = frozenset(
     {
@@ -36,10 +37,10 @@ _OTHERS = frozenset(
 )
 """Folders without a project's own files."""
 _LISTED = 10.0
-"""Seconds for which a list of files is used."""
+"""Seconds for which a list of files is used, a choice: new files are found after as long."""
 _KEPT = 4000
-"""Number of files whose imports are remembered."""
-_LISTINGS = 32
+"""Files whose imports are remembered, a choice: those of two projects, some names each."""
+_LISTINGS = 32  # lists of files, one for each folder of an open file
 
 
 @dataclass(frozen=True, slots=True)

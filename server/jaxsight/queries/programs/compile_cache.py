@@ -44,13 +44,13 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _LOOK_AGAIN = 0.1
-"""Seconds after which a process looks again for a result that another process makes."""
+"""Seconds after which a process looks again for a result that another process makes: not felt."""
 
 _PATIENCE = 30.0
-"""Seconds to wait for such a result; then both processes make it."""
+"""Seconds to wait for such a result, a choice; then both make it, as the other may be stopped."""
 
 LONG = 0.7
-"""Duration of a compile after which progress is shown, in seconds."""
+"""Seconds of a compile after which progress is shown, a choice: with less, it would flicker."""
 
 NotSent = Callable[[str, str], str]
 """Returns why no program of a file is compiled on a host, given both; empty if it is allowed."""

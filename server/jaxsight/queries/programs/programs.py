@@ -37,13 +37,14 @@ _Measured = Literal["folding", "slow"]
 """What is measured: constant folding, or what makes a compile slow."""
 
 _QUIET = 1.0
-"""Seconds without an edit of a file, after which it is measured what saves time of a compile."""
+"""Seconds without an edit of a file, after which it is measured what saves time of a compile: a
+choice, this occupies a core for many times as long."""
 
 LONG_COMPILE = 1.0
-"""Seconds of compiling after which that is shown."""
+"""Seconds of compiling after which that is shown in a hint, a choice: shorter would flicker."""
 
 ERRORS_HELD = 60.0
-"""Seconds after which a contract that could not be checked is tried again."""
+"""Seconds after which a contract that could not be checked is tried again: a host may be back."""
 
 
 @dataclass(eq=False, slots=True)

@@ -25,16 +25,15 @@ from jaxsight.wire.messages.requests import BEFORE
 from jaxsight.workers.compilation.compilers import Trouble
 
 _SHARE = 0.25
-"""The share of the time in which a changed program has to compile."""
+"""The share of the time in which a changed program has to compile, a choice: with more, changes
+that do not remove the cause are reported; with less, one of two causes is missed."""
 _LONGEST = 15.0
-"""The same in seconds, as each step of the search may take as long."""
+"""The same in seconds, a choice: each of some ten steps of the search may take as long."""
 _BUDGET = 90.0
-"""Seconds of compiling after which the search ends, with what it has found."""
+"""Seconds of compiling after which the search ends with what it has found: six long steps."""
 _JUMP = 1.5
-"""How many times as long a program compiles with an operation that makes it slow, at least.
-
-Without such a jump, it is the number of operations that takes long.
-"""
+"""How many times as long a program compiles with an operation that makes it slow, at least, a
+choice. Without such a jump, it is the number of operations that takes long."""
 _START = 5.0
 """Seconds of the first compile of a process that are not XLA's: plugins start, devices are made."""
 

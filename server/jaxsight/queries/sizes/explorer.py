@@ -21,11 +21,11 @@ from jaxsight.wire.messages.replies import Failed, Traced
 from jaxsight.workers.supervisor import Priority
 
 _SHARE = 10
-"""A trace with other sizes may take this many times as long as the one with the given sizes."""
+"""Times as long as with the given sizes that a trace may take: unrolled loops take longer."""
 _LEAST = 2.0
-"""Seconds that each trace may take at least."""
+"""Seconds that each trace may take at least, a choice: a busy machine delays short ones."""
 _MOST = 20.0
-"""Seconds that the traces of one function may take together."""
+"""Seconds that the traces of one function may take together, a choice: the tracer is busy."""
 
 
 @dataclass(eq=False, slots=True)

@@ -32,16 +32,19 @@ Trace = Callable[[SizedInputs, Sizes], Awaitable[Traced | Failed]]
 """Traces the function with sizes; raises `Stopped` if that is not possible."""
 
 _LARGEST = 50_000
-"""Larger sizes are not tried, unless the given ones are."""
+"""Larger sizes are not tried unless given: arrays made while tracing would fill the memory."""
 _MOST_BROKEN = 8
-"""Number of relations that are broken alone."""
+"""Relations that are broken alone, a choice: each takes a trace."""
 _STRUCTURAL = 4
 """Sizes up to this often have a meaning of their own, such as the channels of an image."""
+_OTHERS = (2, 3, 4)
+"""Factors of a size that is tried alone: parts of the function may accept one by chance."""
 _LARGE = 97
 """Least size of the last sample: formulas of small sizes coincide."""
 _SEEDS = 5
 _MOST_SAMPLES = 4
-"""Number of traces with the same relations, while several formulas explain a dimension."""
+"""Draws of sizes, and traces with the same relations while several formulas explain a dimension: a
+choice. `tests/size_names` measures how many names they yield, and that none is wrong."""
 
 
 class Stopped(Exception):
@@ -120,7 +123,7 @@ async def _explored(
 ) -> Explored:
     if not inputs.sizes:
         return Explored(_without_sizes(inputs, first))
-    for one, most in ((inputs, 2 if by_number is not None else 99), (by_number, 99)):
+    for one, most in ((inputs, 2 if by_number is not None else None), (by_number, None)):
         if one is None:
             continue
         for kept in samples.levels(one.sizes)[:most]:
@@ -261,7 +264,7 @@ def _assumed_names(traces: Sequence[Traced], choose: Choose, inputs: SizedInputs
 async def _are_needed(search: _Search, inputs: SizedInputs, names: Sequence[str]) -> bool:
     """Return whether a function fails with other sizes than the given ones, one at a time."""
     for name in names:
-        for factor in (2, 3, 4):
+        for factor in _OTHERS:
             search.count += 1
             sizes = {**inputs.sizes, name: factor * inputs.sizes[name]}
             if isinstance(await search.trace(inputs, sizes), Traced):
@@ -349,7 +352,7 @@ async def _fixed(search: _Search, inputs: SizedInputs, name: str) -> FixedSize |
     size = inputs.sizes[name]
     if size <= _STRUCTURAL or name not in inputs.declared:
         return None
-    tried = tuple(factor * size for factor in (2, 3, 4))
+    tried = tuple(factor * size for factor in _OTHERS)
     failures: list[Failed] = []
     for other in tried:
         search.count += 1

@@ -155,7 +155,7 @@ def with_declared(names: SizeNames, inputs: SizedInputs, first: Traced) -> SizeN
 def _as_declared(text: str, node: Node, inputs: SizedInputs) -> str:
     """Return the type of a parameter with the sizes of its example as written.
 
-    It keeps its numbers where the example has others: JAX may show a tree in another order.
+    It keeps its numbers where the example has others: JAX sorts the keys of dicts (`jax.tree`).
     """
     reading = Sizes(inputs.definitions, {**dict(inputs.set.sizes), **inputs.sizes})
     declared = [array.shape for array in arrays_of(node) if array.shape]

@@ -13,15 +13,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 _KEPT_FACTOR = 128
-"""The largest power of two that a size is kept a multiple of."""
-_KEPT_ODD = 9
+"""The largest power of two that a size is kept a multiple of: TPUs have tiles of 128 lanes."""
+_KEPT_ODD = 9  # the largest odd factor likewise, as in `3*D` of `q, k, v`
 _LARGE = 256
 """Sizes above may become smaller, as arrays of any size might be computed while tracing."""
 _SMALL = 64
-"""Sizes up to this keep their order, as in `k <= n`."""
+"""Sizes up to this keep their order, as in `k <= n`: a choice, it rarely matters between others."""
 _FACTORS = (1, 2, 3, 5)
 """Factors of sizes that are multiples of other ones."""
-_MOST_PRODUCTS = 3
+_MOST_PRODUCTS = 3  # products that are kept in turn, a choice: each takes a trace
 _SKIPPED = 5
 """Number of primes among which seeds choose: a prime, so that each seed has its own."""
 

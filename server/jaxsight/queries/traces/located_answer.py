@@ -33,7 +33,7 @@ from jaxsight.wire.spans import Span
 from jaxsight.workers.results import Died
 
 _MANY = 300
-"""Number of observations from which finding their places takes noticeably long."""
+"""Observations from which finding their places takes noticeably long, see `source.module.SHORT`."""
 _STOPPED = "was stopped after"
 _PLACE = re.compile(rf"{CHUNK_FILE.pattern}(?::(?P<line>\d+))?")
 """The name of a chunk's file in a message or a jaxpr, as in `function at FILE:LINE`.

@@ -44,7 +44,7 @@ from jaxsight.workers.request_queue import Haste, Priority
 from jaxsight.workers.results import Died, Outcome
 
 LONG = 1.0
-"""Duration of a trace after which progress is shown, in seconds."""
+"""Seconds of a trace after which progress is shown, a choice: for shorter ones it would flicker."""
 
 R = TypeVar("R")
 

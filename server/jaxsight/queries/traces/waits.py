@@ -13,9 +13,8 @@ from jaxsight.workers.request_queue import CurrentStep, Haste
 
 _LONG_STATEMENT = 1.0
 _LONG = 10.0
-"""Seconds after which something is waited for long; starts, imports and traces take a while on a
-busy machine.
-"""
+"""Seconds after which something is waited for long, a choice: starts, imports and traces take a
+while on a busy machine; other statements do not."""
 _IMPORT = re.compile(r"(from|import)\s")
 
 HOW_TO_STOP = "edit it, or run `jaxsight.restart`"

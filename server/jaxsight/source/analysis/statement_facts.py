@@ -16,7 +16,7 @@ from jaxsight.text.names import (
 )
 
 _DEEPEST = 100
-"""Nesting depth of the statements whose facts are collected."""
+"""Nesting of the statements whose facts are collected: CPython's lexer allows 100 (`MAXINDENT`)."""
 
 
 @dataclass(frozen=True, slots=True)

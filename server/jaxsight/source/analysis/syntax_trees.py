@@ -131,7 +131,8 @@ def is_text(statement: ast.stmt) -> bool:
 
 
 _SHORT = 16
-"""Maximum number of iterations of a loop that does not count as long."""
+"""Iterations of a loop that does not count as long, a choice: such loops set up layers or devices;
+with more, training for a few epochs would run."""
 _ITERATORS = frozenset({"enumerate", "filter", "iter", "map", "open", "reversed", "zip"})
 
 

@@ -10,9 +10,9 @@ from jaxsight.source.statements import first_line
 from jaxsight.source.text import Range
 
 _NAMES_SHOWN = 3
-"""Number of names that a caveat lists."""
+"""Names that a caveat lists, a choice: it is one line; others are counted."""
 _STATEMENT_SHOWN = 48
-"""Maximum length of a statement that a caveat quotes, in characters."""
+"""Characters of a statement that a caveat quotes, a choice: its name and its first arguments."""
 
 
 @dataclass(frozen=True, slots=True)

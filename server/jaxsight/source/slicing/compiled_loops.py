@@ -28,9 +28,10 @@ from jaxsight.source.slicing.name_facts import NameFacts
 from jaxsight.source.statements import TopLevelStatement
 
 _DEEPEST = 12
-"""Nesting depth of calls that are followed."""
+"""Calls that are followed, one inside the other, a choice: deeper ones mostly recurse."""
 _MOST = 2_000
-"""Number of values that are looked at for a statement."""
+"""Values that are looked at for a statement, a choice: programs need tens; with more, code that is
+written to branch would block the event loop."""
 _REPEATING = frozenset(
     {"map", "filter", "functools.reduce", "itertools.accumulate", "timeit.timeit", "timeit.repeat"}
 )

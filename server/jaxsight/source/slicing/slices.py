@@ -24,7 +24,7 @@ from jaxsight.source.statements import TopLevelStatement
 from jaxsight.wire.chunks import Chunk
 
 _PLANS_KEPT = 64
-"""Number of plans that are kept for a module's roles."""
+"""Plans that are kept for a module's roles: those of the functions that are in view."""
 _READS_FILES = re.compile(
     r"\bopen\(|\bread|\bload|\bexists\(|\bis_file\(|\bglob|\blistdir|\bstat\("
 )
