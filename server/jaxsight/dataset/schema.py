@@ -12,6 +12,9 @@ PASSED = "passed"
 NOT_COMPARED = "not compared"
 """How a check begins that could not compare anything; the reason follows."""
 
+LONGEST = 300
+"""Characters of a message in a row, a choice: XLA's may quote the whole program."""
+
 
 @dataclass(frozen=True, slots=True)
 class Struct:

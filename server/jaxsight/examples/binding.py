@@ -39,6 +39,7 @@ from jaxsight.examples.problems import (
 )
 from jaxsight.examples.sets import ExampleSet
 from jaxsight.examples.signature import Signature
+from jaxsight.rules import wording
 from jaxsight.rules.finding import Severity
 from jaxsight.source.text import Range
 from jaxsight.text.inert import clause
@@ -369,9 +370,8 @@ def missing_problems(
         of = f"annotation{'s' * (len(annotated) > 1)} of {listed(annotated)}"
         undefined = f"size{'s' * (len(sizes) > 1)} {listed(sizes)}"
         help = f"add `where {', '.join(f'{size}=…' for size in sizes)}`"
-        problems.append(
-            problem(UNKNOWN_SIZE, heading, clause(f"undefined {undefined} in the {of}", 100), help)
-        )
+        message = clause(f"undefined {undefined} in the {of}", wording.MOST)
+        problems.append(problem(UNKNOWN_SIZE, heading, message, help))
     if bare := [argument.name for argument in arguments if not argument.sizes]:
         example = "data=2" if bare == [MESH] else "f32[8, 8]"
         help = f"add `{', '.join(bare)}: {example}`"

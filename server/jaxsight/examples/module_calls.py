@@ -36,15 +36,15 @@ from jaxsight.text.inert import clause
 from jaxsight.text.names import bound_in, bound_in_scope, free_in, parameters_of, with_defaults
 
 _FUNCTIONS = 40
-"""Maximum number of functions of a file that have example inputs from such calls."""
+"""Functions of a file that get example inputs from such calls, a choice: all of most files."""
 _SETS = 3
-"""Maximum number of example sets of a function from such calls."""
+"""Example sets of a function from such calls, a choice: further calls differ in values."""
 _CALLS = 200
-"""Maximum number of calls of a file that are considered."""
+"""Calls of a file that are considered, a choice: tables of tests have more, which are alike."""
 _LABEL = 60
-"""Maximum length of a call in the name of a set, in characters."""
+"""Characters of a call in the name of a set, a choice: it is part of a lens."""
 _DEEPEST = 8
-"""Number of assignments that a name is followed through."""
+"""Assignments that a name is followed through, a choice: each makes the inputs longer."""
 _KEEP_INPUTS = frozenset(
     {
         *("jit", "pjit", "grad", "value_and_grad", "make_jaxpr", "checkpoint", "remat"),
@@ -133,7 +133,7 @@ def _calls(module: Module) -> Iterator[tuple[int, _Written]]:
                 yield len(module.chunks), call
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=4096)  # statements of the open files
 def _written(text: str) -> tuple[_Written, ...]:
     """Return the calls in a top-level statement that may be calls of the module's functions.
 

@@ -10,6 +10,7 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from jaxsight.rules import wording
 from jaxsight.rules.finding import Severity
 from jaxsight.source.text import Range
 from jaxsight.text.inert import clause
@@ -25,9 +26,9 @@ MALFORMED_EXPECT = "JX908"
 PROJECT_EXAMPLE = "JX909"
 
 _LONGEST = 30
-"""Characters of a quoted name or token in a message."""
+"""Characters of a quoted name or token in a message, which must not exceed `wording.MOST`."""
 _NAMED = 3
-"""Names that a message lists."""
+"""Names that a message lists: three of that length fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +88,10 @@ def python_error(error: Exception, subject: str) -> tuple[str, str]:
         subject: the noun phrase for the invalid part, such as `Python literal`.
     """
     reason = str((error.msg if isinstance(error, SyntaxError) else None) or error)
-    error_text, _, advice = clause(reason, 200).replace(". ", "; ", 1).partition("; ")
+    error_text, _, advice = clause(reason, 2 * wording.MOST).replace(". ", "; ", 1).partition("; ")
     if not error_text or error_text == "invalid syntax":
         return f"invalid {subject}", advice
-    return clause(f"invalid {subject}: {error_text}", 100), advice
+    return clause(f"invalid {subject}: {error_text}", wording.MOST), advice
 
 
 def nearest(word: str, words: Iterable[str]) -> str | None:
@@ -102,7 +103,7 @@ def nearest(word: str, words: Iterable[str]) -> str | None:
             # Swapped letters are the most common typo, and `i23` is otherwise closer to `i2` than
             # `i32`.
             return name
-    matches = difflib.get_close_matches(word.lower(), exact, n=1, cutoff=0.6)
+    matches = difflib.get_close_matches(word.lower(), exact, n=1)
     return exact[matches[0]] if matches else None
 
 

@@ -1,4 +1,8 @@
-"""Draws what a program is made of: dtypes, sizes and alternatives."""
+"""Draws what a program is made of: dtypes, sizes and alternatives.
+
+Sizes and chances, here and in templates, are choices that make programs small and varied; the tests
+of coverage hold them. Others make other programs, and need another `spec.GENERATOR`.
+"""
 
 from __future__ import annotations
 

@@ -47,7 +47,8 @@ IMPORTS = {
 _STANDARD = ("dataclasses", "functools", "typing")
 
 _LONGEST = 66
-"""Calls inside of longer expressions are assigned to names."""
+"""Characters of an expression; calls inside of longer ones are assigned to names. A choice: with
+its name and indentation it fits a line."""
 
 
 def module(program: Expansion) -> str:
@@ -232,7 +233,7 @@ def _inner_call(statement: ast.stmt) -> ast.expr | None:
         for node in ast.walk(statement)
         if isinstance(node, ast.Call)
         and node is not value
-        and 16 <= len(ast.unparse(node)) <= _LONGEST
+        and 16 <= len(ast.unparse(node)) <= _LONGEST  # shorter ones save no room
     ]
     return max(calls, key=lambda node: len(ast.unparse(node)), default=None)
 

@@ -53,7 +53,8 @@ class Term:
 
 
 LONGEST = 36
-"""An expression of more letters is assigned to a name before it is used in another one."""
+"""Letters of an expression; a longer one is assigned to a name before it is used in another one. A
+choice: two of them fit a line."""
 
 
 class Steps:

@@ -20,7 +20,7 @@ _LONGEST = 512 << 20
 """Bytes of an answer: one row, with its results; those of the largest program have 8 MiB."""
 
 _PAUSE = 0.2
-"""Seconds between looks at a worker's memory."""
+"""Seconds between looks at a worker's memory, a choice: with more, it may fill meanwhile."""
 
 
 class WorkerDied(Exception):
@@ -51,8 +51,8 @@ class WorkerProcess:
             x64: whether JAX has 64-bit types there.
             other_path: whether XLA takes another code path than it does by default.
             is_foreign: whether others wrote the programs, which may have no effects then.
-            seconds: after which a question is a hang.
-            memory: bytes that the worker and its children may use.
+            seconds: after which a question is a hang, a choice: programs compile in at most a few.
+            memory: bytes that the worker and its children may use, a choice: two fit 16 GiB.
         """
         options = {"--other-path": other_path, "--foreign": is_foreign}
         chosen = [option for option, is_chosen in options.items() if is_chosen]

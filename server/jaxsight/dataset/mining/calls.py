@@ -32,9 +32,10 @@ _CATEGORIES = (
 """The first category of which a program has a primitive whose name begins so."""
 
 _MOST_ELEMENTS = 1 << 16
+"""The elements of the arguments of a call, as `Spec.max_elements` by default."""
 
 _COUNTERS = 100
-"""The least number of different values of a scalar that is an integer."""
+"""The least number of different values of a scalar that is an integer, a choice: counters rise."""
 
 
 SEVERAL_DEVICES = "needs several devices"

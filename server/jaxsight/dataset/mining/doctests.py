@@ -25,7 +25,8 @@ _USUAL = {"jax": jax, "jnp": jnp, "np": np}
 """Names that doctests use, whether they import them or not."""
 
 _MOST_CALLS = 3
-"""Calls of one function in one example, and of each that it returns, that become programs."""
+"""Calls of one function in one example, and of each that it returns, that become programs, a
+choice: further ones would be near duplicates."""
 
 
 def mine(module: str, name: str, project: Mapping[str, str]) -> Mined:

@@ -20,7 +20,7 @@ from jaxsight.dataset.rows import loading
 from jaxsight.dataset.rows.canonical import digests
 from jaxsight.dataset.rows.describe import unpacked
 from jaxsight.dataset.rows.directions import Direction, equations, forward
-from jaxsight.dataset.schema import NOT_COMPARED, PASSED
+from jaxsight.dataset.schema import LONGEST, NOT_COMPARED, PASSED
 from jaxsight.tracer.comparison.closeness import Incomparable, agree, plain, tolerance
 from jaxsight.tracer.comparison.two_ways import ROUNDING, SECOND, differences, largest, shaken
 
@@ -28,7 +28,8 @@ _OPTIONS: dict[str, str | bool] = {name: str(value) for name, value in SECOND.it
 """Options of StableHLO, beside the flags of the process; see `compat.code_paths`."""
 
 SLACK = 8.0
-"""A factor of the tolerance, for errors that many operations add up to."""
+"""A factor of the tolerance, a choice: with less, rounding errors that many operations add up to
+count as disagreements; with more, results with a wrong digit agree."""
 
 
 def check(program: Program, digest: str, stablehlo: str, results: str) -> dict[str, str]:
@@ -104,8 +105,8 @@ class _Comparison:
         except Exception as error:  # noqa: BLE001 - whatever the program raises
             first = str(error).strip().partition("\n")[0]
             if first.startswith("UNIMPLEMENTED"):
-                return f"{NOT_COMPARED}: {first}"[:300]
-            return f"raises {type(error).__name__}: {first}"[:300]
+                return f"{NOT_COMPARED}: {first}"[:LONGEST]
+            return f"raises {type(error).__name__}: {first}"[:LONGEST]
         if len(results) != len(self.expected):
             return f"differs: {len(results)} results of {len(self.expected)}"
         for at, (result, wanted) in enumerate(zip(results, self.expected, strict=True)):

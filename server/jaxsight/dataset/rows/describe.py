@@ -32,14 +32,14 @@ from jaxsight.dataset.rows.directions import (
     primitives,
 )
 from jaxsight.dataset.rows.finite_differences import gradient_problem
-from jaxsight.dataset.schema import VERSION, is_fine
+from jaxsight.dataset.schema import LONGEST, VERSION, is_fine
 from jaxsight.sourcerizer.api import sourcerize
 from jaxsight.sourcerizer.errors import TooLarge, TooLong, Unsourceable
 from jaxsight.targets.target import CPU, parse
 from jaxsight.tracer.comparison.closeness import plain
 
 _LEVELS = ((8, "basic"), (24, "medium"), (80, "hard"))
-"""The largest number of equations, inner ones included, of each difficulty."""
+"""The largest number of equations, inner ones included, of each difficulty: a choice."""
 
 Labels = Callable[[Direction, Sequence[str]], list[Record]]
 """Compiles a direction for targets other than this machine's CPU."""
@@ -137,7 +137,7 @@ def attempt(stage: str, action: Callable[[], Result]) -> Result:
         return action()
     except Exception as error:
         first = str(error).strip().partition("\n")[0]
-        raise Rejected(stage, f"{type(error).__name__}: {first}"[:300]) from error
+        raise Rejected(stage, f"{type(error).__name__}: {first}"[:LONGEST]) from error
 
 
 def compiled(stage: str, direction: Direction, *, quickly: bool = False) -> Executable:

@@ -11,6 +11,7 @@ import jax
 from jaxsight.dataset.program import Record
 from jaxsight.dataset.rows import compiling
 from jaxsight.dataset.rows.directions import Direction
+from jaxsight.dataset.schema import LONGEST
 from jaxsight.targets.target import CPU, Target, parse
 from jaxsight.tracer.compat import lowering
 from jaxsight.tracer.handlers import lower
@@ -73,4 +74,4 @@ class TargetCompilers:
 
 def refusal(target: Target, reason: str) -> Record:
     """Return the label of a program that cannot be compiled for a target."""
-    return {"target": target.name, "refused": reason.strip().partition("\n")[0][:300]}
+    return {"target": target.name, "refused": reason.strip().partition("\n")[0][:LONGEST]}

@@ -16,13 +16,14 @@ from jaxsight.dataset.program import Program, Record
 from jaxsight.dataset.rows import check, describe, rewriting
 from jaxsight.dataset.rows.describe import Rejected
 from jaxsight.dataset.rows.targets import TargetCompilers
+from jaxsight.dataset.schema import LONGEST
 from jaxsight.dataset.spec import Spec
 from jaxsight.tracer.isolation import refusals
 from jaxsight.wire.frames import decode
 from jaxsight.wire.messages.requests import Trace
 
 _PROGRAMS = 64
-"""After so many programs, what JAX keeps of them is dropped."""
+"""Programs after which what JAX keeps of them is dropped, a choice: fewer trace helpers again."""
 
 
 def serve(requests: TextIO, answers: TextIO, *, is_foreign: bool) -> None:
@@ -48,7 +49,8 @@ def _answer(request: Record) -> Record:
     except Rejected as rejected:
         return {"rejected": rejected.cause, "message": str(rejected)}
     except Exception as error:  # noqa: BLE001 - a program may break any step
-        return {"rejected": "internal error", "message": f"{type(error).__name__}: {error}"[:300]}
+        message = f"{type(error).__name__}: {error}"
+        return {"rejected": "internal error", "message": message[:LONGEST]}
 
 
 def _program(request: Record) -> Program:

@@ -27,10 +27,11 @@ _SUMMARY = (
 )
 _LICENCE = "https://spdx.org/licenses/CC0-1.0"
 
+# The categories of a dataset card of Hugging Face.
 _SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M")
 
 _MOST = 40
-"""Primitives in the picture; the table has all."""
+"""Primitives in the picture, a choice: a screen of bars; the table has all."""
 
 _SPLITS = """\
 Train, validation and test share no program, no structure and no template of the generator.

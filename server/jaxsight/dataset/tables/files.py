@@ -26,7 +26,7 @@ class TableFormat(StrEnum):
 _PARQUET = f".{TableFormat.parquet}"
 
 _GROUP = 250
-"""Rows of a row group."""
+"""Rows of a row group, a choice: readers hold whole groups in memory; small ones compress less."""
 
 _LONGEST = reading.SOURCE
 """Bytes of a line, which is one row: its text is far below that of the largest Python file."""
@@ -76,7 +76,7 @@ class _Parquet:
             self._schema,
             version="2.6",
             compression="zstd",
-            compression_level=7,
+            compression_level=7,  # a choice: higher ones of zstd's 22 take much longer
             write_statistics=[name for name in _WITH_STATISTICS if name in names],
         )
 

@@ -20,7 +20,7 @@ _COLUMNS = (
 )
 
 _BINS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-"""The least number of equations of each bar of the histogram."""
+"""The least number of equations of each bar of the histogram: most programs are small."""
 
 _KERNEL_BINS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 32)
 

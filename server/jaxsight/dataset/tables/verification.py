@@ -15,7 +15,7 @@ from jaxsight.dataset.tables.manifest import Manifest
 from jaxsight.dataset.tables.writing import FOLDERS
 
 _MOST = 20
-"""Problems of a kind that are kept; the rest are counted."""
+"""Problems of a kind that are kept, a choice: a screen; the rest are counted."""
 
 ProblemKind = Literal["files", "schema", "programs", "splits", "validation", "again"]
 KINDS: tuple[ProblemKind, ...] = get_args(ProblemKind)

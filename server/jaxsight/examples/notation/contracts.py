@@ -22,6 +22,7 @@ from jaxsight.examples.problems import (
     quoted,
 )
 from jaxsight.source.text import Range
+from jaxsight.text import units
 
 Comparison = OneOf["<=", "<", "==", ">=", ">"]
 
@@ -52,18 +53,8 @@ METRICS = {
 
 _METRICS_HELP = "use `kernels`, `launches`, `temp`, `folded`, `collectives` or `moved`"
 
-UNITS = {
-    "B": 1,
-    "KiB": 2**10,
-    "MiB": 2**20,
-    "GiB": 2**30,
-    "TiB": 2**40,
-    "kB": 10**3,
-    "KB": 10**3,
-    "MB": 10**6,
-    "GB": 10**9,
-    "TB": 10**12,
-}
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "kB", "KB", "MB", "GB", "TB")
+UNITS = {unit: units.BYTES_PER_UNIT[unit.upper()] for unit in _UNITS}
 _BEGINNINGS = {name.partition("-")[0] for name in METRICS}
 _PLAIN = re.compile(r"[0-9][0-9_]*(\.[0-9_]+)?")
 

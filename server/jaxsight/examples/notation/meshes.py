@@ -27,6 +27,7 @@ from jaxsight.examples.problems import (
     problem,
     quoted,
 )
+from jaxsight.rules import wording
 from jaxsight.source.text import Position, Range
 from jaxsight.wire.meshes import AUTO, EXPLICIT, MANUAL, Mesh
 
@@ -157,7 +158,7 @@ def division_problem(node: Node, mesh: Mesh, value_of: Callable[[Size], int]) ->
                 is_number = isinstance(size, Number)
                 shown = str(value) if is_number else f"{quoted(show_size(size))} ({value})"
                 message = f"size {shown} is not divisible by {over} of size {count}"
-                if len(message) > 100:
+                if len(message) > wording.MOST:
                     message = f"size {shown} is not divisible by {count}"
                 return problem(CONFLICT, size.range, message, f"use a multiple of {count}")
     return None

@@ -71,6 +71,7 @@ class Sizes:
                 return value
             case NamedSize(name, range):
                 if name in inside:
+                    # With the words before it, less than `wording.MOST`.
                     circle = clause(" → ".join((*inside[inside.index(name) :], name)), 60)
                     raise malformed(range, f"circular size definition: {circle}", code=CONFLICT)
                 if name in self.defined:

@@ -12,7 +12,8 @@ from jaxsight.examples.problems import MALFORMED, Malformed, problem, quoted
 from jaxsight.source.text import Range
 
 DEEPEST = 60
-"""Maximum nesting depth of brackets: more is a mistake, and would exhaust the stack."""
+"""Nesting of brackets, a choice: more is a mistake, and would exhaust the stack of Python, which
+recurses 1,000 deep, several functions for each."""
 
 BLANK = re.compile(r"(?:[ \t\f\r\n]|\\\r?\n|#[^\r\n]*)*")
 STRING = re.compile(

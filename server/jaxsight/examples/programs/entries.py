@@ -25,7 +25,7 @@ _MAINS = frozenset({"main", "run", "cli", "run_main", "_main"})
 _GIVEN = frozenset({"self", "argv", "args", "_", "_argv", "unused_argv", "cfg", "config", "flags"})
 """Parameters of `main` that whoever starts a program passes."""
 _MOST_COMPARED = 100
-"""Number of tests from which their order is that of the text."""
+"""Tests from which their order is that of the text, as comparing them takes quadratic time."""
 _SETTINGS = re.compile(r"(?:get|make)_(?:\w+_)?(?:config|hyper)\w*")
 """Functions without arguments that call nothing with arrays."""
 

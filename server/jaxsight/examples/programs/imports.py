@@ -18,7 +18,7 @@ _IMPORT = re.compile(
 _COMMENT = re.compile(r"#[^\n]*")
 _ALIASED = re.compile(r"\s*(?P<name>[\w.]+|\*)(?:\s+as\s+(?P<alias>\w+))?\s*")
 _MOST = 300
-"""Maximum number of imported names of a text that are considered."""
+"""Imported names of a text that are considered, a choice: lists of more are generated."""
 
 
 @dataclass(frozen=True, slots=True)

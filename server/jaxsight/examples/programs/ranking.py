@@ -20,11 +20,11 @@ from jaxsight.examples.programs.imports import TextImport
 from jaxsight.wire.messages.inputs import EntryPoint
 
 MOST = 12
-"""Programs of a file."""
+"""Programs of a file that are run, a choice: each may take seconds (`_PATIENCE` of dry runs)."""
 _MOST_OF_ONE = 6
-"""Programs of one file among them."""
+"""Programs of one file among them, so that others are run, too."""
 FARTHEST = 3
-"""Number of imports between a program's file and that of the functions."""
+"""Imports between a program's file and that of the functions, a choice: from farther, few call."""
 _TEST = re.compile(r"test_.*|.*_tests?")
 _TEST_FOLDERS = frozenset({"test", "tests", "testing"})
 _SCRIPTS = frozenset({"main", "__main__", "train", "run", "eval", "demo", "example"})

@@ -10,7 +10,7 @@ from jaxsight.examples.proposals.sources import ModuleScope
 from jaxsight.source.analysis.quiet_compiler import expression_in
 
 _DEEPEST = 2
-"""Definitions of types that are followed from one to the next."""
+"""Definitions of types that are followed from one to the next, a choice: an alias of an alias."""
 _ARRAYS = r"\b(?:\w+\.)*(?:Array|ArrayLike|ndarray|Tensor|Numeric|Scalar\w*)\b"
 _LIST = r"^(?:\w+\.)*(?:Sequence|list|List|tuple|Tuple|Iterable|Collection)"
 _CLASS = re.compile(r"(?:\w+\.)*[A-Z]\w*(?:\[.*\])?", re.DOTALL)

@@ -14,7 +14,7 @@ from jaxsight.text.names import with_defaults, words
 
 _NOT_A_FIELD = re.compile(r"\b(?:ClassVar|InitVar)\b")
 _HIGHEST = 3
-"""Classes above a class that are searched for fields."""
+"""Classes above a class that are searched for fields, a choice: higher ones rarely have any."""
 _LIKE = (
     ("init update", "optax", "GradientTransformation"),
     (

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+_ABOUT_TYPE, _ABOUT_SHAPE = 120, 400
+"""Characters of an entry, a choice: its first words say the type; what comes late is of others."""
 _ENTRY = (
     r"^[ \t]*(?::param(?:eter)?[ \t]+(?:[\w\[\], .|]+[ \t]+)?)?[*`]*{name}[*`]*"
     r"(?:[ \t]*\([^)\n]*\))?[ \t]*(?::|\b(?:is|are)\b)"
@@ -83,8 +85,8 @@ def _described(docstring: str, name: str) -> Described:
     return Described(
         shape,
         scalar=bool(_SCALAR.match(text)),
-        integer=bool(_INTEGER.search(text[:120])),
-        count=bool(_COUNT.search(text[:120])) or kind == "int",
+        integer=bool(_INTEGER.search(text[:_ABOUT_TYPE])),
+        count=bool(_COUNT.search(text[:_ABOUT_TYPE])) or kind == "int",
         is_function=bool(_FUNCTION.match(text)),
         rank=rank,
         square=bool(rank == 2 and _SQUARE.search(text)),
@@ -114,11 +116,11 @@ def _dedented(whole: str, text: str) -> str:
 
 
 def _shape_in(text: str) -> tuple[str, ...] | None:
-    for written in _SHAPE.finditer(text[:400]):
+    for written in _SHAPE.finditer(text[:_ABOUT_SHAPE]):
         shape = _sizes(next(group for group in written.groups() if group is not None))
         if shape is not None:
             return shape
-    if (by := _BY.search(text[:400])) is not None:
+    if (by := _BY.search(text[:_ABOUT_SHAPE])) is not None:
         return _sizes(
             re.sub(
                 r"[ \t]*(?<![A-Za-z])[x×](?![A-Za-z])[ \t]*|[ \t]+x[ \t]+|(?<=\d)x(?=\w)",

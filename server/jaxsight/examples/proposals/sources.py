@@ -15,15 +15,16 @@ from jaxsight.source.statements import tree_of
 
 _MODULES_KEPT = 4
 _FILES_KEPT = 48
-"""Files of libraries whose definitions are kept: a choice. With fewer, files are parsed again."""
-_LARGEST = 400_000
+"""Modules, and files of libraries, whose definitions are kept: with fewer, more are parsed
+again."""
+_LARGEST = 400_000  # bytes of such a file, a choice: larger ones are generated
 _DEEPEST = 5
-"""Imports that are followed from a name to its definition."""
+"""Imports that are followed from a name to its definition, a choice: packages re-export names."""
 _ALIAS = re.compile(r"(?:type )?[A-Za-z_]\w*(?:\s*:[^=\n]+)?\s*=[^=]")
 _LONGEST_ALIAS = 800
 """Characters of an assignment that may be a type: longer ones are data."""
 _HIGHEST = 8
-"""Folders above a file that are searched for modules."""
+"""Folders above a file that are searched for modules, a choice: each is a look at the disk."""
 
 
 @dataclass(frozen=True, slots=True)

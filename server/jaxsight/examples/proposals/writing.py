@@ -30,11 +30,11 @@ from jaxsight.examples.proposals.sources import DefinedName, Definitions, Module
 from jaxsight.examples.proposals.table import kind_of
 
 _LONGEST = 16
-"""Items of a list of arrays."""
+"""Items of a list of arrays, as `errors._MOST_ITEMS`."""
 _DEEPEST = 2
-"""Objects that are made for the arguments of others."""
+"""Objects that are made for the arguments of others, a choice: deeper ones rarely trace."""
 _MOST_BESIDE = 120
-"""Names that are looked up to find the subclasses of a class."""
+"""Names that are looked up to find the subclasses of a class, a choice: each may parse a file."""
 _MOST = 4
 """Expressions of objects of a class: a choice. Each further one may cost a trace that fails."""
 _SIDE = 8
@@ -306,6 +306,7 @@ class Builder:
         is_abstract, is_unfinished = classes.is_abstract(node), classes.is_unfinished(node)
         if not is_abstract:
             cost, constructed = self._constructed(written, definition, depth)
+            # Above all costs of complete classes; costs only order the expressions that are tried.
             yield cost + (20 if is_unfinished else 0), constructed
         if depth < _DEEPEST and (is_abstract or is_unfinished or classes.has_functions(node)):
             yield from self._by_functions(written, node.name)

@@ -40,11 +40,13 @@ from jaxsight.examples.proposals.interpreting.evidence import (
 from jaxsight.examples.proposals.interpreting.shapes import Shape
 
 _DEEPEST = 3
-"""Calls of the module's functions that are looked into, inside each other."""
+"""Calls of the module's functions that are looked into, inside each other, a choice: what is known
+of a parameter gets less with each."""
 _SHORT = 4
-"""Statements of a loop that is interpreted twice: what comes out of it goes in again."""
+"""Statements of a loop that is interpreted twice, a choice: what comes out goes in again, and
+longer bodies take twice the time."""
 _MOST = 6000
-"""Expressions that are interpreted."""
+"""Expressions that are interpreted, a choice: those of some hundred lines, a moment of the loop."""
 _VECTORIZED = re.compile(r"vectorize\b.*signature=['\"]([^'\"]+)['\"]")
 _NONE = ast.Constant(None)
 

@@ -108,7 +108,7 @@ def convolved(call: LibraryCall) -> Value:
         if shape is not None and rank is not None:
             shape.set_rank(rank)
         elif shape is not None:
-            shape.suggest(4)
+            shape.suggest(4)  # most convolutions are of images
     match shapes:
         case [Shape() as image, Shape() as kernel]:
             channels = layouts[0].find("C") if layouts[0] else 1

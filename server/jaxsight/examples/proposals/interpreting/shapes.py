@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 _LONGEST = 8
-"""Sizes that follow from each other in a chain."""
+"""Sizes that follow from each other in a chain: longer ones are circles."""
 
 
 @dataclass(eq=False, slots=True)

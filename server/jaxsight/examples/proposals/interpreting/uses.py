@@ -294,7 +294,6 @@ def arithmetic(machine: Machine, left: Value, right: Value, *, is_sum: bool = Tr
             for value in both:
                 if isinstance(value, Param) and not value.evidence.array:
                     value.evidence.number += 1
-                    value.evidence.static = value.evidence.static or value.evidence.number > 99
             return UNKNOWN
     for one, two in ((left, right), (right, left)):
         if isinstance(one, Param) and isinstance(two, Const) and isinstance(two.value, str):

@@ -32,6 +32,8 @@ from jaxsight.examples.proposals.proposal import (
 from jaxsight.examples.proposals.writing import objects
 from jaxsight.wire.observations import Failure
 
+_USUAL = ArrayGuess((4, 8))
+"""The array where the proposal has none: the usual rank and the first sizes of `sizing`."""
 _MOST_ITEMS = 16
 """Items of a list that is unpacked: a choice. More would be a line that nobody reads."""
 
@@ -77,7 +79,7 @@ class Wrong:
     @property
     def usual(self) -> ArrayGuess:
         """An array of the proposal, or the usual one."""
-        return next(iter(self.proposal.arrays.values()), ArrayGuess((4, 8)))
+        return next(iter(self.proposal.arrays.values()), _USUAL)
 
     def known(self, name: str) -> Clues:
         """Return what is known of a parameter."""
@@ -132,6 +134,8 @@ ROWS = (
         Kind.ARRAY,
     ),
 )
+"""Messages of JAX, NumPy and libraries; all that match are tried. `tests/proposals` measures of how
+many functions of libraries inputs are found."""
 
 
 def of_kinds(wrong: Wrong) -> Iterator[Proposal]:
@@ -227,9 +231,7 @@ def optional(wrong: Wrong) -> Iterator[Proposal]:
     named = [n for n in guesses if re.search(rf"\b{re.escape(n)}\b", wrong.message)]
     if "NoneType" in wrong.message:
         named += [n for n in wrong.blamed if n in guesses]
-    like = max(
-        wrong.proposal.arrays.values(), key=lambda g: len(g.shape), default=ArrayGuess((4, 8))
-    )
+    like = max(wrong.proposal.arrays.values(), key=lambda g: len(g.shape), default=_USUAL)
     for name in dict.fromkeys(named):
         if name not in wrong.proposal.examples:
             yield wrong.having(name, guesses[name])
@@ -270,6 +272,7 @@ _TRACED = (
     "NonConcreteBooleanIndexError",
     "UnexpectedTracerError",
 )
+"""The exceptions of `jax.errors` about a traced value where Python needs a number."""
 
 
 def static(wrong: Wrong) -> Iterator[Proposal]:

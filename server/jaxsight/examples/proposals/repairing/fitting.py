@@ -21,7 +21,7 @@ from jaxsight.examples.proposals.proposal import (
 from jaxsight.examples.proposals.repairing.errors import Wrong
 
 FRESH = (4, 8, 16, 32, 64, 24)
-"""Sizes of new axes, all different: the next error names those that must be equal."""
+"""Sizes of new axes, the first of `sizing`: the next error names those that must be equal."""
 _HIGHEST_RANK = 6
 """Axes of an array: a choice. Each further one is a trace for shapes that few functions take."""
 _LARGEST = 64
@@ -152,6 +152,7 @@ def divisor(wrong: Wrong) -> Iterator[Proposal]:
         r"divisible|multiple of|divide|\(size 0\)|core dimension|square", wrong.message
     ):
         return
+    # 8 has the usual divisors, 64 those of heads and groups too.
     yield from (square(wrong.proposal, size) for size in (8, 64))
     for name, guess in (wrong.arrays or wrong.proposal.arrays).items():
         if guess.shape:

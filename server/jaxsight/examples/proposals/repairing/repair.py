@@ -24,7 +24,8 @@ from jaxsight.examples.proposals.repairing import errors, fitting
 from jaxsight.examples.proposals.repairing.errors import Wrong
 
 _FIRST = 3
-"""Proposals of one kind of repair before those of the next kinds."""
+"""Proposals of one kind of repair before those of the next kinds, a choice: with all, one kind
+could take up all tries (`trying.MOST_TRIED`)."""
 _REPAIRS: tuple[Callable[[Wrong], Iterator[Proposal]], ...] = (
     errors.construction,
     errors.attribute,
