@@ -143,6 +143,8 @@ class Pool:
         self._young_deaths = 0
         self._retry_at = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
+        self._ends: set[asyncio.Task[None]] = set()
+        """Those that wait for the ends of processes, also after this pool is closed."""
         self._closed = False
 
     @property
@@ -192,8 +194,8 @@ class Pool:
         if not is_ready and self._spare is None and tracer.process.alive:
             assert starting is not None
             self.active, self._spare = tracer, starting
-            self._start_task(self._report_ready(tracer))
-            self._start_task(self._greet_spare(starting))
+            self._start_task(self._report_ready(tracer), self._tasks)
+            self._start_task(self._greet_spare(starting), self._tasks)
             self._took_over.set()
         elif self._spare is None and self._spare_wanted and tracer.process.alive:
             self._spare = tracer
@@ -212,7 +214,7 @@ class Pool:
             self.active = self._spawn()
         else:
             return
-        self._start_task(self._report_ready(self.active))
+        self._start_task(self._report_ready(self.active), self._tasks)
 
     async def ready(self) -> PooledTracer | None:
         """Return the tracer for a request, after its handshake.
@@ -256,7 +258,7 @@ class Pool:
             log.info("recycling tracer %d after %d answers", tracer.process.pid, tracer.answered)
             self.active, self._spare = spare, None
             tracer.process.kill(Death(Reason.STOPPED))
-            self._start_task(self._report_ready(spare))
+            self._start_task(self._report_ready(spare), self._tasks)
 
     async def restart(self) -> None:
         """End all tracers, forget failures, and start a new one."""
@@ -287,19 +289,23 @@ class Pool:
         """End all tracers permanently, and wait for them."""
         self._closed = True
         self.paused.set()
+        for task in self._tasks:
+            task.cancel()
         await asyncio.gather(*(tracer.process.aclose() for tracer in self.all))
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        while self._ends:
+            await asyncio.wait(self._ends)
 
     def _spawn(self) -> PooledTracer:
         tracer = PooledTracer(self._spawn_process())
-        self._start_task(self._await_end(tracer))
+        self._start_task(self._await_end(tracer), self._ends)
         return tracer
 
-    def _start_task(self, work: Coroutine[None, None, None]) -> None:
+    def _start_task(
+        self, work: Coroutine[None, None, None], among: set[asyncio.Task[None]]
+    ) -> None:
         task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        among.add(task)
+        task.add_done_callback(among.discard)
 
     async def _report_ready(self, tracer: PooledTracer) -> None:
         """Report that the active tracer is ready, and start a spare at the next pause."""
@@ -312,8 +318,6 @@ class Pool:
         self.problem = ""
         if self.paused.is_set():
             self._on_status(TracerStatus(State.READY, "", hello))
-        if not self._spare_wanted:
-            return  # `keep_spare` starts one; closing would wait for what follows
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._quiet(), SPARE_DELAY)
         if tracer is self.active and not self._has_spare:
@@ -340,7 +344,7 @@ class Pool:
         if self._spare_wanted and not self._closed:
             self._spare = self._spawn()
             self._spared_at = time.monotonic()
-            self._start_task(self._greet_spare(self._spare))
+            self._start_task(self._greet_spare(self._spare), self._tasks)
 
     async def _greet_spare(self, tracer: PooledTracer) -> None:
         await asyncio.shield(tracer.process.ready)
