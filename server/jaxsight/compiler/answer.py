@@ -111,9 +111,9 @@ def _described(
 
 _LARGE_SORT = 80_000
 _NARROW_SORT = 512
-"""Above `_LARGE_SORT` bytes, or `_NARROW_SORT` elements of 16 bits or fewer, XLA uses CUB for sorts
-of one key and at most one value (`IsCubSortFasterOnH100`, `IsCubCompatibleSort` in
-`xla/service/gpu/transforms/sort_rewriter.cc`).
+"""Above `_LARGE_SORT` bytes (22,000 elements of 32 bits are more), or `_NARROW_SORT` elements
+of 16 bits or fewer, XLA uses CUB for sorts of one key and at most one value
+(`IsCubSortFasterOnH100`, `IsCubCompatibleSort` in `xla/backends/gpu/transforms/sort_rewriter.cc`).
 """
 
 

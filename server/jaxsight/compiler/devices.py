@@ -9,6 +9,7 @@ from functools import cache
 from jaxsight.compiler import stand_ins
 from jaxsight.compiler.compat import cub, xla
 from jaxsight.targets.chips import Gpu, Tpu
+from jaxsight.targets.chips.links import HOST
 from jaxsight.targets.own import busy
 from jaxsight.targets.target import UnknownTarget, parse
 from jaxsight.wire.meshes import Distribution
@@ -27,10 +28,6 @@ class Prepared:
     devices: xla.Devices
     options: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-
-
-_TO_A_HOST = 8
-"""GPUs of one machine, as in NVIDIA's HGX and DGX systems; more of them are several machines."""
 
 
 def devices(name: str, distribution: Distribution) -> Prepared:
@@ -55,7 +52,7 @@ def _devices(name: str, count: int) -> Prepared:
     try:
         match None if target.is_own else target.chip:
             case Gpu() as gpu:
-                hosts = -(-count // _TO_A_HOST)
+                hosts = -(-count // HOST)
                 topology = f"1x{hosts}x{-(-count // hosts)}"
                 sorts = cub.is_known(xla.JAXLIB)
                 specification = cub.specification(gpu) if sorts else gpu.specification()

@@ -23,9 +23,6 @@ from jaxsight.wire.messages.requests import Cancel
 
 log = logging.getLogger(__name__)
 
-READ_AT_ONCE = 1 << 20
-BROKEN_PROTOCOL = 3
-
 
 def serve(incoming: int, outgoing: int) -> None:
     """Send the handshake, then answer requests; never return."""
@@ -67,7 +64,7 @@ def serve(incoming: int, outgoing: int) -> None:
                 else answer(request, partial(inbox.is_cancelled, request.id)),
             )
         except OSError:
-            _end(BROKEN_PROTOCOL)
+            _end(wire.BROKEN_PROTOCOL)
 
 
 class _Inbox:
@@ -96,7 +93,7 @@ class _Inbox:
         """
         frames = wire.FrameReader()
         try:
-            while data := os.read(incoming, READ_AT_ONCE):
+            while data := os.read(incoming, wire.READ_AT_ONCE):
                 for message in frames.feed(data):
                     match message:
                         case Compile():
@@ -107,7 +104,7 @@ class _Inbox:
                             log.error("a compiler was sent %s", type(message).__name__)
         except (wire.WireError, OSError):
             log.exception("cannot read the server's messages")
-            _end(BROKEN_PROTOCOL)
+            _end(wire.BROKEN_PROTOCOL)
         _end(0)
 
 

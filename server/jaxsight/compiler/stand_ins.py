@@ -1,6 +1,6 @@
 """Stand-ins for NVIDIA's assembler, linker and device library that do nothing.
 
-XLA requires them to compile for a GPU.
+XLA requires them to compile for a GPU (`assemble_compilation_provider.cc` in its stream_executor).
 It has the optimized HLO before it calls them, and their output is never run: no machine that
 compiles for a GPU without having one needs NVIDIA's programs.
 They are programs that a compiler starts, so nobody but the user may write to their folder: the

@@ -13,7 +13,8 @@ from jaxsight.files.bytecode import cached_bytecode, file_for
 from jaxsight.wire.descriptors import die_with_parent, take_descriptors
 
 _BEHIND = 5
-"""By how much the priority of a compiler that nobody waits for is lower than the user's work."""
+"""By how much the priority of a compiler that nobody waits for is lower than the user's work, a
+choice: with less it slows an editor down, with more it starves while a program trains."""
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -15,7 +15,7 @@ import jax
 import jax.extend.core
 
 _POINTER = 8
-"""Bytes that an object has for each slot of its class."""
+"""Bytes that an object has for each slot of its class: a pointer of a 64-bit CPython."""
 
 _LOOKUPS = {"__getattribute__", "__getattr__"}
 """Methods of a class that looks up attributes in its own way."""

@@ -18,6 +18,7 @@ from jaxsight.text.inert import one_line
 
 _SERVER = str(Path(__file__).parents[2])
 _LISTED = 20
+"""Functions that are listed, a choice: about a screen."""
 
 
 def main(arguments: Sequence[str]) -> int:

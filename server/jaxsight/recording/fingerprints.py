@@ -12,11 +12,12 @@ from typing import Any
 import jax
 import numpy as np
 
-DEEPEST = 30
+DEEPEST = 30  # as of an example (`notation.py`)
 _HOLDERS = ("flax.nnx.",)
 """Modules of libraries whose objects hold arrays, and are no dataclasses."""
 MOST = 20_000
-"""Maximum number of parts of an argument that are looked at."""
+"""Maximum number of parts of an argument that are looked at: larger ones are not written, and a
+program would wait for them at each call."""
 
 
 class Fingerprints:

@@ -14,6 +14,7 @@ from jaxsight.recording.observing import log
 from jaxsight.recording.recorded_file import Functions, RecordedCall, RecordedFileError
 
 _MOST_ERRORS = 5
+"""Errors of the observation that are printed: the first ones tell the cause."""
 
 Unwritten = Mapping[tuple[str, str], tuple[tuple[str, str], ...]]
 """Arguments that have no form, with the reasons, by file and name of the function."""

@@ -28,8 +28,9 @@ DEEPEST = 30
 """Depth of an example; Python's parser and ours recurse, and pytrees are shallower."""
 
 _MOST_DIGITS = 6
-"""Significant digits of a float that somebody wrote."""
-_LARGEST = 2**63
+"""Significant digits of a float that somebody wrote: a float32 has as many (C's `FLT_DIG`), and
+computed ones have more."""
+_LARGEST = 2**63  # the integers that have a dtype
 _PLAIN = re.compile(r"[\w ,.;:>()+*@=<\-]{0,40}", re.ASCII)
 _RANDOM = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])\w{16,}", re.ASCII)
 """A long word of letters and digits."""

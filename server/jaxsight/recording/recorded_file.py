@@ -18,11 +18,11 @@ FOLDER = ".jaxsight"
 NAME = "recorded.json"
 VERSION = 1
 LARGEST = 4 << 20
-"""Maximum size of the file, in bytes."""
+"""Maximum size of the file, in bytes, a choice: 200 of the longest examples, parsed at once."""
 SETS = 3
-"""Different calls that are kept of a function."""
+"""Different calls that are kept of a function, each of which is traced and shown as an example."""
 _LONGEST = 200
-"""Maximum length of a name or a path."""
+"""Maximum length of a name or a path; longer ones are not of this file's making."""
 _IGNORE = "# Made by `jaxsight record`.\n*\n"
 
 

@@ -29,7 +29,7 @@ _SECONDS = 2.0
 _FORWARDED = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGCONT")
 _IGNORED = ("SIGINT", "SIGQUIT")
 """Signals of the keyboard, which the terminal sends to the program as well."""
-_NOT_FOUND, _NOT_EXECUTABLE = 127, 126
+_NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as a shell reports it (POSIX, "Exit Status")
 
 
 def record(

@@ -12,8 +12,8 @@ from jaxsight.recording.recorded_file import Functions
 from jaxsight.text import units
 from jaxsight.text.inert import clause, one_line
 
-_WIDTH = 100
-_MOST_REASONS = 10
+_WIDTH, _MOST_REASONS = 100, 10
+"""Columns of a line, and lines with reasons: what fits in a terminal."""
 
 
 def lines(recording: Recording, root: Path, limit: int) -> Iterator[str]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 MOST = 100
-"""Characters of a message."""
+"""Characters of a message (CONTRIBUTING.md, "Write text for users")."""
 MOST_QUOTED = 40
-"""Characters of an expression that a message quotes."""
+"""Characters of an expression that a message quotes, which leaves 60 for what is wrong with it;
+less where it quotes several, more in a `help`."""
 
 
 def quoted(expression: str, fallback: str = "this value", most: int = MOST_QUOTED) -> str:

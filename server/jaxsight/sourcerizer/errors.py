@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 _LONGEST_VALUE = 40
-"""The maximum length of a value in a message, in characters."""
+"""The maximum length of a value in a message, in characters, as in those of rules."""
 
 
 class Unwritable(Exception):

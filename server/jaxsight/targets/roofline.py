@@ -58,7 +58,8 @@ _TPU_MATRIX = 0.88
 """The same on a TPU: 0.84 and 0.92 for 4096^3 and 8192^3 on a v5e, as JAX publishes."""
 
 _CERTAIN = 1.5
-"""Up to this ratio of both ends of a range the lower one is shown as the estimate."""
+"""Up to this ratio of both ends of a range the lower one is shown as the estimate, a choice: nearly
+all measured programs are within 2 (`docs/estimates.md`)."""
 
 LATENCY = 1825
 """Cycles of the shortest vector operation in libtpu's cost model (`estimated_cycles` in its HLO).

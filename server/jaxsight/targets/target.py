@@ -167,7 +167,7 @@ def parse(text: str) -> Target:
     if full := _with_platform(wanted.lower()):
         raise UnknownTarget(f"unknown target {_shown(text)}", f"did you mean {full}?")
     short = {name.rpartition(":")[2]: name for name in names()}
-    near_names = difflib.get_close_matches(wanted.lower(), [*names(), *short], n=3, cutoff=0.6)
+    near_names = difflib.get_close_matches(wanted.lower(), [*names(), *short])
     near = list(dict.fromkeys(short.get(name, name) for name in near_names))
     hint = f"did you mean {' or '.join(near)}?" if near else f"use one of {', '.join(names())}"
     raise UnknownTarget(f"unknown target {_shown(text)}", hint)
@@ -245,7 +245,7 @@ def _count(text: str, digits: str) -> int:
     Raises:
         UnknownTarget: it is not between 1 and `MOST_DEVICES`.
     """
-    count = int(digits) if len(digits) < 9 else MOST_DEVICES + 1
+    count = int(digits) if len(digits) < 9 else MOST_DEVICES + 1  # `int` refuses long ones
     if not 1 <= count <= MOST_DEVICES:
         raise UnknownTarget(
             f"target {_shown(text)} has an unsupported number of devices",

@@ -19,11 +19,6 @@ from jaxsight.wire.messages.requests import Cancel, Overlay, Request
 
 logger = logging.getLogger(__name__)
 
-READ_AT_ONCE = 1 << 16
-
-BROKEN_PROTOCOL = 3
-"""The exit code of a tracer that received invalid data."""
-
 
 class Connection:
     """Both ends of the pipes to the server; only the main thread writes."""
@@ -79,12 +74,12 @@ class Connection:
     def _read(self) -> None:
         frames = wire.FrameReader()
         try:
-            while data := os.read(self._incoming, READ_AT_ONCE):
+            while data := os.read(self._incoming, wire.READ_AT_ONCE):
                 for message in frames.feed(data):
                     self._take(message)
         except (wire.WireError, OSError):
             logger.exception("cannot read the server's messages")
-            os._exit(BROKEN_PROTOCOL)
+            os._exit(wire.BROKEN_PROTOCOL)
         os._exit(0)
 
     def _take(self, message: wire.Message) -> None:

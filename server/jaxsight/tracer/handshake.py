@@ -15,7 +15,7 @@ from dataclasses import replace
 from jaxsight.targets.own.plugins import plugins
 from jaxsight.wire.messages.replies import VERSION, Hello
 
-OLDEST_JAX = (0, 8)
+OLDEST_JAX = (0, 8)  # the `compat` modules name the private API of no older one
 
 PLATFORM_VARIABLE = "JAX_PLATFORMS"
 DEFAULT_PLATFORM = "cpu"

@@ -15,7 +15,7 @@ from jaxsight.wire.observations import Warned
 from jaxsight.wire.spans import Span
 
 _WARNINGS = 50
-"""Warnings of a trace that are sent; a loop may repeat one."""
+"""Warnings of a trace that are sent; a loop may repeat one, and nobody reads more."""
 
 _SHOWWARNING = warnings.showwarning
 """Python's own, or that of the process's parent code."""

@@ -31,7 +31,6 @@ from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.messages.replies import VERSION, Failed, Hello, Imported, Made
 from jaxsight.wire.messages.requests import Import, Trace
 
-_READ_AT_ONCE = 1 << 16
 _STANDARD_ERROR = 2
 
 
@@ -53,7 +52,7 @@ def answer(incoming: int, outgoing: int) -> None:
 
 def _request(incoming: int) -> Import | None:
     frames = wire.FrameReader()
-    while data := os.read(incoming, _READ_AT_ONCE):
+    while data := os.read(incoming, wire.READ_AT_ONCE):
         for message in frames.feed(data):
             if isinstance(message, Import):
                 return message

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _ALIASES = re.compile(r"\binput_output_alias=\{((?:[^{}]|\{[^{}]*\})*)\}")
-_ALIAS = re.compile(r"\{(\d*)\}: \((\d+), \{\}")
+_ALIAS = re.compile(r"\{(\d*)\}: \((\d+), \{\}")  # of `HloInputOutputAliasConfig` (xla/hlo/ir)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,8 +42,12 @@ from jaxsight.wire.messages.compiling import Folding, FromCompiler, SlowCompile,
 from jaxsight.wire.messages.replies import FromTracer
 from jaxsight.wire.messages.requests import Request, ToTracer
 
+READ_AT_ONCE = 1 << 16
+"""Bytes that a pipe holds on Linux (pipe(7)), so that a read returns no more."""
+BROKEN_PROTOCOL = 3
+"""The exit code of a tracer or compiler that received invalid data; Python itself has 0 to 2."""
 FRAME_LIMIT = 64 * 1024 * 1024
-"""Limit of the body in bytes; a larger body is an error on either side."""
+"""Limit of the body in bytes, an error on either side: both keep it in memory, with its text."""
 
 HEADER = struct.Struct(">I")
 

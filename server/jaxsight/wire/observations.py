@@ -77,7 +77,7 @@ class Observation:
     more: int = 0
 
 
-OBSERVED_VALUES = 4
+OBSERVED_VALUES = 4  # as many as a hint has room for
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ MOVES = SHAPED | COPIES
 PICKS = frozenset({"gather", "dynamic_slice"})
 """Primitives that take some elements of their first operand."""
 FUSED = ELEMENTWISE | MOVES | {"iota", "concatenate", "pad"}
-"""Primitives that XLA computes inside of the kernels that read their results."""
+"""Primitives that XLA computes inside of the kernels that read their results (`gpu_fusible.cc`)."""
 
 REDUCTIONS = frozenset(
     {
@@ -56,4 +56,4 @@ INLINED = frozenset(
         "custom_vjp_call_jaxpr",
     }
 )  # fmt: skip
-"""Calls that XLA inlines, except those of checkpoints, whose operands go through a barrier."""
+"""Calls that XLA inlines (`CallInliner`), except those of checkpoints, which have a barrier."""

@@ -33,6 +33,7 @@ _DUMPING: Mapping[str, str | bool] = {
 _AFTER = re.compile(rf"(module_\d+)\..*\.after_({'|'.join(_PASSES)})\.before_.*\.txt")
 _STDERR = 2
 _LONGEST_LOG = 1 << 20
+"""Bytes of a log that are read, a choice: a line for each of thousands of values."""
 
 
 def assignment(devices: Sequence[Any], distribution: Distribution) -> np.ndarray[Any, Any]:

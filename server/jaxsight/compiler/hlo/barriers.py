@@ -34,7 +34,8 @@ _OWN = {
     "transpose": "layout change",
     "while": "while",
 }
-"""Operations after which XLA does not fuse, with the name of the reason."""
+"""Operations after which XLA does not fuse (`IsProducerConsumerFusible` in
+`xla/service/gpu/gpu_fusible.cc`), with the name of the reason."""
 
 _REDUCTIONS = frozenset({"reduce", "reduce-window", "reduce-precision-and-reduce"})
 _BEFORE = frozenset(

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from jaxsight.compiler.hlo.shapes import arrays, bits, dims, dtype, elements, sizes
+from jaxsight.compiler.hlo.shapes import KEPT, arrays, bits, dims, dtype, elements, sizes
 from jaxsight.compiler.hlo.sorts import sorted_lengths
 from jaxsight.compiler.hlo.text import Computation, Instruction
 from jaxsight.wire.kernels.work import Operations
@@ -65,6 +65,7 @@ _LARGE_WINDOW = 1_000_000
 """Positions that are counted one by one, chosen: with more, a convolution with holes takes long;
 with fewer, the padding of more convolutions counts as work."""
 _LONG_WINDOW = 32
+"""Elements of a window up to which each is a step, chosen: windows of pooling are shorter."""
 
 Lookup = Callable[[str], Instruction | None]
 """Returns an operand by its name."""
@@ -95,7 +96,7 @@ def operations(instruction: Instruction, lookup: Lookup, *, on_matrix_units: boo
     return Operations(VECTOR, of, count, "", opcode if opcode in COSTLY else "")
 
 
-@lru_cache(maxsize=16384)
+@lru_cache(maxsize=KEPT)
 def _elementwise(shape: str, opcode: str) -> Operations:
     return Operations(VECTOR, dtype(shape), elements(shape), "", opcode)
 
@@ -151,7 +152,7 @@ def _plain(instruction: Instruction, lookup: Lookup) -> int:
         case _:  # reduce-window
             window = math.prod(_numbers(_window(instruction), "size", 1))
             # TPUs have long windows for cumulative sums, which take a step for each doubling; on
-            # GPUs they are split (xla/service/reduce_window_rewriter.cc).
+            # GPUs they are split (xla/hlo/transforms/simplifiers/reduce_window_rewriter.cc).
             steps = window if window <= _LONG_WINDOW else math.ceil(math.log2(window))
             return elements(instruction.shape) * steps
 

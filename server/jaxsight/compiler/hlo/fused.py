@@ -12,7 +12,7 @@ _INDEXED = frozenset(
 )  # fmt: skip
 """Operations that read their operands at other indices than their own."""
 _FEW = 16
-"""Instructions of a fusion that are not worth the look."""
+"""Instructions of a fusion below which each counts once, chosen: most fusions are spared a look."""
 _MOST_INDICES = 4096
 """Indices of one instruction that are told apart, chosen: with fewer, less code is counted than is
 generated; with more, sets that may double with each instruction take long."""
@@ -93,7 +93,7 @@ class Fused:
 
     def _root(self, instruction: Instruction) -> Instruction:
         """Return the operation that computes the result, skipping tuples and bitcasts."""
-        depth = 0
+        depth = 0  # XLA's computations never contain themselves, a damaged text may
         while (names := _names(instruction)) and depth < 50:
             computation = self.computation(names[0])
             root = computation.root if computation is not None else None

@@ -119,7 +119,7 @@ _HEROES = (
 
 
 _AS_CONVOLUTION = {"dot_general": ("dot", "matmul"), "fft": ("fft", "FFT")}
-"""Primitives that XLA converts to convolutions for TPUs: their operation, and its description."""
+"""Primitives that are convolutions in libtpu's HLO: their operation, and its description."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ _PASSED_ON = frozenset({"parameter", "constant", "bitcast", "tuple", "get-tuple-
 """Operations in a fusion that have the name of an equation that another kernel computed."""
 _SCRATCH = re.compile(r"__cu(blas|dnn|b)\$|xla\.gpu\.ext\.cub_")
 _LARGE = 64
-"""Minimum size in bytes of a constant that the graph contains."""
+"""Bytes of a constant that the graph contains at least, chosen: small ones are part of the code."""
 
 
 def read(
@@ -227,8 +227,8 @@ class _Describer:
 def _equations(unit: Unit) -> tuple[str, ...]:
     """Return the equations of an operation.
 
-    XLA rewrites a product with a vector to one with a matrix, and a selection to a custom call,
-    and keeps the name only of the operation after it.
+    XLA rewrites a product with a vector to one with a matrix (`gemv_rewriter.cc`), and a selection
+    to a custom call (`topk_rewriter.cc`), and keeps the name only of the operation after it.
     """
     instruction = unit.instruction
     if instruction.opcode in ("dot", "custom-call") and not instruction.op_name:

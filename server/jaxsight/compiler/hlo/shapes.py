@@ -10,6 +10,8 @@ from jaxsight.wire.kernel_graph import Value
 _ARRAY = re.compile(r"(?P<dtype>[a-z][a-z0-9]*)\[(?P<dims>[^\]]*)\](?:\{(?P<layout>[^}]*)\})?")
 HOST_SPACE = 5
 """The memory space of the host (`kHostMemorySpace` in openxla/xla, `xla/layout.h`)."""
+KEPT = 16384
+"""Types and names that are remembered, those of a large program: of fewer, some are read again."""
 HOST_MARK = f"S({HOST_SPACE})"
 """The same in a layout."""
 _NUMBER = re.compile(r"\d+")
@@ -30,7 +32,7 @@ def dims(text: str) -> tuple[int, ...]:
     return tuple(int(number) for number in _NUMBER.findall(text))
 
 
-@lru_cache(maxsize=16384)
+@lru_cache(maxsize=KEPT)
 def arrays(shape: str) -> tuple[Value, ...]:
     """Return the arrays of a type, or of a tuple type in order, without tokens."""
     values = []
@@ -55,7 +57,7 @@ def total_bytes(shape: str) -> int:
     return sum(value.bytes for value in arrays(shape))
 
 
-@lru_cache(maxsize=16384)
+@lru_cache(maxsize=KEPT)
 def elements(shape: str) -> int:
     """Return the number of elements of the first array of a type."""
     match = _ARRAY.search(shape)
@@ -70,7 +72,7 @@ def sizes(value: Value) -> tuple[int, ...]:
     return dims(value.text[value.text.index("[") :])
 
 
-@lru_cache(maxsize=16384)
+@lru_cache(maxsize=KEPT)
 def dtype(shape: str) -> str:
     """Return the dtype of the first array of a type, e.g. `f32`, or `""` if there is none."""
     match = _ARRAY.search(shape)
@@ -83,7 +85,7 @@ def layout(shape: str) -> tuple[int, ...]:
     return dims((match["layout"] or "").split(":", 1)[0]) if match else ()
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)  # tuples are fewer than arrays
 def array_types(shape: str) -> tuple[str, ...]:
     """Return the array types in a type, as printed, with their layouts."""
     return tuple(match[0] for match in _ARRAY.finditer(shape))
@@ -114,7 +116,7 @@ def split_at_commas(text: str) -> list[str]:
     return parts
 
 
-@lru_cache(maxsize=16384)
+@lru_cache(maxsize=KEPT)
 def without_layout(shape: str) -> str:
     """Return an array type without its layout; a tuple type up to its first layout."""
     return shape.split("{", 1)[0]

@@ -19,14 +19,13 @@ from dataclasses import dataclass, replace
 from jaxsight.compiler.hlo.fused import Fused
 from jaxsight.compiler.hlo.shapes import arrays, sizes
 from jaxsight.compiler.hlo.text import Computation, Instruction, Module
+from jaxsight.targets.chips import gpus
 from jaxsight.wire.kernel_graph import Value
 
-THREADS_PER_BLOCK = 1024
-"""The same on every GPU that XLA compiles for: CUDA C++ Programming Guide, "Technical
-Specifications per Compute Capability"; AMD's HIP documentation, "Hardware features"."""
-SHARED_PER_BLOCK = {"cuda": 48 * 1024, "rocm": 64 * 1024}
-"""Default bytes of shared memory of a block, by platform."""
-_UNROLLED = 4
+SHARED_PER_BLOCK = {"cuda": gpus.SHARED_PER_BLOCK, "rocm": 64 * 1024}
+"""Bytes of shared memory that a block has by default, by platform (AMD's HIP documentation,
+"Hardware features")."""
+UNROLLED = 4
 """`kUnrollFactor` of `EmitBitonicSortLLVMIR`, since XLA of 2024."""
 _DIMENSION = re.compile(r"\bdimensions=\{(\d+)")
 CUB = ("__cub$DeviceRadixSort", "xla.gpu.ext.cub_sort")
@@ -37,7 +36,7 @@ _TILE_THREADS, _TILE_ITEMS = 256, 19
 _PORTION = (1 << 28) - 1
 """The most elements of one kernel of a pass (`PORTION_SIZE` of `invoke_onesweep`)."""
 _ONESWEEP = 9
-"""The first major compute capability on which CUB sorts narrow keys by Onesweep, too."""
+"""The first major compute capability on which CUB sorts narrow keys by Onesweep: `Policy900`."""
 _ALIAS = re.compile(r"\{[^{}]*\}: \((\d+), \{")
 
 
@@ -227,7 +226,7 @@ def bitonic_kernels(length: int, width: int, shared: int) -> int:
 def tile_length(length: int, width: int, shared: int) -> int:
     """Return the elements that a block sorts in shared memory, as in `bitonic_kernels`."""
     stages = (length - 1).bit_length()
-    fitting = min(THREADS_PER_BLOCK * _UNROLLED, shared // max(width, 1), 1 << stages)
+    fitting = min(gpus.THREADS_PER_BLOCK * UNROLLED, shared // max(width, 1), 1 << stages)
     return 1 << (max(fitting, 1).bit_length() - 1)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
-from jaxsight.compiler.hlo.shapes import HOST_MARK, elements, parts, split_at_commas
+from jaxsight.compiler.hlo.shapes import HOST_MARK, KEPT, elements, parts, split_at_commas
 from jaxsight.wire.chunks import equation_paths
 
 _INSTRUCTION = re.compile(r"\s+(ROOT )?%?([^\s=(]+) = ([^\s(]\S*) ([a-z][\w-]*)\(([^()]*)\)")
@@ -38,7 +38,7 @@ HOST_EXECUTE = "HostExecute"
 """The target of the custom calls of computations on the host (`compute_on("device_host")`)."""
 _WITHOUT_OPERANDS = frozenset({"parameter", "constant", "iota"})
 
-_paths = lru_cache(maxsize=16384)(equation_paths)
+_paths = lru_cache(maxsize=KEPT)(equation_paths)
 
 
 @dataclass(slots=True, eq=False)

@@ -64,7 +64,8 @@ _TRANSFERS = frozenset(
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"?(\d+)"?\}')
 _SMALL_CALL = 'xla_cpu_small_call="true"'
 _MANY = 2_000_000
-"""Maximum number of units of a module: nested calls may have many more units than lines."""
+"""Maximum number of units of a module, chosen to fit in memory: nested calls may have many more
+than lines."""
 
 
 @dataclass(slots=True, eq=False)

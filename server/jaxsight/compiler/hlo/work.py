@@ -35,6 +35,7 @@ from jaxsight.compiler.hlo.shapes import (
 from jaxsight.compiler.hlo.sorts import (
     CUB,
     SHARED_PER_BLOCK,
+    UNROLLED,
     RadixSort,
     bitonic_kernels,
     radix_sort,
@@ -44,6 +45,7 @@ from jaxsight.compiler.hlo.sorts import (
 )
 from jaxsight.compiler.hlo.text import Computation, Instruction
 from jaxsight.compiler.hlo.walk import ANNOTATIONS
+from jaxsight.targets.chips.gpus import WARP
 from jaxsight.wire.kernels.work import Atomics, Operations, Work
 
 _MOVES = ANNOTATIONS | {"X64SplitLow", "X64SplitHigh", "X64Combine"}
@@ -280,7 +282,7 @@ def _rows(fused: Fused) -> int:
     """Return the rows of a reduction that are not split among blocks, 0 for other kernels.
 
     A block reduces a row or several (xla/backends/gpu/codegen/emitters/reduction.cc); long rows of
-    few are two reductions in the HLO (xla/service/gpu/transforms/tree_reduction_rewriter.cc).
+    few are two reductions in the HLO (xla/hlo/transforms/simplifiers/tree_reduction_rewriter.cc).
     """
     if fused.instruction.attribute("kind") != "kInput":
         return 0
@@ -360,9 +362,6 @@ def _prepared(fused: Fused, body: Computation) -> Work | None:
     )
 
 
-_WARP = 32
-
-
 def _sorted(sort: Instruction, computation: Computation) -> Work | None:
     """Return the work of XLA's own sort on a GPU, see `sorts`.
 
@@ -383,8 +382,7 @@ def _sorted(sort: Instruction, computation: Computation) -> Work | None:
     counted = operations(sort, computation.by_name.get, on_matrix_units=False)
     stages = (length - 1).bit_length() * ((length - 1).bit_length() + 1) // 2
     comparisons = counted.count * (stages - separate) // max(stages, 1) * len(values)
-    # A thread has four elements; a short row leaves lanes of its warp idle.
-    idle = max(1, 4 * _WARP // tile)
+    idle = max(1, UNROLLED * WARP // tile)  # a short row leaves lanes of its warp idle
     moved = sum(
         value.bytes
         for value, name in zip(values, sort.operands, strict=False)

@@ -98,8 +98,8 @@ MOST_PATTERNS = 4
 def absences(params: Params) -> list[tuple[bool, ...]] | None:
     """Return the patterns of symbolic zeros for which a jvp rule is evaluated, no zeros first.
 
-    JAX evaluates it for no others: tangents of integers are always zero, and the tangents are never
-    all zero. Return None if there are too many patterns.
+    JAX evaluates it for no others (`process_custom_jvp_call` in jax/_src/interpreters/ad.py):
+    tangents of integers are always zero, and never all. Return None if there are too many patterns.
     """
     may_be = differentiable(params)
     if not params["symbolic_zeros"]:

@@ -18,8 +18,8 @@ from jax._src import source_info_util
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 
 _MOST_CACHED = 256
-"""The maximum number of cached tracebacks. The equations that an expression creates in each
-iteration of a loop have equal tracebacks.
+"""The maximum number of cached tracebacks; others are read again. The equations that an expression
+creates in each iteration of a loop have equal tracebacks.
 """
 
 

@@ -115,7 +115,7 @@ def same_rule(original: Params, copy: Params) -> bool:
 
 
 _MEMO_DEPTH = 3
-"""Closures between a wrapped function and the one that it was made from."""
+"""Closures between a wrapped function and the one that it was made from, such as `_memoize`'s."""
 
 
 def _wrapped_inside(function: object, depth: int = _MEMO_DEPTH) -> lu.WrappedFun | None:

@@ -108,7 +108,7 @@ def is_literal(atom: object) -> TypeGuard[Literal]:
 def folded(equation: Equation, invars: Sequence[Atom]) -> Literal | None:
     """Return the literal into which JAX folds an equation with these operands while tracing.
 
-    Return None if JAX keeps the equation.
+    Return None if JAX keeps the equation (`_convert_elt_type_folding_rule`, jax/_src/lax/lax.py).
     """
     operand = invars[0] if equation.primitive.name == "convert_element_type" else None
     if not is_literal(operand):

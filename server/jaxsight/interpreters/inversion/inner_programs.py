@@ -29,7 +29,7 @@ def index_values(network: Network, nodes: Sequence[Node]) -> dict[int, jax.Array
 
 _INDICES = ("bool", "int32", "int64", "uint32", "uint64")
 _MOST_INDICES = 1 << 20
-"""Elements of an array whose values are computed, as they may be indices; 4 MiB of int32."""
+"""Elements of an array whose values are computed, as they may be indices: chosen, 4 MiB."""
 
 
 def by_node(

@@ -18,9 +18,10 @@ from jaxsight.recording.reachable import Reachable
 
 _LIBRARY = "flax.nnx."
 _MOST_MADE = 200
-"""Maximum number of functions that functions made, with arguments that are kept."""
+"""Maximum number of functions that functions made, with arguments that are kept: kept objects stay
+alive, and calls with others are not written."""
 _MOST_OBJECTS = 1000
-"""Maximum number of objects whose constructor calls are kept."""
+"""Maximum number of objects whose constructor calls are kept, for the same reason."""
 
 Named = Sequence[tuple[str, object]]
 

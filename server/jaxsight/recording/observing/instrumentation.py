@@ -26,7 +26,8 @@ _MAIN = "__main__"
 _SPAWNED = "--multiprocessing-fork"
 """An argument of processes that `multiprocessing` spawns (`multiprocessing/spawn.py`)."""
 _HOT = 20_000
-"""Calls of a function that need not report, after which it has its own code again."""
+"""Calls of a function that need not report, after which it has its own code again, a choice: with
+less, functions that are seldom called are changed back, too."""
 
 _sources: dict[str, bytes] = {}
 """The text of each module that was instrumented, by its path."""

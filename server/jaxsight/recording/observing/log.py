@@ -23,9 +23,10 @@ from jaxsight.recording.observing.functions import ProjectFunction
 
 NEW, AGAIN, FAILED, PLAIN, MISSING = 0, 1, 2, 3, 4
 LARGEST = 8 << 20
-"""Maximum size of a file, in bytes."""
+"""Maximum size of a file, in bytes, a choice: thousands of calls; it is read in one piece."""
 _ENDING = ".calls"
 _LONGEST = 300
+"""Maximum length of an error, in characters: one or two sentences."""
 
 
 @dataclass(slots=True)

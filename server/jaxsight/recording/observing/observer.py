@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from jaxsight.recording.observing.calls import CallKind, Calls
 
 _CALLS = 32
-"""Calls of a function that are looked at."""
+"""Calls of a function that are looked at, a choice as are the next ones: more find rarer shapes,
+and slow the program down."""
 _KINDS = 6
 """Different calls of a function that are logged."""
 _SECONDS = 0.02

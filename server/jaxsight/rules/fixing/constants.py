@@ -25,7 +25,7 @@ _NUMPY = re.compile(
 )
 """Functions and constants that `jax.numpy` has under the same name, with the same meaning."""
 _TITLE = 60
-"""Characters of a title."""
+"""Characters of a title, 20 of them of code: longer ones do not fit into an editor's menu."""
 
 
 def generated_or_passed(context: FixContext) -> Iterator[Candidate]:

@@ -12,11 +12,13 @@ from jaxsight.wire.messages.compiling import Compiled, Folding
 from jaxsight.wire.messages.replies import Traced
 
 _SHARE = 0.8
-"""Equations and seconds are reported if less than this share of them remains."""
+"""Equations and seconds are reported if less than this share of them remains, a choice: a larger
+one reports how compile times vary, a smaller one hides what a fix saves."""
 _COUNTS, _FEW = 1.02, 64
-"""Bytes count as more above this factor plus so many bytes, seconds above this factor."""
+"""Bytes count as more above this factor plus so many bytes, seconds above this factor, a choice:
+less refuses fixes for paddings and counters, more accepts further temporaries."""
 _LONG = 0.5
-"""Seconds that are worth reporting."""
+"""Seconds of a compile that are worth reporting: nobody waits for shorter ones."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from jaxsight.rules.wording import cut
 from jaxsight.source.text import Edit
 
 _TITLE = 40
-"""Characters of a statement in a title."""
+"""Characters of a statement in a title: longer ones do not fit into an editor's menu."""
 _PYTHON = (
     ast.List, ast.ListComp, ast.Dict, ast.DictComp, ast.Set, ast.Constant, ast.JoinedStr,
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from functools import cached_property
 
@@ -40,8 +41,8 @@ class NamesOfModule:
 
     def fresh(self, name: str) -> str:
         """Return a name that is not in use."""
-        candidates = (name, *(f"{name}_{number}" for number in range(2, 100)))
-        return next(candidate for candidate in candidates if candidate not in self.names)
+        numbered = (f"{name}_{number}" for number in itertools.count(2))
+        return next(each for each in itertools.chain([name], numbered) if each not in self.names)
 
     @cached_property
     def imports(self) -> dict[str, str]:

@@ -32,9 +32,10 @@ SLOW = frozenset(
         "scatter-add", "scatter_add", "reduce_window", "reduce_window_sum", "conv_general_dilated",
     }
 )  # fmt: skip
-"""Operations that XLA's evaluator is so slow at that a fold of some size is an error."""
+"""Operations that XLA's evaluator is so slow at that a fold of some size is an error (nanoseconds
+in `tracer/programs/folding_costs.py`)."""
 _SHARE = 0.1
-"""Folds that are predicted to take less than this share of the longest are not counted."""
+"""Folds below this share of the longest are not counted: predictions are right to such a factor."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ RULE = Rule(
     says_times=True,
 )
 LARGE = MIB
+"""Bytes from which a constant is reported, as a captured array is (`program/constants.py`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,9 @@ RULE = Rule(
     once_a_line=True,
 )
 LEAST = KIB
+"""Bytes from which an array is reported, a choice: lower reports the indices of a few axes."""
 _SHOWN = 75
-"""Characters of the expression that a message quotes."""
+"""Characters of the expression that a message quotes, whose other words take 25."""
 
 
 @RULE.finds_in_program

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Proof, Remedy
 from jaxsight.rules.fixing.syntax import integer
+from jaxsight.rules.jx201_tiny_reduction.rule import TINY
 from jaxsight.rules.text.expressions import keyword
 
 _JOINED = {"sum": " + ", "prod": " * ", "any": " | ", "all": " & "}
 _PAIRED = {"max": "maximum", "min": "minimum", "amax": "maximum", "amin": "minimum"}
-_MOST = 8
 
 
 def candidates(context: FixContext) -> Iterator[Candidate]:
@@ -29,7 +29,7 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         if aval is None or not -len(aval.shape) <= axis < len(aval.shape):
             continue
         length = aval.shape[axis]
-        if not 1 < length <= _MOST:
+        if not 1 < length <= TINY:
             continue
         parts = [_index(axis, keep, index) for index in range(length)]
         title = f"Write out `{name}` over the axis of size {length}"

@@ -19,7 +19,10 @@ RULE = Rule(
     severity="warning",
 )
 TINY = 8
+"""Elements that are reduced at most, a choice: more are a line that nobody writes out, fewer leave
+out the axes of small vectors."""
 LEAST = 64 * KIB
+"""Bytes that the reduction writes at least: 20 ns at 3 TB/s, beside a launch of 3 µs."""
 _SUM = "x[0] + x[1] + …"
 _NORM = "jnp.sqrt(x[0] ** 2 + x[1] ** 2 + …)"
 _WRITTEN_OUT = {

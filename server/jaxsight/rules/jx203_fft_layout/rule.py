@@ -18,10 +18,8 @@ RULE = Rule(
     severity="warning",
 )
 LEAST = 64 * KIB
-"""Bytes that the transposes write at least: 20 ns at 3 TB/s, beside a launch of 3 µs for each.
-
-A choice: lower reports transforms of toy sizes, higher misses those that run in every step.
-"""
+"""Bytes that the transposes write at least: 20 ns at 3 TB/s, beside a launch of 3 µs for each. A
+choice: lower reports transforms of toy sizes, higher misses those that run in every step."""
 _MOVES = RESHAPES | {"transpose"}
 
 

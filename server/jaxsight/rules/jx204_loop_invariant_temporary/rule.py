@@ -25,9 +25,9 @@ RULE = Rule(
 )
 LARGE = MIB // 2
 """Bytes from which an array is reported: reading 512 KiB takes 0.2 µs at 3 TB/s in each iteration.
-
-A choice: lower reports what no device runs short of, higher misses masks of a few hundred rows.
-"""
+A choice: lower reports what no device runs short of, higher misses masks of a few hundred rows."""
+_SMALLER = 64
+"""How many times smaller what it is computed from is: each iteration reads that instead."""
 _LOOPS = ("scan", "fori_loop", "while_loop", "map")
 _WHOLE = ("dot_general", "conv_general_dilated", "cond", "scan", "while")
 """What reads its operands from memory."""
@@ -53,7 +53,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 continue
             sources = flow.sources(number, FUSED)
             if sources is None or not all(
-                is_known(flow.values[source]) or flow.values[source].bytes * 64 <= value.bytes
+                is_known(flow.values[source]) or flow.values[source].bytes * _SMALLER <= value.bytes
                 for source in sources
             ):
                 continue

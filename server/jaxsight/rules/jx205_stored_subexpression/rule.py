@@ -21,10 +21,11 @@ RULE = Rule(
     severity="hint",
 )
 LARGE = MIB // 2
-"""Bytes from which an intermediate is reported: writing and reading it takes 0.3 µs at 3 TB/s.
-
-A choice: lower reports what a tenth of a launch costs, higher misses what each layer stores.
-"""
+"""Bytes from which an intermediate is reported: writing and reading it takes 0.3 µs at 3 TB/s. A
+choice: lower reports what a tenth of a launch costs, higher misses what each layer stores."""
+_SMALLER, _STEPS = 16, 60
+"""How many times smaller what it is computed from is, and by how many equations at most, a choice:
+from larger values, or in more steps, it is not cheap to compute for each reader."""
 _CHEAP = FUSED - {"div", "rem"}
 _SAME = SHAPED | {"convert_element_type"}
 """Primitives whose result is read in place of the intermediate; a copy of it is another one."""
@@ -121,15 +122,12 @@ def _written(view: ProgramView, step: Step) -> Step:
 
 
 def _is_cheap(view: ProgramView, step: Step) -> bool:
-    """Whether a value is computed from counters and small values by a few elementwise operations.
-
-    Small is at most a 16th of its size.
-    """
+    """Whether a value is computed from counters and small values in a few elementwise steps."""
     flow = view.flow
     number = step.results[0]
-    sources = flow.sources(number, _CHEAP, most=60)
+    sources = flow.sources(number, _CHEAP, most=_STEPS)
     large = flow.value(number).bytes
     return sources is not None and all(
-        is_known(flow.values[source]) or flow.values[source].bytes * 16 <= large
+        is_known(flow.values[source]) or flow.values[source].bytes * _SMALLER <= large
         for source in sources
     )

@@ -18,10 +18,11 @@ RULE = Rule(
 )
 LEAST = 3
 LARGE = MIB // 2
-"""Copies, and bytes of the result of each, at least.
-
-A choice: two products are independent in most layers; higher misses loops over few channels.
-"""
+"""Copies, and bytes of the result of each, at least. A choice: two products are independent in most
+layers; higher misses loops over few channels."""
+_COMPARED, _ABOVE = 4, 2000
+"""Copies that are compared, and equations above each, a choice: copies of one expression are made
+alike, and each walk through a large program takes long."""
 _HEAVY = {
     "fft": "FFTs",
     "dot_general": "matrix products",
@@ -79,10 +80,10 @@ def _bytes(view: ProgramView, paths: list[str]) -> int:
 def _independent(view: ProgramView, paths: list[str]) -> bool:
     """Whether none of the first few equations depends on another of them."""
     flow = view.flow
-    few = set(paths[:4])
-    for path in paths[:4]:
+    few = paths[:_COMPARED]
+    for path in few:
         for number in flow.steps[path].operands:
-            above = flow.backwards(number, lambda step: True, most=2000)
+            above = flow.backwards(number, lambda step: True, most=_ABOVE)
             if any(step.path in few and step.path != path for step in above):
                 return False
     return True

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Collection, Iterator
 
+from jaxsight.rules.program.loops import COUNTER
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
@@ -18,10 +19,8 @@ RULE = Rule(
     severity="information",
 )
 SHORT = 8
-"""Iterations up to which unrolling is advised, which multiplies the program by their number.
-
-A choice: more compile for longer than the saved launches, 3 µs each, take in thousands of runs.
-"""
+"""Iterations up to which unrolling is advised, which multiplies the program by their number. A
+choice: more compile for longer than the saved launches, 3 µs each, take in thousands of runs."""
 _LENGTHS = ("shape", "size")
 _LOOP = re.compile(r"\b(?P<name>fori_loop|scan|while_loop|map)\(")
 _FUSE = "to fuse the iterations into one kernel"
@@ -52,7 +51,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
         indices = [i for i, kernel in enumerate(graph.kernels) if index in kernel.loops]
         inside = [graph.kernels[i] for i in indices]
         launches = graph.launches_of(indices)
-        work = [kernel for kernel in inside if kernel.bytes_in + kernel.bytes_out > 64]
+        work = [kernel for kernel in inside if kernel.bytes_in + kernel.bytes_out > COUNTER]
         if len(work) != 1 or work[0].kind != "fusion" or "update in place" in work[0].title:
             continue  # consecutive updates in place do not fuse
         if _is_of_a_length(view, loop.equation):

@@ -26,12 +26,11 @@ RULE = Rule(
 )
 MANY = 16
 FUSED = 1024
-"""Equations from which a loop is reported whose iterations fuse into one kernel.
-
-Fewer cost little, and a `fori_loop` would launch a kernel for each iteration.
-"""
+"""Iterations from which a loop is reported, and equations if its iterations fuse into one kernel, a
+choice: fewer compile in little time, and a higher limit misses the layers of a model. Where they
+fuse, few cost little, and a `fori_loop` would launch a kernel for each iteration."""
 _ALIKE = 0.8
-"""Share of a loop's equations that each iteration has.
+"""Share of a loop's equations that each iteration has: less are loops whose iterations differ.
 
 The others belong to the first or the last iteration.
 """

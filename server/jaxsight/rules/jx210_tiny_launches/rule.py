@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from jaxsight.rules.program.loops import COUNTER
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
@@ -16,13 +17,12 @@ RULE = Rule(
     severity="warning",
 )
 MANY = 1000
-"""Launches from which a loop is reported: 3 ms, at `_LAUNCH` each."""
+"""Launches from which a loop is reported: 3 ms, at `_LAUNCH` each. A choice: lower reports loops of
+a few dozen iterations, higher misses delays that users see."""
 TINY = 64 * KIB
 """Bytes up to which a kernel takes less than its launch: 64 KiB take 20 ns at 3 TB/s."""
-_COUNTER = 64
-"""Bytes that the kernels of the loop counter read and write at most."""
 _LAUNCH = 3e-6
-"""Seconds that a launch takes on a GPU, roughly: NVIDIA's launch latency is 2 to 5 µs."""
+"""Seconds that the host takes for a launch on a GPU, roughly (`docs/estimates.md`)."""
 
 
 @RULE.finds_in_kernels
@@ -39,7 +39,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             for number, kernel in enumerate(graph.kernels)
             if index in kernel.loops
         }
-        inside = [number for number, size_ in moved.items() if size_ > _COUNTER] or list(moved)
+        inside = [number for number, size_ in moved.items() if size_ > COUNTER] or list(moved)
         tiny = [n for n in inside if moved[n] <= TINY and graph.kernels[n].kind != "library"]
         launches = graph.launches_of(inside)
         small = graph.launches_of(tiny)

@@ -17,10 +17,9 @@ RULE = Rule(
 )
 FEW = 64
 MANY = 1 << 16
-"""Rows at most, and values at least: 1024 for each row, which wait for one another.
-
-A choice: in more rows fewer additions meet, and fewer values wait for less than a launch.
-"""
+_EACH = 256
+"""Rows at most, and values at least: 1024 for each row, and `_EACH` for each slot of it. A choice:
+in more rows fewer additions meet, and fewer values wait for less than a launch."""
 
 
 @RULE.finds_in_kernels
@@ -35,7 +34,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
         places, updates = flow.value(step.operands[0]), flow.value(step.operands[2])
         if not places.shape or places.shape[0] > FEW or elements(updates) < MANY:
             continue
-        if elements(updates) < 256 * elements(places):
+        if elements(updates) < _EACH * elements(places):
             continue
         values, slots = elements(updates), elements(places)
         yield Violation(

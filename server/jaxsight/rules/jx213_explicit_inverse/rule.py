@@ -37,8 +37,10 @@ TINY = 4
 """Rows of matrices that are inverted on purpose, as those of transformations of points are."""
 _MANY, _MANY_INLINE = 4, 16
 """Right-hand sides for each row, above which an inverse may be meant to be used often: one with a
-name, and one that stands in the product.
-"""
+name, and one that stands in the product. A choice: lower misses systems with several right-hand
+sides, higher reports inverses to be kept."""
+_NEAR, _PRODUCTS = 20, 8
+"""Equations above a product that are looked at, and products around it: what one line may have."""
 _SOLVES = frozenset({"custom_linear_solve", "triangular_solve"})
 _KEEPS = MOVES | _SOLVES | {"convert_element_type"}
 
@@ -114,7 +116,7 @@ def _is_hoisted(view: ProgramView, solved: Step, used: Step) -> bool:
 
 def _above(flow: Flow, number: int) -> list[Step]:
     return list(
-        flow.backwards(number, lambda step: step.primitive in _KEEPS or scales(flow, step), 20)
+        flow.backwards(number, lambda step: step.primitive in _KEEPS or scales(flow, step), _NEAR)
     )
 
 
@@ -124,7 +126,7 @@ def _right_hand_sides(flow: Flow, used: Product, side: int) -> int:
     The 1000 columns of `inv(x.T @ x) @ x.T @ y` are none that must: `x.T @ y` has fewer.
     """
     count = used.columns(flow, side)
-    for _ in range(8):
+    for _ in range(_PRODUCTS):
         steps = readers(flow, used.step.results[0]) or []
         outer = product(steps[0]) if len(steps) == 1 else None
         if outer is None or outer.batch != ((), ()):

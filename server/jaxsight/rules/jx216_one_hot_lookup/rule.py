@@ -30,9 +30,9 @@ RULE = Rule(
 )
 
 LEAST = 8
-"""Classes."""
+"""Classes, a choice: with fewer, the products cost little more than the lookup."""
 LARGE = MIB
-"""Bytes of a one-hot array that are worth a warning."""
+"""Bytes of a one-hot array that are worth a warning, written and read in 0.7 µs at 3 TB/s."""
 
 _KEEPS = frozenset({"convert_element_type", "copy", "stop_gradient", "transpose"})
 _SUMS = frozenset({"sum", "mean", "einsum", "nansum"})

@@ -24,9 +24,10 @@ RULE = Rule(
 )
 
 FEWEST = 4
-"""Iterations."""
+"""Iterations, and half of the values of a running total, a choice: what fewer stack is little."""
 LEAST = KIB
-"""Bytes of the stacked arrays, unless the final carry already is what is read."""
+"""Bytes of the stacked arrays, unless the final carry already is what is read, a choice: lower
+reports scans of numbers, higher the losses of a short run."""
 
 _TOTALS = {
     "cumsum": "sum",

@@ -25,13 +25,16 @@ RULE = Rule(
 )
 
 LEAST = 64
-"""Numbers that are transformed."""
+"""Numbers that are transformed, a choice: of fewer, either transform takes its launch."""
 
 _FORWARD = {"fft": "rfft", "fft2": "rfft2", "fftn": "rfftn"}
 _INVERSE = {"ifft": "irfft", "ifft2": "irfft2", "ifftn": "irfftn"}
 _KINDS = {"FFT": 0, "IFFT": 1}
 _MOVES = SHAPED | {"pad", "copy", "stop_gradient"}
 _TURNS = frozenset({"transpose", "copy"})
+_NEAR = 10
+"""Equations from a conversion to complex numbers to the transform: `jnp.fft` adds up to three
+(`_fft_core` in jax/_src/numpy/fft.py), the user may add others."""
 
 
 @RULE.finds_in_program
@@ -70,7 +73,7 @@ def _is_kind(step: Step, kind: Literal["FFT", "IFFT"]) -> bool:
 def _is_of_real(flow: Flow, step: Step) -> bool:
     """Whether what is transformed was real, and made complex for that."""
     maker = flow.made_by(step.operands[0])
-    for _ in range(10):
+    for _ in range(_NEAR):
         if maker is None or maker.primitive not in _MOVES | {"convert_element_type"}:
             break
         before = flow.value(maker.operands[0]).dtype
@@ -161,6 +164,7 @@ class _Symmetries:
 
 
 _MOST = 200
+"""Values of a program that are looked at: those beyond them have no symmetry, more take long."""
 
 _EVEN = frozenset({"abs", "square", "cos", "cosh"})
 _ODD = frozenset(

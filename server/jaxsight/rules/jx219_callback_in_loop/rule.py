@@ -21,7 +21,7 @@ RULE = Rule(
 )
 
 FEWEST = 8
-"""Iterations, where their number is known."""
+"""Iterations, where their number is known, a choice: fewer delay a program unnoticed."""
 
 _CALLBACKS = frozenset({"pure_callback", "io_callback", "debug_callback", "debug_print"})
 _FUNCTIONS = frozenset({"pure_callback", "io_callback", "callback", "print", "log"})

@@ -105,7 +105,7 @@ def _may_be_of(numbers: frozenset[str], dtype: str) -> bool:
 
 def _was_weak(flow: Flow, number: int) -> bool:
     """Whether a value is computed from a weakly typed argument."""
-    sources = flow.sources(number, lambda step: bool(step.operands), most=1000)
+    sources = flow.sources(number, lambda step: bool(step.operands), most=1000)  # more take long
     return sources is not None and any(
         flow.values[source].weak and source in flow.inputs for source in sources
     )

@@ -117,7 +117,7 @@ def _recreated(
     scope = _scope(around)
     since = around[around.index(scope) :] if scope is not None else around
     loops = [node for node in since if isinstance(node, _LOOPS)]
-    # JAX identifies a function by its object, however often it is jitted.
+    # `jit` caches by the function's object, however often it is jitted (`_infer_params_cached`).
     method = _is_method(function, around)
     fresh = method or isinstance(function, ast.Lambda | ast.Call)
     fresh = fresh or (isinstance(function, ast.Name) and function.id in local)

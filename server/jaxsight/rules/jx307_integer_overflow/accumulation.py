@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from jaxsight.rules.jx307_integer_overflow.integers import Integers, bits_of, holds_note, wider_help
+from jaxsight.rules.jx307_integer_overflow.integers import Integers, holds_note, wider_help
 from jaxsight.rules.program.integers.intervals import limits
 from jaxsight.rules.program.matrices import product
 from jaxsight.rules.program.steps import parameter
@@ -13,13 +13,15 @@ from jaxsight.rules.violation import Violation
 from jaxsight.wire.program import Step
 
 _ACCUMULATES = frozenset({"reduce_sum", "cumsum", "dot_general"})
+_FEWEST = 4
+"""Elements of a sum, a choice: of fewer, such as channels, the user knows the range."""
 
 
 def small_accumulator(integers: Integers, step: Step) -> Violation | None:
     """Find sums and products of many small integers in their own dtype."""
     dtype, interval = integers.dtype(step), integers.intervals.result(step)
     within = limits(dtype)
-    if step.primitive not in _ACCUMULATES or bits_of(dtype) > 16 or within is None:
+    if step.primitive not in _ACCUMULATES or not integers.is_small(step) or within is None:
         return None
     operand = integers.flow.value(step.operands[0])
     length = max(operand.shape, default=0)
@@ -40,7 +42,7 @@ def small_accumulator(integers: Integers, step: Step) -> Violation | None:
             help="pass `preferred_element_type=jnp.int32`",
             notes=(holds_note(dtype),),
         )
-    if length < 4:
+    if length < _FEWEST:
         return None
     notes = [holds_note(dtype)]
     if step.primitive == "cumsum":
@@ -56,7 +58,7 @@ def small_accumulator(integers: Integers, step: Step) -> Violation | None:
 def small_average(integers: Integers, step: Step, node: Expression) -> Violation | None:
     """Find `(a + b) // 2` of small integers."""
     dtype = integers.dtype(step)
-    if step.primitive != "add" or bits_of(dtype) > 16:
+    if step.primitive != "add" or not integers.is_small(step):
         return None
     if not all(
         integers.is_input(operand) and integers.is_any(operand) for operand in step.operands

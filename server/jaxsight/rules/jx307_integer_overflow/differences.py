@@ -61,7 +61,7 @@ def unsigned_difference(integers: Integers, step: Step, node: Expression) -> Vio
                 step.path,
                 help=_INSTEAD[user.primitive],
             )
-        if not either or bits_of(dtype) > 16 or _is_later(node):
+        if not either or not integers.is_small(step) or _is_later(node):
             continue
         if _squares(user):
             return Violation(

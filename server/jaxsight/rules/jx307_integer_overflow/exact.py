@@ -70,7 +70,7 @@ def _overflow(integers: Integers, step: Step, interval: Interval) -> Violation |
 
 
 def power_of_two(integers: Integers, step: Step, node: Expression) -> Violation | None:
-    """`2 ** k`: JAX multiplies by the squares that the bits of the exponent choose."""
+    """`2 ** k`: JAX multiplies squares that the exponent's bits choose (`jnp`'s `_pow_int_int`)."""
     match node:
         case ast.BinOp(op=ast.Pow(), left=base):
             pass
@@ -83,7 +83,7 @@ def power_of_two(integers: Integers, step: Step, node: Expression) -> Violation 
     if number is None or number < 2 or exponent is None or lowest is None:
         return None
     if lowest.one != 1 or not 0 <= exponent.high <= 512 or exponent.high < exponent.least:
-        return None
+        return None  # greater exponents are unknown, and their powers take long
     reached = number**exponent.high
     least = number ** max(exponent.least, 0)
     return _overflow(integers, step, Interval(least, reached, least, reached))

@@ -17,6 +17,8 @@ from jaxsight.wire.program import Step
 SIGNED = "convert to a signed type first: `.astype(jnp.int32)`"
 """The help for unsigned integers that fall below zero."""
 _MOVES = MOVES | PICKS | {"concatenate", "pad"}
+_NEAR = 20
+"""Moves from an argument that are looked through: what took more counts as computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,11 @@ class Integers:
         number = step.operands[-1] if step.primitive in COMPARISONS else step.results[0]
         return self.flow.value(number).dtype
 
+    def is_small(self, step: Step) -> bool:
+        """Whether a sum of few elements overflows."""
+        # Only `jnp.sum` and `jnp.prod` add more bits (`_promote_integer_dtype` in reductions.py).
+        return bits_of(self.dtype(step)) <= 16
+
     def quoted(self, step: Step) -> str:
         """Return the user's expression at an equation in backticks, shortened."""
         return quoted(self.view.quote(step.path), "this")
@@ -50,7 +57,7 @@ class Integers:
 
         Other values may be computed such that they are less or greater than others.
         """
-        for _ in range(20):
+        for _ in range(_NEAR):
             step = self.flow.made_by(number)
             if step is None:
                 return self.is_any(number)

@@ -23,10 +23,12 @@ _MIXES = re.compile(
 """Names of code that wraps on purpose."""
 
 _NEAR, _BELOW = 6, 30
-"""Equations before and after that are looked at."""
+"""Equations before and after that are looked at, a choice: fewer report a hash whose bits are mixed
+a few lines later, more hide an overflow beside one."""
 
 _HASH = 1 << 16
-"""Odd factors from here on are those of hashes and random generators."""
+"""Odd factors from here on are those of hashes and random generators, a choice: multipliers of
+hashes are about as large as a word (16777619 of FNV-1), strides are not."""
 
 
 def is_meant(integers: Integers, step: Step) -> bool:

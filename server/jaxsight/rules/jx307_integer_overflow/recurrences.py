@@ -12,7 +12,7 @@ from jaxsight.wire.primitives import COPIES
 from jaxsight.wire.program import Step
 
 _ITERATIONS = 1000
-"""How many iterations are run, at most."""
+"""How many iterations are run, at most: an overflow after them is missed, more take long."""
 _COMPUTES = COPIES | {"add", "sub", "mul", "neg", "max", "min", "square", "integer_pow"}
 """Primitives that are computed: others may choose between values, of which one overflows."""
 

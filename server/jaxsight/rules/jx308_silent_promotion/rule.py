@@ -56,7 +56,9 @@ _FOLLOWED = (ELEMENTWISE | MOVES | PICKS | REDUCTIONS | CUMULATIVE) | {
 _TRIED = 4
 """Equations of one expression that are looked at: an unrolled loop has many."""
 _LONGEST = 40
-"""Characters of an expression that the help repeats."""
+"""Characters of an expression that the help repeats, beside those that replace it."""
+_FAR = 300
+"""Equations before and after a promotion: what lies beyond counts as an argument, or as reduced."""
 _UNPACKED = ("broadcast_in_dim", "reshape", "expand_dims", "convert_element_type", "transpose")
 
 
@@ -206,7 +208,7 @@ def _origin(flow: Flow, number: int, promoted: set[int]) -> _Origin:
         has_operands = bool(step.operands) and not step.bodies
         return is_of_dtype and has_operands and promoted.isdisjoint(step.results)
 
-    sources = flow.sources(number, goes_on, 300)
+    sources = flow.sources(number, goes_on, _FAR)
     if sources is None:
         return _Origin.GIVEN
     if promoted & sources:
@@ -293,7 +295,7 @@ def _fate(flow: Flow, number: int, count: int) -> _Fate:
 
     stays_wide, only_reduced = False, True
     reached, met = {number}, set[int]()
-    for _, user in flow.forwards(number, goes_on, 300):
+    for _, user in flow.forwards(number, goes_on, _FAR):
         if goes_on(user):
             reached.update(map(flow.of, user.results))
             if user.primitive in ELEMENTWISE:

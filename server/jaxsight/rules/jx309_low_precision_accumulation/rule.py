@@ -33,12 +33,12 @@ RULE = Rule(
 LEAST = 256
 """Additions to one number, at least. A bfloat16 sum of equal terms stops growing after so many."""
 _BITS = {"bfloat16": 8, "float16": 11}
-"""Significant bits."""
+"""Significant bits, with the implicit one (`jnp.finfo(dtype).nmant + 1`)."""
 _ADDS = re.compile(r"\b(?:add|subtract)\b")
 _SCATTERS = re.compile(r"\bsegment_sum\(|\.add\(")
 _AXES = re.compile(r"scatter_dims_to_operand_dims=\(([\d, ]*)\)")
 _DEPTH = 20
-"""Equations between a carry and its addition that are looked at."""
+"""Equations between a carry and its addition that are looked at: moves, casts and selections."""
 
 
 @RULE.finds_in_program

@@ -24,7 +24,7 @@ RULE = Rule(
 )
 
 _LONGEST = 44
-"""Characters of each of the two types in a message."""
+"""Characters of each of the two types in a message: a usual one has half as many."""
 
 
 @RULE.finds_in_annotations

@@ -33,7 +33,7 @@ _CONSUMES = frozenset({"random_bits", "random_split", "random_gamma"})
 _MOVES = RESHAPES | {"slice", "unstack", "random_wrap", "random_unwrap", "dynamic_slice"}
 _EACH = ELEMENTWISE | SHAPED | {"bitcast_convert_type"}
 _FAR = 100
-"""How many values after a draw are looked at."""
+"""How many values after a draw are looked at: a use beyond them is missed, more take long."""
 
 _DRAWS = re.compile(
     r"random\.\w+\(|\b(?:ball|bernoulli|beta|binomial|bits|categorical|cauchy|chisquare|choice|"

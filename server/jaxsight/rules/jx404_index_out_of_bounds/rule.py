@@ -46,7 +46,8 @@ _OF_AT = frozenset(
 _DROPS_ON_PURPOSE = -1
 """The id that captured ids have for no segment."""
 _NEAR = 12
-"""Equations between a read and the `where` that chooses from it."""
+"""Equations between a `where` and the write that it masks, and a quarter of those after a read, a
+choice: fewer report reads that are masked later, more excuse them by masks of something else."""
 
 
 @RULE.explains
@@ -203,7 +204,7 @@ def _outside(intervals: Intervals, flow: Flow, step: Step, function: str) -> Ite
         if interval is None or count > size:
             continue
         if function not in _SEGMENTS and not from_end and (interval.one or 0) < 0:
-            # JAX adds the size to a negative literal while tracing.
+            # JAX adds the size to a negative literal while tracing (`_normalize_index`).
             interval, from_end = summed(interval, Interval.listed([-size])), True
         first = -size if from_end else 0
         if interval.high > size - count:

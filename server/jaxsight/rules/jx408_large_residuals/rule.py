@@ -19,12 +19,12 @@ RULE = Rule(
     once_a_line=True,
 )
 LARGE = 16 * MIB
-"""Bytes that one line saves at least, a thousandth of a device's 16 GiB.
-
-A choice: lower reports each layer of a small model, higher misses those of a deep one.
-"""
+"""Bytes that one line saves at least, a thousandth of a device's 16 GiB. A choice: lower reports
+each layer of a small model, higher misses those of a deep one."""
 _MOST = 3
-"""Lines of a function that are reported."""
+"""Lines of a function that are reported, the largest ones."""
+_PARTS = 5
+"""A line saves at least one part in so many of all residuals: a smaller one is little."""
 
 
 @RULE.finds_in_program
@@ -47,7 +47,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
     groups = sorted(by_place.values(), key=lambda paths: -sum(residuals[path] for path in paths))
     for paths in groups[:_MOST]:
         here = sum(residuals[path] for path in paths)
-        if here < LARGE or here * 5 < total or flow.steps[paths[0]].span is None:
+        if here < LARGE or here * _PARTS < total or flow.steps[paths[0]].span is None:
             continue
         inputs = sum(flow.values[n].bytes for n in flow.inputs if flow.values[n].origin == INPUT)
         yield Violation(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.program.work import most_temporaries
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted
@@ -18,14 +19,10 @@ RULE = Rule(
     severity="information",
 )
 LARGE = 64 * MIB
-"""Bytes of temporaries from which they are reported, 0.4 % of a device's 16 GiB.
-
-A choice: lower reports what fits anywhere, higher misses functions that a batch multiplies.
-"""
+"""Bytes of temporaries from which they are reported, 0.4 % of a device's 16 GiB. A choice: lower
+reports what fits anywhere, higher misses functions that a batch multiplies."""
 _NAMED = 3
 """Temporaries that the notes name."""
-_SLACK = 2
-"""Allowance for padding, and for temporaries inside library calls."""
 
 
 @RULE.finds_in_kernels
@@ -35,8 +32,8 @@ def find(view: ProgramView) -> Iterator[Violation]:
     They do if they take 64 MiB or more, and as much as the inputs and outputs or more.
     """
     graph = view.on_target.graph
-    if graph.written_bytes * _SLACK + (graph.scratch_at_most or 0) < LARGE:
-        return  # each temporary is the result of a kernel, or of a transfer from the host
+    if most_temporaries(graph) < LARGE:
+        return
     least, most = view.on_target.temporaries, view.on_target.temporaries_at_most
     temporaries, more = max(least, most), most - least
     fixed = graph.fixed_bytes

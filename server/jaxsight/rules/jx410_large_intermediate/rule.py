@@ -19,9 +19,7 @@ RULE = Rule(
 TIMES = 8
 LARGE = 16 * MIB
 """Times the inputs and outputs, and bytes, at least: the outer product of 2048 numbers has 16 MiB.
-
-A choice: lower reports most broadcasts, higher only what JX409 reports too.
-"""
+A choice: lower reports most broadcasts, higher only what JX409 reports too."""
 
 
 @RULE.finds_in_kernels

@@ -22,7 +22,7 @@ RULE = Rule(
 
 @RULE.finds_in_program
 def find(view: ProgramView) -> Iterator[Violation]:
-    """Yield assignments whose name is read nowhere in the function, and whose value XLA removes.
+    """Yield assignments whose name is read nowhere in the function, and whose value HloDCE removes.
 
     Values that are read for their shape, returned to another caller or computed in a `try` are
     used, and bare calls may be.

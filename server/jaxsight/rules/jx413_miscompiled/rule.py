@@ -41,7 +41,8 @@ _ROWS = {3: (2, 3, 6), 5: (2, 3, 4, 5), 6: (2, 3, 4, 5, 6), 7: (2, 3, 4, 5, 6, 7
 _SHORTER = {(4, 3): 21_500, (5, 3): 21_000}
 """By rows and columns of others: the length up to which products were seen to be wrong."""
 _WIDTHS = {"bfloat16": 4, "float32": 4, "float64": 8}
-"""Bytes of an element by dtype; XLA multiplies bfloat16 as float32 on CPUs."""
+"""Bytes of an element by dtype; XLA multiplies bfloat16 as float32 on CPUs
+(`FloatNormalization`, `xla/hlo/transforms/simplifiers/float_normalization.cc`)."""
 _KEPT = frozenset(
     {
         "abs", "ceil", "cosh", "exp", "exp2", "expm1", "erf", "floor", "integer_pow", "log",
@@ -110,7 +111,7 @@ def _is_reduced_product(view: ProgramView, step: Step) -> bool:
     """Whether a small matrix times a long one is reduced over the small one's rows.
 
     Elementwise operations may come between. The product and what comes between have no other use,
-    and no equal product has one either: XLA computes equal ones once.
+    and no equal product has one either: XLA computes equal ones once (`xla/service/hlo_cse.cc`).
     """
     flow = view.flow
     if step.primitive not in _REDUCTIONS or _axes(step) != (0,):
@@ -149,7 +150,7 @@ def _is_reduced_product(view: ProgramView, step: Step) -> bool:
 
 
 def _written(view: ProgramView, number: int, depth: int = 6) -> object:
-    """Return how a value is computed: the same for two that XLA computes once."""
+    """Return how a value is computed, in a few steps: the same for two that XLA computes once."""
     value = view.flow.of(number)
     maker = view.flow.made_by(value)
     if maker is None or not depth:
@@ -254,7 +255,8 @@ def _product(view: ProgramView, step: Step) -> Step | None:
 def _is_product_with_single_axis(view: ProgramView, step: Step) -> bool:
     """Whether a product is summed over an axis of 2, after an axis of 1 and before three or more.
 
-    One operand may be broadcast.
+    It has 6 or 7 axes of more than one element, and at least 4,096 elements. One operand may be
+    broadcast.
     """
     product = _product(view, step)
     if product is None:
@@ -293,7 +295,8 @@ def _extended(shape: tuple[int, ...]) -> int:
 def _is_broadcast_product(view: ProgramView, step: Step) -> bool:
     """Whether a sum is of an array times one that is broadcast along its last axes.
 
-    Those are four axes or more, of 9 elements or more; the sum is over an axis that both have.
+    Those are four axes or more, of 9 elements or more; the sum is over an axis that both have. The
+    product has 7 or 8 axes of more than one element.
     """
     product = _product(view, step)
     if product is None:

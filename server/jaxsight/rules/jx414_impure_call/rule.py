@@ -76,7 +76,7 @@ _METHODS = frozenset(
 )  # fmt: skip
 """Methods of random number generators of NumPy and Python."""
 _HELP = 70
-"""Characters of code in a help."""
+"""Characters of code in a help, which has few other words."""
 _ABOUT_TRACING = re.compile(r"trac|compil|\bjit", re.IGNORECASE)
 """Texts of those who know when a print runs."""
 

@@ -42,7 +42,7 @@ _IN_PLACE = (
 )
 _NO_SCALAR = "can be converted to Python scalars"
 _HELP = 60
-"""Characters of the statement that a help shows."""
+"""Characters of the statement that a help shows, beside a few words."""
 
 
 @RULE.explains

@@ -37,8 +37,10 @@ _INDICES = frozenset({"argmax", "argmin", "argsort", "argpartition", "searchsort
 _ROUNDINGS = frozenset({"round", "rint", "floor", "ceil", "trunc", "fix", "sign", "floor_divide"})
 _DRAWS = frozenset({"categorical", "bernoulli", "randint", "poisson", "binomial", "choice"})
 _SMOOTH = "use a smooth function in place of the step, such as `jax.nn.sigmoid(10 * x)`"
+_LONGEST = 32
+"""Characters of an expression in a message: of a longer one only the operation is named."""
 _FAR = 2_000
-"""How many equations are followed from one value."""
+"""How many equations are followed from one value: more take long, and nothing is reported then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
         if len(parameters) > 1:
             of += f" and {len(parameters) - 1} other{'s' if len(parameters) > 2 else ''}"
         written = view.quoted(step.path)
-        if len(written) > 32 or step.primitive == "stop_gradient":
+        if len(written) > _LONGEST or step.primitive == "stop_gradient":
             written = f"`{_operation(view, step)}`"
         message = f"gradient{of} is always 0 because of {written}"
         if len(message) > MOST:
@@ -247,7 +249,7 @@ def _ends(flow: Flow, number: int, inside: set[str], outputs: frozenset[int]) ->
 def _is_factor(flow: Flow, number: int) -> bool:
     """Return whether a value is the unused factor of a derivative.
 
-    Such a factor is computed where another equation reads the same value.
+    Such a factor is computed where another equation reads the same value, or one just before.
     """
     step = flow.made_by(number)
     if step is None or flow.used_by(number) or number in flow.outputs:

@@ -45,7 +45,7 @@ _CATCHES = frozenset(
     {"RuntimeError", "ValueError", "Exception", "BaseException", "JaxRuntimeError"}
 )
 _DEEPEST = 5
-"""Loops in one another that run twice each."""
+"""Loops in one another that run twice each, so that a body runs 2**5 times at most."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.program.work import most_temporaries
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.text.units import size
@@ -16,8 +17,6 @@ RULE = Rule(
     "The program needs more memory than the device has.",
     severity="warning",
 )
-_SLACK = 2
-"""Allowance for padding, and for temporaries inside library calls."""
 
 
 @RULE.finds_in_kernels
@@ -32,8 +31,8 @@ def find(view: ProgramView) -> Iterator[Violation]:
     capacity = view.target.chip.memory
     graph, memory = view.on_target.graph, view.on_target.memory
     more = graph.scratch_at_most or 0
-    if graph.fixed_bytes + graph.written_bytes * _SLACK + more <= capacity:
-        return  # each temporary is the result of a kernel, or of a transfer from the host
+    if graph.fixed_bytes + most_temporaries(graph) <= capacity:
+        return
     if not view.on_target.is_complete:
         raise Incomplete
     temporaries = memory.temporaries

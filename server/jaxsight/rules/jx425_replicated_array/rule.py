@@ -25,10 +25,8 @@ RULE = Rule(
     severity="information",
 )
 LARGE = 16 * MIB
-"""Bytes from which an array is reported: a matrix of 2048×2048 float32 numbers has 16 MiB.
-
-A choice: lower reports biases and scales, which are replicated on purpose, higher misses layers.
-"""
+"""Bytes from which an array is reported: a matrix of 2048×2048 float32 numbers has 16 MiB. A
+choice: lower reports biases and scales, which are replicated on purpose, higher misses layers."""
 _FLOATS = ("f", "bf", "c")
 
 

@@ -45,7 +45,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             and not step.backward
         ]
         if len(kernel.outputs) < len(paths) or "remat" in kernel.name:
-            continue  # XLA merged some of them, or repeats one to save memory
+            continue  # XLA merged some of them (HloCSE), or repeats one (HloRematerialization)
         for path in paths:
             step = view.flow.steps[path]
             if path not in known and len(step.operands) == 1:

@@ -9,7 +9,7 @@ from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.targets.chips import Gpu
-from jaxsight.targets.chips.links import LINKS
+from jaxsight.targets.chips.links import HOST, LINKS
 from jaxsight.text.units import MIB, size
 from jaxsight.wire.kernel_graph import Kernel
 
@@ -19,13 +19,9 @@ RULE = Rule(
     "Another order of mesh axes keeps large collectives inside of hosts.",
     severity="warning",
 )
-_HOST = 8
-"""The GPUs of a host."""
 LARGE = 4 * MIB
-"""Bytes between hosts that another order saves at least: 80 µs at 50 GB/s of a network.
-
-A choice: lower asks for another mesh in exchange for latencies, higher misses small models.
-"""
+"""Bytes between hosts that another order saves at least: 80 µs at 50 GB/s of a network. A choice:
+lower asks for another mesh in exchange for latencies, higher misses small models."""
 _MOST_AXES = 5
 """Axes whose orders are tried: 120 of them."""
 
@@ -42,7 +38,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
         return
     devices = view.on_target.devices
     links = LINKS.get(view.target.chip.name)
-    host = max(links.domain, _HOST) if links is not None else _HOST
+    host = max(links.domain, HOST) if links is not None else HOST
     if devices <= host or devices % host or len({mesh.axes for mesh in view.meshes}) != 1:
         return
     axes = tuple(axis for axis in view.meshes[0].axes if axis[1] > 1)

@@ -14,7 +14,7 @@ RULE = Rule(
 )
 
 _LONGEST = 200
-"""Characters of an error in a note."""
+"""Characters of an error in a note: its sentence, without the values that some errors list."""
 
 
 @RULE.explains_size

@@ -31,7 +31,8 @@ RULE = Rule(
 )
 
 _SUSPECT = 2.0
-"""Seconds until a program is scheduled from which the complete compile may take `SLOW`."""
+"""Seconds until a program is scheduled from which the complete compile may take `SLOW`, a choice:
+less compiles programs completely for nothing, more misses slow ones on CPUs."""
 _PER_KERNEL, _PER_INSTRUCTION = 0.04, 0.002
 """Seconds in which code is generated for a kernel, and for an instruction of a large one, on GPUs.
 
@@ -39,7 +40,7 @@ For an absent H100 (jaxlib 0.12.0.1): 1,000 kernels took 38 s, 600 took 35 s, 14
 in 2 kernels 25 s, 25,485 in 3 kernels 49 s.
 """
 _LARGE = 500
-"""Instructions of a large kernel."""
+"""Instructions of a large kernel; `_PER_KERNEL` is that of smaller ones."""
 _QUOTED = 28
 """Characters of an expression in a message, beside two times."""
 _GPUS = ("cuda", "rocm")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jaxsight.rules.failure_text import said
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
-from jaxsight.rules.wording import quoted
+from jaxsight.rules.wording import MOST, quoted
 from jaxsight.wire.observations import Failure
 
 RULE = Rule(
@@ -15,9 +15,6 @@ RULE = Rule(
     failures=("jaxsight.NotAMesh",),
 )
 
-_LONGEST = 100
-"""Characters of a message."""
-
 
 @RULE.explains_inputs
 def explain(failure: Failure) -> Violation:
@@ -25,6 +22,6 @@ def explain(failure: Failure) -> Violation:
     subject = f"example for {quoted(failure.argument)}" if failure.argument else "doctest call"
     raised = said(failure)
     message = f"{subject} raises {raised}"
-    if len(message) <= _LONGEST and "\n" not in message:
+    if len(message) <= MOST and "\n" not in message:
         return Violation(message)
     return Violation(f"{subject} raises an exception", notes=(raised,))

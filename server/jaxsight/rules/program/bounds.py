@@ -33,7 +33,8 @@ _KEEPS_SIGN = PICKS | {
 }  # fmt: skip
 """Primitives whose result is positive where their first operand is."""
 _MOST = 40
-"""How many equations are looked through, one after the other."""
+"""How many equations are looked through, one after the other, a choice: fewer lose bounds in long
+expressions, more recurse through whole programs."""
 
 
 @dataclass(slots=True)
@@ -63,7 +64,7 @@ class KnownValues:
         return self.flow.of(number) in self.flow.varying
 
     def is_whole(self, number: int, depth: int = 12) -> bool:
-        """Whether the elements of a value are whole numbers."""
+        """Whether the elements of a value are whole numbers, made in at most `depth` equations."""
         number = self.flow.of(number)
         if number not in self._whole:
             self._whole[number] = self._is_whole(number, depth)
@@ -91,7 +92,7 @@ class KnownValues:
         )
 
     def is_positive(self, number: int, depth: int = 20) -> bool:
-        """Whether the elements of a value are above 0 in exact arithmetic."""
+        """Whether the elements of a value are above 0 in exact arithmetic; `depth` as above."""
         number = stripped(self.flow, number)
         if number not in self._positive:
             self._positive[number] = self._is_positive(number, depth)
@@ -336,7 +337,7 @@ def _squared(bounds: Bounds) -> Bounds:
 
 
 def _exp(number: float) -> float:
-    return math.exp(number) if number < 700 else math.inf
+    return math.exp(number) if number < 700 else math.inf  # it overflows from 709.8 on
 
 
 def _log(number: float, otherwise: float) -> float:

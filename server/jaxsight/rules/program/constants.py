@@ -10,7 +10,8 @@ from jaxsight.text.units import MIB
 from jaxsight.wire.program import CONSTANT, Step, Value
 
 LARGE = MIB
-"""Bytes from which a captured array is large."""
+"""Bytes from which a captured array is large, a choice: lower reports each table of constants,
+higher misses what every executable then holds."""
 
 
 @dataclass(frozen=True, slots=True)

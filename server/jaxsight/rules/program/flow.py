@@ -1,8 +1,8 @@
 """Who makes and who uses each value of a program, calls looked through.
 
-Equations of a call that XLA inlines (`jit`, `custom_jvp_call`…) replace the call, with its operands
-in place of its inputs. Bodies of loops, branches and other calls are read too; their inputs have no
-producer.
+Equations of a call that XLA inlines (`INLINED` in `wire/primitives.py`) replace the call, with its
+operands in place of its inputs. Bodies of loops, branches and other calls are read too; their
+inputs have no producer.
 """
 
 from __future__ import annotations
@@ -18,6 +18,10 @@ from jaxsight.wire.spans import Span
 
 Through = Collection[str] | Callable[[Step], bool]
 """Which equations a walk goes on through: a class of primitives, or a test of the equation."""
+_MOST = 200
+"""Steps that a walk looks at unless told otherwise, a choice as are the limits of rules: fewer do
+not reach from end to end of long expressions, more make each equation of a large program a walk
+through all others. What lies beyond is not known."""
 
 
 class Flow:
@@ -104,7 +108,7 @@ class Flow:
         """Return the steps that read a value."""
         return self.users.get(self.of(number), ())
 
-    def backwards(self, number: int, through: Through, most: int = 200) -> Iterator[Step]:
+    def backwards(self, number: int, through: Through, most: int = _MOST) -> Iterator[Step]:
         """Yield the steps that a value is computed by, the last one first.
 
         Args:
@@ -125,7 +129,7 @@ class Flow:
                 waiting += map(self.of, step.operands)
 
     def forwards(
-        self, number: int, through: Through, most: int = 200
+        self, number: int, through: Through, most: int = _MOST
     ) -> Iterator[tuple[int, Step]]:
         """Yield the steps that read a value or what is computed of it, each with what it reads.
 
@@ -148,7 +152,7 @@ class Flow:
                 if goes_on(user):
                     waiting += map(self.of, user.results)
 
-    def sources(self, number: int, through: Through, most: int = 200) -> set[int] | None:
+    def sources(self, number: int, through: Through, most: int = _MOST) -> set[int] | None:
         """Return the numbers of the values that a value is computed from.
 
         These are inputs, constants, literals and results of steps that `through` stops at. Return

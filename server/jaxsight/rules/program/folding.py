@@ -12,7 +12,8 @@ _LEAST = 0.3
 magnitude.
 """
 _SECONDS, _TIMES = 1.0, 2.0
-"""How much longer, and how many times as long, compiling takes with folding to be reported."""
+"""How much longer, and how many times as long, compiling takes with folding to be reported, a
+choice: less is within what compile times vary by, more hides seconds of each edit."""
 
 
 def is_worth_measuring(folds: Sequence[Fold]) -> bool:

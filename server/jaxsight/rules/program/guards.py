@@ -14,6 +14,8 @@ from jaxsight.wire.program import Step
 _RULES = ("custom_jvp", "custom_vjp", "defjvp", "defvjp")
 _NEAR = (ELEMENTWISE | MOVES | {"reduce_sum"}) - COMPARISONS - {"select_n"}
 _DECIDES = MOVES | {"and", "or", "not", "clamp", "min", "max", "reduce_and", "reduce_or"}
+_NEAREST = 20
+"""Equations from a comparison to the branch that it chooses: what is farther is another's."""
 
 
 def has_rule(view: ProgramView, step: Step) -> bool:
@@ -52,12 +54,12 @@ def is_in_branch(flow: Flow, step: Step) -> bool:
     branch = next((around for around in flow.around(step) if around.primitive == "cond"), None)
     return branch is not None and any(
         maker.primitive in COMPARISONS
-        for maker in flow.backwards(branch.operands[0], _DECIDES, most=20)
+        for maker in flow.backwards(branch.operands[0], _DECIDES, _NEAREST)
     )
 
 
 def selections(flow: Flow, step: Step, most: int = 50) -> Iterator[Step]:
-    """Yield the selections that have a result, or what is computed of it nearby, as a case."""
+    """Yield the selections that have a result, or what `most` equations make of it, as a case."""
     for read, user in flow.forwards(step.results[0], _NEAR, most):
         if user.primitive == "select_n" and read != flow.of(user.operands[0]):
             yield user

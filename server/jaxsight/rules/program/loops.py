@@ -9,6 +9,9 @@ from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.steps import numbers, parameter
 from jaxsight.wire.program import Body, Step
 
+COUNTER = 64
+"""Bytes that the kernels of a loop counter read and write at most: some numbers of 8 bytes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Carry:

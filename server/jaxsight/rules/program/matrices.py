@@ -23,7 +23,7 @@ _PRODUCTS = frozenset(
     {"dot", "matmul", "einsum", "tensordot", "vdot", "inner", "dot_general", "multi_dot"}
 )
 _DEEPEST = 30
-"""Equations above a value that are looked through."""
+"""Equations above a value that are looked through: matrices of longer chains count as unknown."""
 
 _IDENTITY = re.compile(r"jnp\.(?:eye|identity)\(\d+(?:, dtype=[\w.]+)?\)")
 """How the tracer writes a captured identity matrix."""
@@ -97,7 +97,7 @@ def factors(expression: str) -> tuple[ast.expr, ast.expr] | None:
 
 
 def written(node: ast.expr, fallback: str, most: int = 24) -> str:
-    """Return an operand as it is written, ready for an operator after it, where it is short."""
+    """Return an operand as it is written, ready for an operator after it, in `most` characters."""
     text = ast.unparse(node)
     if not isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript):
         text = f"({text})"
@@ -150,7 +150,7 @@ def unmoved(flow: Flow, number: int, through: frozenset[str] = MOVES) -> Step | 
 
 
 def only_of_constants(flow: Flow, number: int) -> bool:
-    """Whether a value is made from captured arrays and literals alone."""
+    """Whether a value is made from captured arrays and literals alone, in up to a hundred steps."""
     sources = flow.sources(number, lambda step: not step.bodies, 100)
     return sources is not None and all(
         flow.values[source].origin in (CONSTANT, LITERAL) for source in sources

@@ -13,7 +13,7 @@ from jaxsight.wire.program import Step
 
 _MAP = re.compile(r"start_index_map=\(([\d, ]*)\)")
 _MOST = 60
-"""Values that are followed."""
+"""Values that are followed: of more, all may be read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ def maker_of(flow: Flow, number: int, also: frozenset[str] = frozenset()) -> Ste
 
 
 def alike(flow: Flow, number: int, other_number: int, depth: int = 8) -> bool:
-    """Whether two values are computed alike from the same ones."""
+    """Whether two values are computed alike from the same ones, at most `depth` equations above."""
     number, other_number = flow.of(number), flow.of(other_number)
     if number == other_number:
         return True

@@ -1,4 +1,4 @@
-"""Which equations are work: those that are kernels of their own, and take long on large arrays.
+"""Which equations are work, kernels of their own that take long on large arrays; kernels' memory.
 
 Elementwise equations fuse into others, and cost next to nothing.
 """
@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.steps import elements
+from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.primitives import LOOPS
 from jaxsight.wire.program import Step
 
 LEAST = 4096
-"""Elements that a heavy equation reads and writes at least; below, launching it costs the most."""
+"""Elements that a heavy equation reads and writes at least, a choice: of fewer (16 KiB of
+float32) the launch costs the most, and a higher limit misses a row of a batch."""
 _HEAVY = frozenset(
     {
         "cholesky", "conv_general_dilated", "custom_linear_solve", "dot_general", "eig", "eigh",
@@ -20,6 +22,15 @@ _HEAVY = frozenset(
         "tridiagonal_solve",
     }
 )  # fmt: skip
+
+
+def most_temporaries(graph: Graph) -> int:
+    """Return the bytes that the temporaries of kernels take at most, before they are known.
+
+    Each is the result of a kernel, or of a transfer from the host. They count twice, as they may be
+    padded, and libraries have temporaries of their own: a larger factor compiles more in vain.
+    """
+    return 2 * graph.written_bytes + (graph.scratch_at_most or 0)
 
 
 def is_work(flow: Flow, step: Step) -> bool:

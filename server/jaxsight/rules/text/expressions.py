@@ -9,7 +9,7 @@ Expression = ast.expr | ast.AugAssign
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=1024)  # the quoted lines of a few functions
 def parsed_statement(text: str) -> ast.expr | ast.stmt | None:
     """Return the expression or the other statement that a text is."""
     try:

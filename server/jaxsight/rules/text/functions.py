@@ -281,7 +281,7 @@ def _asks_for_tracers(scope: NameScope) -> bool:
 def _resolved(scope: NameScope, function: ast.expr, most: int = 4) -> tuple[str, str] | None:
     """Return the name of a function, and whose method it is (`SELF`, `INSTANCE`, or nobody's).
 
-    Names that stand for other functions are followed through so many.
+    Names that stand for other functions are followed through so many: a cycle ends.
     """
     if isinstance(function, ast.Lambda):
         lambdas = (around.lambdas.get(function) for around in scope.enclosing())

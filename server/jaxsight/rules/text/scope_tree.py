@@ -20,7 +20,7 @@ def scopes_of(tree: ast.Module, imports: Mapping[str, str]) -> list[NameScope]:
     binding = [
         (scope, [node for node, _ in scope.nodes if isinstance(node, BINDING)]) for scope in scopes
     ]
-    for _ in range(3):  # values that loops carry
+    for _ in range(3):  # values that loops carry, through up to three names
         for scope, nodes in binding:
             bind(scope, nodes)
     for scope in scopes:

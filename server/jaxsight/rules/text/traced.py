@@ -132,7 +132,7 @@ class _Propagation:
                 self._call(call, caller)
 
     def _resolved(self, name: str) -> TracedFunction | None:
-        """Return the function of a name, through aliases, instances and base classes."""
+        """Return the function of a name, through a few aliases, instances and bases (no cycle)."""
         for _ in range(4):
             if name in self._functions:
                 return self._functions[name]

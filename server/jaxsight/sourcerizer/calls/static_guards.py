@@ -25,7 +25,7 @@ from jaxsight.sourcerizer.text.statements import Raw, Statement
 from jaxsight.sourcerizer.values import scalars, spelling
 
 _LONGEST = 120
-"""The maximum length of a `repr` in a check, in characters."""
+"""The maximum length of a `repr` in a check, in characters: nobody reads longer ones."""
 
 _IDENTICAL = (bool, type(None), enum.Enum)
 """Types whose values are compared with `is`."""

@@ -17,6 +17,6 @@ def is_derivative(equation: Any) -> bool:
 def is_backward(equation: Any) -> bool:
     """Return whether an equation computes cotangents.
 
-    JAX gives it the source location of the equation that it transposes.
+    JAX gives it the source location of the equation that it transposes (`backward_pass` in ad.py).
     """
     return "transpose(" in str(equation.source_info.name_stack)

@@ -31,7 +31,7 @@ each further equation is tried at every end of a window.
 """
 
 _MOST_KNOWN = 100_000
-"""The maximum number of cached sequences of names."""
+"""The maximum number of cached sequences of names, of hundreds of texts; then they are dropped."""
 
 
 @dataclass(frozen=True, slots=True)

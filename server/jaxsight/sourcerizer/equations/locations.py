@@ -13,7 +13,8 @@ JAXSIGHT = str(Path(__file__).parents[2])
 """This package, whose frames surround the tracing of custom derivative rules."""
 
 _FRAMES = 4
-"""The number of the user's frames, from the innermost, that are examined for an assignment."""
+"""The number of the user's frames, from the innermost, that are examined for an assignment: those
+farther out assign what many equations made."""
 
 _INSTALLED = re.compile(r".*[/\\](?:site|dist)-packages[/\\]")
 

@@ -46,7 +46,8 @@ def families_of(
 
 
 _LEAST_READ = 2
-"""The minimum number of values that a helper must read of another to be written inside it."""
+"""The minimum number of values that a helper must read of another to be written inside it: a single
+one is as short as an argument."""
 
 
 def nest(families: Sequence[Family]) -> None:

@@ -40,7 +40,11 @@ A choice: twice that of a helper, as the function has no name of the user's to s
 """
 
 _LEAST_SAVED = 10
-"""The minimum number of lines that a function must save, counting a line per equation."""
+"""The minimum number of lines that a function must save, counting a line per equation, one per six
+arguments of a call, and four for its head, `return` and blank lines.
+
+A choice: less divides a text that fits on a screen, more leaves repetitions of a few equations.
+"""
 
 _MOST = 40
 """The maximum number of functions for repeated runs.
@@ -336,7 +340,8 @@ def _name(run: Sequence[Equation]) -> str:
 
 
 _LEAST_MADE = 3
-"""At least one in this many equations must be created by the function that provides the name."""
+"""At least one in this many equations must be created by the function that provides the name: of a
+smaller part, the name would say what most of the code does not do."""
 
 
 def with_repeats(

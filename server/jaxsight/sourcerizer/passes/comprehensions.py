@@ -41,7 +41,10 @@ from jaxsight.sourcerizer.text.statements import (
 from jaxsight.sourcerizer.text.walks import value_name
 
 FEWEST_STATEMENTS = 3
-"""The minimum number of consecutive statements in a comprehension."""
+"""The minimum number of consecutive statements in a comprehension.
+
+A choice, as are the next ones: fewer or longer are read more easily one by one.
+"""
 
 FEWEST_ITEMS = 4
 """The minimum number of consecutive items in a comprehension."""
@@ -197,7 +200,7 @@ def _with_leaves(expr: object, leaves: Iterator[str]) -> Any:
 
 
 FEWEST_ELEMENTS = 3
-"""The minimum number of elements of a comprehension."""
+"""The minimum number of elements of a comprehension, chosen: two are as short written out."""
 
 _ELEMENT = "g"
 

@@ -38,10 +38,10 @@ from jaxsight.sourcerizer.text.walks import (
 )
 
 FEWEST = 2
-"""The minimum number of results of a call that get a common name."""
+"""The minimum number of results of a call that get a common name: one has its own."""
 
 FEWEST_PARTS = 3
-"""The minimum number of parts of other values that get a common name."""
+"""The minimum number of parts of other values that get a common name: two fit on its line."""
 
 _LOOPS = frozenset({"lax.scan", "lax.while_loop", "lax.fori_loop", "lax.cond", "lax.switch"})
 """JAX functions that return tuples if the functions passed to them do."""

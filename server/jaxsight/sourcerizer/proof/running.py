@@ -50,7 +50,7 @@ _EFFECTFUL = ("callback", "infeed", "outfeed", "print", "io_", "pallas", "ffi_ca
 
 _TOLERANCE = {8: 1e-9, 4: 1e-4, 2: 3e-2, 1: 3e-1}
 """Tolerance relative to the largest number, by the bytes of a floating-point number: XLA may fuse
-differently.
+differently. A choice: less rejects such programs, more accepts wrong ones.
 """
 
 

@@ -33,10 +33,11 @@ WIDTH = 88
 """The default line length of Black and ruff, in columns."""
 
 WIDEST = 100
-"""The maximum width of a line with a `# fmt: skip` comment, in columns."""
+"""The maximum width of a line with a `# fmt: skip` comment, in columns: `WIDTH` and the comment."""
 
 FEWEST_FILLED = 3
-"""The minimum number of short items that share lines, instead of one line per item."""
+"""The minimum number of short items that share lines, instead of one line per item: two may be a
+pair, of which each has a meaning."""
 
 STEP = "    "
 

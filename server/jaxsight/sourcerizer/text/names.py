@@ -45,7 +45,7 @@ _BY_PRIMITIVE = {
 }  # fmt: skip
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=1024)  # more primitives than JAX has; the others, a large text's names
 def suggested(primitive: str) -> str:
     """Return a base name for the result of a primitive."""
     return _BY_PRIMITIVE.get(primitive) or identifier(primitive)

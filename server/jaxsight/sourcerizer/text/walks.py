@@ -85,7 +85,7 @@ def names_read(body: Sequence[Statement]) -> Iterator[str]:
                 pass
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=4096)  # the atoms of a large text
 def _words(text: str) -> tuple[str, ...]:
     """Return the root names in a text: `jnp` for `jnp.ones`."""
     if is_identifier(text):

@@ -38,7 +38,7 @@ A choice: it becomes up to 1.25 MB of text (base 85), which editors still open a
 """
 
 _CHUNK = 76
-"""Characters per line of compressed data."""
+"""Characters per line of compressed data, as of encoded mail (RFC 2045)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ def spelled(value: Any) -> Expr | None:
     if array.size <= FEW and not weak:
         with contextlib.suppress(Unwritable):
             candidates.append(listed(value))
-    if array.size > 8 or weak or not candidates:
+    if array.size > 8 or weak or not candidates:  # fewer are plainer one by one
         candidates[:0] = list(regular(value))
     for candidate in candidates:
         if _makes(candidate, value):

@@ -102,7 +102,7 @@ def _is_of_fields(structure: Any) -> bool:
 
 
 def _parts(expr: Expr, value: object, depth: int = 4) -> Iterator[tuple[Expr, object]]:
-    """Yield an argument and its parts, each with the expression that reads it."""
+    """Yield an argument and its parts to a `depth`, each with the expression that reads it."""
     yield expr, value
     if depth == 0:
         return

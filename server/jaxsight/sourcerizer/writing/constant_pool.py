@@ -74,7 +74,7 @@ class ConstantPool:
     def unfolded(self, value: object) -> Expr:
         """Return an expression for a constant that the program converts.
 
-        JAX folds conversions of numbers while tracing, but not those of arrays.
+        JAX folds conversions of numbers while tracing (`staging.folded`), but not those of arrays.
         """
         expr = self.constant(value)
         if getattr(value, "shape", None) != () or (

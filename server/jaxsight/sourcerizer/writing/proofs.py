@@ -22,7 +22,7 @@ from jaxsight.sourcerizer.text.layout import flat
 from jaxsight.wire.messages.requests import Style
 
 _MOST_KEPT = 4096
-"""The maximum number of expressions kept for all texts; they are then cleared."""
+"""The maximum number of expressions kept for all texts; they are then cleared, and proved again."""
 
 _ANYWHERE: dict[Hashable, Proved] = {}
 """Proved expressions of equations of JAX's own primitives, for all texts of this process.

@@ -23,7 +23,7 @@ from jaxsight.sourcerizer.compat.sources import is_backward, is_derivative
 from jaxsight.sourcerizer.equations.locations import JAXSIGHT
 
 _FRAMES = 8
-"""The number of the user's frames that are examined."""
+"""The number of the user's frames that are examined: names farther out are of other values."""
 
 Fits = Callable[[str, Place, Aval], bool]
 """Returns whether the expression at a place in a file had values of a type."""
@@ -162,7 +162,7 @@ def _escaping(
     }
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=256)  # files
 def _targets(path: str, size: int) -> dict[Place, tuple[str, ...]]:
     """Return the names that the assignments of a file bind, by the places of their values.
 

@@ -24,7 +24,8 @@ from jaxsight.sourcerizer.values.scalars import dtype, scalar
 from jaxsight.sourcerizer.writing.writer import Writer
 
 MANY = 6
-"""The minimum number of values that are passed several times under a common name."""
+"""The minimum number of values that are passed several times under a common name, chosen: fewer fit
+on a line with the call."""
 
 
 class Variables:

@@ -26,6 +26,10 @@ GIB = 1024 * MIB
 TERA = 1e12
 GIGA = 1e9
 
+THREADS_PER_BLOCK, WARP, SHARED_PER_BLOCK = 1024, 32, 48 * KIB
+"""Limits of every GPU here [guide]: threads of a block and of a warp, bytes of shared memory that a
+block has by default. AMD's HIP documentation, "Hardware features", has as many threads."""
+
 
 @dataclass(frozen=True, slots=True)
 class Generation:
@@ -71,8 +75,7 @@ class Gpu:
     """A chip.
 
     Clock in GHz, bandwidth in bytes per second, peak rates in operations per second by the dtype of
-    a
-    matmul's operands.
+    a matmul's operands.
     """
 
     name: str
@@ -121,7 +124,7 @@ class Gpu:
         return (32 if self.generation.major >= HOPPER.major else 4) * MIB
 
     def specification(self, title: str = "", more: str = "") -> str:
-        """Return the text of a GpuTargetConfigProto.
+        """Return the text of a GpuTargetConfigProto; limits that all chips share are from [guide].
 
         Args:
             title: another name than the driver's.
@@ -130,9 +133,9 @@ class Gpu:
         common = self.generation
         return f"""\
 gpu_device_info {{
-  threads_per_block_limit: 1024
-  threads_per_warp: 32
-  shared_memory_per_block: {48 * KIB}
+  threads_per_block_limit: {THREADS_PER_BLOCK}
+  threads_per_warp: {WARP}
+  shared_memory_per_block: {SHARED_PER_BLOCK}
   shared_memory_per_core: {common.shared_per_core}
   threads_per_core_limit: {common.threads_per_core}
   core_count: {self.cores}

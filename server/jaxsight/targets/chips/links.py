@@ -53,28 +53,26 @@ class Links:
         return self.bandwidth * used / (2 * self.dimensions)
 
 
-_HGX = 8
-"""GPUs that an HGX board connects."""
-_HOST = 8
-"""GPUs that a server has on PCIe."""
+HOST = 8
+"""GPUs of one machine, as in NVIDIA's HGX and DGX systems; more of them are several machines."""
 _PCIE = {3: 15.75 * GIGA, 4: 31.5 * GIGA, 5: 63 * GIGA}
 
 LINKS: Mapping[str, Links] = {
-    "v100": Links(150 * GIGA, _HGX),  # [sheet] 300 GB/s
-    "t4": Links(_PCIE[3], _HOST, "PCIe"),
-    "a100": Links(300 * GIGA, _HGX),  # [sheet] 600 GB/s
-    "a10": Links(_PCIE[4], _HOST, "PCIe"),
+    "v100": Links(150 * GIGA, HOST),  # [sheet] 300 GB/s
+    "t4": Links(_PCIE[3], HOST, "PCIe"),
+    "a100": Links(300 * GIGA, HOST),  # [sheet] 600 GB/s
+    "a10": Links(_PCIE[4], HOST, "PCIe"),
     "a6000": Links(56.25 * GIGA, 2),  # [sheet] 112.5 GB/s, two GPUs
-    "l4": Links(_PCIE[4], _HOST, "PCIe"),
-    "l40s": Links(_PCIE[4], _HOST, "PCIe"),
-    "rtx4090": Links(_PCIE[4], _HOST, "PCIe"),
-    "rtx5090": Links(_PCIE[5], _HOST, "PCIe"),
-    "rtx6000pro": Links(_PCIE[5], _HOST, "PCIe"),
-    "h100": Links(450 * GIGA, _HGX),  # [sheet] 900 GB/s
-    "h200": Links(450 * GIGA, _HGX),  # [sheet] 900 GB/s
-    "b200": Links(900 * GIGA, _HGX),  # [sheet] 1.8 TB/s
+    "l4": Links(_PCIE[4], HOST, "PCIe"),
+    "l40s": Links(_PCIE[4], HOST, "PCIe"),
+    "rtx4090": Links(_PCIE[4], HOST, "PCIe"),
+    "rtx5090": Links(_PCIE[5], HOST, "PCIe"),
+    "rtx6000pro": Links(_PCIE[5], HOST, "PCIe"),
+    "h100": Links(450 * GIGA, HOST),  # [sheet] 900 GB/s
+    "h200": Links(450 * GIGA, HOST),  # [sheet] 900 GB/s
+    "b200": Links(900 * GIGA, HOST),  # [sheet] 1.8 TB/s
     "gb200": Links(900 * GIGA, 72),  # [sheet] 1.8 TB/s, GB200 NVL72
-    "b300": Links(900 * GIGA, _HGX),  # [sheet] 1.8 TB/s
+    "b300": Links(900 * GIGA, HOST),  # [sheet] 1.8 TB/s
     "v5e": Links(200 * GIGA, 0, "ICI", 2),  # [cloud] 400 GB/s
     "v5p": Links(600 * GIGA, 0, "ICI", 3),  # [cloud] 1200 GB/s
     "v6e": Links(400 * GIGA, 0, "ICI", 2),  # [cloud] 800 GB/s

@@ -120,7 +120,7 @@ def placements(value: object) -> list[PlacedArgument]:
 def holds_no_tracer(leaf: object, depth: int = 0) -> bool:
     """Return whether a leaf that is not an array certainly holds no tracer."""
     if depth > 4:
-        return False
+        return False  # what is nested deeper is not looked through, so that a cycle ends
     match leaf:
         case None | bool() | int() | float() | complex() | str() | bytes() | type() | ModuleType():
             return True

@@ -98,7 +98,7 @@ class Updates:
     def add(self, change: Change) -> None:
         new = _arrays(change.new)
         old = {id(leaf) for leaf in _arrays(change.old)}
-        # JAX raises no error for a leaked tracer until something uses it.
+        # JAX raises no error for a leaked tracer until something uses it (`compat/leaks.py`).
         fresh = [leaf for leaf in new if id(leaf) not in old and not leaks.is_leaked(leaf)]
         fresh_ones = set(map(id, fresh))
         if not fresh and not change.counts:

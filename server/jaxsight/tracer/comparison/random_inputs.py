@@ -65,7 +65,7 @@ def well_conditioned(value: jax.Array) -> jax.Array:
 
 
 def random_array(aval: Aval, draw: Draw, generator: np.random.Generator) -> jax.Array:
-    """Return random numbers, small integers, or keys of an abstract value's type."""
+    """Return random numbers, integers that may be indices, or keys of an abstract value's type."""
     dtype, shape = aval.dtype, aval.shape
     if jnp.issubdtype(dtype, jax.dtypes.prng_key):
         count = math.prod(shape)

@@ -5,8 +5,8 @@ differs between 0.8 and 0.12, so they are searched for.
 Options of `jax.config` (class `State`) have a thread-local value besides the global one, which
 `config` handles: `jax.enable_x64(True)` enters the former.
 
-JAX refuses `jax.set_mesh` and `jax.sharding.get_mesh` under `jax.jit`. A function without `jit` is
-traced here as if it had one, so that both work in it as they do when it is called.
+JAX refuses `jax.set_mesh` and `get_mesh` under `jax.jit` (jax/_src/sharding_impls.py). A function
+without `jit` is traced here as if it had one, so that both work in it as they do when it is called.
 Private API used: `core.set_current_trace`, `core.eval_trace`, `DynamicJaxprTrace`.
 """
 

@@ -24,7 +24,7 @@ from jaxsight.tracer.compat.traces import StagedFunction, stage_text
 Doc: TypeAlias = pp.Doc
 
 _PAPER = 80
-"""Target width of a printed jaxpr, as in JAX's own printer."""
+"""Target width of a printed jaxpr, as in JAX's own printer (jax/_src/pretty_printer.py)."""
 
 
 @dataclass(frozen=True, slots=True)

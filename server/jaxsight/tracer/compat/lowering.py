@@ -9,8 +9,9 @@ Private API used: `Traced._params` (and `_lojax`, where there is one), `JaxprEqn
 
 Every equation gets the scope `eq[INDEX]`, in an inner jaxpr `eq[NAME.INDEX]` with the name from
 `inner`.
-JAX joins scopes during lowering, and XLA during inlining, so that an operation's name has the whole
-path: `jit(f)/eq[3]/while/body/eq[body.1]/mul` is `3/body/1`.
+JAX joins scopes during lowering (`jaxpr_subcomp` in mlir.py), and XLA during inlining
+(`call_inliner.cc`), so that an operation's name has the whole path:
+`jit(f)/eq[3]/while/body/eq[body.1]/mul` is `3/body/1`.
 """
 
 from __future__ import annotations

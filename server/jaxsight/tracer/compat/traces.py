@@ -75,7 +75,8 @@ class StagedFunction:
 class Pass:
     """A trace of a loop's body.
 
-    JAX traces a body again later in the same call if the carry's weak types change.
+    JAX traces a body again later in the same call if the carry's weak types change
+    (`_promote_weak_typed_input` in jax/_src/lax/control_flow/loops.py).
     """
 
     loop: int

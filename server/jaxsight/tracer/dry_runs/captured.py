@@ -271,7 +271,7 @@ def fed_to(function: object, args: tuple[object, ...]) -> Iterator[str]:
 
 
 def signature(value: object, depth: int = 4) -> object:
-    """Return a description of a value that differs if its type, shape or structure does."""
+    """Return a description of a value that differs if its types, shapes or upper structure do."""
     match value:
         case jax.Array() | jax.core.Tracer() | np.ndarray() | np.generic():
             return tuple(value.shape), str(value.dtype)

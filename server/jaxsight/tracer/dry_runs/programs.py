@@ -269,7 +269,7 @@ class _Run:
     def _arguments(
         self, function: Callable[..., object], names: Mapping[str, object], depth: int = 4
     ) -> dict[str, object]:
-        """Return the arguments of a main function or a test, by its parameters."""
+        """Return the arguments of a main function or a test, by its parameters; of fixtures too."""
         given: dict[str, object] = dict(_parametrized(function))
         try:
             # Those that a wrapper gives the function are not its own.
@@ -422,7 +422,7 @@ def _functions_in(values: Iterable[object], depth: int = 2) -> Iterator[Function
     """Yield the plain functions among a module's values, those under decorators, and methods."""
     for value in values:
         inner = value
-        for _ in range(8):
+        for _ in range(code_origins.WRAPPERS):
             if isinstance(inner, FunctionType):
                 yield inner
             if isinstance(inner, staticmethod | classmethod | MethodType):

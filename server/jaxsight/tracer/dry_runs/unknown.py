@@ -87,7 +87,7 @@ def is_unknown(value: object) -> bool:
 
 
 def has_unknown(value: object, depth: int = 3) -> bool:
-    """Return whether a value is unknown, or a container of something unknown."""
+    """Return whether a value is unknown, or a container of something unknown, `depth` deep."""
     match value:
         case Unknown() | MissingObject():
             return True

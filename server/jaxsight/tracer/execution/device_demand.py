@@ -18,7 +18,8 @@ from jaxsight.wire.device_mentions import mentions_devices, names_devices
 from jaxsight.wire.messages.requests import Trace
 
 MOST = 512
-"""Maximum number of devices; each costs 100 KiB and 2 threads (measured with JAX 0.10.2)."""
+"""Maximum number of devices; each costs 100 KiB and 2 threads (measured with JAX 0.10.2).
+`MOST_DEVICES` of a target is the same."""
 
 _MOST_ROWS = 64
 """The same where an error does not say how many: it may be another mistake."""

@@ -31,7 +31,8 @@ from jaxsight.wire.messages.requests import Compare
 
 _BELOW = 0.1
 """The tolerance applies to a number's magnitude plus this fraction of the root mean square, as
-numbers may cancel.
+numbers may cancel. A choice, as are those below: less rejects fixes for rounding errors, more
+accepts errors in small numbers.
 """
 _BELOW_SUMS = 4.0
 """The fraction for programs with FFTs, and where matrices are multiplied in another way.

@@ -39,10 +39,7 @@ _UNKNOWN_GPU = "please specify an abstract GPU device using AbstractDevice"
 """Part of JAX 0.12's error about a Pallas kernel if the compute capability is unknown."""
 
 LARGEST = 40 * 1024 * 1024
-"""Limit of a program's captured constants in bytes, as it is sent in one frame in base64."""
-
-_MOST_EQUATIONS = 50_000
-"""Equations in the answer; kernels of those beyond it have no place in the source."""
+"""Limit of arrays in bytes: in base64 they have 53 MiB, and a frame 64 MiB (`wire.FRAME_LIMIT`)."""
 
 
 _Lowered = TypeVar("_Lowered")
@@ -167,7 +164,7 @@ def _lower(lower: Callable[[], _Lowered]) -> _Lowered:
 
 
 def _equations(opened: Jaxpr, tree: CallTree) -> Iterator[Equation]:
-    """Yield all equations with their paths, outer ones first, at most `_MOST_EQUATIONS`.
+    """Yield all equations with their paths, outer ones first, at most `MOST_EQUATIONS`.
 
     The calls around them are added to `tree`.
     """
@@ -178,7 +175,7 @@ def _equations(opened: Jaxpr, tree: CallTree) -> Iterator[Equation]:
         jaxpr, prefix, outer, calls = waiting.pop(0)
         base = traced_at.setdefault(id(jaxpr), calls.depth)
         for index, equation in enumerate(jaxpr.eqns):
-            if count >= _MOST_EQUATIONS:
+            if count >= jaxpr_text.MOST_EQUATIONS:
                 return
             count += 1
             around = tree.around(equation, calls, base)

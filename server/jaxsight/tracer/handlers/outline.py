@@ -27,8 +27,6 @@ from jaxsight.wire.messages.requests import Outline
 from jaxsight.wire.program import CONSTANT, INPUT, LITERAL, RESULT, Body, Program, Step, Value
 from jaxsight.wire.spans import Span
 
-_MOST_EQUATIONS = 50_000
-"""Equations in the answer, for rules; those of a larger program beyond it are not looked at."""
 _LONGEST_PARAMETER = 400
 """Longest parameter in the answer; rules read numbers, axes and names, no longer ones."""
 _LISTED_ELEMENTS = 64
@@ -36,7 +34,7 @@ _LISTED_ELEMENTS = 64
 _LARGEST_MEASURED = 4 << 20
 """Maximum size in bytes of captured arrays whose least and greatest elements are computed."""
 _SEARCHED_SIZES = range(1 << 10, 64 << 20)
-"""Sizes in bytes of captured arrays for which a generating expression is searched."""
+"""Sizes in bytes of captured arrays whose generating expression is searched (JX104, JX101)."""
 
 
 def outline(job: Job[Outline]) -> Outlined:
@@ -107,7 +105,7 @@ class ProgramOutliner:
         inputs = tuple(self._number(var, INPUT) for var in (*opened.constvars, *opened.invars))
         steps = []
         for index, equation in enumerate(opened.eqns):
-            if self._count >= _MOST_EQUATIONS:
+            if self._count >= jaxpr_text.MOST_EQUATIONS:
                 self._cut = True
                 break
             self._count += 1
@@ -223,7 +221,7 @@ def _integers(constant: object) -> tuple[int, ...]:
 
 
 def _may_be_regular(constant: Any) -> bool:
-    """Return whether an array may be regular, from its first elements.
+    """Return whether an array may be regular, from up to 64 of its first elements.
 
     Most arrays are not, and need not be read completely.
     """

@@ -27,6 +27,7 @@ from jaxsight.tracer.calls.leaves import ArraysIn, is_array
 from jaxsight.tracer.calls.transforms import transformed
 from jaxsight.tracer.calls.user_function import TraceableCall
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
+from jaxsight.tracer.handlers.lower import LARGEST
 from jaxsight.tracer.interruptions import CancelledByServer
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.observation.variable_names import Naming
@@ -130,7 +131,7 @@ def _companion(written: Written) -> str:
     arrays = written.source.constants
     if not arrays:
         return ""
-    if (size := sum(array.nbytes for array in arrays.values())) > _LARGEST_FILE:
+    if (size := sum(array.nbytes for array in arrays.values())) > LARGEST:
         words = (
             f"the arrays of {written.name} are too large ({units.size(size)}); "
             'use jaxsight.sourcerize(..., constants="npz")(...).save(path) in Python'
@@ -139,10 +140,6 @@ def _companion(written: Written) -> str:
     file = io.BytesIO()
     np.savez(file, **arrays)  # type: ignore[arg-type]
     return base64.b64encode(file.getvalue()).decode("ascii")
-
-
-_LARGEST_FILE = 40 * 1024 * 1024
-"""Limit of the arrays in bytes, as they are sent in one frame in base64."""
 
 
 def _written(call: TraceableCall, wanted: SourceOptions, naming: Naming) -> Written:

@@ -13,7 +13,7 @@ from typing import Any
 
 from jaxsight.tracer.isolation import code_origins
 
-_TREES_KEPT = 64
+_TREES_KEPT = 64  # of files whose imports fail: others are parsed again
 _ABOVE = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 """Classes whose handlers handle a missing module."""
 _OTHERS = frozenset(

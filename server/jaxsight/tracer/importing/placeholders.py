@@ -77,7 +77,7 @@ def absence_of(error: BaseException) -> Absence | None:
     return None
 
 
-_LONGEST = 100
+_LONGEST = 100  # characters of a caveat, as of a message
 _NETWORK_ERRORS = frozenset({"RefusedError", "URLError", "gaierror", "ConnectionError"})
 
 

@@ -29,6 +29,9 @@ USER: Origin = "user"
 LIBRARY: Origin = "library"
 PYTHON: Origin = "python"
 
+WRAPPERS = 8
+"""Wrappers around a function that are opened; without a limit, a cycle never ends."""
+
 
 @cache
 def of_file(path: str) -> Origin:
@@ -110,7 +113,7 @@ class SliceLoader(SourceFileLoader):
 
 def is_users(value: object) -> bool:
     """Return whether a function, class or instance is the user's, perhaps wrapped by a library."""
-    for _ in range(8):
+    for _ in range(WRAPPERS):
         code = getattr(value, "__code__", None)
         if isinstance(code, CodeType):
             if of_file(code.co_filename) == USER:

@@ -24,7 +24,7 @@ from jaxsight.tracer.isolation import code_origins
 MOST = 256
 """Files that are recorded, and looked at for each request; changes of others go unnoticed."""
 
-_KEPT_WRITTEN = 4096
+_KEPT_WRITTEN = 4096  # files; one that is forgotten counts as read
 _SOURCES = (".py", ".pyc", ".pyi", ".so", ".pyd")
 _NO_FILES = ("/proc/", "/dev/", "/sys/")
 _PYTHON = tuple(f"{prefix}{os.sep}lib{os.sep}" for prefix in {sys.prefix, sys.base_prefix})

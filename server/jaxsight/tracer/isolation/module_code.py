@@ -13,7 +13,7 @@ from typing import Any
 
 from jaxsight.interpreters.contents import cell_contents
 from jaxsight.text.names import words
-from jaxsight.tracer.isolation.code_origins import attribute, codes_in, wrapped
+from jaxsight.tracer.isolation.code_origins import WRAPPERS, attribute, codes_in, wrapped
 
 _MUTATORS = frozenset(
     words("add append clear discard extend insert pop popitem remove setdefault update")
@@ -37,7 +37,7 @@ def _codes(module: ModuleType) -> Iterator[CodeType]:
             if value.__module__ == module.__name__:
                 todo += vars(value).values()
             continue
-        for _ in range(8):
+        for _ in range(WRAPPERS):
             code = attribute(value, "__code__")
             if isinstance(code, CodeType):
                 if code.co_filename == file:

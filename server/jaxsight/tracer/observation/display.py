@@ -18,7 +18,7 @@ from jaxsight.tracer.observation import parts
 from jaxsight.tracer.states import modules
 
 _LEAVES = 12
-"""Maximum number of leaves of a tree in a hint or hover of a value."""
+"""Maximum number of leaves of a tree in a hint or hover of a value, chosen to fit on a line."""
 
 _TEXT = 60
 """Maximum length of the `repr` of a plain value."""
@@ -145,7 +145,7 @@ class Display:
         out.append(f"{contents.brackets[1]}{around[1:]}")
 
 
-_DEEPEST = 16
+_DEEPEST = 16  # of a tree, so that a cycle ends
 
 
 def _label(key: object) -> str:

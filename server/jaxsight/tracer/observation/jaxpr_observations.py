@@ -15,10 +15,10 @@ from jaxsight.tracer.observation.observation_table import InstrumentedChunk
 from jaxsight.tracer.observation.observed_values import Sites
 
 _JAXPRS = 1024
-"""Maximum number of jaxprs whose observations are kept, as JAX may reuse the jaxprs."""
+"""Jaxprs whose observations are kept, as JAX may reuse them; code of others has no hints then."""
 
 _VARIANTS = 16
-"""Maximum number of jaxprs of one place in the text, with other inputs or other executions."""
+"""Of these, jaxprs of one place in the text, with other inputs or executions; the oldest goes."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

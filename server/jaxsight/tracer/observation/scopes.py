@@ -26,7 +26,7 @@ _MOST = 200_000
 """Tracebacks that are remembered; equations of those forgotten have no scope."""
 
 _DEEPEST = 16
-"""Maximum length of a scope."""
+"""Maximum length of a scope: code that is nested deeper has the scope around it."""
 
 
 @dataclass(frozen=True, slots=True)

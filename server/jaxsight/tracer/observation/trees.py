@@ -21,12 +21,11 @@ from jaxsight.wire.observations import Row, Tree
 
 _FEW = 4
 """A container with at most this many arrays has no tree: its text shows them."""
-_MOST_VISITED = 20_000
-_MOST_ROWS = 60
-_DEEPEST = 16
+_MOST_VISITED, _MOST_ROWS, _DEEPEST = 20_000, 60, 16
+"""Parts that are looked at, rows that are shown (a screen or two), and levels (cycles end)."""
 _SHOWN_SETTINGS = 3
 """Maximum number of settings of a user's module that are shown, such as `heads=4`."""
-_LONGEST_SETTING = 20
+_LONGEST_SETTING = 20  # characters
 
 
 @dataclass(frozen=True, slots=True)

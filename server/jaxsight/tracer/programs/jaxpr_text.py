@@ -24,11 +24,15 @@ from jaxsight.tracer.failures import clean, span_of
 from jaxsight.wire.messages.replies import FOLDED_LINES, Link, Shown
 from jaxsight.wire.spans import Span
 
+MOST_EQUATIONS = 50_000
+"""Equations in an answer, about 1 KiB for each in a frame (`wire.FRAME_LIMIT`): those beyond have
+no place in the source, and no rule looks at them."""
+
 _LONG_PARAMETER = 60
-"""Maximum length of a parameter's text in a folded jaxpr."""
+"""Maximum length of a parameter's text in a folded jaxpr, of about 100 columns of a hover."""
 
 _MOST_VARIABLES = 6
-"""Maximum number of inputs and outputs of a jaxpr or equation in a folded text."""
+"""Maximum number of inputs and outputs of a jaxpr or equation in a folded text, for one line."""
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 

@@ -20,7 +20,7 @@ _NEEDED = re.compile(r'needs PRNG for "(\w+)"')
 """The stream of random numbers that is missing (`flax.errors.InvalidRngError`)."""
 _Args = tuple[object, ...]
 _STREAMS = 4
-"""Maximum number of streams of random numbers besides that of parameters."""
+"""Streams of random numbers besides that of parameters that are tried, each by another trace."""
 
 
 def is_module(value: object) -> bool:

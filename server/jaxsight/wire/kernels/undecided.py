@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 ALIGNMENT = 256
 """Bytes that XLA aligns each temporary array of a GPU to (`kXlaAllocatedBufferAlignBytes` in
-`xla/service/gpu/gpu_constants.h`).
-"""
+`xla/service/gpu/gpu_constants.h`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,7 +200,7 @@ class Saving:
 
 
 SLOW = 10.0
-"""Seconds of a compile from which it is reported, with what saves time."""
+"""Seconds of a compile from which it is reported, with what saves time: to find it takes longer."""
 
 
 @dataclass(frozen=True, slots=True)

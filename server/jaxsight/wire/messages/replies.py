@@ -100,7 +100,7 @@ class Traced:
     """Whether code asked which platform it runs on, so that the answer is that of the request's."""
 
 
-FOLDED_LINES = 40
+FOLDED_LINES = 40  # about a screen
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,7 +130,7 @@ class SourceOptions:
     """
 
 
-MAPPED_SIZE = 8
+MAPPED_SIZE = 8  # any above 1, along which operations might broadcast instead
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class Trace(Request[Traced]):
     `function` may then be nested in others, e.g. `main.<locals>.step`.
     """
     patience: float = 5.0
-    """Seconds after which a chunk that is neither `needed` nor `unlimited` is skipped."""
+    """Seconds until a chunk neither `needed` nor `unlimited` is skipped (`timeouts.statement`)."""
     whole: bool = False
     """The chunks include all names of the module that other modules might import."""
     mesh: Mesh | None = None
@@ -200,7 +200,7 @@ class DryRun(Request[DryCalls]):
     id: int
     run: Trace
     entries: tuple[EntryPoint, ...]
-    patience: float = 10.0
+    patience: float
     """Seconds after which no further program is started, and the running one ends."""
 
     @property
@@ -369,7 +369,7 @@ class Import(Request[Imported]):
     lines: tuple[tuple[int, int], ...] = ()
     """First and last lines (from 1) of the top-level statements to run; empty for all."""
     deadline: float = 60.0
-    """Seconds after which the process prints a traceback and exits."""
+    """Seconds (`timeouts.execute`) after which the process prints a traceback and exits."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,7 @@ def axes_of(groups: Groups, meshes: Iterable[Mesh], *, pairs: bool = False) -> t
     return next(filter(None, (of(groups, mesh) for mesh in meshes)), ())
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024)  # the groups of some programs, as below
 def _axes_of_groups(groups: Groups, mesh: Mesh) -> tuple[str, ...]:
     devices = mesh.devices or tuple(range(mesh.size))
     group = next((group for group in groups if len(group) > 1), ())
@@ -118,7 +118,7 @@ def _differing(mesh: Mesh, places: list[tuple[int, ...]]) -> list[int]:
     return [axis for axis in range(len(mesh.axes)) if len({place[axis] for place in places}) > 1]
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=64)  # a program has one or two; those of others are computed again
 def places(mesh: Mesh) -> dict[int, tuple[int, ...]]:
     """Return the place of each device along the axes of a mesh."""
     in_order = itertools.product(*(range(size) for _, size in mesh.axes))

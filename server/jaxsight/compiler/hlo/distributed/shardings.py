@@ -33,7 +33,7 @@ _QUOTED = re.compile(r"'([^']*)'(:\(\d+\)\d+)?")
 _SIZED = re.compile(r"'([^']*)'=(\d+)")
 _REPLICATED = "{replicated}"
 _MOST = 20_000
-"""Maximum number of computations that are read, as calls may be nested."""
+"""Computations that are read, chosen: of more, as calls may be nested, values have no sharding."""
 
 
 @dataclass(frozen=True, slots=True)

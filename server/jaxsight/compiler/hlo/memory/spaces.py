@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from enum import Enum
 from functools import lru_cache
 
-from jaxsight.compiler.hlo.shapes import HOST_SPACE, is_tiled
+from jaxsight.compiler.hlo.shapes import HOST_SPACE, KEPT, is_tiled
 
 _SPACE = re.compile(r"S\((\d+)\)")
 
@@ -38,7 +38,7 @@ _SPACES: Mapping[str, Mapping[int, Space]] = {
 """Memory spaces by platform. A CPU's device memory is that of the host."""
 
 
-@lru_cache(maxsize=16384)
+@lru_cache(maxsize=KEPT)
 def space_of(shape: str, platform: str) -> Space:
     """Return where the first array of a type is stored.
 

@@ -40,7 +40,7 @@ class Applied:
         return interval.integers is not None and len(interval.integers) == elements(self.before)
 
     def row_of(self, number: int) -> Sequence[int] | None:
-        """Return the elements of a small array with one axis."""
+        """Return the elements of a small array with one axis; those of long ones follow a line."""
         interval, shape = self.of(number), self.flow.value(number).shape
         if interval is None or len(shape) != 1 or shape[0] > 4 * LISTED:
             return None

@@ -26,6 +26,9 @@ from jaxsight.rules.program.integers.intervals import (
 from jaxsight.rules.program.steps import parameter
 from jaxsight.wire.primitives import COMPARISONS
 
+_WIDEST = 64
+"""Bits of JAX's widest integers: shifts and powers that may be greater are of unknown values."""
+
 computes(summed, "add", "add_any")
 computes(negative, "neg")
 computes(lambda operand: power(operand, 2), "square")
@@ -66,14 +69,14 @@ def _mul(applied: Applied, a: Interval, b: Interval) -> Interval:
 @transfers("integer_pow")
 def _integer_pow(applied: Applied, operand: Interval) -> Interval | None:
     exponent = parameter(applied.step, "y")
-    if isinstance(exponent, int) and 0 <= exponent <= 64:
+    if isinstance(exponent, int) and 0 <= exponent <= _WIDEST:
         return power(operand, exponent)
     return None
 
 
 @transfers("shift_left")
 def _shift_left(applied: Applied, a: Interval, b: Interval) -> Interval | None:
-    if not 0 <= b.least <= b.most <= 64 or a.least < 0:
+    if not 0 <= b.least <= b.most <= _WIDEST or a.least < 0:
         return None
     if (integers := paired(a, b, operator.lshift)) is not None:
         return Interval.listed(integers)
@@ -82,7 +85,7 @@ def _shift_left(applied: Applied, a: Interval, b: Interval) -> Interval | None:
 
 @transfers("shift_right_arithmetic", "shift_right_logical")
 def _shift_right(applied: Applied, a: Interval, b: Interval) -> Interval | None:
-    if not 0 <= b.least <= b.most <= 64 or a.least < 0:
+    if not 0 <= b.least <= b.most <= _WIDEST or a.least < 0:
         return None
     if (by := b.one) is not None:
         return monotone(a, lambda number: number >> by)

@@ -12,13 +12,15 @@ from jaxsight.wire.program import Step
 Known = Callable[[int], Interval | None]
 """Returns the interval of a value; `None` of one that is no integer."""
 _UNCHANGING = RESHAPES | {"broadcast_in_dim", "convert_element_type", "copy", "transpose"}
+_NEAR = 8
+"""Equations from an index to its `select_n`: reshapes and conversions by JAX and users."""
 
 
 def index_before_wrapping(flow: Flow, of: Known, number: int, size: int) -> tuple[int, bool]:
     """Return the index before JAX counted negative ones from the end, and whether it does.
 
-    JAX selects `i + size` where `i < 0`. An `i` that is at least `size`, or below `-size`, is out
-    of bounds whichever of the two is selected.
+    JAX selects `i + size` where `i < 0` (`_normalize_index` in jax/_src/numpy/indexing.py). An `i`
+    that is at least `size`, or below `-size`, is out of bounds whichever of the two is selected.
     """
 
     def keeps(step: Step) -> bool:
@@ -28,7 +30,7 @@ def index_before_wrapping(flow: Flow, of: Known, number: int, size: int) -> tupl
             return False
         return within[0] <= interval.least and interval.most <= within[1]
 
-    for _ in range(8):
+    for _ in range(_NEAR):
         step = flow.made_by(number)
         if step is None:
             break

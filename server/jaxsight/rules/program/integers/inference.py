@@ -18,7 +18,9 @@ from jaxsight.wire.program import CONSTANT, LITERAL, Step, Value
 _ = arithmetic, moves, reductions  # register what primitives make of intervals
 
 _DEEPEST = 200
-"""Equations above a value that are looked at."""
+"""Equations above a value that are looked at, which recurse: of more, only the dtype is known."""
+_NEAR = 8
+"""Equations from a carry to what it is made of: additions of a counter, and conversions."""
 
 
 class Intervals:
@@ -202,7 +204,7 @@ class Intervals:
     def _added(self, carry: Carry) -> int | None:
         """Return what an iteration adds to a carried integer, if that is always the same."""
         total, output = 0, carry.output
-        for _ in range(8):
+        for _ in range(_NEAR):
             output = self._flow.of(output)
             if output == carry.inner:
                 return total

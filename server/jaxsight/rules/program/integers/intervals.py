@@ -20,7 +20,8 @@ Terms = Mapping[Axis, tuple[int, int]]
 """By what it varies with: how much each step adds, and how many steps there are (at least 2)."""
 _INTEGER = re.compile(r"(u?)int(\d+)")
 LISTED = 64
-"""Elements of arrays that are computed one by one."""
+"""Elements of arrays that are computed one by one, as many as the tracer lists of a captured array
+(`_LISTED_ELEMENTS` in `tracer/handlers/outline.py`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +171,7 @@ def products(a: Interval, b: Interval) -> tuple[int, int] | None:
     if a.affine is not None and b.affine is not None:
         counts = {axis: count for axis, (_, count) in (*a.affine[1].items(), *b.affine[1].items())}
         if len(counts) > 4:
-            return None
+            return None  # 2**5 corners or more, of arrays that have as many axes
         products = [
             _at(a.affine, at) * _at(b.affine, at)
             for ends in product((0, 1), repeat=len(counts))

@@ -19,7 +19,7 @@ from jaxsight.sourcerizer.writing.scope import Scope
 _ZERO = "jax.custom_derivatives.SymbolicZero"
 
 _LONGEST = 20
-"""The maximum length of a function name that lists all of its tangents."""
+"""The maximum length of a function name that lists all of its tangents, chosen: two or three."""
 
 
 @dataclass(frozen=True, slots=True)

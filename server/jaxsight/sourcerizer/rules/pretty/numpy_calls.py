@@ -76,6 +76,7 @@ def _signatures(name: str) -> tuple[tuple[str, inspect.Signature], ...]:
 
 
 def _all_equations(program: object, depth: int = 3) -> Iterator[Equation]:
+    """Yield the equations of a library function, and of what it jits itself."""
     for equation in opened(program).jaxpr.eqns:
         yield equation
         if depth:

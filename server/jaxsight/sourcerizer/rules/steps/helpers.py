@@ -30,7 +30,7 @@ from jaxsight.sourcerizer.writing.results import nested_results, sequence
 from jaxsight.sourcerizer.writing.scope import Scope
 
 FEWEST_PARTS = 2
-"""The minimum number of parts of an argument that are passed together."""
+"""The minimum number of parts of an argument that are passed together: one is passed by itself."""
 
 
 @dataclass(frozen=True, slots=True)
