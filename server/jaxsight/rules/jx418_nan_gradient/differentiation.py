@@ -7,15 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.steps import parameter
+from jaxsight.rules.program.guards import is_flat
+from jaxsight.rules.program.steps import is_inexact, parameter
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.walks import literal, maker_of
-from jaxsight.wire.primitives import COMPARISONS
 from jaxsight.wire.program import Step
-
-_FLAT = frozenset(
-    {"stop_gradient", "round", "floor", "ceil", "sign", "argmax", "argmin", "is_finite"}
-)  # fmt: skip
 
 
 def is_differentiated(view: ProgramView, step: Step) -> bool:
@@ -27,7 +23,7 @@ def is_differentiated(view: ProgramView, step: Step) -> bool:
             for user in flow.used_by(step.results[0])
             if user.span != step.span or user.primitive == "stop_gradient"
         ]
-        return not users or not all(user.primitive in _FLAT | COMPARISONS for user in users)
+        return not users or not all(is_flat(flow, user) for user in users)
     return bool(view.differentiated) and any(
         _depends_on_parameter(view, operand) for operand in step.operands
     )
@@ -36,19 +32,13 @@ def is_differentiated(view: ProgramView, step: Step) -> bool:
 def _depends_on_parameter(view: ProgramView, number: int) -> bool:
     """Whether a value depends on a parameter that the module differentiates by."""
     flow = view.flow
-    sources = flow.sources(
-        number, lambda step: step.primitive not in _FLAT and _inexact(flow, step.results[0]), 500
-    )
+    sources = flow.sources(number, lambda step: not is_flat(flow, step), 500)
     return any(
         number in flow.inputs
-        and _inexact(flow, number)
+        and is_inexact(flow.value(number))
         and re.split(r"[\[.]", flow.values[number].said)[0] in view.differentiated
         for number in sources or ()
     )
-
-
-def _inexact(flow: Flow, number: int) -> bool:
-    return flow.value(number).dtype.startswith(("float", "bfloat"))
 
 
 @dataclass(frozen=True, slots=True)
