@@ -52,10 +52,10 @@ class Unstable:
 def _wild(over: str, under: str = "", zero: str = "") -> Instability:
     """Return what is wrong where exponentials overflow, and where all underflow if `under` says."""
     return Instability(
-        f"{over} {{inf}}",
-        "in {float}, `exp(x)` is inf for `x` above {inf}",
+        f"{over} {{inf:.1f}}",
+        "in {float}, `exp(x)` is inf for `x` above {inf:.1f}",
         lambda look: look.is_wild(underflow=bool(under)),
-        f"{under} {{zero}}",
+        f"{under} {{zero:.1f}}",
         zero,
     )
 
@@ -63,8 +63,8 @@ def _wild(over: str, under: str = "", zero: str = "") -> Instability:
 def _rounded(written: str, function: str, when: Callable[[Look], bool]) -> Instability:
     """Return what is wrong where a function is 1 for small numbers."""
     return Instability(
-        f"`{written}` loses digits for small `|x|`, and is 0 below {{half}}",
-        f"in {{float}}, `{function}` is 1 for `x` below {{half}}",
+        f"`{written}` loses digits for small `|x|`, and is 0 below {{half:.0e}}",
+        f"in {{float}}, `{function}` is 1 for `x` below {{half:.0e}}",
         when,
     )
 
@@ -79,9 +79,9 @@ def _is_small(look: Look) -> bool:
 
 def _above_one(written: str) -> Instability:
     return Instability(
-        f"`{written}` is -inf for `x` above {{one}}",
+        f"`{written}` is -inf for `x` above {{one:.1f}}",
         "in {float}, `sigmoid(x)` is 1 there",
-        lambda look: look.bounds()[1] >= look.limits.saturated - 1,
+        lambda look: look.bounds()[1] >= look.limits["one"] - 1,
     )
 
 
@@ -112,19 +112,19 @@ _SOFTMAX, _QUOTIENT, _SHARE_OF_2, _OF_2 = (
 )
 _LOG_SOFTMAX = Instability(
     "logarithm of a softmax is -inf where a probability underflows to 0",
-    "in {float}, `exp(x)` is 0 for `x` below {zero}: a probability is 0 where a logit is far below "
-    "the maximum",
+    "in {float}, `exp(x)` is 0 for `x` below {zero:.1f}: a probability is 0 where a logit is far "
+    "below the maximum",
 )
-_LOST = "in {float}, numbers below {half} are lost beside 1"
+_LOST = "in {float}, numbers below {half:.0e} are lost beside 1"
 
 FORMS = (
     Unstable(
         "log(sigmoid(x))",
         "jax.nn.log_sigmoid({x})",
         Instability(
-            "`log(sigmoid(x))` is -inf for `x` below -{inf}",
+            "`log(sigmoid(x))` is -inf for `x` below -{inf:.1f}",
             "in {float}, `sigmoid(x)` is 0 there",
-            lambda look: look.bounds()[0] <= -look.limits.greatest,
+            lambda look: look.bounds()[0] <= -look.limits["inf"],
         ),
     ),
     Unstable("log(softmax(*logits))", "jax.nn.log_softmax({logits})", _LOG_SOFTMAX, Look.elements),
@@ -147,8 +147,8 @@ FORMS = (
         "log(1 - tanh(x) ** 2)",
         "use `2 * (jnp.log(2.0) - x - jax.nn.softplus(-2 * x))`",
         Instability(
-            "`log(1 - tanh(x)**2)` is -inf for `x` above {tanh}",
-            "in {float}, `tanh(x)` is 1 above {tanh}",
+            "`log(1 - tanh(x)**2)` is -inf for `x` above {tanh:.2g}",
+            "in {float}, `tanh(x)` is 1 above {tanh:.2g}",
         ),
     ),
     *(
@@ -168,10 +168,10 @@ FORMS = (
         "log(cosh(x))",
         "use `jnp.logaddexp({x}, {-x}) - jnp.log(2.0)`",
         Instability(
-            "`log(cosh(x))` overflows for `x` above {cosh}",
-            "in {float}, `cosh(x)` is inf above {cosh} and below -{cosh}",
+            "`log(cosh(x))` overflows for `x` above {cosh:.1f}",
+            "in {float}, `cosh(x)` is inf above {cosh:.1f} and below -{cosh:.1f}",
             lambda look: (
-                max(map(abs, look.bounds())) >= look.limits.cosh and not look.is_selected()
+                max(map(abs, look.bounds())) >= look.limits["cosh"] and not look.is_selected()
             ),
         ),
     ),
@@ -185,7 +185,7 @@ FORMS = (
         "jnp.log(-jnp.expm1({x}))",
         Instability(
             "`log(1 - exp(x))` loses digits for small `x`",
-            "in {float}, `1 - exp(x)` is 0 for `x` above -{half}",
+            "in {float}, `1 - exp(x)` is 0 for `x` above -{half:.0e}",
             lambda look: look.may_be_small() and not look.is_selected(),
         ),
     ),
@@ -223,7 +223,7 @@ FORMS = (
             f"use `jnp.{total}(jnp.log({{x}}))`",
             Instability(
                 "product of {factors:,} factors overflows or underflows before its logarithm",
-                "{factors:,} factors of 0.1 are 1e-{factors}; {float} is 0 below {least}",
+                "{factors:,} factors of 0.1 are 1e-{factors}; {float} is 0 below {least:.0e}",
                 lambda look: look.factors >= _FEW and not look.is_whole(),
             ),
         )
@@ -267,8 +267,8 @@ FORMS = (
         "1 - cos(x)",
         "use `2 * jnp.sin({(x)} / 2) ** 2`",
         Instability(
-            "`1 - cos(x)` loses digits for small `|x|`, and is 0 below {cos}",
-            "in {float}, `cos(x)` is 1 for `x` below {cos}",
+            "`1 - cos(x)` loses digits for small `|x|`, and is 0 below {cos:.0e}",
+            "in {float}, `cos(x)` is 1 for `x` below {cos:.0e}",
             _is_small,
         ),
         severity="information",
