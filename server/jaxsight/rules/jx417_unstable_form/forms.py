@@ -28,6 +28,8 @@ class Instability:
     """The message where exponentials underflow and do not overflow."""
     zero: str = ""
     """What is 0 then."""
+    more: Callable[[Look], str] = lambda look: ""
+    """What to add to the help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,6 @@ class Unstable:
     instead: str
     """The template of the stable form, which the fix writes; or a help, which has backticks."""
     trouble: Instability
-    more: Callable[[Look], str] = lambda look: ""
-    """What to add to the help."""
     weights: bool = False
     """Whether a note says how `logsumexp` takes weights."""
     severity: SeverityName | Literal[""] = ""
@@ -94,8 +94,10 @@ def _cancels(written: str, where: str, note: str = "") -> Instability:
 
 _EXCEEDS, _BELOW = "where an exponent exceeds", "where all exponents are below"
 _SUM = f"log-sum-exp overflows {_EXCEEDS}", f"log-sum-exp is -inf {_BELOW}", "the sum"
-_LOG_SUM, _LOG_SUM_WITH_1 = _wild(*_SUM), _wild(_SUM[0])
-_LOG_CUMSUM = _wild(f"cumulative {_SUM[0]}", f"cumulative {_SUM[1]}", "the sum")
+_LOG_SUM, _LOG_SUM_WITH_1, _LOG_CUMSUM = (
+    replace(_wild(*said), more=Look.factor)
+    for said in (_SUM, _SUM[:1], (f"cumulative {_SUM[0]}", f"cumulative {_SUM[1]}", "the sum"))
+)
 _SHARE = _wild(
     f"logarithm of a share of exponentials is NaN {_EXCEEDS}",
     "logarithm of a share of exponentials is not finite where an exponent is below",
@@ -114,6 +116,7 @@ _LOG_SOFTMAX = Instability(
     "logarithm of a softmax is -inf where a probability underflows to 0",
     "in {float}, `exp(x)` is 0 for `x` below {zero:.1f}: a probability is 0 where a logit is far "
     "below the maximum",
+    more=Look.elements,
 )
 _LOST = "in {float}, numbers below {half:.0e} are lost beside 1"
 
@@ -127,7 +130,7 @@ FORMS = (
             lambda look: look.bounds()[0] <= -look.limits["inf"],
         ),
     ),
-    Unstable("log(softmax(*logits))", "jax.nn.log_softmax({logits})", _LOG_SOFTMAX, Look.elements),
+    Unstable("log(softmax(*logits))", "jax.nn.log_softmax({logits})", _LOG_SOFTMAX),
     Unstable(
         "log(A / sum(B)) | log(pick(A) / sum(B)) | log(sum(A) / sum(B))",
         "subtract logarithms: `a - jax.nn.logsumexp(b)` for `log(exp(a) / sum(exp(b)))`",
@@ -137,7 +140,7 @@ FORMS = (
         "log(1 / (1 + X))",
         "use `jax.nn.log_sigmoid(x)`",
         replace(
-            _LOG_SUM_WITH_1,
+            _wild(_SUM[0]),
             message="logarithm of a sigmoid is -inf where the sigmoid underflows to 0",
         ),
     ),
@@ -156,13 +159,12 @@ FORMS = (
         for name, logarithm in DENSITIES.items()
     ),
     Unstable("log(1 - cdf(*x))", "{cdf}logsf({x})", _underflow("1 - cdf")),
-    Unstable("log(sum(X))", "jax.nn.logsumexp({x}{axes})", _LOG_SUM, Look.factor, weights=True),
-    Unstable("log(cumsum(X))", "use `jax.lax.cumlogsumexp({x})`", _LOG_CUMSUM, Look.factor),
+    Unstable("log(sum(X))", "jax.nn.logsumexp({x}{axes})", _LOG_SUM, weights=True),
+    Unstable("log(cumsum(X))", "use `jax.lax.cumlogsumexp({x})`", _LOG_CUMSUM),
     Unstable(
         "log(dot(X, w)) | log(dot(w, X))",
         "use `jax.nn.logsumexp` over the contracted axis of `{x} + log(weights)`",
         _LOG_SUM,
-        Look.factor,
     ),
     Unstable(
         "log(cosh(x))",
@@ -195,22 +197,18 @@ FORMS = (
     Unstable(
         "log1p(exp(x))", "jax.nn.softplus({x})", _wild("`log1p(exp(x))` overflows for `x` above")
     ),
-    Unstable("log(A + B)", "jnp.logaddexp({a}, {b})", _LOG_SUM, Look.factor),
+    Unstable("log(A + B)", "jnp.logaddexp({a}, {b})", _LOG_SUM),
     Unstable(
         "log(1 + A + B + ...)",
         "use `jax.nn.logsumexp(x)`",
         _LOG_SUM_WITH_1,
-        Look.factor,
         weights=True,
     ),
-    Unstable(
-        "log(A + B + C + ...)", "use `jax.nn.logsumexp(x)`", _LOG_SUM, Look.factor, weights=True
-    ),
+    Unstable("log(A + B + C + ...)", "use `jax.nn.logsumexp(x)`", _LOG_SUM, weights=True),
     Unstable(
         "log(1 + sum(X)) | log1p(sum(X))",
         "use `jnp.logaddexp(0.0, jax.nn.logsumexp({x}))`",
         _LOG_SUM_WITH_1,
-        Look.factor,
     ),
     Unstable(
         "log(sum(softmax(*logits) * mask))",

@@ -72,7 +72,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
         yield Violation(
             look.filled(message),
             look.step.path,
-            help=look.filled(help) + form.more(look),
+            help=look.filled(help) + trouble.more(look),
             notes=tuple(look.filled(each) for each in notes if each),
             severity=form.severity,
         )
