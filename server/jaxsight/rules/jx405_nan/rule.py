@@ -146,10 +146,8 @@ class _Hidden:
         """Whether a value is among those compared, and some of its bad numbers are hidden."""
         about = [bounds for compared, bounds in self.compared if compared == value]
         return bool(about) and (all if self.all else any)(
-            max(low, least) <= min(high, most)
+            any(low <= most and least <= high for low, high in bounds for least, most in bad)
             for bounds in about
-            for low, high in bounds
-            for least, most in bad
         )
 
 
@@ -182,7 +180,7 @@ def _inner(step: Step, bounds: Sequence[Bounds]) -> list[Bounds]:
             positive = [(max(low, 0), high) for low, high in reached]
             return [*positive, *((-high, -low) for low, high in positive)]
         case "sqrt":
-            return [(low**2 if low >= 0 else -math.inf, high**2) for low, high in reached]
+            return [(low * low if low >= 0 else -math.inf, high * high) for low, high in reached]
         case _:
             return []
 
