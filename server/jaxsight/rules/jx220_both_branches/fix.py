@@ -15,7 +15,9 @@ from jaxsight.rules.patterns.syntax import SyntaxPatterns
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield `cond(pred, lambda: a, lambda: b)` for `where(pred, a, b)` that contains the work."""
     data, patterns = context.finding.data, SyntaxPatterns(context)
-    for call in context.find(ast.Call) if isinstance(data, BothBranches) else ():
+    if not isinstance(data, BothBranches):
+        return
+    for call in context.find(ast.Call):
         found = patterns.at(call, "where(p, a, b) | select(p, a, b)")
         if found is None:
             continue
