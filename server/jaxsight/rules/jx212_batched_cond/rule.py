@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.program.work import is_work
+from jaxsight.rules.program.work import first_work
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.wire.program import Step
@@ -80,13 +80,5 @@ def _is_guard(flow: Flow, select: Step) -> bool:
 
 def _work(flow: Flow, selects: Sequence[Step], span: Span) -> Step | None:
     """Return a heavy equation of a branch; `None` if there is none."""
-
-    def is_in_branch(step: Step) -> bool:
-        return not (step.primitive == "select_n" and step.span == span)
-
-    for select in selects:
-        for case in select.operands[1:]:
-            for step in flow.backwards(case, is_in_branch):
-                if is_work(flow, step):
-                    return step
-    return None
+    cases = [case for select in selects for case in select.operands[1:]]
+    return first_work(flow, cases, lambda step: step.primitive != "select_n" or step.span != span)

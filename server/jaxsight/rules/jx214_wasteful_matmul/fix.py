@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
-from jaxsight.rules.patterns.syntax import Found, SyntaxPatterns
+from jaxsight.rules.patterns.syntax import SyntaxPatterns
 from jaxsight.rules.text.expressions import parsed
 
 _SCALE, _FACTORS = "Scale by the diagonal", "Multiply by the factors"
@@ -19,16 +19,18 @@ _ROWS = (
     ("a @ diag(d)", "{(a)} * {(d)}", _SCALE),
     ("kron(a, b) @ x", "({(a)} @ {(x)}.reshape({(a)}.shape[1], -1) @ {(b)}.T).ravel()", _FACTORS),
     ("outer(a, b) @ x", "{(a)} * ({(b)} @ {(x)})", _FACTORS),
-    ("trace(a @ b)", "jnp.sum({(a)} * {turned})", "Compute the trace alone"),
+    ("trace(a @ b)", "jnp.sum({(a)} * {b^T})", "Compute the trace alone"),
     (
         "diag(a @ b) | diagonal(a @ b)",
-        "jnp.sum({(a)} * {turned}, axis=1)",
+        "jnp.sum({(a)} * {b^T}, axis=1)",
         "Compute the diagonal alone",
     ),
     ("(a @ b) @ c", "{(a)} @ ({(b)} @ {(c)})", _REORDER),
     ("a @ (b @ c)", "({(a)} @ {(b)}) @ {(c)}", _REORDER),
 )
-"""What is written, what to write instead, and the title of that."""
+"""What is written, what to write instead, and the title of that; `{rows}` turns a diagonal that
+scales the rows of a matrix.
+"""
 
 
 def candidates(context: FixContext) -> Iterator[Candidate]:
@@ -42,26 +44,13 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
             if found is None or found.get("axes"):
                 continue
             is_proposed = True
-            text = patterns.filled(template, {**found, **_turned(context, found)})
+            rows = "" if patterns.rank(found.get("a", "")) == 1 else "[:, None]"
+            text = patterns.filled(template, {**found, "rows": rows})
             if not isinstance(parsed(text), ast.Call):
                 text = context.bracketed(node, text)
             yield Candidate(title, (context.replace(node, text),))
         if is_proposed:
             return
-
-
-def _turned(context: FixContext, found: Found) -> dict[str, str]:
-    """Return the texts of `b` transposed, and of the index that makes a diagonal scale rows."""
-    texts = {}
-    if isinstance(matrix := found.get("a"), ast.expr):
-        aval = context.aval_of(matrix)
-        texts["rows"] = "" if aval is not None and len(aval.shape) == 1 else "[:, None]"
-    match found.get("b"):
-        case ast.Attribute(value=turned, attr="T"):
-            texts["turned"] = context.operand(turned)
-        case ast.expr() as factor:
-            texts["turned"] = f"{context.operand(factor)}.T"
-    return texts
 
 
 REMEDY = Remedy("the same with fewer operations", candidates, trades=frozenset({figures.LAUNCHED}))

@@ -60,25 +60,25 @@ _CASTS = frozenset({"convert_element_type", "stop_gradient"})
 @RULE.finds_in_program
 def find(view: ProgramView) -> Iterator[Violation]:
     """Yield products of matrices that a few operations replace."""
-    flow = view.flow
     reported: set[object] = set()
-    for step in flow.forward_steps():
-        for look in (_with_diagonal, _with_factors, _in_order, _diagonal_of):
-            violation = look(view, step)
-            if violation is None:
-                continue
-            origin = step.span or step.path
-            if origin not in reported:
-                reported.add(origin)
-                yield violation
-            break
+    for step in view.flow.forward_steps("dot_general", "select_n", "cond", "gather"):
+        read = product(step)
+        if read is None:
+            violation = _diagonal_of(view, step)
+        elif multiplies(view, step.path):
+            looks = (_with_diagonal, _with_factors, _in_order)
+            violation = next(filter(None, (look(view, read) for look in looks)), None)
+        else:
+            continue
+        origin = step.span or step.path
+        if violation is not None and origin not in reported:
+            reported.add(origin)
+            yield violation
 
 
-def _with_diagonal(view: ProgramView, step: Step) -> Violation | None:
+def _with_diagonal(view: ProgramView, read: Product) -> Violation | None:
     """Return what to say of a product with a diagonal or identity matrix."""
-    flow, read = view.flow, product(step)
-    if read is None or not multiplies(view, step.path):
-        return None
+    flow, step = view.flow, read.step
     for side, number in enumerate(step.operands):
         shape = flow.value(number).shape
         rank = len(shape)
@@ -142,11 +142,9 @@ def _maker(view: ProgramView, number: int) -> str:
     return value.said if is_identity(view.flow, number) else ""
 
 
-def _with_factors(view: ProgramView, step: Step) -> Violation | None:
+def _with_factors(view: ProgramView, read: Product) -> Violation | None:
     """Return what to say of a Kronecker or outer product that is multiplied by a vector."""
-    flow, read = view.flow, product(step)
-    if read is None or not multiplies(view, step.path):
-        return None
+    flow, step = view.flow, read.step
     for side, number in enumerate(step.operands):
         maker = unmoved(flow, number, MOVES)
         if maker is None or maker.primitive != "mul":
@@ -167,11 +165,9 @@ def _with_factors(view: ProgramView, step: Step) -> Violation | None:
     return None
 
 
-def _in_order(view: ProgramView, step: Step) -> Violation | None:
+def _in_order(view: ProgramView, outer: Product) -> Violation | None:
     """Return what to say of a chain of products that takes far less work in another order."""
-    flow, outer = view.flow, product(step)
-    if outer is None or not multiplies(view, step.path):
-        return None
+    flow, step = view.flow, outer.step
     first = tuple(range(len(outer.batch[0])))
     if outer.batch != (first, first):  # the axes of the batch do not lead
         return None
@@ -272,8 +268,6 @@ def _unturned(flow: Flow, number: int, axes: tuple[int, ...]) -> tuple[int, ...]
 def _diagonal_of(view: ProgramView, step: Step) -> Violation | None:
     """Return what to say of a product of which only the diagonal is read."""
     flow = view.flow
-    if step.primitive not in ("select_n", "cond", "gather"):
-        return None
     name = called(view.quote(step.path))
     if name not in _DIAGONALS:
         return None

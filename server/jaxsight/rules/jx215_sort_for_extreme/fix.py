@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
@@ -37,19 +37,18 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         assigned = context.parents.get(call)
         if isinstance(assigned, ast.Assign) and (use := context.only_use(assigned)) is not None:
             node, edits = use, (Edit(context.lines(assigned), ""),)
-        form = _form(context, read, node)
+        expression, index, read = _part(context, node, read)
+        form = _form(context, index, read) if index is not None else None
         if form is not None:
-            title, text, imports = form
-            expression = _whole(context, node)
-            outer = context.parents.get(expression)
-            match outer:
-                case ast.UnaryOp(op=ast.USub()) if text.startswith("-"):
+            title, text = form
+            match context.parents.get(expression):
+                case ast.UnaryOp(op=ast.USub()) as outer if text.startswith("-"):
                     expression, text = outer, text[1:]
             # Indices of equal values, and NaN in a minimum, are not the same.
-            safe = not read.indices and not title.endswith("min`")
             data = context.finding.data
-            if isinstance(data, Extreme) and data.is_slower_on_gpus:
-                safe = False
+            is_slower = isinstance(data, Extreme) and data.is_slower_on_gpus
+            safe = not (read.indices or title.endswith("min`") or is_slower)
+            imports = context.jax_import() if title.endswith("top_k`") else ()
             yield Candidate(title, (*imports, context.replace(expression, text), *edits), safe=safe)
         return
 
@@ -78,100 +77,58 @@ def _sorted(context: FixContext, call: ast.Call) -> _Sorted | None:
     return _Sorted(values, negated, descending, name == "argsort", len(aval.shape))
 
 
-def _subscripts(context: FixContext, node: ast.expr) -> list[ast.Subscript]:
-    """Return the subscripts of an expression, the innermost first."""
-    subscripts: list[ast.Subscript] = []
-    while isinstance(parent := context.parents.get(node), ast.Subscript) and parent.value is node:
-        subscripts.append(parent)
-        node = parent
-    return subscripts
+def _part(
+    context: FixContext, node: ast.expr, read: _Sorted
+) -> tuple[ast.expr, ast.expr | None, _Sorted]:
+    """Return the expression that reads a part of a sorted array, its index, and the sort.
+
+    The index is that of the last axis; there is none where others are indexed too. `[::-1]` before
+    it turns the order of the sort.
+    """
+    subscript = context.parents.get(node)
+    if not isinstance(subscript, ast.Subscript) or subscript.value is not node:
+        return node, None, read
+    index = subscript.slice
+    if isinstance(index, ast.Tuple):
+        *others, index = index.elts
+        if any(ast.unparse(other) not in (":", "...") for other in others):
+            return node, None, read
+    elif read.rank > 1:
+        return node, None, read
+    if ast.unparse(index) == "::-1":
+        return _part(context, subscript, replace(read, descending=not read.descending))
+    return subscript, index, read
 
 
-def _whole(context: FixContext, node: ast.expr) -> ast.expr:
-    """Return an expression with the subscripts that say what is read of it."""
-    subscripts = _subscripts(context, node)
-    outermost: ast.expr = node
-    for subscript in subscripts[:2]:
-        outermost = subscript
-        if _index(subscript) is not None and not _is_reversal(_index(subscript)):
-            break
-    return outermost
-
-
-def _index(node: ast.Subscript) -> ast.expr | None:
-    """Return the index of the last axis; nothing where others are indexed too."""
-    if not isinstance(node.slice, ast.Tuple):
-        return node.slice
-    *leading, last = node.slice.elts
-    for element in leading:
-        is_full = (
-            isinstance(element, ast.Slice)
-            and element.lower is element.upper is element.step is None
-        )
-        if not is_full and not (isinstance(element, ast.Constant) and element.value is ...):
-            return None
-    return last
-
-
-def _is_reversal(index: ast.expr | None) -> bool:
-    return (
-        isinstance(index, ast.Slice)
-        and index.lower is index.upper is None
-        and integer(index.step) == -1
-    )
-
-
-def _form(
-    context: FixContext, read: _Sorted, node: ast.expr
-) -> tuple[str, str, tuple[Edit, ...]] | None:
-    """Return a title, what to write for a sorted array and its subscripts, and imports for it."""
-    subscripts = _subscripts(context, node)
-    if not subscripts:
-        return None
-    if read.rank > 1 and not isinstance(subscripts[0].slice, ast.Tuple):
-        return None
-    index, descending = _index(subscripts[0]), read.descending
-    if _is_reversal(index) and len(subscripts) > 1:
-        index, descending = _index(subscripts[1]), not descending
-    text, signed = context.text(read.values), context.operand(read.values)
-    if not isinstance(index, ast.Slice):
-        position = integer(index)
-        if position not in (0, -1) or (read.negated and not read.indices):
-            return None
-        largest = (position == -1) ^ descending ^ read.negated
+def _form(context: FixContext, index: ast.expr, read: _Sorted) -> tuple[str, str] | None:
+    """Return a title, and what to write for a part of a sorted array."""
+    text = context.text(read.values)
+    if (position := integer(index)) in (0, -1) and (read.indices or not read.negated):
+        largest = (position == -1) ^ read.descending ^ read.negated
         name = f"{'arg' if read.indices else ''}{'max' if largest else 'min'}"
         along = ", axis=-1" if read.rank > 1 else ""
-        return f"Use `jnp.{name}`", f"{context.jnp}.{name}({text}{along})", ()
-    count = _count(context, index)
-    if count is None:
-        return None
-    size, at_end = count
-    largest = at_end ^ descending ^ read.negated
+        return f"Use `jnp.{name}`", f"{context.jnp}.{name}({text}{along})"
+    match index:
+        case ast.Slice(lower=None | ast.Constant(value=0), upper=ast.expr() as size, step=None) if (
+            not isinstance(size, ast.UnaryOp)
+        ):
+            at_end = False
+        case ast.Slice(lower=ast.UnaryOp(op=ast.USub(), operand=size), upper=None, step=None):
+            at_end = True
+        case _:
+            return None
+    largest = at_end ^ read.descending ^ read.negated
     kind = context.aval_of(read.values)
     if not largest and (kind is None or not kind.dtype.startswith(("f", "bf", "i"))):
         return None
     # `top_k` gives the largest first; what is sorted in the other order is reversed.
-    top = f"{context.lax}.top_k({'' if largest else '-'}{text if largest else signed}, {size})"
-    top += "[1]" if read.indices else "[0]"
+    values = text if largest else f"-{context.operand(read.values)}"
+    top = f"{context.lax}.top_k({values}, {context.text(size)})[{int(read.indices)}]"
     if at_end:
         top += "[..., ::-1]" if read.rank > 1 else "[::-1]"
     if not read.indices and largest == read.negated:
         top = f"-{top}"
-    return f"Use `{context.lax}.top_k`", top, context.jax_import()
-
-
-def _count(context: FixContext, index: ast.Slice) -> tuple[str, bool] | None:
-    """Return how many values a slice reads, and whether they are the last ones."""
-    if index.step is not None:
-        return None
-    match index.lower, index.upper:
-        case (None | ast.Constant(value=0), ast.expr() as upper) if not isinstance(
-            upper, ast.UnaryOp
-        ):
-            return context.text(upper), False
-        case ast.UnaryOp(op=ast.USub(), operand=size), None:
-            return context.text(size), True
-    return None
+    return f"Use `{context.lax}.top_k`", top
 
 
 REMEDY = Remedy("`jnp.max`, `jnp.argmax` or `jax.lax.top_k` instead of a sort", candidates)

@@ -9,30 +9,28 @@ from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.jx220_both_branches.rule import BothBranches
+from jaxsight.rules.patterns.syntax import SyntaxPatterns
 
 
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield `cond(pred, lambda: a, lambda: b)` for `where(pred, a, b)` that contains the work."""
-    data = context.finding.data
+    data, patterns = context.finding.data, SyntaxPatterns(context)
     if not isinstance(data, BothBranches):
         return
     for call in context.find(ast.Call):
-        if context.called(call.func) not in ("jax.numpy.where", "jax.lax.select"):
+        found = patterns.at(call, "where(p, a, b) | select(p, a, b)")
+        if found is None:
             continue
-        if call.keywords or len(call.args) != 3 or not all(map(context.is_pure, call.args)):
-            return
-        predicate, *cases = map(context.text, call.args)
-        if any(
-            not expression or expression not in " ".join(case.split())
+        cases = [" ".join(patterns.filled(case, found).split()) for case in ("{a}", "{b}")]
+        if all(map(context.is_pure, call.args)) and all(
+            expression and expression in case
             for expression, case in zip(data.expressions, cases, strict=True)
         ):
-            return
-        true, false = cases
-        text = f"{context.lax}.cond({predicate}, lambda: {true}, lambda: {false})"
-        yield Candidate(
-            "Compute one of the branches with `cond`",
-            (*context.jax_import(), context.replace(call, text)),
-        )
+            text = patterns.filled("jax.lax.cond({p}, lambda: {a}, lambda: {b})", found)
+            yield Candidate(
+                "Compute one of the branches with `cond`",
+                (*context.jax_import(), context.replace(call, text)),
+            )
         return
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.steps import elements, is_known
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.program.work import is_work
+from jaxsight.rules.program.work import first_work
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted
@@ -54,8 +54,15 @@ def find(view: ProgramView) -> Iterator[Violation]:
         if is_one and view.wrote(step.path, "where", "select"):
             groups[predicate].append(step)
     for selects in groups.values():
-        work = [_work(flow, selects, case) for case in (2, 1)]
-        true, false = work
+        true, false = (
+            first_work(
+                flow,
+                [select.operands[case] for select in selects],
+                _Alone(flow, {select.path: select for select in selects}, case).is_alone,
+                _MOST,
+            )
+            for case in (2, 1)
+        )
         if true is None or false is None:
             continue
         select = selects[0]
@@ -73,16 +80,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 if step.span != select.span
             ),
         )
-
-
-def _work(flow: Flow, selects: Sequence[Step], case: int) -> Step | None:
-    """Return an equation of work whose results are used for one case alone."""
-    alone = _Alone(flow, {select.path: select for select in selects}, case)
-    for select in selects:
-        for step in flow.backwards(select.operands[case], alone.is_alone, most=_MOST):
-            if is_work(flow, step) and alone.is_alone(step):
-                return step
-    return None
 
 
 class _Alone:

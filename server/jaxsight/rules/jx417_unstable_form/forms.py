@@ -28,6 +28,8 @@ class Instability:
     """The message where exponentials underflow and do not overflow."""
     zero: str = ""
     """What is 0 then."""
+    more: Callable[[Look], str] = lambda look: ""
+    """What to add to the help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,6 @@ class Unstable:
     instead: str
     """The template of the stable form, which the fix writes; or a help, which has backticks."""
     trouble: Instability
-    more: Callable[[Look], str] = lambda look: ""
-    """What to add to the help."""
     weights: bool = False
     """Whether a note says how `logsumexp` takes weights."""
     severity: SeverityName | Literal[""] = ""
@@ -52,10 +52,10 @@ class Unstable:
 def _wild(over: str, under: str = "", zero: str = "") -> Instability:
     """Return what is wrong where exponentials overflow, and where all underflow if `under` says."""
     return Instability(
-        f"{over} {{inf}}",
-        "in {float}, `exp(x)` is inf for `x` above {inf}",
+        f"{over} {{inf:.1f}}",
+        "in {float}, `exp(x)` is inf for `x` above {inf:.1f}",
         lambda look: look.is_wild(underflow=bool(under)),
-        f"{under} {{zero}}",
+        f"{under} {{zero:.1f}}",
         zero,
     )
 
@@ -63,8 +63,8 @@ def _wild(over: str, under: str = "", zero: str = "") -> Instability:
 def _rounded(written: str, function: str, when: Callable[[Look], bool]) -> Instability:
     """Return what is wrong where a function is 1 for small numbers."""
     return Instability(
-        f"`{written}` loses digits for small `|x|`, and is 0 below {{half}}",
-        f"in {{float}}, `{function}` is 1 for `x` below {{half}}",
+        f"`{written}` loses digits for small `|x|`, and is 0 below {{half:.0e}}",
+        f"in {{float}}, `{function}` is 1 for `x` below {{half:.0e}}",
         when,
     )
 
@@ -79,9 +79,9 @@ def _is_small(look: Look) -> bool:
 
 def _above_one(written: str) -> Instability:
     return Instability(
-        f"`{written}` is -inf for `x` above {{one}}",
+        f"`{written}` is -inf for `x` above {{one:.1f}}",
         "in {float}, `sigmoid(x)` is 1 there",
-        lambda look: look.bounds()[1] >= look.limits.saturated - 1,
+        lambda look: look.bounds()[1] >= look.limits["one"] - 1,
     )
 
 
@@ -94,8 +94,10 @@ def _cancels(written: str, where: str, note: str = "") -> Instability:
 
 _EXCEEDS, _BELOW = "where an exponent exceeds", "where all exponents are below"
 _SUM = f"log-sum-exp overflows {_EXCEEDS}", f"log-sum-exp is -inf {_BELOW}", "the sum"
-_LOG_SUM, _LOG_SUM_WITH_1 = _wild(*_SUM), _wild(_SUM[0])
-_LOG_CUMSUM = _wild(f"cumulative {_SUM[0]}", f"cumulative {_SUM[1]}", "the sum")
+_LOG_SUM, _LOG_SUM_WITH_1, _LOG_CUMSUM = (
+    replace(_wild(*said), more=Look.factor)
+    for said in (_SUM, _SUM[:1], (f"cumulative {_SUM[0]}", f"cumulative {_SUM[1]}", "the sum"))
+)
 _SHARE = _wild(
     f"logarithm of a share of exponentials is NaN {_EXCEEDS}",
     "logarithm of a share of exponentials is not finite where an exponent is below",
@@ -112,22 +114,23 @@ _SOFTMAX, _QUOTIENT, _SHARE_OF_2, _OF_2 = (
 )
 _LOG_SOFTMAX = Instability(
     "logarithm of a softmax is -inf where a probability underflows to 0",
-    "in {float}, `exp(x)` is 0 for `x` below {zero}: a probability is 0 where a logit is far below "
-    "the maximum",
+    "in {float}, `exp(x)` is 0 for `x` below {zero:.1f}: a probability is 0 where a logit is far "
+    "below the maximum",
+    more=Look.elements,
 )
-_LOST = "in {float}, numbers below {half} are lost beside 1"
+_LOST = "in {float}, numbers below {half:.0e} are lost beside 1"
 
 FORMS = (
     Unstable(
         "log(sigmoid(x))",
         "jax.nn.log_sigmoid({x})",
         Instability(
-            "`log(sigmoid(x))` is -inf for `x` below -{inf}",
+            "`log(sigmoid(x))` is -inf for `x` below -{inf:.1f}",
             "in {float}, `sigmoid(x)` is 0 there",
-            lambda look: look.bounds()[0] <= -look.limits.greatest,
+            lambda look: look.bounds()[0] <= -look.limits["inf"],
         ),
     ),
-    Unstable("log(softmax(*logits))", "jax.nn.log_softmax({logits})", _LOG_SOFTMAX, Look.elements),
+    Unstable("log(softmax(*logits))", "jax.nn.log_softmax({logits})", _LOG_SOFTMAX),
     Unstable(
         "log(A / sum(B)) | log(pick(A) / sum(B)) | log(sum(A) / sum(B))",
         "subtract logarithms: `a - jax.nn.logsumexp(b)` for `log(exp(a) / sum(exp(b)))`",
@@ -137,7 +140,7 @@ FORMS = (
         "log(1 / (1 + X))",
         "use `jax.nn.log_sigmoid(x)`",
         replace(
-            _LOG_SUM_WITH_1,
+            _wild(_SUM[0]),
             message="logarithm of a sigmoid is -inf where the sigmoid underflows to 0",
         ),
     ),
@@ -147,8 +150,8 @@ FORMS = (
         "log(1 - tanh(x) ** 2)",
         "use `2 * (jnp.log(2.0) - x - jax.nn.softplus(-2 * x))`",
         Instability(
-            "`log(1 - tanh(x)**2)` is -inf for `x` above {tanh}",
-            "in {float}, `tanh(x)` is 1 above {tanh}",
+            "`log(1 - tanh(x)**2)` is -inf for `x` above {tanh:.2g}",
+            "in {float}, `tanh(x)` is 1 above {tanh:.2g}",
         ),
     ),
     *(
@@ -156,22 +159,21 @@ FORMS = (
         for name, logarithm in DENSITIES.items()
     ),
     Unstable("log(1 - cdf(*x))", "{cdf}logsf({x})", _underflow("1 - cdf")),
-    Unstable("log(sum(X))", "jax.nn.logsumexp({x}{axes})", _LOG_SUM, Look.factor, weights=True),
-    Unstable("log(cumsum(X))", "use `jax.lax.cumlogsumexp({x})`", _LOG_CUMSUM, Look.factor),
+    Unstable("log(sum(X))", "jax.nn.logsumexp({x}{axes})", _LOG_SUM, weights=True),
+    Unstable("log(cumsum(X))", "use `jax.lax.cumlogsumexp({x})`", _LOG_CUMSUM),
     Unstable(
         "log(dot(X, w)) | log(dot(w, X))",
         "use `jax.nn.logsumexp` over the contracted axis of `{x} + log(weights)`",
         _LOG_SUM,
-        Look.factor,
     ),
     Unstable(
         "log(cosh(x))",
         "use `jnp.logaddexp({x}, {-x}) - jnp.log(2.0)`",
         Instability(
-            "`log(cosh(x))` overflows for `x` above {cosh}",
-            "in {float}, `cosh(x)` is inf above {cosh} and below -{cosh}",
+            "`log(cosh(x))` overflows for `x` above {cosh:.1f}",
+            "in {float}, `cosh(x)` is inf above {cosh:.1f} and below -{cosh:.1f}",
             lambda look: (
-                max(map(abs, look.bounds())) >= look.limits.cosh and not look.is_selected()
+                max(map(abs, look.bounds())) >= look.limits["cosh"] and not look.is_selected()
             ),
         ),
     ),
@@ -185,7 +187,7 @@ FORMS = (
         "jnp.log(-jnp.expm1({x}))",
         Instability(
             "`log(1 - exp(x))` loses digits for small `x`",
-            "in {float}, `1 - exp(x)` is 0 for `x` above -{half}",
+            "in {float}, `1 - exp(x)` is 0 for `x` above -{half:.0e}",
             lambda look: look.may_be_small() and not look.is_selected(),
         ),
     ),
@@ -195,22 +197,18 @@ FORMS = (
     Unstable(
         "log1p(exp(x))", "jax.nn.softplus({x})", _wild("`log1p(exp(x))` overflows for `x` above")
     ),
-    Unstable("log(A + B)", "jnp.logaddexp({a}, {b})", _LOG_SUM, Look.factor),
+    Unstable("log(A + B)", "jnp.logaddexp({a}, {b})", _LOG_SUM),
     Unstable(
         "log(1 + A + B + ...)",
         "use `jax.nn.logsumexp(x)`",
         _LOG_SUM_WITH_1,
-        Look.factor,
         weights=True,
     ),
-    Unstable(
-        "log(A + B + C + ...)", "use `jax.nn.logsumexp(x)`", _LOG_SUM, Look.factor, weights=True
-    ),
+    Unstable("log(A + B + C + ...)", "use `jax.nn.logsumexp(x)`", _LOG_SUM, weights=True),
     Unstable(
         "log(1 + sum(X)) | log1p(sum(X))",
         "use `jnp.logaddexp(0.0, jax.nn.logsumexp({x}))`",
         _LOG_SUM_WITH_1,
-        Look.factor,
     ),
     Unstable(
         "log(sum(softmax(*logits) * mask))",
@@ -223,7 +221,7 @@ FORMS = (
             f"use `jnp.{total}(jnp.log({{x}}))`",
             Instability(
                 "product of {factors:,} factors overflows or underflows before its logarithm",
-                "{factors:,} factors of 0.1 are 1e-{factors}; {float} is 0 below {least}",
+                "{factors:,} factors of 0.1 are 1e-{factors}; {float} is 0 below {least:.0e}",
                 lambda look: look.factors >= _FEW and not look.is_whole(),
             ),
         )
@@ -267,8 +265,8 @@ FORMS = (
         "1 - cos(x)",
         "use `2 * jnp.sin({(x)} / 2) ** 2`",
         Instability(
-            "`1 - cos(x)` loses digits for small `|x|`, and is 0 below {cos}",
-            "in {float}, `cos(x)` is 1 for `x` below {cos}",
+            "`1 - cos(x)` loses digits for small `|x|`, and is 0 below {cos:.0e}",
+            "in {float}, `cos(x)` is 1 for `x` below {cos:.0e}",
             _is_small,
         ),
         severity="information",

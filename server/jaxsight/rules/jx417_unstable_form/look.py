@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from jaxsight.rules.patterns.programs import Occurrence, ProgramPatterns, Words
@@ -21,56 +21,29 @@ from jaxsight.rules.wording import short
 from jaxsight.wire.primitives import COMPARISONS, MOVES, PICKS
 from jaxsight.wire.program import Step
 
-
-@dataclass(frozen=True, slots=True)
-class FloatLimits:
-    """The limits of a floating-point type."""
-
-    name: str
-    greatest: float
-    """Above this number `exp` overflows."""
-    least: float
-    """Below this number `exp` is 0."""
-    half: float
-    """Half the distance from 1 to the next greater number: what is less is lost beside 1."""
-
-    @property
-    def saturated(self) -> float:
-        """Above this number a sigmoid is 1."""
-        return -math.log(self.half)
-
-    @property
-    def cosh(self) -> float:
-        """Above this number `cosh` overflows."""
-        return self.greatest + math.log(2)
-
-    def texts(self) -> dict[str, str]:
-        """Return the limits for a template."""
-        return {
-            "float": self.name,
-            "inf": f"{self.greatest:.1f}",
-            "zero": f"{self.least:.1f}",
-            "least": f"{math.exp(self.least):.0e}",
-            "half": f"{self.half:.0e}",
-            "one": f"{self.saturated:.1f}",
-            "tanh": f"{self.saturated / 2 + math.log(2):.2g}",
-            "cosh": f"{self.cosh:.1f}",
-            "cos": f"{math.sqrt(2 * self.half):.0e}",
-        }
-
-
-LIMITS = {
-    limits.name: limits
-    for limits in (
-        FloatLimits("float16", 11.09, -17.32, 2.0**-11),
-        FloatLimits("bfloat16", 88.72, -92.88, 2.0**-8),
-        FloatLimits("float32", 88.72, -103.97, 2.0**-24),
-        FloatLimits("float64", 709.78, -745.13, 2.0**-53),
-    )
+_FLOATS = {
+    "float16": (11.09, -17.32, 2.0**-11),
+    "bfloat16": (88.72, -92.88, 2.0**-8),
+    "float32": (88.72, -103.97, 2.0**-24),
+    "float64": (709.78, -745.13, 2.0**-53),
 }
 """From `finfo` of NumPy and `ml_dtypes`: the logarithms of `max` and of half `smallest_subnormal`,
 and half of `eps`.
 """
+LIMITS: Mapping[str, Mapping[str, float]] = {
+    name: {
+        "inf": inf,  # `exp` overflows above
+        "zero": zero,  # `exp` is 0 below
+        "least": math.exp(zero),
+        "half": half,  # less is lost beside 1: half the distance to the next greater number
+        "one": -math.log(half),  # a sigmoid is 1 above
+        "tanh": -math.log(half) / 2 + math.log(2),  # `tanh` is 1 above
+        "cosh": inf + math.log(2),  # `cosh` overflows above
+        "cos": math.sqrt(2 * half),  # `cos` is 1 below
+    }
+    for name, (inf, zero, half) in _FLOATS.items()
+}
+"""By floating-point type the numbers from which functions lose what they compute."""
 DENSITIES = {
     "cdf": "logcdf", "sf": "logsf", "pdf": "logpdf", "pmf": "logpmf", "ndtr": "log_ndtr",
     "prob": "log_prob", "survival_function": "log_survival_function",
@@ -97,7 +70,6 @@ class Look:
 
     view: ProgramView
     known: KnownValues
-    limits: FloatLimits
     patterns: ProgramPatterns
     found: Occurrence
 
@@ -105,6 +77,14 @@ class Look:
     def step(self) -> Step:
         """The equation that completes the form."""
         return self.found.steps[0]
+
+    @property
+    def dtype(self) -> str:
+        return self.view.flow.value(self.step.results[0]).dtype
+
+    @property
+    def limits(self) -> Mapping[str, float]:
+        return LIMITS[self.dtype]
 
     @property
     def exps(self) -> list[Step]:
@@ -117,7 +97,7 @@ class Look:
     def overflows(self) -> bool:
         """Whether an exponential may be infinite."""
         limits = (self.known.bounds(exp.operands[0]) for exp in self.exps)
-        return any(high > self.limits.greatest for _, high in limits)
+        return any(high > self.limits["inf"] for _, high in limits)
 
     @property
     def factors(self) -> int:
@@ -148,7 +128,7 @@ class Look:
         if any(_is_shifted(self.known, exponent) for exponent in exponents):
             return False
         lows = (self.known.bounds(exponent)[0] for exponent in exponents)
-        wild = self.overflows or (underflow and all(low < self.limits.least for low in lows))
+        wild = self.overflows or (underflow and all(low < self.limits["zero"] for low in lows))
         return wild and not self.is_selected()
 
     def is_selected(self, *, exact: bool = False) -> bool:
@@ -242,11 +222,10 @@ class Look:
         texts = texts_of(texts if all(texts.values()) else {hole: hole for hole in texts})
         log = called(self.view.quote(self.step.path)) or self.step.primitive
         base = {"log2": " / jnp.log(2.0)", "log10": " / jnp.log(10.0)"}.get(log, "")
-        texts |= {"log": log, "base": base, "axes": "", "axis": "", **self.limits.texts()}
         texts |= {name: self.module(name) for name in wanted & {"erf", *DENSITIES}}
-        if "factors" in wanted:
-            return template.format_map({**texts, "factors": self.factors})
-        return template.format_map(texts)
+        texts |= {"log": log, "base": base, "axes": "", "axis": "", "float": self.dtype}
+        factors = {"factors": self.factors} if "factors" in wanted else {}
+        return template.format_map({**texts, **self.limits, **factors})
 
     def _text(self, hole: str) -> str:
         """Return what the user wrote for a hole; for a capital letter, the exponent."""

@@ -44,17 +44,16 @@ def find(view: ProgramView) -> Iterator[Violation]:
             continue
         if has_rule(view, step) or is_in_branch(flow, step):
             continue
-        limits = LIMITS.get(flow.value(step.results[0]).dtype)
-        if limits is not None:
-            looks = (
-                (form, Look(view, known, limits, patterns, found))
-                for form in FORMS
-                if (found := patterns.at(step, form.pattern)) is not None
-            )
-            for form, look in looks:
-                if form.trouble.may_occur(look):
-                    seen[step.span] = form, look
-                    break
+        looks = (
+            (form, Look(view, known, patterns, found))
+            for form in FORMS
+            if flow.value(step.results[0]).dtype in LIMITS
+            if (found := patterns.at(step, form.pattern)) is not None
+        )
+        for form, look in looks:
+            if form.trouble.may_occur(look):
+                seen[step.span] = form, look
+                break
     covered = {
         step.path for form, look in seen.values() if form.covers for step in look.found.steps[1:]
     }
@@ -65,14 +64,15 @@ def find(view: ProgramView) -> Iterator[Violation]:
         message, note = trouble.message, trouble.note
         if trouble.zero and not look.overflows:
             message = trouble.under
-            note = f"in {{float}}, `exp(x)` is 0 for `x` below {{zero}}, so {trouble.zero} may be 0"
+            note = "in {float}, `exp(x)` is 0 for `x` below {zero:.1f}, "
+            note += f"so {trouble.zero} may be 0"
         weights = "`logsumexp` takes weights as `b=`"
         notes = (note, weights if form.weights and look.is_weighted() else "")
         help = form.instead if "`" in form.instead else f"use `{form.instead}`"
         yield Violation(
             look.filled(message),
             look.step.path,
-            help=look.filled(help) + form.more(look),
+            help=look.filled(help) + trouble.more(look),
             notes=tuple(look.filled(each) for each in notes if each),
             severity=form.severity,
         )

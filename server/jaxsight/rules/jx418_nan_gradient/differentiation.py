@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.steps import parameter
+from jaxsight.rules.program.guards import is_flat
+from jaxsight.rules.program.steps import is_inexact
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.program.walks import literal, maker_of
-from jaxsight.wire.primitives import COMPARISONS
 from jaxsight.wire.program import Step
-
-_FLAT = frozenset(
-    {"stop_gradient", "round", "floor", "ceil", "sign", "argmax", "argmin", "is_finite"}
-)  # fmt: skip
 
 
 def is_differentiated(view: ProgramView, step: Step) -> bool:
@@ -27,7 +21,7 @@ def is_differentiated(view: ProgramView, step: Step) -> bool:
             for user in flow.used_by(step.results[0])
             if user.span != step.span or user.primitive == "stop_gradient"
         ]
-        return not users or not all(user.primitive in _FLAT | COMPARISONS for user in users)
+        return not users or not all(is_flat(flow, user) for user in users)
     return bool(view.differentiated) and any(
         _depends_on_parameter(view, operand) for operand in step.operands
     )
@@ -36,19 +30,13 @@ def is_differentiated(view: ProgramView, step: Step) -> bool:
 def _depends_on_parameter(view: ProgramView, number: int) -> bool:
     """Whether a value depends on a parameter that the module differentiates by."""
     flow = view.flow
-    sources = flow.sources(
-        number, lambda step: step.primitive not in _FLAT and _inexact(flow, step.results[0]), 500
-    )
+    sources = flow.sources(number, lambda step: not is_flat(flow, step), 500)
     return any(
         number in flow.inputs
-        and _inexact(flow, number)
+        and is_inexact(flow.value(number))
         and re.split(r"[\[.]", flow.values[number].said)[0] in view.differentiated
         for number in sources or ()
     )
-
-
-def _inexact(flow: Flow, number: int) -> bool:
-    return flow.value(number).dtype.startswith(("float", "bfloat"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,53 +44,28 @@ class _Factor:
     """What a program has where it has the factor of a function's derivative."""
 
     made: frozenset[str]
-    """The primitives that compute it, of the function's operands or its result."""
+    """The primitives that compute it where the function is written, of its operands or result."""
     of_result: bool = False
     near: frozenset[str] = frozenset()
     """The primitives between the operands and these."""
-    at_once: bool = True
-    """Whether it is written where the function is."""
-    is_it: Callable[[Flow, Step, Step], bool] = lambda flow, step, user: True
-    """Whether one of these equations is the factor, given the function's own before it."""
 
     def is_in(self, flow: Flow, step: Step) -> bool:
         """Whether the factor of an equation's derivative is in the program."""
         return any(
-            user.primitive in self.made
-            and user.path != step.path
-            and (user.span == step.span or not self.at_once)
-            and self.is_it(flow, step, user)
+            user.primitive in self.made and user.path != step.path and user.span == step.span
             for number in (step.results if self.of_result else step.operands)
             for _, user in flow.forwards(number, self.near, 20)
         )
 
 
-def _is_power_less_1(flow: Flow, step: Step, user: Step) -> bool:
-    """Whether a power has an exponent that is 1 less."""
-    less = maker_of(flow, user.operands[1])
-    return less is not None and less.primitive == "sub" and literal(flow, less.operands[1]) == 1
-
-
+_DIVISION = frozenset({"div"})
 _SQUARES = frozenset({"square", "mul", "integer_pow", "add", "neg"})
 _OF_INVERSE = _Factor(frozenset({"rsqrt", "sqrt"}), near=_SQUARES | {"one_minus_square", "sub"})
-_DIVISION = frozenset({"div"})
 _FACTORS = {
-    "sqrt": _Factor(
-        _DIVISION, True, is_it=lambda flow, _, div: literal(flow, div.operands[0]) == 0.5
-    ),
-    "rsqrt": _Factor(
-        _DIVISION,
-        True,
-        at_once=False,
-        is_it=lambda flow, step, div: flow.of(div.operands[1]) == flow.of(step.operands[0]),
-    ),
-    "pow": _Factor(frozenset({"pow"}), at_once=False, is_it=_is_power_less_1),
-    "cbrt": _Factor(
-        frozenset({"integer_pow"}),
-        True,
-        at_once=False,
-        is_it=lambda flow, _, power: parameter(power, "y") == -2,
-    ),
+    "sqrt": _Factor(_DIVISION, of_result=True),
+    "rsqrt": _Factor(_DIVISION, of_result=True),
+    "pow": _Factor(frozenset({"pow"})),
+    "cbrt": _Factor(frozenset({"integer_pow"}), of_result=True),
     "acos": _OF_INVERSE,
     "asin": _OF_INVERSE,
     "acosh": _OF_INVERSE,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.guards import has_rule
+from jaxsight.rules.program.guards import has_rule, is_flat
 from jaxsight.rules.program.steps import is_inexact, is_known
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.walks import literal
@@ -239,7 +239,7 @@ def _ends(flow: Flow, number: int, inside: set[str], outputs: frozenset[int]) ->
         for user in users:
             inexact = [output for output in user.results if is_inexact(flow.value(output))]
             read = [output for output in inexact if flow.used_by(output) or output in outputs]
-            if _is_flat(flow, user) or (not read and any(map(flow.used_by, user.results))):
+            if is_flat(flow, user) or (not read and any(map(flow.used_by, user.results))):
                 ends[user.path] = user
             else:
                 waiting += read or inexact
@@ -270,14 +270,6 @@ def _is_beside(flow: Flow, step: Step, depth: int) -> bool:
     return False
 
 
-def _is_flat(flow: Flow, step: Step) -> bool:
-    if step.path in flow.ruled:
-        return False
-    if step.primitive in ROUNDINGS or step.primitive == "stop_gradient":
-        return True
-    return bool(step.results) and not any(is_inexact(flow.value(number)) for number in step.results)
-
-
 def _chosen(view: ProgramView, dead: _Dead) -> list[Step]:
     """Return the first equations that the user wrote, one for each derivative.
 
@@ -298,7 +290,7 @@ def _is_of_rule(flow: Flow, step: Step) -> bool:
     Then another equation of the same expression has a derivative.
     """
     return any(
-        user.path != step.path and user.span == step.span and not _is_flat(flow, user)
+        user.path != step.path and user.span == step.span and not is_flat(flow, user)
         for operand in step.operands
         for user in flow.used_by(operand)
     )

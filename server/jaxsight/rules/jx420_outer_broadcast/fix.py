@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.rules.jx420_outer_broadcast.names import operands_of
 from jaxsight.rules.jx420_outer_broadcast.rule import OuterBroadcast
 from jaxsight.rules.wording import quoted
 
@@ -21,32 +21,17 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     node = next(iter(context.nodes), None)
     if not isinstance(shapes, OuterBroadcast) or node is None:
         return
-    columns = []
-    for operand in _operands(node):
-        aval = context.aval_of(operand)
-        if aval is not None and aval.shape == shapes.column:
-            columns.append(operand)
-    if not columns:
-        return
+    columns = [
+        operand
+        for operand in operands_of(node)
+        if (aval := context.aval_of(operand)) is not None and aval.shape == shapes.column
+    ]
     names = " and ".join(quoted(context.text(column), most=30) for column in columns)
     edits = [
         context.replace(column, f"{context.operand(column)}.squeeze(-1)") for column in columns
     ]
-    yield Candidate(f"Drop the last axis of {names}", tuple(edits), same=False)
-
-
-def _operands(node: ast.AST) -> list[ast.expr]:
-    match node:
-        case ast.BinOp(left=left, right=right):
-            return [left, right]
-        case ast.Compare(left=left, comparators=[right]):
-            return [left, right]
-        case ast.Call(args=given):
-            return given
-        case ast.Expr(value=value):
-            return _operands(value)
-        case _:
-            return []
+    if edits:
+        yield Candidate(f"Drop the last axis of {names}", tuple(edits), same=False)
 
 
 # Numbers that are right; what is computed is less.

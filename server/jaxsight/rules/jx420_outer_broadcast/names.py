@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 
 from jaxsight.rules.jx420_outer_broadcast.pairs import Join
 from jaxsight.rules.text.expressions import parsed_call, parsed_statement
@@ -23,10 +24,9 @@ _LONGEST = 40
 
 def is_explicit(text: str, join: Join) -> bool:
     """Whether the expression itself gives an operand the shape of a column."""
-    column = written_column(text, join)
-    call = parsed_call(text)
-    operands = [column] if column is not None else call.args if call is not None else []
-    return _ADDS_AXIS.search(text) is not None or any(map(_is_shaped, operands))
+    column, node = written_column(text, join), parsed_call(text)
+    shaped = [column] if column is not None else operands_of(node) if node is not None else []
+    return _ADDS_AXIS.search(text) is not None or any(map(_is_shaped, shaped))
 
 
 def _is_shaped(node: ast.expr) -> bool:
@@ -42,15 +42,28 @@ def _is_shaped(node: ast.expr) -> bool:
             return False
 
 
+def operands_of(node: ast.AST | None) -> Sequence[ast.expr]:
+    """Return the operands of an operator, or the arguments of a call."""
+    match node:
+        case (
+            ast.BinOp(left=left, right=right)
+            | ast.Compare(left=left, comparators=[right])
+            | ast.AugAssign(target=left, value=right)
+        ):
+            return left, right
+        case ast.Call(args=given):
+            return given
+        case ast.Expr(value=value):
+            return operands_of(value)
+        case _:
+            return ()
+
+
 def written_column(text: str, join: Join) -> ast.expr | None:
     """Return the column as it is written; `None` where that is unclear."""
-    match parsed_statement(text):
-        case ast.BinOp(left=left, right=right) | ast.Compare(left=left, comparators=[right]):
-            return left if join.column_first else right
-        case ast.AugAssign(target=left, value=right):
-            return left if join.column_first else right
-        case _:
-            return None
+    node = parsed_statement(text)
+    operands = operands_of(node) if not isinstance(node, ast.Call) else ()
+    return operands[0 if join.column_first else 1] if operands else None
 
 
 def without_axis(name: str) -> str:

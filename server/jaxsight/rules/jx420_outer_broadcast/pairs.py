@@ -8,19 +8,14 @@ from enum import Enum
 
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.steps import elements, numbers
-from jaxsight.wire.primitives import ELEMENTWISE
-from jaxsight.wire.program import CONSTANT, LITERAL, Step
+from jaxsight.wire.primitives import ELEMENTWISE, PICKS, SHAPED
+from jaxsight.wire.program import LITERAL, Step
 
 _REDUCTIONS = frozenset(
     {"reduce_sum", "reduce_max", "reduce_min", "reduce_and", "reduce_or", "reduce_prod"}
 )
-_MOVES = frozenset(
-    {"reshape", "squeeze", "broadcast_in_dim", "transpose", "slice", "dynamic_slice", "gather",
-     "rev", "expand_dims", "split", "unstack", "copy"}
-)  # fmt: skip
-_KEEPS = ELEMENTWISE | {"reduce_precision"}
-
-
+_ADDS_AXIS = frozenset({"broadcast_in_dim", "reshape", "expand_dims"})
+_KEEPS_AXIS = frozenset({"squeeze", "transpose", "rev", "concatenate", "slice"})
 _MOST = 200
 """Values that a column's origin is looked for in."""
 
@@ -66,7 +61,7 @@ def join_of(flow: Flow, step: Step, shape: tuple[int, ...]) -> Join | None:
     """
 
     def broadcasts(maker: Step) -> bool:
-        is_shaped = maker.primitive in ("broadcast_in_dim", "reshape", "expand_dims")
+        is_shaped = maker.primitive in _ADDS_AXIS
         return is_shaped and maker.span == step.span
 
     operands = [
@@ -101,28 +96,27 @@ def _origins(flow: Flow, number: int, visited: set[int]) -> Iterator[ColumnOrigi
     if number in visited or len(visited) >= _MOST:
         return
     visited.add(number)
-    step, value = flow.made_by(number), flow.values[number]
-    if step is None or step.bodies or value.origin == CONSTANT:
+    step, shape = flow.made_by(number), flow.values[number].shape
+    if step is None:
         yield ColumnOrigin.GIVEN
-    elif step.primitive in ("dot_general", "conv_general_dilated"):
-        yield ColumnOrigin.LAYER
-    elif step.primitive == "split":
-        is_layer = origin_of(flow, step.operands[0]) is ColumnOrigin.LAYER
-        yield ColumnOrigin.LAYER if is_layer else ColumnOrigin.GIVEN
-    elif step.primitive in _KEEPS:
-        for operand in step.operands:
-            if flow.value(operand).shape[-2:] == value.shape[-2:]:
-                yield from _origins(flow, operand, visited)
-    elif step.primitive in ("broadcast_in_dim", "reshape", "expand_dims"):
-        before = flow.value(step.operands[0]).shape
-        if before[-1:] == (1,) and len(before) > 1:
-            yield from _origins(flow, step.operands[0], visited)
-        else:
+        return
+    before = flow.value(step.operands[0]).shape if step.operands else ()
+    match step.primitive:
+        case "dot_general" | "conv_general_dilated":
+            yield ColumnOrigin.LAYER
+        case "split":
+            is_layer = origin_of(flow, step.operands[0]) is ColumnOrigin.LAYER
+            yield ColumnOrigin.LAYER if is_layer else ColumnOrigin.GIVEN
+        case primitive if primitive in ELEMENTWISE:
+            for operand in step.operands:
+                if flow.value(operand).shape[-2:] == shape[-2:]:
+                    yield from _origins(flow, operand, visited)
+        case primitive if primitive in _ADDS_AXIS and not (len(before) > 1 and before[-1] == 1):
             yield ColumnOrigin.ADDED
-    elif step.primitive in ("squeeze", "transpose", "rev", "copy", "concatenate", "slice"):
-        yield from _origins(flow, step.operands[0], visited)
-    else:
-        yield ColumnOrigin.GIVEN
+        case primitive if primitive in _ADDS_AXIS | _KEEPS_AXIS:
+            yield from _origins(flow, step.operands[0], visited)
+        case _:
+            yield ColumnOrigin.GIVEN
 
 
 def use_of(flow: Flow, join: Step) -> Use:
@@ -144,7 +138,7 @@ def use_of(flow: Flow, join: Step) -> Use:
                 in_part = in_part or any(summed.primitive == "reduce_sum" for _, summed in sums)
             else:
                 is_used_otherwise = True
-        elif user.primitive in _KEEPS:
+        elif user.primitive in ELEMENTWISE:
             primitives.add(user.primitive)
             others = {flow.of(operand) for operand in user.operands} - read
             matrix = matrix or any(_is_matrix(flow, operand, shape) for operand in others)
@@ -160,25 +154,24 @@ def use_of(flow: Flow, join: Step) -> Use:
 
 
 def _is_kept(step: Step) -> bool:
-    return step.primitive in _KEEPS and not step.backward
+    return step.primitive in ELEMENTWISE and not step.backward
 
 
 def _is_matrix(flow: Flow, number: int, shape: tuple[int, ...]) -> bool:
     """Whether an operand is computed from an array of all pairs that was one before."""
     if flow.value(number).shape[-2:] != shape[-2:]:
         return False
-    sources = flow.sources(
-        number, lambda step: step.primitive in _KEEPS | _MOVES and not step.bodies, most=200
-    )
-    return any(flow.values[source].shape[-2:] == shape[-2:] for source in sources or ())
+    return any(flow.values[source].shape[-2:] == shape[-2:] for source in _behind(flow, number))
 
 
 def arrays_behind(flow: Flow, number: int, count: int) -> set[int]:
     """Return the arrays of so many elements that a value is computed from element by element."""
-    sources = flow.sources(
-        number, lambda step: step.primitive in _KEEPS | _MOVES and not step.bodies, most=500
-    )
-    return {source for source in sources or () if elements(flow.values[source]) >= count}
+    return {source for source in _behind(flow, number) if elements(flow.values[source]) >= count}
+
+
+def _behind(flow: Flow, number: int) -> set[int]:
+    """Return the values that a value is computed from element by element."""
+    return flow.sources(number, ELEMENTWISE | SHAPED | PICKS, most=500) or set()
 
 
 def is_constant(flow: Flow, number: int) -> bool:

@@ -16,12 +16,13 @@ says what to write instead:
   however it is written, and `...` at the end of a sum are any more terms like the last one.
 * `|` stands between patterns of which one is enough.
 
-A template has the texts of the holes: `{x}`, the negative `{-x}`, and `{(x)}` as an operand.
+A template has the texts of the holes: `{x}`, the negative `{-x}`, and `{(x)}` as an operand; in the
+user's text also `{x^T}`, an array with its last two axes swapped.
 
     >>> from jaxsight.rules.patterns.written import texts_of
     >>> "{(x)} + jnp.log(-jnp.expm1({-x}))".format_map(texts_of({"x": "a + b"}))
     '(a + b) + jnp.log(-jnp.expm1(-(a + b)))'
 
 Neither `programs.py` nor `syntax.py` knows what is wrong with what it finds. A rule is then a table
-of patterns, templates and guards: `jx417_unstable_form/forms.py`, `jx214_wasteful_matmul/fix.py`.
+of patterns, templates and guards: `jx417_unstable_form/forms.py`, `jx213_explicit_inverse/fix.py`.
 """

@@ -20,6 +20,8 @@ from jaxsight.rules.patterns.written import (
 FUNCTIONS: Mapping[str, str] = {
     "diag": r"jax\.numpy\.diag(flat)?",
     "eye": r"jax\.numpy\.(eye|identity)",
+    "inv": r"jax\.(numpy|scipy)\.linalg\.inv",
+    "select": r"jax\.lax\.select",
     "det": r"jax\.numpy\.linalg\.det",
     "erf": r"jax\.(scipy\.special|lax)\.erf",
     "sigmoid": r"jax\.(nn\.sigmoid|scipy\.special\.expit|lax\.logistic)",
@@ -38,33 +40,28 @@ the name of each other function the text before that name: `jnp.`, `jax.scipy.sp
 """
 
 
-def factors(context: FixContext, node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
-    """Return the two factors of a product of matrices.
-
-    Methods (`a.dot(b)`) are not read: they may be another class's.
-    """
-    match node:
-        case ast.BinOp(op=ast.MatMult()):
-            return node.left, node.right
-        case ast.Call(args=[left, right], keywords=[]) if context.called(node.func) in _PRODUCTS:
-            return left, right
-    return None
-
-
 class SyntaxPatterns:
     """Patterns in the text of a module."""
 
-    def __init__(self, context: FixContext, capital: str = "_", looks_up: bool = False) -> None:
+    def __init__(
+        self,
+        context: FixContext,
+        capital: str = "_",
+        looks_up: bool = False,
+        methods: bool = False,
+    ) -> None:
         """Look for patterns.
 
         Args:
             context: the text.
             capital: the pattern of what a capital letter stands for, in which `_` is its hole.
             looks_up: whether a name that is assigned once also stands for what it is assigned.
+            methods: whether `a.dot(b)` is a product too: it may be that of another class.
         """
         self._context = context
         self._capital = capital
         self._looks_up = looks_up
+        self._methods = methods
 
     def at(self, node: ast.expr, text: str) -> Found | None:
         """Return what the holes of a pattern, or of one of several, stand for in an expression."""
@@ -74,7 +71,8 @@ class SyntaxPatterns:
     def filled(self, template: str, found: Found) -> str:
         """Return a template with the names of the module and the texts of an occurrence.
 
-        `{x}` is an expression, `{-x}` its negative, and `{(x)}` is an operand.
+        `{x}` is an expression, `{-x}` its negative, `{x^T}` its transpose, and `{(x)}` is an
+        operand.
         """
         context, texts = self._context, {"axes": ""}
         for name, node in found.items():
@@ -82,12 +80,40 @@ class SyntaxPatterns:
                 texts[name] = node
                 continue
             texts[name], texts[f"({name})"] = context.text(node), context.operand(node)
+            texts[f"{name}^T"] = self._turned(node)
             match node:
                 case ast.UnaryOp(op=ast.USub(), operand=operand):
                     texts[f"-{name}"] = context.text(operand)
                 case _:
                     texts[f"-{name}"] = f"-{context.operand(node)}"
         return context.spelled(template).format_map(texts)
+
+    def rank(self, node: ast.expr | str) -> int:
+        """Return how many axes the array has that a hole stands for, 0 if that is not known."""
+        aval = self._context.aval_of(node) if isinstance(node, ast.expr) else None
+        return len(aval.shape) if aval is not None else 0
+
+    def _turned(self, node: ast.expr) -> str:
+        """Return the text of an array with its last two axes swapped."""
+        turn = "T" if self.rank(node) == 2 else "mT"
+        if isinstance(node, ast.Attribute) and node.attr == turn:
+            return self._context.text(node.value)
+        return f"{self._context.operand(node)}.{turn}"
+
+    def _factors(self, node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
+        """Return the two factors of a product of matrices."""
+        match node:
+            case ast.BinOp(left=left, op=ast.MatMult(), right=right):
+                return left, right
+            case ast.Call(func=function, args=[left, right], keywords=[]) if (
+                self._context.called(function) in _PRODUCTS
+            ):
+                return left, right
+            case ast.Call(
+                func=ast.Attribute(value=left, attr="dot"), args=[right], keywords=[]
+            ) if self._methods:
+                return left, right
+        return None
 
     def _match(self, part: ast.expr, node: ast.expr, found: Found) -> Iterator[Found]:
         if (value := number_of(part)) is not None:
@@ -109,7 +135,7 @@ class SyntaxPatterns:
                 if (operand := self._root_of(node)) is not None:
                     yield from self._match(base, operand, found)
             case ast.BinOp(left=left, op=ast.MatMult(), right=right), _:
-                if (pair := factors(self._context, node)) is not None:
+                if (pair := self._factors(node)) is not None:
                     yield from self._in_order([left, right], pair, found)
             case ast.BinOp(op=op), ast.BinOp(left=left, op=operator, right=right):
                 if type(op) is not type(operator):
@@ -122,6 +148,8 @@ class SyntaxPatterns:
                     yield from self._in_order(parts, whole, found)
             case ast.UnaryOp(operand=inner), ast.UnaryOp(op=ast.USub(), operand=operand):
                 yield from self._match(inner, operand, found)
+            case ast.Attribute(value=inner, attr="T"), ast.Attribute(value=array, attr="T" | "mT"):
+                yield from self._match(inner, array, found)
 
     def _in_order(
         self, parts: Sequence[ast.expr], nodes: Sequence[ast.expr], found: Found

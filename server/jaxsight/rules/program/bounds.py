@@ -17,7 +17,7 @@ from jaxsight.wire.program import LITERAL, Step
 
 Bounds = tuple[float, float]
 
-_ANY: Bounds = (-math.inf, math.inf)
+ANY: Bounds = (-math.inf, math.inf)
 _SAME = frozenset({"reduce_max", "reduce_min", "cummax", "cummin"}) | PICKS
 _JOINED = frozenset({"concatenate", "pad"})
 _WITHIN: dict[str, Bounds] = {
@@ -151,12 +151,12 @@ class KnownValues:
             return (
                 (literal_value, literal_value)
                 if literal_value is not None and not math.isnan(literal_value)
-                else _ANY
+                else ANY
             )
         if value.dtype == "bool":
             return (0, 1)
         if step is None or not depth:
-            return (0, math.inf) if value.dtype.startswith("uint") else _ANY
+            return (0, math.inf) if value.dtype.startswith("uint") else ANY
         if step.primitive == "iota":
             return (0, max(value.shape, default=1) - 1)
         if step.primitive == "select_n":
@@ -192,7 +192,7 @@ class KnownValues:
                 power = next(iter(numbers(step, "y")), 1)
                 if power == 2:
                     return _squared((low, high))
-                return (0, math.inf) if power % 2 == 0 or low >= 0 else _ANY
+                return (0, math.inf) if power % 2 == 0 or low >= 0 else ANY
             case (("reduce_sum" | "cumsum"), [bounds]):
                 return self._summed(step, bounds)
             case "dot_general", [(low, _), (least, _)] if low >= 0 and least >= 0:
@@ -204,7 +204,7 @@ class KnownValues:
             case "clamp", [(low, most), (least, greatest), (bottom, high)]:
                 return (max(low, min(least, bottom)), min(high, max(greatest, most)))
             case _:
-                return _ANY
+                return ANY
 
     def _summed(self, step: Step, bounds: Bounds) -> Bounds:
         low, high = bounds
@@ -291,7 +291,7 @@ def _of_one(primitive: str, bounds: Bounds) -> Bounds:
         case "reduce_prod" if low >= 0:
             return (0, 1 if high <= 1 else math.inf)
         case _:
-            return _ANY
+            return ANY
 
 
 def _of_two(primitive: str, first: Bounds, second: Bounds) -> Bounds:
@@ -316,7 +316,7 @@ def _of_two(primitive: str, first: Bounds, second: Bounds) -> Bounds:
         case "pow" if low >= 0:
             return (0, math.inf)
         case _:
-            return _ANY
+            return ANY
 
 
 def _products(first: Bounds, second: Bounds) -> Bounds:
@@ -326,7 +326,7 @@ def _products(first: Bounds, second: Bounds) -> Bounds:
 
 def _hull(bounds: Sequence[Bounds]) -> Bounds:
     if not bounds:
-        return _ANY
+        return ANY
     return (min(low for low, _ in bounds), max(high for _, high in bounds))
 
 

@@ -6,9 +6,10 @@ import ast
 from collections.abc import Collection, Iterator, Sequence
 
 from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.steps import is_inexact
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.text.expressions import name_of, parsed
-from jaxsight.wire.primitives import COMPARISONS, ELEMENTWISE, MOVES
+from jaxsight.wire.primitives import COMPARISONS, ELEMENTWISE, MOVES, ROUNDINGS
 from jaxsight.wire.program import Step
 
 _RULES = ("custom_jvp", "custom_vjp", "defjvp", "defvjp")
@@ -30,6 +31,18 @@ def has_rule(view: ProgramView, step: Step) -> bool:
         for decorator in node.decorator_list
         for rule in _RULES
     )
+
+
+def is_flat(flow: Flow, step: Step) -> bool:
+    """Whether derivatives stop at an equation: it rounds, or gives integers or booleans.
+
+    In functions with derivative rules of their own they do not: a rule may be straight-through.
+    """
+    if step.path in flow.ruled:
+        return False
+    if step.primitive in ROUNDINGS or step.primitive == "stop_gradient":
+        return True
+    return bool(step.results) and not any(is_inexact(flow.value(n)) for n in step.results)
 
 
 Operators = Sequence[type[ast.operator | ast.unaryop]]

@@ -5,6 +5,8 @@ Elementwise equations fuse into others, and cost next to nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.steps import elements
 from jaxsight.wire.kernel_graph import Graph
@@ -33,7 +35,22 @@ def most_temporaries(graph: Graph) -> int:
     return 2 * graph.written_bytes + (graph.scratch_at_most or 0)
 
 
-def is_work(flow: Flow, step: Step) -> bool:
+def first_work(
+    flow: Flow, numbers: Iterable[int], through: Callable[[Step], bool], most: int = 200
+) -> Step | None:
+    """Return an equation of work, of those that some values are computed by and `through` admits.
+
+    Args:
+        flow: the program.
+        numbers: the values.
+        through: whether an equation counts, and those before it may.
+        most: how many equations to look at for each value.
+    """
+    steps = (step for number in numbers for step in flow.backwards(number, through, most))
+    return next((step for step in steps if _is_work(flow, step) and through(step)), None)
+
+
+def _is_work(flow: Flow, step: Step) -> bool:
     """Whether an equation is a loop, or a heavy one on arrays that are not small."""
     if step.primitive in LOOPS:
         return True
