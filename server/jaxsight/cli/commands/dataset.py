@@ -322,9 +322,9 @@ def card(out: Out) -> int:
     return 0
 
 
-def _say_what_runs(what: str) -> None:
+def _say_what_runs(code: str) -> None:
     """Say what is executed, before it is."""
-    Printer(stderr=True).print(f"note: running {what} as your user")
+    Printer(stderr=True).print(f"note: running {code} as your user")
 
 
 @contextmanager
