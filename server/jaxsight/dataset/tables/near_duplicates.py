@@ -44,9 +44,8 @@ class NearDuplicates:
 
     def _resembles(self, signature: tuple[int, ...], bands: Sequence[tuple[int, ...]]) -> bool:
         candidates = {at for band in bands for at in self._bands.get(band, ())}
-        return any(_similarity(signature, self._signatures[at]) >= SIMILARITY for at in candidates)
-
-
-def _similarity(first: Sequence[int], second: Sequence[int]) -> float:
-    equal = sum(a == b for a, b in zip(first, second, strict=True))
-    return equal / len(first)
+        equal = (
+            sum(a == b for a, b in zip(signature, self._signatures[at], strict=True))
+            for at in candidates
+        )
+        return any(count / len(signature) >= SIMILARITY for count in equal)
