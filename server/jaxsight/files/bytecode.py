@@ -67,7 +67,8 @@ def cached_bytecode(file: Path, *makers: ModuleType) -> Iterator[None]:
             for name in ("compile", "exec"):
                 vars(maker).pop(name, None)  # another context may have ended meanwhile
     if not (used.keys() <= stored.keys() or sys.dont_write_bytecode):
-        _store(file, used)
+        # Readable by all who may read this module, like Python's own bytecode.
+        private.store(file, _KIND, marshal.dumps(used), mode=0o644)
 
 
 def file_for(imported: str) -> Path:
@@ -84,8 +85,3 @@ def _load(file: Path) -> dict[bytes, CodeType]:
         return marshal.loads(content) if content is not None else {}
     except (ValueError, EOFError, TypeError):
         return {}  # of another version of `marshal`
-
-
-def _store(file: Path, codes: dict[bytes, CodeType]) -> None:
-    """Store `codes`, readable by all who may read this module, like Python's own bytecode."""
-    private.store(file, _KIND, marshal.dumps(codes), mode=0o644)

@@ -32,7 +32,8 @@ class Configuration:
     def __init__(self, initialize: Mapping[str, object]) -> None:
         """Read the parameters of `initialize`, as JSON."""
         options = _mapping(initialize.get("initializationOptions"))
-        self._trusted = _answer(options.get("trusted"))
+        trusted = options.get("trusted")
+        self._trusted = trusted if isinstance(trusted, bool) else None
         self.programs = options.get("programs") is True
         """Whether the client requests features of printed programs, for any document."""
         self.interpreters: dict[str, str] = {}
@@ -168,10 +169,6 @@ def _roots(initialize: Mapping[str, Any]) -> list[str]:
     if not roots and isinstance(path := initialize.get("rootPath"), str) and path:
         roots = [path.rstrip("/") or "/"]
     return list(dict.fromkeys(roots))
-
-
-def _answer(value: object) -> bool | None:
-    return value if isinstance(value, bool) else None
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
