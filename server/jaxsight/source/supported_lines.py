@@ -183,17 +183,14 @@ class _Flow:
     def functions(self, scope: _Scope) -> None:
         """Visit the bodies of a scope's functions, after all of its own statements."""
         for function in scope.functions.values():
-            self._function(function, scope)
-
-    def _function(self, statement: StatementFacts, scope: _Scope) -> None:
-        name = scope.name + statement.scope
-        lost = {*self.gone.get(name, ())}
-        if statement.function in self.uncalled:
-            lost |= statement.parameters
-            self.lines.update(line + scope.first_line for line in statement.head)
-        inner = _Scope(name, scope.first_line, lost, scope, statement.own)
-        self.body(statement.blocks[0], inner)
-        self.functions(inner)
+            name = scope.name + function.scope
+            lost = {*self.gone.get(name, ())}
+            if function.function in self.uncalled:
+                lost |= function.parameters
+                self.lines.update(line + scope.first_line for line in function.head)
+            inner = _Scope(name, scope.first_line, lost, scope, function.own)
+            self.body(function.blocks[0], inner)
+            self.functions(inner)
 
     def _nested(self, statement: StatementFacts, scope: _Scope, is_lost: bool) -> None:
         """Visit the blocks of a compound statement; lose them with its condition or iterable."""
