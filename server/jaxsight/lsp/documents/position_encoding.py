@@ -6,24 +6,19 @@ All positions in the protocol are converted here, line by line.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-
-def _utf8(character: str) -> int:
-    point = ord(character)
-    return 1 + (point > 0x7F) + (point > 0x7FF) + (point > 0xFFFF)
-
-
-def _utf16(character: str) -> int:
-    return 1 + (ord(character) > 0xFFFF)
+_WIDENING: dict[str, tuple[int, ...]] = {
+    "utf-8": (0x7F, 0x7FF, 0xFFFF),
+    "utf-16": (0xFFFF,),
+    "utf-32": (),
+}
+"""The code points after which a character has one more unit."""
 
 
-def _utf32(character: str) -> int:
-    return 1
-
-
-_WIDTHS: dict[str, Callable[[str], int]] = {"utf-8": _utf8, "utf-16": _utf16, "utf-32": _utf32}
+def _width(encoding: str, character: str) -> int:
+    """Return the number of a character's units."""
+    return 1 + sum(ord(character) > last for last in _WIDENING[encoding])
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +34,11 @@ class Units:
         """
         if line.isascii():
             return min(units, len(line))
-        width = _WIDTHS[self.encoding]
         passed = 0
         for column, character in enumerate(line):
             if passed >= units:
                 return column
-            passed += width(character)
+            passed += _width(self.encoding, character)
         return len(line)
 
     def units(self, line: str, column: int) -> int:
@@ -55,4 +49,4 @@ class Units:
         before = line[:column]
         if before.isascii():
             return len(before)
-        return sum(map(_WIDTHS[self.encoding], before))
+        return sum(_width(self.encoding, character) for character in before)
