@@ -38,7 +38,13 @@ class Configuration:
         """Whether the client requests features of printed programs, for any document."""
         self.interpreters: dict[str, str] = {}
         """Selected Python environments by folder, from the client's own selector."""
-        self.roots: list[str] = _roots(initialize)
+        folders: Any = initialize.get("workspaceFolders") or ()
+        uris = [_mapping(folder).get("uri") for folder in folders] or [initialize.get("rootUri")]
+        paths = [path_of(uri) for uri in uris if isinstance(uri, str)]
+        roots = [path for path in paths if path is not None]
+        if not roots and isinstance(path := initialize.get("rootPath"), str) and path:
+            roots = [path.rstrip("/") or "/"]
+        self.roots = list(dict.fromkeys(roots))
         process = initialize.get("processId")
         self.client_process: int | None = process if isinstance(process, int) else None
         own = options.get(SECTION)
@@ -160,15 +166,6 @@ class Configuration:
         self.roots = list(dict.fromkeys(remaining + new))
         self._pulled_by_root = {r: s for r, s in self._pulled_by_root.items() if r not in gone}
         self._pythons = {r: p for r, p in self._pythons.items() if r not in gone}
-
-
-def _roots(initialize: Mapping[str, Any]) -> list[str]:
-    folders = initialize.get("workspaceFolders") or ()
-    uris = [_mapping(folder).get("uri") for folder in folders] or [initialize.get("rootUri")]
-    roots = [path for uri in uris if isinstance(uri, str) and (path := path_of(uri)) is not None]
-    if not roots and isinstance(path := initialize.get("rootPath"), str) and path:
-        roots = [path.rstrip("/") or "/"]
-    return list(dict.fromkeys(roots))
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -141,35 +141,32 @@ class _Flow:
 
     def body(self, statements: Iterable[StatementFacts], scope: _Scope) -> None:
         for statement in statements:
-            self._statement(statement, scope)
-
-    def _statement(self, statement: StatementFacts, scope: _Scope) -> None:
-        read = statement.names | statement.attributes
-        by_itself = any(line + scope.first_line in self.wrong for line in statement.head) or any(
-            scope.has_lost(name) for name in statement.names
-        )
-        by_calls = self.results & read
-        is_lost = by_itself or bool(by_calls)
-        if not is_lost:
-            self.relied_on |= read
-        elif by_itself:
-            self.mentioned |= read
-        else:
-            # A function whose result is lost may still be called with valid arguments.
-            self.relied_on |= by_calls
-            self.mentioned |= read - by_calls
-        if is_lost:
-            self._mark_lost(statement, scope)
-        elif scope.sure:
-            scope.lost.difference_update(statement.replaced)
-        if statement.function:
-            scope.functions[statement.head.start] = statement
-        elif statement.scope:
-            inner = _Scope(scope.name + statement.scope, scope.first_line, set(), scope)
-            self.body(statement.blocks[0], inner)
-            self.functions(inner)
-        elif statement.blocks:
-            self._nested(statement, scope, is_lost)
+            read = statement.names | statement.attributes
+            by_itself = any(
+                line + scope.first_line in self.wrong for line in statement.head
+            ) or any(scope.has_lost(name) for name in statement.names)
+            by_calls = self.results & read
+            is_lost = by_itself or bool(by_calls)
+            if not is_lost:
+                self.relied_on |= read
+            elif by_itself:
+                self.mentioned |= read
+            else:
+                # A function whose result is lost may still be called with valid arguments.
+                self.relied_on |= by_calls
+                self.mentioned |= read - by_calls
+            if is_lost:
+                self._mark_lost(statement, scope)
+            elif scope.sure:
+                scope.lost.difference_update(statement.replaced)
+            if statement.function:
+                scope.functions[statement.head.start] = statement
+            elif statement.scope:
+                inner = _Scope(scope.name + statement.scope, scope.first_line, set(), scope)
+                self.body(statement.blocks[0], inner)
+                self.functions(inner)
+            elif statement.blocks:
+                self._nested(statement, scope, is_lost)
 
     def _mark_lost(self, statement: StatementFacts, scope: _Scope) -> None:
         """Mark a statement and the names that it binds as lost."""

@@ -89,15 +89,10 @@ class Data:
             return expression
         make_spec: Any = jax.sharding.PartitionSpec
         spec = flat(spelling.value(make_spec(*value.spec)))
-        sharding = f"jax.sharding.NamedSharding({self._mesh(value.mesh)}, {spec})"
+        number = len(self._meshes)
+        mesh = self._meshes.setdefault(value.mesh, f"mesh_{number}" if number else "mesh")
+        sharding = f"jax.sharding.NamedSharding({mesh}, {spec})"
         return f"jax.device_put({expression}, {sharding})"
-
-    def _mesh(self, mesh: Mesh) -> str:
-        """Return the name of a mesh, which `inputs` defines."""
-        if mesh not in self._meshes:
-            number = len(self._meshes)
-            self._meshes[mesh] = f"mesh_{number}" if number else "mesh"
-        return self._meshes[mesh]
 
     def _of_array(self, value: ConcreteValue, name: str) -> str:
         if value.key:
