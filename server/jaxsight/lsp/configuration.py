@@ -10,7 +10,7 @@ Nothing is checked here: the engine knows the schema.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jaxsight.lsp.documents.uris import path_of
 
@@ -38,8 +38,10 @@ class Configuration:
         """Whether the client requests features of printed programs, for any document."""
         self.interpreters: dict[str, str] = {}
         """Selected Python environments by folder, from the client's own selector."""
-        folders: Any = initialize.get("workspaceFolders") or ()
-        uris = [_mapping(folder).get("uri") for folder in folders] or [initialize.get("rootUri")]
+        folders = initialize.get("workspaceFolders")
+        uris: list[object] = [initialize.get("rootUri")]
+        if isinstance(folders, list) and folders:
+            uris = [_mapping(folder).get("uri") for folder in folders]
         paths = [path_of(uri) for uri in uris if isinstance(uri, str)]
         roots = [path for path in paths if path is not None]
         if not roots and isinstance(path := initialize.get("rootPath"), str) and path:
@@ -168,12 +170,12 @@ class Configuration:
         self._pythons = {r: p for r, p in self._pythons.items() if r not in gone}
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
+def _mapping(value: object) -> Mapping[str, object]:
     """Return a JSON object; anything else becomes an empty one."""
     return value if isinstance(value, Mapping) else {}
 
 
-def _merged(*layers: Mapping[str, Any]) -> dict[str, object]:
+def _merged(*layers: Mapping[str, object]) -> dict[str, object]:
     merged: dict[str, object] = {}
     for layer in layers:
         for key, value in layer.items():

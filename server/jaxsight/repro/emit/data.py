@@ -38,7 +38,7 @@ class Data:
         self._packed: list[str] = []
         self._meshes: dict[Mesh, str] = {}
         self._has_unpack = has_unpack
-        self.stored: dict[str, Any] = {}
+        self.stored: dict[str, np.ndarray] = {}
         """Arrays of the file beside the repro, by name."""
 
     def definitions(self) -> list[str]:
@@ -107,7 +107,7 @@ class Data:
             return drawn
         return self._of_bytes(value.data, name, "jnp.asarray")
 
-    def _of_numpy(self, data: Any, name: str) -> str:
+    def _of_numpy(self, data: np.ndarray, name: str) -> str:
         if not constants.is_numpy(data.dtype):
             return f"np.asarray({self._of_array(ConcreteValue(data), name)})"
         if data.ndim == 0:
@@ -126,7 +126,7 @@ class Data:
             return f"np.full({data.shape!r}, {data.flat[0].item()!r}, np.{data.dtype.name})"
         return self._of_bytes(data, name, "np.asarray")
 
-    def _of_bytes(self, data: Any, name: str, make: str) -> str:
+    def _of_bytes(self, data: np.ndarray, name: str, make: str) -> str:
         is_kept = make == "jnp.asarray" or jax.numpy.asarray(data).dtype == data.dtype
         if data.nbytes <= LARGEST_INLINE and is_kept:  # JAX has 64-bit numbers as an option
             constant = f"_{name.upper()}"
@@ -149,7 +149,7 @@ def _key(value: ConcreteValue) -> str | None:
     return None
 
 
-def _drawn(array: Any) -> Iterator[str]:
+def _drawn(array: jax.Array) -> Iterator[str]:
     """Yield the call that draws an array with a common seed, if there is one."""
     if array.dtype != jax.numpy.zeros(()).dtype or not constants.FEW < array.size <= _MOST_DRAWN:
         return

@@ -10,7 +10,6 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -73,7 +72,7 @@ class Repro:
     """A standalone file, and the arrays of the file beside it."""
 
     text: str
-    arrays: Mapping[str, Any] = field(default_factory=dict)
+    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def save(self, path: Path) -> None:
         """Write the file to `path`, and its arrays beside it with the suffix `.npz`."""
@@ -154,7 +153,7 @@ def assemble(
     values: Sequence[Argument],
     names: Sequence[str],
     about: About,
-    arrays: Mapping[str, Any] | None = None,
+    arrays: Mapping[str, np.ndarray] | None = None,
 ) -> Repro:
     """Return the repro of a module that defines `main`.
 

@@ -175,7 +175,7 @@ class Evaluator:
         args, kwargs = bound(request.function, user_function, values)
         return Inputs(args, kwargs, named(user_function, args, kwargs), call.warned)
 
-    def _value(self, argument: Argument, spec: InputSpec, call: _Call) -> Any:
+    def _value(self, argument: Argument, spec: InputSpec, call: _Call) -> object:
         match spec:
             case ArraySpec():
                 return _placed(_array(argument.name, spec, call.warned), argument, spec, call)

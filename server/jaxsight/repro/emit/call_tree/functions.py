@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import jax
 
@@ -53,7 +53,7 @@ from jaxsight.sourcerizer.values.spelling import struct, value
 from jaxsight.sourcerizer.writing.scope import WRITTEN, Scope
 from jaxsight.sourcerizer.writing.writer import Writer
 
-Key: TypeAlias = tuple[Any, ...]
+Key: TypeAlias = tuple[object, ...]
 """What a function is written once for: its number, and the types of its arguments."""
 
 _RESULTS = {
@@ -303,7 +303,7 @@ class Functions:
                         raise Unwritable(number, "the value is of a call that has ended") from None
                     scope.write(variable, self._leak(aval))
 
-    def _leak(self, aval: Any) -> Expr:
+    def _leak(self, aval: object) -> Expr:
         """Write statements that leak a tracer; return an expression for it."""
         top = self.writer.constants
         if not self._leaks:

@@ -14,7 +14,7 @@ import jax
 
 from jaxsight.interpreters.compat import hi_primitives
 from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
-from jaxsight.interpreters.compat.jaxpr_types import Equation, Jaxpr
+from jaxsight.interpreters.compat.jaxpr_types import Equation, Jaxpr, Params
 from jaxsight.interpreters.compat.staging import Program, is_jaxpr, opened
 from jaxsight.interpreters.same.liveness import all_operands, live
 from jaxsight.sourcerizer.equations.registry import LAX, STRUCTURES, View
@@ -50,7 +50,7 @@ def high(view: View) -> Iterator[Expr]:
             return
 
 
-def _nonzero(view: View, fields: dict[str, Any]) -> Iterator[Expr]:
+def _nonzero(view: View, fields: Params) -> Iterator[Expr]:
     """Yield `jnp.nonzero` over the last axes of an array, under `vmap` for the others."""
     array, *filled = view.operands
     rank, axes = view.inputs[0].ndim, tuple(fields["axes"])
@@ -69,7 +69,7 @@ def _nonzero(view: View, fields: dict[str, Any]) -> Iterator[Expr]:
         yield _mapped(rank - len(axes), [array], lambda rows: call("jnp.nonzero", *rows, **options))
 
 
-def _search_sorted(view: View, fields: dict[str, Any]) -> Iterator[Expr]:
+def _search_sorted(view: View, fields: Params) -> Iterator[Expr]:
     """Yield `jnp.searchsorted`, under `vmap` for the axes that both arrays share."""
     if fields["dimension"] != fields["batch_dims"]:
         return
