@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jaxsight.interpreters.compat import derivative_rules
+from jaxsight.interpreters.compat import avals, derivative_rules
 from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
 from jaxsight.interpreters.compat.jaxpr_types import Equation, Var
 from jaxsight.interpreters.compat.locations import scope as scope_of
@@ -62,7 +62,6 @@ from jaxsight.sourcerizer.writing.results import (
     nested_results,
     primitive_name,
     sequence,
-    shape_text,
     targets_pattern,
 )
 from jaxsight.sourcerizer.writing.variables import Variables, converted_variables
@@ -289,7 +288,7 @@ class Scope(Variables):
         comment = ""
         if self.writer.options.shapes:
             comment = ", ".join(
-                shape_text(var.aval)
+                avals.text(var.aval)
                 for var, target in zip(outputs, targets, strict=True)
                 if target != "_"
             )
@@ -334,8 +333,8 @@ class Scope(Variables):
         `base` is its name. It is for equations that cannot be written as source, for `reason`.
         """
         name, operands = primitive_name(equation), [self.operand(atom) for atom in equation.invars]
-        inputs = ", ".join(shape_text(atom.aval) for atom in equation.invars)
-        outputs = ", ".join(shape_text(var.aval) for var in equation.outvars)
+        inputs = ", ".join(avals.text(atom.aval) for atom in equation.invars)
+        outputs = ", ".join(avals.text(var.aval) for var in equation.outvars)
         where = f" at {at}" if (at := place(equation)) else ""
         why = (
             f"computes `{name}`{where}, from {inputs or 'nothing'} to {outputs or 'nothing'} "
