@@ -131,33 +131,31 @@ class Scope(Variables):
         return self.function(name, program, [], parameters, results)
 
     def program(self, program: Program) -> list[Expr]:
-        """Write the equations of a program whose inputs are named; return its results."""
-        if program.consts:
-            self._constants(program)
-        self.equations(program.jaxpr.eqns, program.jaxpr.outvars)
-        return [self.operand(atom) for atom in program.jaxpr.outvars]
+        """Write the equations of a program whose inputs are named; return its results.
 
-    def _constants(self, program: Program) -> None:
-        """Write the constants of a program that are read.
+        The constants that are read are written before.
 
         Raises:
             derivative_rules.Outlived: for a rule that captures a value of no enclosing program.
         """
-        converted = converted_variables(program)
-        used = read_by_live(program.jaxpr.outvars, program.jaxpr.eqns)
-        needed = set(map(id, needed_by(program)))
-        constants = self.writer.constants
-        for var, value in zip(program.jaxpr.constvars, program.consts, strict=False):
-            if is_tracer(value):
-                if id(var) in needed:
-                    try:
-                        self.write(var, self.read(variable(value)))
-                    except KeyError:
-                        why = "it captures values of a finished trace"
-                        raise derivative_rules.Outlived(why) from None
-            elif id(var) in used:
-                write = constants.unfolded if id(var) in converted else constants.constant
-                self.write(var, write(value))
+        if program.consts:
+            converted = converted_variables(program)
+            used = read_by_live(program.jaxpr.outvars, program.jaxpr.eqns)
+            needed = set(map(id, needed_by(program)))
+            constants = self.writer.constants
+            for var, value in zip(program.jaxpr.constvars, program.consts, strict=False):
+                if is_tracer(value):
+                    if id(var) in needed:
+                        try:
+                            self.write(var, self.read(variable(value)))
+                        except KeyError:
+                            why = "it captures values of a finished trace"
+                            raise derivative_rules.Outlived(why) from None
+                elif id(var) in used:
+                    write = constants.unfolded if id(var) in converted else constants.constant
+                    self.write(var, write(value))
+        self.equations(program.jaxpr.eqns, program.jaxpr.outvars)
+        return [self.operand(atom) for atom in program.jaxpr.outvars]
 
     def equations(
         self, equations: Sequence[Equation], outputs: Sequence[JaxprAtom], *, named: bool = True
