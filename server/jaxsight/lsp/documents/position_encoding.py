@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_WIDENING: dict[str, tuple[int, ...]] = {
-    "utf-8": (0x7F, 0x7FF, 0xFFFF),
-    "utf-16": (0xFFFF,),
-    "utf-32": (),
-}
-"""The code points after which a character has one more unit."""
+_CODECS = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("utf-32-le", 4)}
+"""The codec of each encoding, and the bytes of its units."""
 
 
-def _width(encoding: str, character: str) -> int:
-    """Return the number of a character's units."""
-    return 1 + sum(ord(character) > last for last in _WIDENING[encoding])
+def _count(encoding: str, text: str) -> int:
+    """Return the number of a text's units."""
+    codec, size = _CODECS[encoding]
+    return len(text.encode(codec, "surrogatepass")) // size
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +35,7 @@ class Units:
         for column, character in enumerate(line):
             if passed >= units:
                 return column
-            passed += _width(self.encoding, character)
+            passed += _count(self.encoding, character)
         return len(line)
 
     def units(self, line: str, column: int) -> int:
@@ -46,7 +43,4 @@ class Units:
 
         A column past the end of the line is moved to the end.
         """
-        before = line[:column]
-        if before.isascii():
-            return len(before)
-        return sum(_width(self.encoding, character) for character in before)
+        return _count(self.encoding, line[:column])

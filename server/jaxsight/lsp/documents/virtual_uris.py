@@ -11,12 +11,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import unquote
 
-from jaxsight.features.model import DocumentKind
 from jaxsight.lsp.documents.uris import DRIVE, WINDOWS, quoted
 from jaxsight.wire.messages.requests import STYLES, TRANSFORMS, SourceOptions, Transform
+
+if TYPE_CHECKING:
+    # The schemes are known before the engine is imported.
+    from jaxsight.features.model import DocumentKind
 
 _SCHEME_START = "jaxsight-"
 _VIEWED = re.compile(r"([^()]+)\((.*)\)", re.DOTALL)

@@ -94,7 +94,7 @@ def changed(baseline: Mapping[str, object]) -> dict[str, object]:
     now = values()
     option: Any = now.get(_DEVICES, -1)
     devices = option if option > 0 else _flagged()
-    if backends.are_initialized() and jax.default_backend() == "cpu":  # else initializing none
+    if backends.are_initialized() and jax.default_backend() == "cpu":  # which initializes none
         devices = jax.device_count()
     return {
         name: value
