@@ -78,14 +78,21 @@ def rules_key(params: Params) -> Hashable:
 
 
 def _rule_key(rule: lu.WrappedFun) -> Hashable:
-    # JAX wraps the backward rule each time that the equation is bound again, which only adds the
-    # cotangents of zero captured values (`custom_derivatives.py`).
     transforms = [
         (str(name), *(arg for arg in args if not isinstance(arg, types.FunctionType)))
         for name, args in rule.transforms
-        if getattr(name, "__name__", "") != "_handle_consts_in_bwd" or args != ([],)
+        if not _adds_nothing(name, args)
     ]  # functions among the arguments store a call's results: they differ from call to call
     return (rule.f, *transforms)
+
+
+def _adds_nothing(transformation: object, args: tuple[object, ...]) -> bool:
+    """Return whether a transformation only adds the cotangents of zero captured values.
+
+    JAX wraps the backward rule in one each time that the equation is bound again
+    (`custom_derivatives.py`).
+    """
+    return getattr(transformation, "__name__", "") == "_handle_consts_in_bwd" and args == ([],)
 
 
 def same_rule(original: Params, copy: Params) -> bool:

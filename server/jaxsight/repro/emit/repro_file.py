@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -72,7 +73,7 @@ class Repro:
     """A standalone file, and the arrays of the file beside it."""
 
     text: str
-    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
+    arrays: Mapping[str, Any] = field(default_factory=dict)
 
     def save(self, path: Path) -> None:
         """Write the file to `path`, and its arrays beside it with the suffix `.npz`."""

@@ -35,8 +35,8 @@ def table(trials: Trials) -> Table:
         with tempfile.TemporaryDirectory(prefix="jaxsight-dump-") as folder:
             # XLA dumps files after each pass that changed a module.
             trials.ran(Condition.flags(f"--xla_dump_to={folder} --xla_dump_hlo_pass_re=.*"))
-            names = [path.name for path in Path(folder).iterdir()]
-        changed = {match[1] for name in names if (match := _CHANGED.search(name))}
+            files = [path.name for path in Path(folder).iterdir()]
+        changed = {match[1] for file in files if (match := _CHANGED.search(file))}
         changed.discard("pipeline-start")
     except OSError as error:
         return Table(HLO_PASSES, notes=(f"cannot list the passes: {error}",))

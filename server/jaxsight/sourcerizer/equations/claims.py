@@ -6,11 +6,12 @@ import itertools
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from jaxsight.interpreters.compat import rule_identity
-from jaxsight.interpreters.compat.jaxpr_types import Atom, Aval, Equation, Literal
+from jaxsight.interpreters.compat.jaxpr_types import Atom, Aval, Equation
 from jaxsight.interpreters.compat.staging import is_literal, opened
 from jaxsight.interpreters.same.tokens import value_token
 from jaxsight.sourcerizer.equations.idioms import hashable, program_key
@@ -55,7 +56,7 @@ class _Binder:
     aval: Aval
 
 
-def _literal(atom: Literal, variant: int) -> Expr:
+def _literal(atom: Any, variant: int) -> Expr:
     value = np.asarray(atom.val)
     dtype = getattr(atom.aval, "dtype", value.dtype)
     value = value.astype(dtype)

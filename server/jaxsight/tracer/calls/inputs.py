@@ -187,7 +187,7 @@ class Evaluator:
                 return _placed(key, argument, spec, call)
             case ValueSpec(source, True):
                 return _literal(source, argument.name)
-            case ValueSpec(source, False, keeps_numbers):
+            case ValueSpec(source, _, keeps_numbers):
                 mesh = call.mesh if call.replicates else None
                 value = self._evaluate(source, argument.name, call.request, call.namespace, mesh)
                 return value if keeps_numbers else with_varying_numbers(value, call.user_function)

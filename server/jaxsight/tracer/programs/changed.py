@@ -188,6 +188,10 @@ def _value(atom: Atom, environment: Environment[object]) -> object:
     return atom.val if is_literal(atom) else environment.read(atom)
 
 
+def _array(atom: Atom, environment: Environment[object]) -> Any:
+    return jnp.asarray(atom.val, atom.aval.dtype) if is_literal(atom) else environment.read(atom)
+
+
 def _run(
     equation: Equation,
     environment: Environment[object],
@@ -229,17 +233,7 @@ def _run_loop(loop: FoldedLoop, environment: Environment[object]) -> None:
     starts = [_value(cast(Atom, initial), environment) for initial, _ in loop.carried]
     finals = [first[position].outvars[output].aval for position, output in loop.finals]
     starts += [jnp.zeros(aval.shape, aval.dtype) for aval in finals]
-    rows = [
-        jnp.stack(
-            [
-                jnp.asarray(atom.val, atom.aval.dtype)
-                if is_literal(atom)
-                else environment.read(atom)
-                for atom in row
-            ]
-        )
-        for row in loop.varying
-    ]
+    rows = [jnp.stack([_array(atom, environment) for atom in row]) for row in loop.varying]
     ends, collected = jax.lax.scan(body, starts, rows, length=len(loop.runs))
     places = [*(place for _, place in loop.carried), *loop.finals]
     for (position, output), value in zip(places, ends, strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import jax
 
@@ -53,7 +53,7 @@ from jaxsight.sourcerizer.values.spelling import struct, value
 from jaxsight.sourcerizer.writing.scope import WRITTEN, Scope
 from jaxsight.sourcerizer.writing.writer import Writer
 
-Key: TypeAlias = tuple[object, ...]
+Key: TypeAlias = tuple[Any, ...]
 """What a function is written once for: its number, and the types of its arguments."""
 
 _RESULTS = {

@@ -98,7 +98,7 @@ class Intervals:
                 if axis is None:
                     return None
                 if len(shape) == 1 and 1 < shape[0] <= LISTED:
-                    terms = {0: (1, shape[0])}
+                    terms: dict[int | str, tuple[int, int]] = {0: (1, shape[0])}
                     return replace(Interval.listed(range(shape[0])), affine=(0, terms))
                 return Interval.of_affine(0, {axis: (1, shape[axis])})
             case "argmax" | "argmin":
