@@ -33,20 +33,16 @@ def make_importable(package: Path) -> None:
     spec.loader.exec_module(module)
 
 
-def _too_old(version: str, oldest: str) -> int:
-    """Say that this Python cannot run the process, and return the exit status."""
-    sys.stderr.write(
-        f"{sys.executable} is Python {version}; jaxsight requires {oldest} or newer. Choose "
-        "another interpreter with the setting `jaxsight.python` (`python` under [tool.jaxsight] in "
-        "pyproject.toml).\n"
-    )
-    return TOO_OLD
-
-
 def main() -> int:
     """Run the process that the first argument names; return its exit status."""
     if sys.version_info < OLDEST:
-        return _too_old(*(".".join(map(str, each)) for each in (sys.version_info[:3], OLDEST)))
+        version, oldest = (".".join(map(str, each)) for each in (sys.version_info[:3], OLDEST))
+        sys.stderr.write(
+            f"{sys.executable} is Python {version}; jaxsight requires {oldest} or newer. Choose "
+            "another interpreter with the setting `jaxsight.python` (`python` under "
+            "[tool.jaxsight] in pyproject.toml).\n"
+        )
+        return TOO_OLD
     here = Path(__file__).resolve().parent
     if sys.path and sys.path[0] and Path(sys.path[0]).resolve() == here:
         # Python added it to run this file; its modules must not shadow others of the same name.

@@ -284,7 +284,20 @@ def _problem(value: object, kind: Type, path: str) -> str:
             problems = (_problem(item, of, f"{path}[{at}]") for at, item in enumerate(value))
             return next(filter(None, problems), "")
         case Struct(fields=fields):
-            return _record_problem(value, fields, path)
+            if not isinstance(value, dict):
+                return f"{path or 'the row'} is no record"
+            prefix = f"{path}." if path else ""
+            names = {field.name for field in fields}
+            if unknown := [str(name) for name in value if name not in names]:
+                return f"unknown column {prefix}{unknown[0]}"
+            for field in fields:
+                item = value.get(field.name)
+                if item is None:
+                    if not field.is_nullable:
+                        return f"{prefix}{field.name} is missing"
+                elif found := _problem(item, field.type, f"{prefix}{field.name}"):
+                    return found
+            return ""
     expected = _PYTHON[kind]
     is_right = isinstance(value, expected) and (kind == "bool" or not isinstance(value, bool))
     return "" if is_right else f"{path} is no {kind}"
@@ -296,20 +309,3 @@ _PYTHON: dict[str, type | tuple[type, ...]] = {
     "int64": int,
     "float64": (int, float),
 }
-
-
-def _record_problem(value: object, fields: tuple[Column, ...], path: str) -> str:
-    if not isinstance(value, dict):
-        return f"{path or 'the row'} is no record"
-    prefix = f"{path}." if path else ""
-    names = {field.name for field in fields}
-    if unknown := [str(name) for name in value if name not in names]:
-        return f"unknown column {prefix}{unknown[0]}"
-    for field in fields:
-        item = value.get(field.name)
-        if item is None:
-            if not field.is_nullable:
-                return f"{prefix}{field.name} is missing"
-        elif found := _problem(item, field.type, f"{prefix}{field.name}"):
-            return found
-    return ""

@@ -7,12 +7,12 @@ messages of exceptions), so it is not trusted: it is one line without hidden cha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jaxsight.features import stale_marks as stale
-from jaxsight.features.model import Hint, VirtualText
+from jaxsight.features.model import DocumentKind, Hint, VirtualText
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.source.text import Range
@@ -28,7 +28,7 @@ MOST = 3
 """Caveats that are listed, a choice: more would fill a tooltip; further ones are counted."""
 _LONGEST = 200
 """Characters of a reason, a choice: two or three lines of a hover; some quote a statement."""
-_COMMENTS = {"stablehlo": "//", "hlo": "//", "hlo-metadata": "//"}
+_COMMENTS: Mapping[DocumentKind, str] = {"stablehlo": "//", "hlo": "//", "hlo-metadata": "//"}
 """The comment prefix of a virtual document, by its kind; `#` in all others."""
 
 
@@ -86,12 +86,12 @@ def lines(caveats: Sequence[SliceCaveat]) -> list[str]:
     return [*shown, f"{len(caveats) - MOST} more"] if len(caveats) > MOST else shown
 
 
-def comment_lines(caveats: Sequence[SliceCaveat], kind: str) -> list[str]:
+def comment_lines(caveats: Sequence[SliceCaveat], kind: DocumentKind) -> list[str]:
     """Return these lines as comments of a virtual document of that kind."""
     return [f"{_COMMENTS.get(kind, '#')} note: {note}" for note in lines(caveats)]
 
 
-def commented(shown: VirtualText, kind: str) -> VirtualText:
+def commented(shown: VirtualText, kind: DocumentKind) -> VirtualText:
     """Return a virtual document with its caveats as comments on top."""
     return shown.below(comment_lines(shown.caveats, kind))
 

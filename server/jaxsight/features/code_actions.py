@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from jaxsight.features.fixes.scheduler import FixScheduler
 from jaxsight.features.insertion import INSERTED_STYLE, inserted_name, insertion
@@ -28,10 +29,10 @@ from jaxsight.wire.messages.replies import Failed, Traced
 from jaxsight.wire.messages.requests import SourceOptions
 from jaxsight.workers.results import Died
 
-QUICK_FIX = "quickfix"
-VIEW = "refactor.rewrite.jaxsight.view"
-SOURCERIZE = "refactor.rewrite.jaxsight.sourcerize"
-RUN = "refactor.rewrite.jaxsight.run"
+QUICK_FIX: Final = "quickfix"
+VIEW: Final = "refactor.rewrite.jaxsight.view"
+SOURCERIZE: Final = "refactor.rewrite.jaxsight.sourcerize"
+RUN: Final = "refactor.rewrite.jaxsight.run"
 
 _RUN_TITLES = {ALWAYS: "Always run this statement", NEVER: "Never run this statement"}
 

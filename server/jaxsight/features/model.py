@@ -13,6 +13,24 @@ from jaxsight.rules.finding import Finding
 from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.source.text import Edit, Range
 from jaxsight.wire.messages.compiling import Compiled
+from jaxsight.wire.messages.requests import Style
+
+CompiledKind = Literal["hlo", "hlo-metadata", "kernels"]
+"""Texts of a compiled function that are shown as documents; the second one has metadata."""
+
+ReproKind = Literal["repro", "reduced"]
+
+DocumentKind = Literal["jaxpr", "stablehlo", CompiledKind, ReproKind, "view", Style]
+"""Virtual documents of a function. A view comes from one of the user's jaxpr interpreters."""
+
+ActionKind = Literal[
+    "quickfix",
+    "refactor.rewrite.jaxsight.addExamples",
+    "refactor.rewrite.jaxsight.repro",
+    "refactor.rewrite.jaxsight.run",
+    "refactor.rewrite.jaxsight.sourcerize",
+    "refactor.rewrite.jaxsight.view",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +77,14 @@ class Lens:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A code action with its title and its LSP-style kind (`quickfix`, `refactor.rewrite…`).
+    """A code action with its title and its LSP-style kind.
 
     It edits this document or runs `command` with `arguments`. Edits that take long to compute are
     absent at first: `Session.resolve` computes them from `pending`.
     """
 
     title: str
-    kind: str
+    kind: ActionKind
     edits: tuple[Edit, ...] = ()
     command: str = ""
     arguments: tuple[str, ...] = ()
@@ -134,9 +152,6 @@ class VirtualText:
             return self
         links = tuple(replace(link, line=link.line + len(lines)) for link in self.links)
         return replace(self, text="\n".join([*lines, self.text]), links=links)
-
-
-ReproKind = Literal["repro", "reduced"]
 
 
 @dataclass(frozen=True, slots=True)

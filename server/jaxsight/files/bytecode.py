@@ -40,7 +40,10 @@ def cached_bytecode(file: Path, *makers: ModuleType) -> Iterator[None]:
     builtin.
     On exit, scripts that had to be compiled are stored in `file`.
     """
-    stored = _load(file)
+    stored: dict[bytes, CodeType] = {}
+    if (content := private.load(file, _KIND, _LIMIT)) is not None:
+        with contextlib.suppress(ValueError, EOFError, TypeError):  # of another `marshal`
+            stored = marshal.loads(content)
     used: dict[bytes, CodeType] = {}
 
     def compile_once(source: Any, filename: Any, mode: str, *options: Any, **named: Any) -> Any:
@@ -67,7 +70,8 @@ def cached_bytecode(file: Path, *makers: ModuleType) -> Iterator[None]:
             for name in ("compile", "exec"):
                 vars(maker).pop(name, None)  # another context may have ended meanwhile
     if not (used.keys() <= stored.keys() or sys.dont_write_bytecode):
-        _store(file, used)
+        # Readable by all who may read this module, like Python's own bytecode.
+        private.store(file, _KIND, marshal.dumps(used), mode=0o644)
 
 
 def file_for(imported: str) -> Path:
@@ -76,16 +80,3 @@ def file_for(imported: str) -> Path:
     It is beside this module's bytecode, so it differs for each version of Python.
     """
     return Path(importlib.util.cache_from_source(__file__, optimization=imported))
-
-
-def _load(file: Path) -> dict[bytes, CodeType]:
-    content = private.load(file, _KIND, _LIMIT)
-    try:
-        return marshal.loads(content) if content is not None else {}
-    except (ValueError, EOFError, TypeError):
-        return {}  # of another version of `marshal`
-
-
-def _store(file: Path, codes: dict[bytes, CodeType]) -> None:
-    """Store `codes`, readable by all who may read this module, like Python's own bytecode."""
-    private.store(file, _KIND, marshal.dumps(codes), mode=0o644)

@@ -93,7 +93,10 @@ def load(path: Path, label: str, limit: int) -> bytes | None:
     except (FileNotFoundError, NotADirectoryError, reading.MissingError):
         return None
     except OSError as error:
-        _warn_ignored(path, error)
+        if isinstance(error, _UnsafeError):
+            _warn_once(f"files in {path.parent} are ignored: {error}")
+        else:
+            log.warning("%s is ignored: %s", path, _reason(error))
         return None
     body = content[len(head) + _DIGEST + 1 :]
     if not content.startswith(head):
@@ -255,13 +258,6 @@ def _digest(path: Path, label: str, payload: bytes) -> bytes:
     sum = hashlib.sha256(f"{label}\0{path.name}\0".encode(errors="surrogatepass"))
     sum.update(payload)
     return sum.hexdigest().encode()
-
-
-def _warn_ignored(path: Path, error: OSError) -> None:
-    if isinstance(error, _UnsafeError):
-        _warn_once(f"files in {path.parent} are ignored: {error}")
-    else:
-        log.warning("%s is ignored: %s", path, _reason(error))
 
 
 @lru_cache(maxsize=64)  # folders; of more, a warning may come twice

@@ -75,7 +75,16 @@ def data(path: str | os.PathLike[str], limit: int = SOURCE) -> bytes:
         MissingError: the file does not exist.
     """
     with _described(path, limit) as descriptor:
-        return _read(path, descriptor, limit)
+        # The size that the system reports may be wrong: the file may grow, or be generated in
+        # `/proc`.
+        parts: list[bytes] = []
+        length = 0
+        while part := _some(descriptor, min(_AT_ONCE, limit + 1 - length)):
+            parts.append(part)
+            length += len(part)
+            if length > limit:
+                raise _too_large(path, limit)
+        return b"".join(parts)
 
 
 @contextlib.contextmanager
@@ -207,21 +216,6 @@ def _regular(path: str | os.PathLike[str], status: os.stat_result, limit: int) -
         raise UnreadableError(path, f"it is {kind}, expected a file")
     if status.st_size > limit:
         raise _too_large(path, limit)
-
-
-def _read(path: str | os.PathLike[str], descriptor: int, limit: int) -> bytes:
-    """Read to the end.
-
-    The size that the system reports may be wrong: the file may grow, or be generated in `/proc`.
-    """
-    parts: list[bytes] = []
-    length = 0
-    while part := _some(descriptor, min(_AT_ONCE, limit + 1 - length)):
-        parts.append(part)
-        length += len(part)
-        if length > limit:
-            raise _too_large(path, limit)
-    return b"".join(parts)
 
 
 def _too_large(path: str | os.PathLike[str], limit: int) -> UnreadableError:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jaxsight.wire.kernel_graph import Graph, Kernel
+from jaxsight.wire.kernel_graph import CollectiveKind, Graph, Kernel
 from jaxsight.wire.meshes import Chosen
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class CollectiveFigures:
     """A collective of a compiled program."""
 
-    kind: str
+    kind: CollectiveKind
     """`all-reduce`, `all-gather`, `reduce-scatter`, `all-to-all`, `collective-permute`, …"""
     bytes: int
     """The size of the data on one device in one run: of its operands or its results, whichever is

@@ -10,7 +10,7 @@ Nothing is checked here: the engine knows the schema.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jaxsight.lsp.documents.uris import path_of
 
@@ -32,12 +32,21 @@ class Configuration:
     def __init__(self, initialize: Mapping[str, object]) -> None:
         """Read the parameters of `initialize`, as JSON."""
         options = _mapping(initialize.get("initializationOptions"))
-        self._trusted = _answer(options.get("trusted"))
+        trusted = options.get("trusted")
+        self._trusted = trusted if isinstance(trusted, bool) else None
         self.programs = options.get("programs") is True
         """Whether the client requests features of printed programs, for any document."""
         self.interpreters: dict[str, str] = {}
         """Selected Python environments by folder, from the client's own selector."""
-        self.roots: list[str] = _roots(initialize)
+        folders = initialize.get("workspaceFolders")
+        uris: list[object] = [initialize.get("rootUri")]
+        if isinstance(folders, list) and folders:
+            uris = [_mapping(folder).get("uri") for folder in folders]
+        paths = [path_of(uri) for uri in uris if isinstance(uri, str)]
+        roots = [path for path in paths if path is not None]
+        if not roots and isinstance(path := initialize.get("rootPath"), str) and path:
+            roots = [path.rstrip("/") or "/"]
+        self.roots = list(dict.fromkeys(roots))
         process = initialize.get("processId")
         self.client_process: int | None = process if isinstance(process, int) else None
         own = options.get(SECTION)
@@ -161,25 +170,12 @@ class Configuration:
         self._pythons = {r: p for r, p in self._pythons.items() if r not in gone}
 
 
-def _roots(initialize: Mapping[str, Any]) -> list[str]:
-    folders = initialize.get("workspaceFolders") or ()
-    uris = [_mapping(folder).get("uri") for folder in folders] or [initialize.get("rootUri")]
-    roots = [path for uri in uris if isinstance(uri, str) and (path := path_of(uri)) is not None]
-    if not roots and isinstance(path := initialize.get("rootPath"), str) and path:
-        roots = [path.rstrip("/") or "/"]
-    return list(dict.fromkeys(roots))
-
-
-def _answer(value: object) -> bool | None:
-    return value if isinstance(value, bool) else None
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
+def _mapping(value: object) -> Mapping[str, object]:
     """Return a JSON object; anything else becomes an empty one."""
     return value if isinstance(value, Mapping) else {}
 
 
-def _merged(*layers: Mapping[str, Any]) -> dict[str, object]:
+def _merged(*layers: Mapping[str, object]) -> dict[str, object]:
     merged: dict[str, object] = {}
     for layer in layers:
         for key, value in layer.items():

@@ -20,11 +20,12 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jaxsight.files.bytecode import cached_bytecode, file_for
 from jaxsight.lsp.configuration import Configuration
 from jaxsight.lsp.start.loop_watch import LoopWatch, SlowTurns
+from jaxsight.lsp.transport.messages import JsonObject
 from jaxsight.lsp.transport.streams import (
     ANNOUNCE,
     ByteSink,
@@ -207,7 +208,7 @@ async def _converse(
         server.end_background()
 
 
-async def _read(first: dict[str, Any], inbox: Inbox, server: JaxsightServer) -> None:
+async def _read(first: JsonObject, inbox: Inbox, server: JaxsightServer) -> None:
     """Handle messages, starting with `first`, until the server stops or the stream ends."""
     server.protocol.take(first)
     while not server.stopped.is_set() and (body := await inbox.receive()) is not None:

@@ -13,11 +13,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from jaxsight.source.module import Module
 
+K = TypeVar("K")
+R = TypeVar("R", bound="HasTask")
 T = TypeVar("T")
 
 _STEP = 0.01
@@ -160,6 +162,22 @@ class Turns:
             break
         if self._waited_for or self._waiting:
             asyncio.get_running_loop().call_soon(self._ended)
+
+
+class HasTask(Protocol):
+    """Work that a task does."""
+
+    @property
+    def task(self) -> asyncio.Task[object]: ...
+
+
+def forget(running: dict[K, R], key: K, task: asyncio.Task[object]) -> None:
+    """Drop work whose task has ended, unless other work runs under its key now."""
+    if not task.cancelled():
+        task.exception()  # retrieved, so that asyncio does not log it; callers get it too
+    current = running.get(key)
+    if current is not None and current.task is task:
+        del running[key]
 
 
 class RunningTasks:

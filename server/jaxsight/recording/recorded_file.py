@@ -87,11 +87,8 @@ def read(root: str | Path) -> Functions:
     version = content.get("version") if isinstance(content, dict) else None
     if version != VERSION:
         raise RecordedFileError(f"its version is not {VERSION}")
-    return _functions(content.get("functions"))
-
-
-def _functions(files: object) -> Functions:
     functions: dict[tuple[str, str], tuple[RecordedCall, ...]] = {}
+    files = content.get("functions")
     for file, names in files.items() if isinstance(files, dict) else ():
         inside = PurePosixPath(file)
         if inside.is_absolute() or ".." in inside.parts or len(file) > _LONGEST:

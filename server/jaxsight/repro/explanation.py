@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any
 
 from jaxsight.repro.failures import RunFailure
 
@@ -98,7 +97,7 @@ class Explanation:
         """Return the table of a name, if there is one."""
         return next((table for table in self.tables if table.name == name), None)
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Return the explanation as JSON."""
         return asdict(self)
 

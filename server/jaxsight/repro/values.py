@@ -97,7 +97,7 @@ def array_of(value: ConcreteValue) -> Any:
     return jax.device_put(array, NamedSharding(meshes.made(value.mesh), spec_of(*value.spec)))
 
 
-def _weak(data: Any) -> jax.Array:
+def _weak(data: np.ndarray) -> jax.Array:
     """Return an array of a weak type: what Python's numbers make."""
     number = data.reshape(-1)[0].item() if data.size else 0
     filled: jax.Array = jax.numpy.full(data.shape, number)

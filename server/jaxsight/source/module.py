@@ -291,7 +291,11 @@ class _Reparse:
                 break
             else:
                 read_from = len(self.chunks) if read_from is None else read_from
-                step = self._read(line, position)
+                split = split_at(self.text, position)
+                reach = None if split.reach is None else split.reach - position
+                step = _Step(split.next - position, reach)
+                if split.statement is not None:
+                    self._keep(self._chunk(line, position, split.statement), position, step)
                 if reason := limits.statements_problem(len(self.chunks)):
                     return Module(self.text, (), [], [], too_large=reason)
             line += self.text.count("\n", position, position + step.size)
@@ -323,15 +327,6 @@ class _Reparse:
         starts = self.old._starts
         index = bisect.bisect_left(starts, position - self.longer)
         return index if index < len(starts) and starts[index] == position - self.longer else None
-
-    def _read(self, line: int, position: int) -> _Step:
-        """Read the statement at a position, if there is one; return the step to the next."""
-        split = split_at(self.text, position)
-        reach = None if split.reach is None else split.reach - position
-        step = _Step(split.next - position, reach)
-        if split.statement is not None:
-            self._keep(self._chunk(line, position, split.statement), position, step)
-        return step
 
     def _keep(self, chunk: ModuleChunk, position: int, step: _Step) -> None:
         self.chunks.append(chunk)

@@ -141,35 +141,32 @@ class _Flow:
 
     def body(self, statements: Iterable[StatementFacts], scope: _Scope) -> None:
         for statement in statements:
-            self._statement(statement, scope)
-
-    def _statement(self, statement: StatementFacts, scope: _Scope) -> None:
-        read = statement.names | statement.attributes
-        by_itself = any(line + scope.first_line in self.wrong for line in statement.head) or any(
-            scope.has_lost(name) for name in statement.names
-        )
-        by_calls = self.results & read
-        is_lost = by_itself or bool(by_calls)
-        if not is_lost:
-            self.relied_on |= read
-        elif by_itself:
-            self.mentioned |= read
-        else:
-            # A function whose result is lost may still be called with valid arguments.
-            self.relied_on |= by_calls
-            self.mentioned |= read - by_calls
-        if is_lost:
-            self._mark_lost(statement, scope)
-        elif scope.sure:
-            scope.lost.difference_update(statement.replaced)
-        if statement.function:
-            scope.functions[statement.head.start] = statement
-        elif statement.scope:
-            inner = _Scope(scope.name + statement.scope, scope.first_line, set(), scope)
-            self.body(statement.blocks[0], inner)
-            self.functions(inner)
-        elif statement.blocks:
-            self._nested(statement, scope, is_lost)
+            read = statement.names | statement.attributes
+            by_itself = any(
+                line + scope.first_line in self.wrong for line in statement.head
+            ) or any(scope.has_lost(name) for name in statement.names)
+            by_calls = self.results & read
+            is_lost = by_itself or bool(by_calls)
+            if not is_lost:
+                self.relied_on |= read
+            elif by_itself:
+                self.mentioned |= read
+            else:
+                # A function whose result is lost may still be called with valid arguments.
+                self.relied_on |= by_calls
+                self.mentioned |= read - by_calls
+            if is_lost:
+                self._mark_lost(statement, scope)
+            elif scope.sure:
+                scope.lost.difference_update(statement.replaced)
+            if statement.function:
+                scope.functions[statement.head.start] = statement
+            elif statement.scope:
+                inner = _Scope(scope.name + statement.scope, scope.first_line, set(), scope)
+                self.body(statement.blocks[0], inner)
+                self.functions(inner)
+            elif statement.blocks:
+                self._nested(statement, scope, is_lost)
 
     def _mark_lost(self, statement: StatementFacts, scope: _Scope) -> None:
         """Mark a statement and the names that it binds as lost."""
@@ -183,17 +180,14 @@ class _Flow:
     def functions(self, scope: _Scope) -> None:
         """Visit the bodies of a scope's functions, after all of its own statements."""
         for function in scope.functions.values():
-            self._function(function, scope)
-
-    def _function(self, statement: StatementFacts, scope: _Scope) -> None:
-        name = scope.name + statement.scope
-        lost = {*self.gone.get(name, ())}
-        if statement.function in self.uncalled:
-            lost |= statement.parameters
-            self.lines.update(line + scope.first_line for line in statement.head)
-        inner = _Scope(name, scope.first_line, lost, scope, statement.own)
-        self.body(statement.blocks[0], inner)
-        self.functions(inner)
+            name = scope.name + function.scope
+            lost = {*self.gone.get(name, ())}
+            if function.function in self.uncalled:
+                lost |= function.parameters
+                self.lines.update(line + scope.first_line for line in function.head)
+            inner = _Scope(name, scope.first_line, lost, scope, function.own)
+            self.body(function.blocks[0], inner)
+            self.functions(inner)
 
     def _nested(self, statement: StatementFacts, scope: _Scope, is_lost: bool) -> None:
         """Visit the blocks of a compound statement; lose them with its condition or iterable."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _LONGEST_VALUE = 40
 """The maximum length of a value in a message, in characters, as in those of rules."""
@@ -46,7 +49,7 @@ class TooLong(Exception):
 class TooLarge(ValueError):
     """The constants are too large for the text: `value` brings their sum to `total` bytes."""
 
-    def __init__(self, value: Any, total: int) -> None:
+    def __init__(self, value: np.ndarray, total: int) -> None:
         shape = "×".join(map(str, value.shape))
         constants = f"a constant of {value.nbytes:,} bytes ({value.dtype} {shape})"
         if total > value.nbytes:

@@ -8,10 +8,10 @@ from jaxsight.interpreters.compat.inner import inner_jaxprs, replaced
 from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation
 from jaxsight.interpreters.compat.staging import (
     is_dropped,
-    is_literal,
     new_variable,
     open_jaxpr,
     opened,
+    substituted,
     with_inner,
 )
 
@@ -45,7 +45,7 @@ def _primal(jaxpr: object, cache: dict[int, tuple[object, object]]) -> object:
         equations: list[Equation] = []
         values: dict[int, Atom] = {}
         _inline(inside.eqns, equations, values, cache, renamed=False)
-        outputs = [_read(atom, values) for atom in inside.outvars]
+        outputs = substituted(inside.outvars, values)
         with_primal = with_inner(jaxpr, inside.replace(eqns=equations, outvars=outputs))
         cache[id(jaxpr)] = jaxpr, with_primal
     return cache[id(jaxpr)][1]
@@ -65,14 +65,14 @@ def _inline(
         renamed: give results new variables, since the equations may be appended several times.
     """
     for equation in originals:
-        operands = [_read(atom, values) for atom in equation.invars]
+        operands = substituted(equation.invars, values)
         if equation.primitive.name in _CUSTOM:
             program = opened(equation.params["call_jaxpr"])
             if not program.consts and not program.jaxpr.constvars:
                 own = dict(zip(map(id, program.jaxpr.invars), operands, strict=True))
                 _inline(program.jaxpr.eqns, equations, own, cache, renamed=True)
-                for var, atom in zip(equation.outvars, program.jaxpr.outvars, strict=True):
-                    values[id(var)] = _read(atom, own)
+                outputs = substituted(program.jaxpr.outvars, own)
+                values.update(zip(map(id, equation.outvars), outputs, strict=True))
                 continue
         results = list(equation.outvars)
         if renamed:
@@ -80,7 +80,3 @@ def _inline(
             values.update(zip(map(id, equation.outvars), results, strict=True))
         params = replaced(equation.params, lambda part: _primal(part.value, cache))
         equations.append(equation.replace(invars=operands, outvars=results, params=params))
-
-
-def _read(atom: Atom, values: dict[int, Atom]) -> Atom:
-    return atom if is_literal(atom) else values.get(id(atom), atom)

@@ -30,7 +30,7 @@ class Source(str):
     `save` also writes the file of arrays that the module reads.
     """
 
-    constants: dict[str, np.ndarray[Any, Any]]
+    constants: dict[str, np.ndarray]
     """Arrays that the module reads from the file next to it (`constants="npz"`); empty if the text
     contains all.
     """

@@ -139,8 +139,12 @@ def _seconds(kernel: Kernel, target: Target) -> float | None:
     if chip is None or kernel.work is None or kernel.kind == CALLBACK:
         return None
     if isinstance(chip, Tpu):
-        busy = _on_tpu(kernel.work, chip)
-        return None if busy is None else kernel.runs * busy
+        units = _units(kernel.work, chip)
+        if units is None:
+            return None
+        moving = (kernel.work.read + kernel.work.written) / chip.bandwidth
+        latency = min(kernel.work.cycles, LATENCY) / chip.clock if chip.clock else 0.0
+        return kernel.runs * max(moving, latency, *units.values())
     busy = _on_gpu(kernel.work, chip, kernel.bytes_in + kernel.bytes_out)
     return None if busy is None else kernel.runs * busy + kernel.launches * LAUNCH
 
@@ -178,15 +182,6 @@ def total(graph: Graph, target: Target) -> Total | None:
     known = len(longest) == len(times) and graph.trips_known and not hidden
     found = Bounds(least, sum(longest) if known else None)
     return Total(least, not found.is_certain, found.most)
-
-
-def _on_tpu(work: Work, chip: Tpu) -> float | None:
-    busy = (work.read + work.written) / chip.bandwidth
-    units = _units(work, chip)
-    if units is None:
-        return None
-    latency = min(work.cycles, LATENCY) / chip.clock if chip.clock else 0.0
-    return max(busy, latency, *units.values())
 
 
 def _on_gpu(work: Work, chip: Gpu, whole: int = 0) -> float | None:

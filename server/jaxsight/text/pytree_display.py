@@ -63,11 +63,9 @@ def folded(text: str, width: int) -> str:
             if len(line) <= width:
                 return line
     line = _shortened(_arrays_only(tree), width)
-    return line if len(line) <= width else _cut(line, width)
-
-
-def _cut(line: str, width: int) -> str:
-    """Return the beginning of a line without parts of numbers: `f32[16,…`, not `f32[16,10…`."""
+    if len(line) <= width:
+        return line
+    # Without parts of numbers: `f32[16,…`, not `f32[16,10…`.
     kept = line[: max(width - 1, 0)]
     whole = _NUMBER_AT_END.sub("", kept) if re.match(r"[\w.]", line[len(kept) :]) else kept
     return (whole or kept) + ELLIPSIS

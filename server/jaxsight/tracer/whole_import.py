@@ -150,18 +150,14 @@ def _imported(request: Import) -> ModuleType:
         module = importlib.import_module(name)
         if os.path.realpath(getattr(module, "__file__", None) or "") == os.path.realpath(file):
             return module
-    return _by_path(request)
-
-
-def _by_path(request: Import) -> ModuleType:
-    """Import the file under its name if Python finds another module by that name."""
-    spec = importlib.util.spec_from_file_location(request.module, request.file)
+    # Python finds another module by that name.
+    spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
-        raise ImportError(f"no module at {request.file}")
+        raise ImportError(f"no module at {file}")
     if request.lines:
-        spec.loader = _Loader(request.module, request.file, request.lines)
+        spec.loader = _Loader(name, file, request.lines)
     module = importlib.util.module_from_spec(spec)
-    sys.modules[request.module] = module
+    sys.modules[name] = module
     assert spec.loader is not None
     spec.loader.exec_module(module)
     return module

@@ -117,7 +117,8 @@ class Trust:
             case Policy.EDITOR:
                 return self.client is True
             case _:
-                return self._covers(folder)
+                real = os.path.realpath(folder)
+                return self._here.covers(real) or self._store.read().covers(real)
 
     def may_use_above(self, folder: str) -> bool:
         """Return whether settings and environments above the trusted folder may be used."""
@@ -241,10 +242,6 @@ class Trust:
         if target.startswith(SSH):
             return self._may_reach(folder, target)
         return self.may_start(folder, target)
-
-    def _covers(self, folder: str) -> bool:
-        real = os.path.realpath(folder)
-        return self._here.covers(real) or self._store.read().covers(real)
 
     def _may_reach(self, folder: str, target: str) -> bool:
         real = os.path.realpath(folder)

@@ -92,7 +92,14 @@ class TrustStore:
                 if self.problem.startswith(_NEWER):
                     return False
                 changed = edit(now)
-                _write(self.file, changed)
+                approvals = sorted(changed.approvals)
+                content = {
+                    "version": VERSION,
+                    "folders": sorted(changed.folders),
+                    "approvals": [{"folder": own, "what": target} for own, target in approvals],
+                }
+                text = f"{json.dumps(content, indent=2)}\n"
+                private.replace(self.file, text.encode("ascii"), sync=True)
                 self._known, self._seen = changed, self._signature()
         except (OSError, NotOurs) as error:
             log.warning("cannot write %s: %s", self.file, error)
@@ -168,17 +175,6 @@ def _table(value: object) -> dict[str, object]:
     if not isinstance(value, dict) or not {"folder", "what"} <= value.keys():
         raise ValueError(f"expected a folder and what it may reach, got {value!r:.40}")
     return value
-
-
-def _write(file: Path, decisions: Decisions) -> None:
-    content = {
-        "version": VERSION,
-        "folders": sorted(decisions.folders),
-        "approvals": [
-            {"folder": folder, "what": target} for folder, target in sorted(decisions.approvals)
-        ],
-    }
-    private.replace(file, f"{json.dumps(content, indent=2)}\n".encode("ascii"), sync=True)
 
 
 def _make_folder(folder: Path) -> None:

@@ -16,7 +16,7 @@ Callbacks are kernels, whose data is in `host_transfers` too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
@@ -474,7 +474,10 @@ class Graph:
                 total += count
             else:
                 sums[branch] += count
-        for first in self._conditionals():
+        # The first branch of each conditional; inner ones come first.
+        for first in range(len(self.branches) - 1, -1, -1):
+            if self.branches[first].arm != 0:
+                continue
             parent = self.branches[first].parent
             of_arms = of(sums[first : first + self.branches[first].arms])
             if parent < 0:
@@ -482,9 +485,3 @@ class Graph:
             else:
                 sums[parent] += of_arms
         return total
-
-    def _conditionals(self) -> Iterator[int]:
-        """Yield the first branch of each conditional; inner ones come first."""
-        for index in range(len(self.branches) - 1, -1, -1):
-            if self.branches[index].arm == 0:
-                yield index

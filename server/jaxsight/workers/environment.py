@@ -55,7 +55,16 @@ def tracer_environment(
     variables = without_server(
         {name: value for name, value in environ.items() if name not in OF_SERVER}
     )
-    _activate(python, variables)
+    # Programs that user code starts get the environment of `python`, not the server's own.
+    folder = Path(python).parent
+    if "VIRTUAL_ENV" in variables and sys.prefix != sys.base_prefix:
+        own = Path(sys.prefix)
+        if Path(variables["VIRTUAL_ENV"]) == own and own != folder.parent:
+            del variables["VIRTUAL_ENV"]
+    if reading.is_file(folder.parent / "pyvenv.cfg"):
+        variables["VIRTUAL_ENV"] = str(folder.parent)
+        path = variables.get("PATH", os.defpath)
+        variables["PATH"] = os.pathsep.join([str(folder), path])
     return {**UNLESS_SET, **variables, **ALWAYS, **(overrides or {})}
 
 
@@ -83,19 +92,3 @@ def _of_server(entry: str) -> bool:
     return not entry or any(
         reading.is_file(Path(entry, package, "__init__.py")) for package in ("jaxsight", "pygls")
     )
-
-
-def _activate(python: str, environ: dict[str, str]) -> None:
-    """Activate the environment of `python` for programs that user code starts.
-
-    This replaces the server's own environment.
-    """
-    folder = Path(python).parent
-    if "VIRTUAL_ENV" in environ and sys.prefix != sys.base_prefix:
-        own = Path(sys.prefix)
-        if Path(environ["VIRTUAL_ENV"]) == own and own != folder.parent:
-            del environ["VIRTUAL_ENV"]
-    if reading.is_file(folder.parent / "pyvenv.cfg"):
-        environ["VIRTUAL_ENV"] = str(folder.parent)
-        path = environ.get("PATH", os.defpath)
-        environ["PATH"] = os.pathsep.join([str(folder), path])

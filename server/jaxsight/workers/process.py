@@ -289,16 +289,7 @@ class TracerProcess:
         mark("decoded", message)
         if self.ready.done():
             self._received.put_nowait(message)
-        else:
-            self._take_handshake(message)
-
-    def _end_messages(self) -> None:
-        """Tell `receive` that a dead process has no more messages."""
-        if self.death.done():
-            self._received.put_nowait(None)
-
-    def _take_handshake(self, message: Message) -> None:
-        """Handle the first message."""
+            return
         hello = self._greeting(message)
         if hello is None:
             self.kill(Death(Reason.PROTOCOL, last_words="its first message is not a handshake"))
@@ -308,6 +299,11 @@ class TracerProcess:
         else:
             self.ready.set_result(hello)
             self.idle()
+
+    def _end_messages(self) -> None:
+        """Tell `receive` that a dead process has no more messages."""
+        if self.death.done():
+            self._received.put_nowait(None)
 
     def _greeting(self, message: Message) -> Hello | None:
         """Return the handshake of a message, or `None` if it is none."""

@@ -322,9 +322,9 @@ def card(out: Out) -> int:
     return 0
 
 
-def _say_what_runs(what: str) -> None:
+def _say_what_runs(code: str) -> None:
     """Say what is executed, before it is."""
-    Printer(stderr=True).print(f"note: running {what} as your user")
+    Printer(stderr=True).print(f"note: running {code} as your user")
 
 
 @contextmanager
@@ -410,7 +410,9 @@ class _Run:
         """
         if self.form is TableFormat.parquet:
             arrow.pyarrow()
-        _check_folder(self.out)
+        has_others = self.out.is_dir() and any(self.out.iterdir())
+        if has_others and not (self.out / make.WORK).is_dir():
+            raise CommandError(f"{self.out} is not empty; choose a new folder")
         title = {**contents, "schema_version": VERSION, "versions": self.versions}
         store = Store(self.out, title)
         with _interruptible(), RowProgress() as progress:
@@ -418,16 +420,14 @@ class _Run:
             try:
                 return work(store, making, progress.report)
             except KeyboardInterrupt:
-                _print_interrupted(store)
+                names = [path.name for path in store.folder.glob("*.jsonl")]
+                kept = sum(name.startswith(("rows-", "rewrites-")) for name in names)
+                done = f"{units.count(kept, 'shard')} of rows kept"
+                note = f"interrupted: {done}; the same command continues"
+                Printer(stderr=True).print(note)
                 return None
             finally:
                 making.end()
-
-
-def _check_folder(out: Path) -> None:
-    """Refuse a folder with files that are no dataset's."""
-    if out.is_dir() and any(out.iterdir()) and not (out / make.WORK).is_dir():
-        raise CommandError(f"{out} is not empty; choose a new folder")
 
 
 def _engine(run: _Run, on_program: Callable[[], None]) -> engines.Engine:
@@ -457,12 +457,6 @@ def _row(out: Path, described: Manifest, number: int) -> dict[str, Any] | None:
 
 _UNITS = {"rows": "row", "rewrites": "pair"}
 """What a line of a table is called."""
-
-
-def _print_interrupted(store: Store) -> None:
-    names = (path.name for path in store.folder.glob("*.jsonl"))
-    done = units.count(sum(name.startswith(("rows-", "rewrites-")) for name in names), "shard")
-    Printer(stderr=True).print(f"interrupted: {done} of rows kept; the same command continues")
 
 
 def _print_made(out: Path, built: Manifest, made: MadeDataset, *, as_json: bool) -> None:

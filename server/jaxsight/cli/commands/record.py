@@ -152,8 +152,11 @@ async def record(
         about = f"cannot read {recorded_file.path_in(root)}: "
         with failing_on(RecordedFileError, about=about):
             functions = {root: _chosen(recorded_file.read(root), only or ())}
-        if not write:
-            _list(functions[root], limit)
+        if not write and not functions[root]:
+            hint = "run a program: `jaxsight record -- python train.py`"
+            raise CommandError(f"nothing is recorded; {hint}")
+        for line in summary.listed(functions[root], limit) if not write else ():
+            Printer().print(line)
     if write:
         for project, chosen in functions.items():
             _write(project, chosen, to, is_named=bool(only))
@@ -169,16 +172,6 @@ def _write(root: Path, functions: Functions, place: WrittenTo, *, is_named: bool
     if untraced := [name for _, name in functions.keys() - traced.keys()]:
         names = one_line(", ".join(sorted(untraced)))
         printer.print(f"not added, as JAX did not trace them (name them with `--only`): {names}")
-
-
-def _list(functions: Functions, limit: int) -> None:
-    """List what was recorded before."""
-    if not functions:
-        raise CommandError(
-            "nothing is recorded; run a program: `jaxsight record -- python train.py`"
-        )
-    for line in summary.listed(functions, limit):
-        Printer().print(line)
 
 
 async def _ran(

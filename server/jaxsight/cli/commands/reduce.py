@@ -104,7 +104,11 @@ def reduce(
     with tempfile.TemporaryDirectory(prefix="jaxsight-") as folder:
         file = repro.absolute()
         if not _is_repro(text) and not check.startswith("command:"):
-            file = _captured(interpreter, file, Path(folder), check)
+            # A script: reduce the repro of its failure.
+            case, script = Path(folder, "case"), [str(file)]
+            _, died = run_captured(interpreter, "script", case, script, check=check)
+            file = Path(folder, f"{repro.stem}.py")
+            emit(interpreter, case, file, died, check=check)
         command = reduce_command(
             interpreter, file, out, text, check=check, jobs=jobs, timeout=timeout
         )
@@ -130,14 +134,6 @@ def _is_repro(text: str) -> bool:
         tree = ast.parse(text)
     functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     return functions >= {"main", "inputs"}
-
-
-def _captured(python: str, script: Path, folder: Path, check: str) -> Path:
-    """Run a script under capture, and return the repro of its failure."""
-    case, out = folder / "case", folder / f"{script.stem}.py"
-    _, died = run_captured(python, "script", case, [str(script)], check=check)
-    emit(python, case, out, died, check=check)
-    return out
 
 
 def _followed(command: Sequence[str]) -> Event:

@@ -22,7 +22,7 @@ from jaxsight.cli.output.printing import Printer, print_json, styled
 from jaxsight.cli.sources.arguments import parse_address
 from jaxsight.cli.traced_view import find_question
 from jaxsight.cli.user_python import user_interpreter
-from jaxsight.repro.boot_commands import difference
+from jaxsight.repro.boot_commands import Event, difference
 from jaxsight.repro.capturing.case import ProgramKind
 from jaxsight.repro.failures import RunFailure
 from jaxsight.repro.folders import new_folder
@@ -187,7 +187,7 @@ def _emit(python: str, case: Path, died: RunFailure | None, options: _Options) -
 def _emit_tests(python: str, cases: Path, code: int, options: _Options) -> int:
     """Write the repro of each failing test into a folder; return the exit status."""
     folder = options.out or Path("repros")
-    records: list[dict[str, Any]] = []
+    records: list[Event] = []
     folder.mkdir(parents=True, exist_ok=True)
     for case in sorted(path for path in cases.iterdir() if (path / "ended.json").is_file()):
         try:
@@ -217,7 +217,7 @@ class _Options:
     issue: Path | None
 
 
-def _print_verdict(event: dict[str, Any]) -> None:
+def _print_verdict(event: Event) -> None:
     path = os.path.relpath(event["path"])
     headline = RunFailure.of_record(event["expected"]).headline
     verdict = headline if event["reproduces"] else difference(event)

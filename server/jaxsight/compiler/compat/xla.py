@@ -171,11 +171,6 @@ def can_stop(devices: Devices) -> bool:
     return devices.here and devices.platform == "cpu" and schedule.can_look()
 
 
-def _can_dump(devices: Devices) -> bool:
-    """Return whether compiles for a device that is not present can end with XLA's dump."""
-    return not devices.here and devices.platform == "gpu" and schedule.can_look()
-
-
 def compile_to_schedule(
     program: bytes, devices: Devices, options: Mapping[str, str | bool]
 ) -> Compilation:
@@ -187,7 +182,8 @@ def compile_to_schedule(
     Raises:
         Refused: as for `compile`.
     """
-    can_dump = _can_dump(devices) and not any(name in program for name in _PALLAS)
+    can_dump = not devices.here and devices.platform == "gpu" and schedule.can_look()
+    can_dump = can_dump and not any(name in program for name in _PALLAS)
     if not can_dump and not can_stop(devices):
         return compile(program, devices, options)
     with partitioning.watched(devices.distribution, options) as watch:

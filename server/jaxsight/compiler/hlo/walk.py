@@ -177,7 +177,19 @@ def _visit(
         case "while":
             _loop(walked, position, instruction, stack)
         case "conditional":
-            _conditional(walked, position, instruction, stack)
+            names = instruction.called.get("branch_computations") or (
+                *instruction.called.get("true_computation", ()),
+                *instruction.called.get("false_computation", ()),
+            )
+            first, path = len(walked.branches), instruction.equation
+            loop = position.loops[-1] if position.loops else -1
+            runs = []
+            for arm, name in enumerate(names):
+                walked.branches.append(
+                    Branch(instruction.name, arm, len(names), path, loop, position.branch)
+                )
+                runs.append(_run(walked, position, instruction, "branch", name, branch=first + arm))
+            _push_runs(position, instruction, stack, runs)
         case "call" if _SMALL_CALL not in instruction.attributes:
             called = instruction.called.get("to_apply", ())
             runs = [_run(walked, position, instruction, "call", name) for name in called]
@@ -276,25 +288,6 @@ def _computation(walked: Walk, name: str) -> Computation | None:
     if name not in walked.computations:
         walked.computations[name] = walked.module.computation(name)
     return walked.computations[name]
-
-
-def _conditional(
-    walked: Walk, position: _Position, instruction: Instruction, stack: list[_Position]
-) -> None:
-    called = instruction.called
-    names = called.get("branch_computations") or (
-        *called.get("true_computation", ()),
-        *called.get("false_computation", ()),
-    )
-    first = len(walked.branches)
-    loop = position.loops[-1] if position.loops else -1
-    runs = []
-    for arm, name in enumerate(names):
-        walked.branches.append(
-            Branch(instruction.name, arm, len(names), instruction.equation, loop, position.branch)
-        )
-        runs.append(_run(walked, position, instruction, "branch", name, branch=first + arm))
-    _push_runs(position, instruction, stack, runs)
 
 
 def _run(

@@ -244,7 +244,10 @@ class Expansion:
                 return known
             case ast.Subscript(ast.Name(kind), dims):
                 sizes = dims.elts if isinstance(dims, ast.Tuple) else [dims]
-                parts = [0 if _is_blank(each) else self._evaluated(each) for each in sizes]
+                parts = [
+                    0 if isinstance(each, ast.Name) and each.id == "_" else self._evaluated(each)
+                    for each in sizes
+                ]
                 return _array(self._decided[kind], *parts)
         raise TypeError(f"not a type: {ast.unparse(annotation)}")
 
@@ -371,10 +374,6 @@ def _assigns_decided(statement: ast.stmt) -> bool:
     [target] = statement.targets
     names = target.elts if isinstance(target, ast.Tuple) else [target]
     return all(isinstance(name, ast.Name) and is_decided(name.id) for name in names)
-
-
-def _is_blank(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) and node.id == "_"
 
 
 def _parsed(text: str) -> ast.expr:

@@ -80,13 +80,10 @@ def module(program: Expansion) -> str:
         blocks = (ast.FunctionDef, ast.ClassDef)
         is_apart = isinstance(statement, blocks) or isinstance(before, blocks)
         gap = "\n\n\n" if is_apart else "\n" if before else "\n\n"
-        text += (gap if text else "") + formatted(_unparsed(statement)).rstrip("\n")
+        module = ast.fix_missing_locations(ast.Module([statement], []))
+        text += (gap if text else "") + formatted(ast.unparse(module)).rstrip("\n")
         before = statement
     return text + "\n"
-
-
-def _unparsed(statement: ast.stmt) -> str:
-    return ast.unparse(ast.fix_missing_locations(ast.Module([statement], [])))
 
 
 # What is not needed, and what is too long

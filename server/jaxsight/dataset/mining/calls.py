@@ -134,12 +134,18 @@ def program_of(
     except Exception as error:  # ours, and whatever a library raises when it is traced again
         raise NoProgram("call cannot be written") from error
     used = set(primitives(direction.program))
+    categories = (
+        category
+        for category, beginnings in _CATEGORIES
+        if any(name.startswith(beginnings) for name in used)
+    )
+    plain = "arithmetic" if used & {"add", "sub", "mul", "div"} else "array"
     return Program(
         number=0,
         text=text,
         function=short,
         arguments=dict(zip(names, map(_argument, arrays), strict=True)),
-        category=_category(used),
+        category=next(categories, plain),
         template=origin.name,
         is_differentiable=has_derivative(direction),
         provenance=origin.record(),
@@ -253,10 +259,3 @@ def _argument(array: jax.Array) -> Array:
     if not values.size or real.min() < 0:
         return Array(dtype, shape, "unit" if values.size and abs(real).max() < 1 else "normal")
     return Array(dtype, shape, "uniform" if real.max() <= 1 else "positive")
-
-
-def _category(used: set[str]) -> str:
-    for category, beginnings in _CATEGORIES:
-        if any(name.startswith(beginnings) for name in used):
-            return category
-    return "arithmetic" if used & {"add", "sub", "mul", "div"} else "array"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import hashlib
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.inner import walk
-from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation
+from jaxsight.interpreters.compat.jaxpr_types import Atom
 from jaxsight.interpreters.compat.staging import Program, is_jaxpr, is_literal, opened
 
 _COMMUTATIVE = frozenset({"add", "add_any", "and", "eq", "max", "min", "mul", "ne", "or", "xor"})
@@ -50,7 +50,9 @@ class ProgramDigests:
 
 def digests(program: Program) -> ProgramDigests:
     """Return what identifies a traced program."""
-    shingles = {hash_of(shingle) for shingle in _shingles(list(_operations(program)))}
+    operations = list(_operations(program))
+    starts = range(max(len(operations) - _SHINGLE + 1, 1))
+    shingles = {hash_of(tuple(operations[start : start + _SHINGLE])) for start in starts}
     return ProgramDigests(
         _Canonical(with_numbers=True).program(program),
         _Canonical(with_numbers=False).program(program),
@@ -82,23 +84,20 @@ class _Canonical:
             for index, variable in enumerate(variables):
                 values[id(variable)] = _hex(kind, index, self._type(variable))
         for equation in jaxpr.eqns:
-            self._equation(equation, values)
+            name = equation.primitive.name
+            operands = [self._atom(atom, values) for atom in equation.invars]
+            if name in _COMMUTATIVE:
+                operands.sort()
+            parameters = [
+                (key, self._parameter(value))
+                for key, value in sorted(equation.params.items())
+                if key not in _NAMES and "sharding" not in key
+            ]
+            digest = _hex(name, parameters, operands)
+            for index, variable in enumerate(equation.outvars):
+                values[id(variable)] = _hex(digest, index, self._type(variable))
         types = [self._type(variable) for variable in jaxpr.invars]
         return _hex(types, [self._atom(atom, values) for atom in jaxpr.outvars])
-
-    def _equation(self, equation: Equation, values: dict[int, str]) -> None:
-        name = equation.primitive.name
-        operands = [self._atom(atom, values) for atom in equation.invars]
-        if name in _COMMUTATIVE:
-            operands.sort()
-        parameters = [
-            (key, self._parameter(value))
-            for key, value in sorted(equation.params.items())
-            if key not in _NAMES and "sharding" not in key
-        ]
-        digest = _hex(name, parameters, operands)
-        for index, variable in enumerate(equation.outvars):
-            values[id(variable)] = _hex(digest, index, self._type(variable))
 
     def _atom(self, atom: Atom, values: dict[int, str]) -> str:
         return _hex("literal", self._type(atom)) if is_literal(atom) else values[id(atom)]
@@ -136,11 +135,6 @@ def _operations(program: Program) -> Iterator[str]:
     for _, equation in walk(program):
         dtypes = [avals.text(variable.aval).partition("[")[0] for variable in equation.outvars]
         yield ":".join([equation.primitive.name, *dtypes[:1]])
-
-
-def _shingles(operations: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    for start in range(max(len(operations) - _SHINGLE + 1, 1)):
-        yield tuple(operations[start : start + _SHINGLE])
 
 
 _CHANCE = random.Random("minhash")

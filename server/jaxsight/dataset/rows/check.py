@@ -54,7 +54,11 @@ def check(program: Program, digest: str, stablehlo: str, results: str) -> dict[s
         return jax.tree.leaves(loaded.function(*arguments))
 
     comparison = _Comparison(unpacked(results), _coarsest(direction), eagerly, arguments)
-    data = [_data(array) for array in direction.arguments]
+    is_key = [jnp.issubdtype(each.dtype, jax.dtypes.prng_key) for each in direction.arguments]
+    data = [
+        jax.random.key_data(array) if of_key else array
+        for array, of_key in zip(direction.arguments, is_key, strict=True)
+    ]
     reimported = f"{NOT_COMPARED}: it calls Python back"
     if "python_cpu_callback" not in stablehlo:  # its address is another process's
         reimported = comparison.outcome(lambda: reimport.run(stablehlo, data, _OPTIONS))
@@ -63,12 +67,6 @@ def check(program: Program, digest: str, stablehlo: str, results: str) -> dict[s
         "eager": comparison.outcome(lambda: eagerly(arguments)),
         "stablehlo": reimported,
     }
-
-
-def _data(array: jax.Array) -> jax.Array:
-    if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
-        return jax.random.key_data(array)
-    return array
 
 
 def _coarsest(direction: Direction) -> float:

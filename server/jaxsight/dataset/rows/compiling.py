@@ -85,23 +85,15 @@ def compile(direction: Direction, *, quickly: bool = False) -> Executable:
         aliased=sizes.alias_size_in_bytes,
         code=sizes.generated_code_size_in_bytes,
     )
+    facts = lower.facts(direction.traced.jaxpr)
+    constants, barriers = facts["constants"], facts["barriers"]
     return Executable(
         _Flat(compiled, compiled.in_tree),
         str(lowered.as_text()),
         hlo,
-        _graph(hlo, direction),
+        read(hlo, constants=constants, barriers=barriers, trips=dict(facts["trips"])),
         memory,
         float(costs.get("flops", -1.0)) if isinstance(costs, dict) else -1.0,
-    )
-
-
-def _graph(hlo: str, direction: Direction) -> Graph:
-    facts = lower.facts(direction.traced.jaxpr)
-    return read(
-        hlo,
-        constants=facts["constants"],
-        barriers=facts["barriers"],
-        trips=dict(facts["trips"]),
     )
 
 

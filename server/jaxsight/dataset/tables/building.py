@@ -36,17 +36,16 @@ def build(
         OSError: the folder cannot be written.
     """
     shards = [out / WORK / name for name in sorted(made.shards)]
-    fields, digest = (contents, "") if isinstance(contents, dict) else _specified(contents)
+    if isinstance(contents, Spec):
+        # With lists, as it is read again.
+        fields, digest = json.loads(json.dumps(contents.record())), contents.digest
+    else:
+        fields, digest = contents, ""
     written = writing.write(out, shards, form)
     manifest = Manifest(form, fields, digest, versions, made.record(), written)
     manifest.write(out)
     write_card(out, manifest)
     return manifest
-
-
-def _specified(spec: Spec) -> tuple[Record, str]:
-    """Return a specification with lists, as it is read again, and its digest."""
-    return json.loads(json.dumps(spec.record())), spec.digest
 
 
 def write_card(out: Path, manifest: Manifest) -> Statistics:

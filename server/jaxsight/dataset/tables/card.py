@@ -104,12 +104,13 @@ def text(manifest: Manifest, statistics: Statistics) -> str:
 def _front_matter(manifest: Manifest, statistics: Statistics) -> Record:
     tables = [table for table in TABLES if manifest.of_table(table)]
     is_free = set(statistics.counts.get("licence", {})) <= {"CC0-1.0"}
+    digits = len(str(statistics.rows or statistics.rewrites))
     return {
         "license": "cc0-1.0" if is_free else "other",
         "pretty_name": _TITLE if statistics.rows else _PAIRS,
         "language": ["code"],
         "task_categories": ["text-generation"],
-        "size_categories": [_size(statistics.rows or statistics.rewrites)],
+        "size_categories": [_SIZES[min(max(digits - 3, 0), len(_SIZES) - 1)]],
         "tags": ["jax", "xla", "jaxpr", "stablehlo", "hlo", "compilers", "code"],
         "configs": [
             {
@@ -138,10 +139,6 @@ def _front_matter(manifest: Manifest, statistics: Statistics) -> Record:
             for table in tables
         ],
     }
-
-
-def _size(rows: int) -> str:
-    return _SIZES[min(max(len(str(rows)) - 3, 0), len(_SIZES) - 1)]
 
 
 def _made_with(manifest: Manifest) -> str:

@@ -99,11 +99,9 @@ class Manifest:
 
     def write(self, out: Path) -> None:
         """Write the manifest; the same dataset has the same bytes."""
-        record = {**asdict(self), "files": {name: asdict(file) for name, file in self._sorted()}}
+        listed = {name: asdict(file) for name, file in sorted(self.files.items())}
+        record = {**asdict(self), "files": listed}
         files.replace_text(out / NAME, json.dumps(record, indent=1, sort_keys=True) + "\n")
-
-    def _sorted(self) -> list[tuple[str, File]]:
-        return sorted(self.files.items())
 
 
 def _file(table: str, split: str, rows: int, size: int, sha256: str) -> File:

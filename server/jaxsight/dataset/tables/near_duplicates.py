@@ -35,19 +35,15 @@ class NearDuplicates:
         bands = [
             (start, *signature[start : start + _BAND]) for start in range(0, len(signature), _BAND)
         ]
-        if signature in self._known or self._resembles(signature, bands):
+        candidates = {at for band in bands for at in self._bands.get(band, ())}
+        equal = (
+            sum(a == b for a, b in zip(signature, self._signatures[at], strict=True))
+            for at in candidates
+        )
+        if signature in self._known or any(n / len(signature) >= SIMILARITY for n in equal):
             self.count += 1
             return
         self._known.add(signature)
         for band in bands:
             self._bands.setdefault(band, []).append(len(self._signatures))
         self._signatures.append(signature)
-
-    def _resembles(self, signature: tuple[int, ...], bands: Sequence[tuple[int, ...]]) -> bool:
-        candidates = {at for band in bands for at in self._bands.get(band, ())}
-        return any(_similarity(signature, self._signatures[at]) >= SIMILARITY for at in candidates)
-
-
-def _similarity(first: Sequence[int], second: Sequence[int]) -> float:
-    equal = sum(a == b for a, b in zip(first, second, strict=True))
-    return equal / len(first)

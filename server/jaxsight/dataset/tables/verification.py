@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
@@ -112,8 +112,11 @@ def _files(out: Path, manifest: Manifest, verified: Verified) -> list[str]:
             verified.add("files", str(error))
             continue
         readable.append(path)
-    for path in _unlisted(out, manifest):
-        verified.add("files", f"{path} is not in the manifest")
+    for folder in FOLDERS.values():
+        for unlisted in sorted((out / folder).glob(f"*.{manifest.format}")):
+            name = f"{folder}/{unlisted.name}"
+            if name not in manifest.files:
+                verified.add("files", f"{name} is not in the manifest")
     return readable
 
 
@@ -127,14 +130,6 @@ def _columns(out: Path, path: str, table: str, verified: Verified) -> None:
     for column in (*missing, *unknown):
         state = "is missing" if column in missing else "is unknown"
         verified.add("schema", f"{path}: column {column.partition(':')[0]} {state}")
-
-
-def _unlisted(out: Path, manifest: Manifest) -> Iterator[str]:
-    for folder in FOLDERS.values():
-        for path in sorted((out / folder).glob(f"*.{manifest.format}")):
-            name = f"{folder}/{path.name}"
-            if name not in manifest.files:
-                yield name
 
 
 def _row(row: Record, path: str, manifest: Manifest, verified: Verified) -> None:

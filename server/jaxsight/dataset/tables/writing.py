@@ -69,14 +69,6 @@ class _Parts:
         return self._folder / f"{self._table}-{self._split}-{number:05}.{self._suffix}"
 
 
-def _remove_old(out: Path) -> None:
-    """Remove tables, but nothing else that may be in their folders."""
-    for folder in FOLDERS.values():
-        for path in (out / folder).glob("*-of-*"):
-            if _NAME.fullmatch(path.name):
-                path.unlink()
-
-
 def write(
     out: Path, shards: Iterable[Path], form: TableFormat, *, rows_in_file: int = 10000
 ) -> dict[str, File]:
@@ -108,7 +100,10 @@ def write(
                 parts[table, split].add(row)
         for part in parts.values():
             part.close()
-        _remove_old(out)
+        for folder in FOLDERS.values():  # which may have other files
+            for path in (out / folder).glob("*-of-*"):
+                if _NAME.fullmatch(path.name):
+                    path.unlink()
         made: dict[str, File] = {}
         for key in sorted(parts, key=lambda key: (list(FOLDERS).index(key[0]), key[1])):
             made |= parts[key].finish(out)

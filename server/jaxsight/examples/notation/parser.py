@@ -107,7 +107,12 @@ class _Parser:
         self.reader.advance()
         on_host = self.reader.token.is_("<")
         if on_host:
-            self._memory(token.text)
+            self.reader.advance()
+            if self.reader.token.text != HOST:
+                help = f"write `{token.text}<{HOST}>[]` for an array in the host's memory"
+                raise self.reader.expected(f"`{HOST}`", help=help)
+            self.reader.advance()
+            self.reader.take(">")
         if not self.reader.token.is_("["):
             raise self.reader.expected(
                 f"a shape after `{token.text}`", help=f"write `{token.text}[]` for a scalar"
@@ -115,16 +120,6 @@ class _Parser:
         shape, division = read_shape(self.reader)
         range = self.reader.range_from(start)
         return Array(BY_NAME[token.text], shape, weak, division, on_host, range)
-
-    def _memory(self, dtype: str) -> None:
-        """Read the memory of an array, which is written if it is that of the host: `<host>`."""
-        self.reader.advance()
-        if self.reader.token.text != HOST:
-            raise self.reader.expected(
-                f"`{HOST}`", help=f"write `{dtype}<{HOST}>[]` for an array in the host's memory"
-            )
-        self.reader.advance()
-        self.reader.take(">")
 
     def _not_a_value(self, token: Token, after: Token) -> Malformed:
         name = token.text

@@ -78,7 +78,13 @@ def _described(docstring: str, name: str) -> Described:
     shape = _shape_in(text)
     if shape is None and (about := re.search(_ABOUT.format(name=re.escape(name)), docstring)):
         shape = _sizes(about.group(1))
-    kind = _kind_of(docstring, name)
+    # What Sphinx says of a type: `:type n: int`, `:param int n:`.
+    said = re.search(
+        rf":type[ \t]+{re.escape(name)}:[ \t]*(\w[\w. \[\]]*)"
+        rf"|:param[ \t]+([\w.]+)[ \t]+{re.escape(name)}:",
+        docstring,
+    )
+    kind = (said.group(1) or said.group(2)).strip() if said is not None else ""
     if kind in ("float", "bool"):
         text = text or kind
     rank = 1 if _VECTOR.match(text) else 2 if _MATRIX.match(text) else None
@@ -91,16 +97,6 @@ def _described(docstring: str, name: str) -> Described:
         rank=rank,
         square=bool(rank == 2 and _SQUARE.search(text)),
     )
-
-
-def _kind_of(docstring: str, name: str) -> str:
-    """Return what Sphinx says of a type: `:type n: int`, `:param int n:`."""
-    said = re.search(
-        rf":type[ \t]+{re.escape(name)}:[ \t]*(\w[\w. \[\]]*)"
-        rf"|:param[ \t]+([\w.]+)[ \t]+{re.escape(name)}:",
-        docstring,
-    )
-    return (said.group(1) or said.group(2)).strip() if said is not None else ""
 
 
 def _dedented(whole: str, text: str) -> str:

@@ -89,7 +89,20 @@ async def _hover_in(
         name = escaped(helper[1].qualname.rpartition(".")[2])
         place = helper[1].name_range.shifted(helper[0].first_line)
         return Hover(place, f"**{name}** is not traced: {reason}")
-    return await _expression_hover(engine, document, position)
+    chunk = document.module.chunk_at(position)
+    if chunk is None:
+        return None
+    places = expressions_at(chunk, position)
+    if not places and chunk.broken is None:
+        return None
+    return await _first_hover(
+        engine,
+        document,
+        chunk,
+        position,
+        places,
+        lambda view: _observed(engine, view, places or view.around(position)),
+    )
 
 
 async def _helper_hover(
@@ -141,23 +154,6 @@ async def _first_hover(
                 return hover
             stale = stale or hover
     return stale
-
-
-async def _expression_hover(engine: Engine, document: Document, position: Position) -> Hover | None:
-    chunk = document.module.chunk_at(position)
-    if chunk is None:
-        return None
-    places = expressions_at(chunk, position)
-    if not places and chunk.broken is None:
-        return None
-    return await _first_hover(
-        engine,
-        document,
-        chunk,
-        position,
-        places,
-        lambda view: _observed(engine, view, places or view.around(position)),
-    )
 
 
 async def _views(engine: Engine, document: Document, subject: Subject) -> list[View] | Waits:

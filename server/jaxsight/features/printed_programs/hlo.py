@@ -97,7 +97,18 @@ def _instruction(program: PrintedProgram, block: PrintedBlock, start: int, end: 
             if match.end() <= close:
                 places = program.places.setdefault(value_key(match[0]), [])
                 places.append(start + match.start())
-    _attributes(program, statement, line, start, close)
+    # The names of computations, and of other instructions, after the operands.
+    metadata = line.find(_METADATA, close)
+    end_of_names = metadata if metadata >= 0 else len(line)
+    for match in _CALLED.finditer(line, close, end_of_names):
+        group = 2 if match[2] is not None else 3
+        for word in _NAME.finditer(line, *match.span(group)):
+            key, place = function_key(word[0]), start + word.start()
+            if match[1] == "control-predecessors":
+                program.places.setdefault(value_key(word[0]), []).append(place)
+            elif key in program.functions:
+                statement.calls.append((key, place))
+                program.places[key].append(place)
 
 
 def _closing(line: str, start: int) -> int:
@@ -108,20 +119,3 @@ def _closing(line: str, start: int) -> int:
         if depth == 0:
             return start + match.start()
     return len(line)
-
-
-def _attributes(
-    program: PrintedProgram, statement: PrintedStatement, line: str, start: int, close: int
-) -> None:
-    """Take the names of computations, and of other instructions, after the operands."""
-    metadata = line.find(_METADATA, close)
-    end = metadata if metadata >= 0 else len(line)
-    for match in _CALLED.finditer(line, close, end):
-        group = 2 if match[2] is not None else 3
-        for word in _NAME.finditer(line, *match.span(group)):
-            key, place = function_key(word[0]), start + word.start()
-            if match[1] == "control-predecessors":
-                program.places.setdefault(value_key(word[0]), []).append(place)
-            elif key in program.functions:
-                statement.calls.append((key, place))
-                program.places[key].append(place)

@@ -86,7 +86,7 @@ class _Reader:
             elif kind == "open":
                 self.levels[-1].brackets.append("{")
             elif self.levels and kind not in ("comment", "text", "other"):
-                self._take(self.levels[-1], kind or "", match)
+                self._take(self.levels[-1], match)
             self.last = match.end()
         while self.levels:
             self._close(self.last)
@@ -147,8 +147,9 @@ class _Reader:
                 statement.operands_end = statement.end
             level.statement = None
 
-    def _take(self, level: _Level, kind: str, match: re.Match[str]) -> None:
+    def _take(self, level: _Level, match: re.Match[str]) -> None:
         """Take a token at the current level."""
+        kind = match.lastgroup
         if kind == "repeated":
             self.program.repeated.append((match.start(), match.end(), match["path"]))
             if level.statement is not None:
@@ -161,9 +162,9 @@ class _Reader:
         elif kind == "mark":
             self._mark(level, match[0], match.end())
         elif level.phase == "results" or (level.stage == "operands" and not level.brackets):
-            self._operand(level, kind, match)
+            self._operand(level, match)
         elif not level.brackets:
-            self._head(level, kind, match)
+            self._head(level, match)
         elif kind == "key" and len(level.brackets) == 1:
             level.parameter = match[0][:-1]
             value = _VALUE.match(self.text, match.end()) if match[0] == "name=" else None
@@ -188,9 +189,9 @@ class _Reader:
             while brackets.pop() != _PAIRS[mark]:
                 pass
 
-    def _head(self, level: _Level, kind: str, match: re.Match[str]) -> None:
+    def _head(self, level: _Level, match: re.Match[str]) -> None:
         """Take a token of a statement before its operands."""
-        statement = level.statement
+        kind, statement = match.lastgroup, level.statement
         if statement is None:
             if self._ends(level, match):
                 return
@@ -205,11 +206,12 @@ class _Reader:
             statement.operation_start = match.start()
             level.stage = "operands"
 
-    def _operand(self, level: _Level, kind: str, match: re.Match[str]) -> None:
+    def _operand(self, level: _Level, match: re.Match[str]) -> None:
         """Take a token among operands or results."""
         if level.phase == "equations" and level.statement is None:
-            self._head(level, kind, match)
+            self._head(level, match)
             return
+        kind = match.lastgroup
         if kind == "word" and self._ends(level, match):
             return
         statement = level.statement

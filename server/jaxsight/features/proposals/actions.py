@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from jaxsight.features.example_section import section_edit
 from jaxsight.features.model import Action
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from jaxsight.examples.proposals.proposal import Proposal
     from jaxsight.queries.proposals.trying import Tried
 
-ADD_EXAMPLES = "refactor.rewrite.jaxsight.addExamples"
+ADD_EXAMPLES: Final = "refactor.rewrite.jaxsight.addExamples"
 PENDING = "examples of "
 """How the pending edits of an action begin that tries proposals first."""
 

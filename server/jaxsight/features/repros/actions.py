@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from jaxsight.features.findings import failures
 from jaxsight.features.model import Action
@@ -18,7 +19,7 @@ from jaxsight.workers.compilation.compilers import Trouble
 
 EXTRACT = "jaxsight.extractRepro"
 REDUCE = "jaxsight.reduceRepro"
-KIND = "refactor.rewrite.jaxsight.repro"
+KIND: Final = "refactor.rewrite.jaxsight.repro"
 
 WRONG = "differs:jit,eager"
 """The check of a function that is compiled wrongly."""

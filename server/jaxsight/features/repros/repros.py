@@ -56,7 +56,7 @@ class Repros:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._written: Recent[tuple[str, str, str], _Written] = Recent(KEPT)
+        self._written: Recent[tuple[str, str, ReproKind], _Written] = Recent(KEPT)
         self._running = RunningTasks()
         self._wrong: dict[str, tuple[Module, dict[str, Finding]]] = {}
         """By file, its text and the findings that functions are compiled wrongly, by function."""
@@ -157,7 +157,7 @@ class Repros:
             self._written.put((path, function, REDUCED), _Written(out, text, links, known.check))
             return ShownRepro(REDUCED, function, str(out), facts(event))
 
-    def shown(self, path: str, function: str, kind: str) -> VirtualText:
+    def shown(self, path: str, function: str, kind: ReproKind) -> VirtualText:
         """Return the virtual document of a repro.
 
         Raises:
@@ -170,7 +170,7 @@ class Repros:
         """Cancel what is running, and end its processes."""
         await self._running.aclose()
 
-    def _of(self, path: str, function: str, kind: str) -> _Written:
+    def _of(self, path: str, function: str, kind: ReproKind) -> _Written:
         written = self._written.get((path, function, kind))
         if written is None:
             raise LookupError(f"there is no {kind} of {function}: extract a repro first")

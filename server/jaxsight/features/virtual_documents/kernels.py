@@ -8,7 +8,7 @@ from dataclasses import replace
 from jaxsight.features.distributed.collectives import SIGN, collective_text
 from jaxsight.features.kernels import compile_time, host_transfers, modules
 from jaxsight.features.kernels.summary import headline, memory_lines, origin, sentence
-from jaxsight.features.model import Linked, VirtualText
+from jaxsight.features.model import CompiledKind, Linked, VirtualText
 from jaxsight.features.proposals.assumptions import figures
 from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.programs.kernels import Kernels
@@ -16,32 +16,29 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.wire.chunks import equation_path
 from jaxsight.workers.compilation.compilers import Trouble
 
-HLO, HLO_METADATA = "hlo", "hlo-metadata"
-
-DOCUMENTS = (HLO, HLO_METADATA, "kernels")
-"""Texts of a compiled function that are shown as documents; the second one has metadata."""
-
 _METADATA = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}')
 """The metadata of an instruction: names for profilers, and the path of its equation."""
 
 
-def document(view: View, result: CompileResult, what: str) -> VirtualText:
-    """Return one of `DOCUMENTS`.
+def document(view: View, result: CompileResult, kind: CompiledKind) -> VirtualText:
+    """Return a text of a compiled function.
 
     Raises:
         LookupError: it could not be lowered or compiled; the message says why.
     """
-    title = f"{view.subject.name}.{what}"
+    title = f"{view.subject.name}.{kind}"
     kernels = Kernels.of(view, result)
     if kernels is None:
         assert isinstance(result.outcome, Trouble)
         raise LookupError(result.outcome.message)
-    if what == HLO_METADATA:
-        return _hlo(kernels, f"{view.subject.name}.metadata.hlo")
-    if what == HLO:
-        shown = _hlo(kernels, title)
-        return replace(shown, text=_METADATA.sub("", shown.text))
-    return _listed(kernels, title)
+    match kind:
+        case "hlo-metadata":
+            return _hlo(kernels, f"{view.subject.name}.metadata.hlo")
+        case "hlo":
+            shown = _hlo(kernels, title)
+            return replace(shown, text=_METADATA.sub("", shown.text))
+        case "kernels":
+            return _listed(kernels, title)
 
 
 def _listed(kernels: Kernels, title: str) -> VirtualText:

@@ -40,7 +40,7 @@ async def show(engine: Engine, path: str, function: str, what: str | SourceOptio
         question = await question_of(engine, path, function)
         if question.set.assumed:
             assumed = header(question, engine.size_names(question))
-    comment = "//" if what in (STABLEHLO, kernels.HLO, kernels.HLO_METADATA) else "#"
+    comment = "//" if what in (STABLEHLO, "hlo", "hlo-metadata") else "#"
     return marked(shown, comment, assumed)
 
 
@@ -48,31 +48,33 @@ async def current(
     engine: Engine, path: str, function: str, what: str | SourceOptions
 ) -> VirtualText:
     """Return the document itself, without the line that marks it as stale."""
-    if isinstance(what, SourceOptions):
-        view = await traced_function(engine, path, function)
-        return await source(engine, view, with_settings(engine, path, what))
-    if what in kernels.DOCUMENTS:
-        compiled = await compiled_function(engine, path, function, complete=what == "kernels")
-        return kernels.document(*compiled, what)
-    return await _text(engine, path, function, what)
+    match what:
+        case SourceOptions():
+            view = await traced_function(engine, path, function)
+            return await source(engine, view, with_settings(engine, path, what))
+        case "hlo" | "hlo-metadata" | "kernels":
+            compiled = await compiled_function(engine, path, function, complete=what == "kernels")
+            return kernels.document(*compiled, what)
+        case _:
+            return await _text(engine, path, function, what)
 
 
-async def _text(engine: Engine, path: str, function: str, what: str) -> VirtualText:
-    """Return a text that the tracer writes."""
+async def _text(engine: Engine, path: str, function: str, name: str) -> VirtualText:
+    """Return a text that the tracer writes: a program, or the view by an interpreter `name`."""
     view = await traced_function(engine, path, function)
     target = engine.choices.target(path)
-    platform = target.platform if what == STABLEHLO else ""
-    shown = await tracer_requests.show(engine.projects.of(path), view.answer, what, platform)
+    platform = target.platform if name == STABLEHLO else ""
+    shown = await tracer_requests.show(engine.projects.of(path), view.answer, name, platform)
     if shown is None:
         engine.traces.cache.drop(view.answer.question)
-        return await _text(engine, path, function, what)
+        return await _text(engine, path, function, name)
     if not isinstance(shown, replies.Shown):
         if platform and isinstance(shown, Failed):
             words = f"lowered for {target.short}: {shown.failure.message}"
         else:
-            words = f"shown with interpreter {what}: {failures.of_interpreter(shown)}"
+            words = f"shown with interpreter {name}: {failures.of_interpreter(shown)}"
         raise LookupError(f"{function} cannot be {words}")  # noqa: TRY004
-    return document(view, f"{function}.{what}", shown)
+    return document(view, f"{function}.{name}", shown)
 
 
 def with_settings(engine: Engine, path: str, options: SourceOptions) -> SourceOptions:

@@ -211,7 +211,9 @@ def _vjp_rules(
             for aval, zero in zip(cotangents, zero_cotangents, strict=True)
         ]
         returned = params["bwd"].call_wrapped(*args[: len(residuals)], *all_cotangents)
-        results = returned[0] if _has_logs(returned) else returned
+        # From JAX 0.12 on, a backward rule returns cotangents and logs.
+        is_pair = isinstance(returned, tuple) and len(returned) == 2
+        results = returned[0] if is_pair and isinstance(returned[0], list) else returned
         zeros[:] = [isinstance(result, _ZERO) for result in results]
         return [result for result in results if not isinstance(result, _ZERO)]
 
@@ -220,8 +222,3 @@ def _vjp_rules(
         staged: Staged = stage(backward, [*residuals, *nonzero])
     program = closed(staged.program.jaxpr, staged.program.consts)
     return VjpRules(forward, len(forwards), forwards, program, tuple(zeros))
-
-
-def _has_logs(returned: object) -> bool:
-    """Return whether a backward rule returned cotangents and logs, as it does from JAX 0.12 on."""
-    return isinstance(returned, tuple) and len(returned) == 2 and isinstance(returned[0], list)

@@ -47,15 +47,12 @@ class _Memory:
                 for inside in value:
                     self.add(inside)
             case _ if (getattr(value, "__module__", None) or "").startswith("jax._src"):
-                self._closure(value)
-
-    def _closure(self, function: object) -> None:
-        for cell in getattr(function, "__closure__", None) or ():
-            value = cell_contents(cell)
-            if isinstance(value, dict) and getattr(function, "__name__", "") == "memoized":
-                self.memos.append((value, dict(value)))
-            else:
-                self.add(value)
+                for cell in getattr(value, "__closure__", None) or ():
+                    held = cell_contents(cell)
+                    if isinstance(held, dict) and getattr(value, "__name__", "") == "memoized":
+                        self.memos.append((held, dict(held)))
+                    else:
+                        self.add(held)
 
     def restore(self) -> None:
         for store, value in self.stores:

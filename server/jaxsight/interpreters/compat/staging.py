@@ -12,7 +12,7 @@ Private API used: `pe.trace_to_jaxpr_dynamic`, `lu.wrap_init`, `lu.DebugInfo`,
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard, cast
 
@@ -103,6 +103,11 @@ def new_variable(aval: Aval) -> Var:
 
 def is_literal(atom: object) -> TypeGuard[Literal]:
     return isinstance(atom, core.Literal)
+
+
+def substituted(atoms: Iterable[Atom], others: Mapping[int, Atom]) -> list[Atom]:
+    """Return atoms with others in place of the variables whose ids are keys."""
+    return [others.get(id(atom), atom) for atom in atoms]
 
 
 def folded(equation: Equation, invars: Sequence[Atom]) -> Literal | None:

@@ -334,17 +334,16 @@ class Network:
             return
         if not self._any(placed.outputs):
             return
-        solution = self._backwards(placed)
+        rule = self.solver.rules.of(placed.name)
+        solution: Solution | Blocked = Blocked(NO_RULE)
+        if placed.joins:
+            solution = Solution(placed.outputs, placed.inputs, _itself)
+        elif rule is not None:
+            solution = rule(placed, self)
         if isinstance(solution, Blocked):
             self._pending[placed] = solution
         else:
             self._take(placed, solution)
-
-    def _backwards(self, placed: Placed) -> Solution | Blocked:
-        if placed.joins:
-            return Solution(placed.outputs, placed.inputs, _itself)
-        rule = self.solver.rules.of(placed.name)
-        return Blocked(NO_RULE) if rule is None else rule(placed, self)
 
     def _take(self, placed: Placed, solution: Solution) -> None:
         fresh = frozenset(node for node in solution.writes if not self.knows(node))

@@ -182,7 +182,9 @@ class Comparison:
         else:
             _same_operands(lhs, rhs, first.others == second.others)
             if name == "scan":
-                self._scans(lhs.params, rhs.params)
+                scans = control_flow.scan(lhs.params), control_flow.scan(rhs.params)
+                for field in ("carry", "length", "reverse", "unroll", "split_transpose"):
+                    require_same(f"scan's {field}", *(getattr(scan, field) for scan in scans))
             self._functions(name, first, second)
         if name not in ("scan", "while"):
             self._parameters.compare(lhs.equation.primitive, lhs.params, rhs.params)
@@ -207,11 +209,6 @@ class Comparison:
                     )
             else:
                 self._inner(part, first, second)
-
-    def _scans(self, lhs: Params, rhs: Params) -> None:
-        first, second = control_flow.scan(lhs), control_flow.scan(rhs)
-        for field in ("carry", "length", "reverse", "unroll", "split_transpose"):
-            require_same(f"scan's {field}", getattr(first, field), getattr(second, field))
 
     def _rule_programs(self, name: str, lhs: Program, rhs: Program) -> None:
         """Compare two rules, which may capture values of the enclosing programs."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jaxsight.interpreters.compat.jaxpr_types import Atom, Aval, Equation, Var
-from jaxsight.interpreters.compat.staging import folded, is_literal, opened
+from jaxsight.interpreters.compat.staging import folded, opened, substituted
 from jaxsight.interpreters.same.tokens import Block, Token, value_token
 
 
@@ -24,7 +24,7 @@ def inlined(block: Block) -> Block:
 
     def walk(inner_equations: Sequence[Equation], atoms: dict[int, Atom]) -> None:
         for equation in inner_equations:
-            invars = [_replaced(atom, atoms) for atom in equation.invars]
+            invars = substituted(equation.invars, atoms)
             if equation.primitive.name not in ("jit", "pjit"):
                 if atoms and (number := folded(equation, invars)) is not None:
                     atoms[id(equation.outvars[0])] = number
@@ -43,13 +43,9 @@ def inlined(block: Block) -> Block:
                 id(var): atom for var, atom in zip(binders, [*consts, *invars], strict=True)
             }
             walk(program.jaxpr.eqns, inner_atoms)
-            results = [_replaced(atom, inner_atoms) for atom in program.jaxpr.outvars]
+            results = substituted(program.jaxpr.outvars, inner_atoms)
             atoms |= {id(var): atom for var, atom in zip(equation.outvars, results, strict=True)}
 
     outer_atoms: dict[int, Atom] = {}
     walk(block.equations, outer_atoms)
-    return Block(inputs, equations, [_replaced(atom, outer_atoms) for atom in block.outputs])
-
-
-def _replaced(atom: Atom, atoms: dict[int, Atom]) -> Atom:
-    return atom if is_literal(atom) else atoms.get(id(atom), atom)
+    return Block(inputs, equations, substituted(block.outputs, outer_atoms))

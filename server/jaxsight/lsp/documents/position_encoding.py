@@ -6,24 +6,16 @@ All positions in the protocol are converted here, line by line.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-
-def _utf8(character: str) -> int:
-    point = ord(character)
-    return 1 + (point > 0x7F) + (point > 0x7FF) + (point > 0xFFFF)
+_CODECS = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("utf-32-le", 4)}
+"""The codec of each encoding, and the bytes of its units."""
 
 
-def _utf16(character: str) -> int:
-    return 1 + (ord(character) > 0xFFFF)
-
-
-def _utf32(character: str) -> int:
-    return 1
-
-
-_WIDTHS: dict[str, Callable[[str], int]] = {"utf-8": _utf8, "utf-16": _utf16, "utf-32": _utf32}
+def _count(encoding: str, text: str) -> int:
+    """Return the number of a text's units."""
+    codec, size = _CODECS[encoding]
+    return len(text.encode(codec, "surrogatepass")) // size
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +31,11 @@ class Units:
         """
         if line.isascii():
             return min(units, len(line))
-        width = _WIDTHS[self.encoding]
         passed = 0
         for column, character in enumerate(line):
             if passed >= units:
                 return column
-            passed += width(character)
+            passed += _count(self.encoding, character)
         return len(line)
 
     def units(self, line: str, column: int) -> int:
@@ -52,7 +43,4 @@ class Units:
 
         A column past the end of the line is moved to the end.
         """
-        before = line[:column]
-        if before.isascii():
-            return len(before)
-        return sum(map(_WIDTHS[self.encoding], before))
+        return _count(self.encoding, line[:column])

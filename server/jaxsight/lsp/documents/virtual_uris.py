@@ -9,28 +9,26 @@ clients encode and decode URIs in different ways, and only a path survives that.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import unquote
 
 from jaxsight.lsp.documents.uris import DRIVE, WINDOWS, quoted
-from jaxsight.wire.messages.requests import (
-    JAXPR,
-    STYLES,
-    TRANSFORMS,
-    SourceOptions,
-    Style,
-    Transform,
-)
+from jaxsight.wire.messages.requests import STYLES, TRANSFORMS, SourceOptions, Transform
+
+if TYPE_CHECKING:
+    # The schemes are known before the engine is imported.
+    from jaxsight.features.model import DocumentKind
 
 _SCHEME_START = "jaxsight-"
 _VIEWED = re.compile(r"([^()]+)\((.*)\)", re.DOTALL)
 _TRANSFORMED = re.compile(rf"({'|'.join(TRANSFORMS)})\((.*)\)", re.DOTALL)
 
-VIEW = "view"
+VIEW: Final = "view"
 
-PLAIN = {
-    JAXPR: ".jaxpr",
+PLAIN: Mapping[DocumentKind, str] = {
+    "jaxpr": ".jaxpr",
     "stablehlo": ".stablehlo",
     "hlo": ".hlo",
     "hlo-metadata": ".metadata.hlo",
@@ -38,26 +36,26 @@ PLAIN = {
 }
 """Kinds of documents of the function itself, with their file endings."""
 
-REPROS = {"repro": ".repro.py", "reduced": ".reduced.py"}
+REPROS: Mapping[DocumentKind, str] = {"repro": ".repro.py", "reduced": ".reduced.py"}
 """Kinds of repros of the function, which exist once they were extracted or reduced."""
 
-_OF_FUNCTION = PLAIN | REPROS
-
-_ENDINGS = {**_OF_FUNCTION, VIEW: ".txt"} | {style: f".{style}.py" for style in STYLES}
+_ENDINGS: Mapping[DocumentKind, str] = {
+    **PLAIN,
+    **REPROS,
+    VIEW: ".txt",
+    **{style: f".{style}.py" for style in STYLES},
+}
 
 KINDS = tuple(_ENDINGS)
-"""Kinds of virtual documents of a function; each has its own scheme.
-
-A view comes from one of the user's jaxpr interpreters; the styles are those of source.
-"""
 
 
-def scheme_of(kind: str) -> str:
-    """Return the URI scheme of a kind of documents."""
-    return _SCHEME_START + kind
+def scheme_of(name: str) -> str:
+    """Return the URI scheme of a kind of documents by its name."""
+    return _SCHEME_START + name
 
 
-SCHEMES = tuple(map(scheme_of, KINDS))
+SCHEMES: Mapping[str, DocumentKind] = {scheme_of(kind): kind for kind in KINDS}
+"""The kind of the documents of each scheme."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +67,19 @@ class VirtualDocument:
 
     path: str
     function: str
-    kind: str
+    kind: DocumentKind
     transform: str = ""
 
     @property
     def what(self) -> str | SourceOptions:
         """The corresponding request to the engine."""
         match self.kind:
-            case plain if plain in _OF_FUNCTION:
-                return plain
+            case "lax" | "pretty" as style:
+                return SourceOptions(style, cast(Transform, self.transform))
             case "view":
                 return self.transform
-            case style:
-                return SourceOptions(cast(Style, style), cast(Transform, self.transform))
+            case plain:
+                return plain
 
     @property
     def title(self) -> str:
@@ -94,15 +92,14 @@ class VirtualDocument:
         path = self.path.replace("\\", "/") if windows else self.path
         if not path.startswith("/"):
             path = "/" + path
-        return f"{_SCHEME_START}{self.kind}:{quoted(path)}/{quoted(self.title, safe='()')}"
+        return f"{scheme_of(self.kind)}:{quoted(path)}/{quoted(self.title, safe='()')}"
 
     @staticmethod
     def parse(uri: str, *, windows: bool = WINDOWS) -> VirtualDocument | None:
         """Return the document that `uri` identifies, or `None` if it is not a jaxsight URI."""
         scheme, _, path = uri.partition(":")
-        if scheme not in SCHEMES:
+        if (kind := SCHEMES.get(scheme)) is None:
             return None
-        kind = scheme.removeprefix(_SCHEME_START)
         # VS Code writes an empty authority (`jaxsight-jaxpr:///…`) or none, as it likes.
         path = unquote(re.sub(r"^//(?=/)", "", path.partition("?")[0]))
         file, _, title = path.rpartition("/")
@@ -113,7 +110,7 @@ class VirtualDocument:
                 file = file[1].lower() + file[2:]
             file = file.replace("/", "\\")
         function = title.removesuffix(_ENDINGS[kind])
-        if kind in _OF_FUNCTION:
+        if kind in PLAIN or kind in REPROS:
             return VirtualDocument(file, function, kind)
         pattern = _VIEWED if kind == VIEW else _TRANSFORMED
         if (match := pattern.fullmatch(function)) is not None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from lsprotocol import types
 
-from jaxsight.features.model import Action
+from jaxsight.features.model import Action, ActionKind
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.convert import text_edit
 from jaxsight.lsp.documents.text import DocumentWindow
@@ -85,12 +85,12 @@ async def resolve(context: ClientContext, action: types.CodeAction) -> types.Cod
     return action
 
 
-def _is_requested(kind: str, only: Sequence[types.CodeActionKind | str] | None) -> bool:
+def _is_requested(kind: ActionKind, only: Sequence[types.CodeActionKind | str] | None) -> bool:
     """Return whether `only` has this kind or one above it; the empty kind is above all."""
     if only is None:
         return True
     kinds = [str(getattr(above, "value", above)) for above in only]
-    return any(above in ("", kind) or kind.startswith(above + ".") for above in kinds)
+    return any(above in ("", kind) or kind.startswith(f"{above}.") for above in kinds)
 
 
 def _action(context: ClientContext, view: DocumentWindow, action: Action) -> types.CodeAction:

@@ -19,7 +19,7 @@ from pygls.exceptions import JsonRpcInvalidParams
 from jaxsight import __version__
 from jaxsight.lsp.context import ClientContext, is_long
 from jaxsight.lsp.convert import notice
-from jaxsight.lsp.documents.virtual_uris import KINDS, VIEW, VirtualDocument
+from jaxsight.lsp.documents.virtual_uris import KINDS, SCHEMES, VIEW, VirtualDocument, scheme_of
 from jaxsight.lsp.features.code_actions import workspace_edit
 from jaxsight.lsp.features.repros import CHECKS, Answer, ReproCommands
 from jaxsight.lsp.features.targets import CHOOSE_TARGET, INSTALL_TARGET, Targets
@@ -153,7 +153,7 @@ class Commands:
         await self._context.connection.window_show_document_async(params)
 
     async def _show(
-        self, path: str, function: str, kind: str = KINDS[0], transform: str | None = None
+        self, path: str, function: str, document: str = "jaxpr", transform: str | None = None
     ) -> dict[str, str]:
         """Show a virtual document.
 
@@ -162,21 +162,22 @@ class Commands:
         Clients that can open documents are asked to open it, or a file with its text if they can
         open only files. If there is no such document for a long reason, it has the reason.
         """
+        kind = SCHEMES.get(scheme_of(document))
         if transform is None:
-            is_known = kind in KINDS and kind != VIEW
+            is_known = kind != VIEW
         else:
             is_known = kind == VIEW or (kind in STYLES and transform in ("", *TRANSFORMS))
-        if not is_known:
+        if kind is None or not is_known:
             raise _WrongArguments
-        document = VirtualDocument(path, function, kind, transform or "")
+        shown = VirtualDocument(path, function, kind, transform or "")
         try:
-            content = await self._virtual_documents.compute(document)
+            content = await self._virtual_documents.compute(shown)
         except LookupError as error:
             if not is_long(str(error)) or not self._context.client.shows_documents:
                 raise
-            content = explained(document, error)
-        await self._virtual_documents.open(document, content.text)
-        return {"uri": document.uri(), "text": content.text}
+            content = explained(shown, error)
+        await self._virtual_documents.open(shown, content.text)
+        return {"uri": shown.uri(), "text": content.text}
 
     async def _show_proposed(self, path: str, function: str, hide: str | None = None) -> None:
         """Trace a function with proposed inputs (`jaxsight.showProposed FILE FUNCTION`).

@@ -191,9 +191,11 @@ def diagnostic(
     related = None
     if client.related_information and finding.related:
         related = [_related(context, mention, closed_files) for mention in finding.related]
+    # Lists of problems show all of a message; help and notes are in hovers.
+    message = visible(finding.message + (_STALE if finding.stale else ""))
     return types.Diagnostic(
         range=view.to_range(finding.range),
-        message=_message(finding),
+        message=message,
         severity=SEVERITIES[finding.severity],
         code=finding.code,
         code_description=types.CodeDescription(href=finding.url)
@@ -202,11 +204,6 @@ def diagnostic(
         source=SOURCE,
         related_information=related,
     )
-
-
-def _message(finding: Finding) -> str:
-    """Return the message alone: lists of problems show all of it; help and notes are in hovers."""
-    return visible(finding.message + (_STALE if finding.stale else ""))
 
 
 def _related(

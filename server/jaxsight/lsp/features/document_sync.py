@@ -15,7 +15,6 @@ from typing import Any
 from lsprotocol import types
 
 from jaxsight.lsp.context import ClientContext
-from jaxsight.lsp.documents.notebooks import Notebook
 from jaxsight.lsp.features.diagnostics import Diagnostics
 from jaxsight.source.text import Position
 from jaxsight.timeline import mark
@@ -110,23 +109,18 @@ class DocumentSync:
         if notebook is None or cells is None:
             return
         if (structure := cells.structure) is not None:
-            self._restructure(notebook, structure)
+            array = structure.array
+            notebook.splice(array.start, array.delete_count, array.cells or ())
+            for closed in structure.did_close or ():
+                notebook.close(closed.uri)
+                self._diagnostics.clear(notebook.path, [closed.uri])
+            for cell in structure.did_open or ():
+                notebook.open(cell)
+            self._documents.index_cells(notebook)
         for content in cells.text_content or ():
             notebook.edit(content.document, content.changes, self._documents.units)
         self._context.session.change(notebook.path, notebook.text)
         self._diagnostics.schedule(notebook.path)
-
-    def _restructure(
-        self, notebook: Notebook, structure: types.NotebookDocumentCellChangeStructure
-    ) -> None:
-        array = structure.array
-        notebook.splice(array.start, array.delete_count, array.cells or ())
-        for closed in structure.did_close or ():
-            notebook.close(closed.uri)
-            self._diagnostics.clear(notebook.path, [closed.uri])
-        for cell in structure.did_open or ():
-            notebook.open(cell)
-        self._documents.index_cells(notebook)
 
     def _close_notebook(self, params: types.DidCloseNotebookDocumentParams) -> None:
         notebook = self._documents.close_notebook(params.notebook_document.uri)

@@ -68,12 +68,17 @@ class Targets:
         target's compiler is not installed, the user is asked whether to install it; of a host, they
         are asked whether it may be used.
         """
-        path = self._path(path)
+        path, session = self._path(path), self._context.session
         if target is None:
-            target = await self._ask(path)
+            offers = await session.offers(path)
+            answers = {_title(offer): offer.target for offer in _first(offers.targets)}
+            question = (
+                "Select the target to show kernels for; the setting `jaxsight.target` takes any "
+                "other"
+            )
+            target = answers.get(await self._context.ask(question, list(answers)) or "")
         if target is None:
             return
-        session = self._context.session
         session.choose_target(target)
         offers = await session.offers(path)
         needed = next((offer.compiler for offer in offers.targets if offer.active), "")
@@ -111,15 +116,6 @@ class Targets:
             installed = await bar.result_of(context.session.installer.install(plan, bar.report))
         if installed is not None:
             context.show_message(types.MessageType.Info, installed)
-
-    async def _ask(self, path: str) -> str | None:
-        """Return the target that the user selects from the most common ones."""
-        offers = await self._context.session.offers(path)
-        answers = {_title(offer): offer.target for offer in _first(offers.targets)}
-        question = (
-            "Select the target to show kernels for; the setting `jaxsight.target` takes any other"
-        )
-        return answers.get(await self._context.ask(question, list(answers)) or "")
 
     def _path(self, path: str = "") -> str:
         """Return a path, by default that of a file in the first folder."""

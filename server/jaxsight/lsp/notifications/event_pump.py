@@ -72,7 +72,11 @@ class EventPump:
                 case FileStatus() as file_status:
                     self._statuses.show_file(file_status)
                 case Output(path, text):
-                    self._forward_output(path, text)
+                    if context.client.knows_us:
+                        context.notify(OUTPUT, {"uri": uri_of(path), "text": printed(text)})
+                    else:
+                        line = f"{one_line(path)}: {printed(text).rstrip()}"
+                        context.log_message(types.MessageType.Log, line)
                 case Message(level, text):
                     context.show_message(_MESSAGE_TYPES[level], text)
                 case Progress() as progress:
@@ -104,10 +108,3 @@ class EventPump:
             context.show_message(types.MessageType.Warning, f"{consent.text} {message}")
             return
         await context.session.decide(consent, answer.title if answer is not None else None)
-
-    def _forward_output(self, path: str, text: str) -> None:
-        if self._context.client.knows_us:
-            self._context.notify(OUTPUT, {"uri": uri_of(path), "text": printed(text)})
-        else:
-            line = f"{one_line(path)}: {printed(text).rstrip()}"
-            self._context.log_message(types.MessageType.Log, line)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from typing import Literal
 
 from pygls.exceptions import JsonRpcException
 
@@ -15,14 +16,16 @@ from jaxsight.lsp.context import ClientContext
 
 log = logging.getLogger(__name__)
 
+Refreshed = Literal["inlay hints", "code lenses", "diagnostics"]
+
 
 class Refresher:
     """Sends refresh requests, at most one of each kind at a time."""
 
     def __init__(self, context: ClientContext) -> None:
         self._context = context
-        self._pending: set[str] = set()
-        self._again: set[str] = set()
+        self._pending: set[Refreshed] = set()
+        self._again: set[Refreshed] = set()
 
     def refresh(self) -> None:
         """Ask the client to refresh everything that it supports."""
@@ -34,14 +37,14 @@ class Refresher:
         if client.pulls_diagnostics:
             self._ask("diagnostics", lambda: connection.workspace_diagnostic_refresh_async(None))
 
-    def _ask(self, kind: str, request: Callable[[], Awaitable[None]]) -> None:
+    def _ask(self, kind: Refreshed, request: Callable[[], Awaitable[None]]) -> None:
         if kind in self._pending:
             self._again.add(kind)
             return
         self._pending.add(kind)
         self._context.start(self._run(kind, request), f"refreshing {kind}")
 
-    async def _run(self, kind: str, request: Callable[[], Awaitable[None]]) -> None:
+    async def _run(self, kind: Refreshed, request: Callable[[], Awaitable[None]]) -> None:
         try:
             await request()
             while kind in self._again:

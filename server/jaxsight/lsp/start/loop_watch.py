@@ -97,7 +97,10 @@ class _Lookout:
         self._began = time.thread_time()
         if self._asleep:
             self._asleep = False
-            self._begin_looking()
+            if self._thread is None:
+                self._thread = threading.get_ident()
+                threading.Thread(target=self._look, name="jaxsight watch", daemon=True).start()
+            self._wake.set()
 
     def end(self) -> Turn | None:
         """Stop measuring, and return the turn if it was long."""
@@ -108,12 +111,6 @@ class _Lookout:
         if seconds <= self._limit:
             return None
         return Turn(seconds, self._where if self._looked_at == self._number else ())
-
-    def _begin_looking(self) -> None:
-        if self._thread is None:
-            self._thread = threading.get_ident()
-            threading.Thread(target=self._look, name="jaxsight watch", daemon=True).start()
-        self._wake.set()
 
     def _look(self) -> None:
         while True:

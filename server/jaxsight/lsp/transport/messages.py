@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypeAlias
 
 # LSP 3.18, `ErrorCodes`
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 INVALID_PARAMS = -32602
 SERVER_NOT_INITIALIZED = -32002
+
+
+JsonObject: TypeAlias = dict[str, Any]
+"""A message, or a part of one, before it is checked, or as it is written."""
 
 
 class MalformedMessage(Exception):
@@ -21,13 +25,13 @@ class MalformedMessage(Exception):
         self.id = id
 
     @property
-    def response(self) -> dict[str, Any]:
+    def response(self) -> JsonObject:
         """The answer, as JSON."""
         error = {"code": self.code, "message": str(self)}
         return {"jsonrpc": "2.0", "id": self.id, "error": error}
 
 
-def decode(body: bytes) -> dict[str, Any]:
+def decode(body: bytes) -> JsonObject:
     """Return a message as JSON: an answer, or a message with valid `jsonrpc`, `id` and `method`.
 
     Raises:

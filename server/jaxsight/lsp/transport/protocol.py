@@ -22,6 +22,7 @@ from jaxsight.lsp.documents.virtual_uris import SCHEMES
 from jaxsight.lsp.transport.messages import (
     INVALID_PARAMS,
     INVALID_REQUEST,
+    JsonObject,
     MalformedMessage,
     decode,
 )
@@ -109,7 +110,7 @@ class JaxsightProtocol(LanguageServerProtocol):
         if future is not None:
             future.add_done_callback(lambda done: action() if done.cancelled() else None)
 
-    def take(self, message: dict[str, Any]) -> None:
+    def take(self, message: JsonObject) -> None:
         """Handle a message, as JSON.
 
         Raises:
@@ -127,7 +128,7 @@ class JaxsightProtocol(LanguageServerProtocol):
             except MalformedMessage as error:
                 log.warning("ignoring notification %s: %s", method, error)
 
-    def _answered(self, id: object, message: dict[str, Any]) -> None:
+    def _answered(self, id: object, message: JsonObject) -> None:
         """Handle the client's answer to a request of ours; ignore answers to unknown requests."""
         if not isinstance(id, int | str) or id not in self._result_types:
             log.warning("ignoring a response to unknown request %.100r", id)
@@ -140,7 +141,7 @@ class JaxsightProtocol(LanguageServerProtocol):
             self.handle_message(structured)
         self._result_types.pop(id, None)
 
-    def _structured(self, message: dict[str, Any]) -> Any:
+    def _structured(self, message: JsonObject) -> Any:
         """Convert a JSON message to its class.
 
         Raises:

@@ -16,9 +16,15 @@ import select
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
-from jaxsight.lsp.transport.messages import SERVER_NOT_INITIALIZED, MalformedMessage, decode, frame
+from jaxsight.lsp.transport.messages import (
+    SERVER_NOT_INITIALIZED,
+    JsonObject,
+    MalformedMessage,
+    decode,
+    frame,
+)
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +98,7 @@ class Inbox:
             return b"\n"
 
 
-async def introduction(inbox: Inbox, outbox: ByteSink) -> dict[str, Any] | None:
+async def introduction(inbox: Inbox, outbox: ByteSink) -> JsonObject | None:
     """Return the request `initialize`, or the announcement of it.
 
     Returns `None` if the stream ends or the client exits. Other requests are answered with an

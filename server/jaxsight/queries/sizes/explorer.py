@@ -10,6 +10,7 @@ from jaxsight.examples.assumed_sizes import with_assumed_names
 from jaxsight.examples.resizing import SizedInputs, has_numbers, sized_inputs
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
+from jaxsight.queries.long_work import forget
 from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.sizes.exploring import Explored, Sizes, Stopped, explore
 from jaxsight.queries.sizes.naming import with_declared
@@ -57,7 +58,7 @@ class SizeExplorer:
         if running is None:
             task = asyncio.create_task(self._explore(answer, answer.reply, key, with_names))
             running = self._running[key] = _Running(answer.question, task)
-            task.add_done_callback(lambda done: self._ended(key, done))
+            task.add_done_callback(lambda done: forget(self._running, key, done))
         try:
             return await asyncio.shield(running.task)
         except asyncio.CancelledError:
@@ -89,13 +90,6 @@ class SizeExplorer:
         self._seconds[_unit(question)] = time.monotonic() - began
         self._memory.sizes.put((question.unit, key), explored)
         return explored
-
-    def _ended(self, key: str, task: asyncio.Task[Explored]) -> None:
-        if not task.cancelled():
-            task.exception()  # retrieved, so that asyncio does not log it; callers get it too
-        running = self._running.get(key)
-        if running is not None and running.task is task:
-            del self._running[key]
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,8 @@ async def _explored(
         tries.append(tuple(name for name in inputs.sizes if name in inputs.guessed))
     fixed: FixedSize | None = None
     for names in tries:
-        for kept in _some_levels(inputs.sizes):
+        levels = samples.levels(inputs.sizes)
+        for kept in dict.fromkeys((levels[min(1, len(levels) - 1)], levels[-1])):
             if not await _both(search, inputs, kept, names):
                 continue
             if inputs.is_assumed and not await _are_needed(search, inputs, names):
@@ -159,11 +160,6 @@ async def _explored(
 def _without_sizes(inputs: SizedInputs, first: Traced) -> SizeNames:
     """Return the types of assumed inputs without sizes: all that are shown are the code's own."""
     return _assumed_names([first], lambda _: "", inputs) if inputs.is_assumed else SizeNames()
-
-
-def _some_levels(sizes: Sizes) -> Iterator[tuple[Relation, ...]]:
-    levels = samples.levels(sizes)
-    yield from dict.fromkeys((levels[min(1, len(levels) - 1)], levels[-1]))
 
 
 async def _both(

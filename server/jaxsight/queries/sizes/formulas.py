@@ -95,7 +95,7 @@ def _terms(names: Sequence[str]) -> Iterator[Formula]:
 
 
 def _multiple(term: Formula, factor: int) -> Formula:
-    inner = f"({term.text})" if _is_sum(term.text) else term.text
+    inner = f"({term.text})" if "+" in term.text or "-" in term.text else term.text
     return Formula(f"{factor}*{inner}", lambda s: factor * term.value(s), term.rank + 1)
 
 
@@ -126,7 +126,3 @@ def _quotients(one: str, two: str) -> Iterator[Formula]:
 
     yield Formula(f"{one}//{two}", down, 3)
     yield Formula(f"({one}+{two}-1)//{two}", up, 5)
-
-
-def _is_sum(text: str) -> bool:
-    return "+" in text or "-" in text

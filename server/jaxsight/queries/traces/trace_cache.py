@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from jaxsight.files.texts import Texts, version_of_text
+from jaxsight.queries.long_work import forget
 from jaxsight.queries.memory import SessionMemory, Unit
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.queries.traces.query import Question
@@ -154,7 +155,7 @@ class TraceCache:
             haste = Haste(priority)
             task = asyncio.create_task(self._asked(question, trace, haste, is_shown=True))
             running = self._running[unit] = _Running(question, task, haste, time.time())
-            task.add_done_callback(lambda done: self._ended(unit, done))
+            task.add_done_callback(lambda done: forget(self._running, unit, done))
         running.haste.rise(priority)
         try:
             return await asyncio.shield(running.task)
@@ -219,10 +220,3 @@ class TraceCache:
         self._memory.latest.put(unit, answer)
         if isinstance(answer.reply, Traced):
             self._memory.traced.put(unit, answer)
-
-    def _ended(self, unit: Unit, task: asyncio.Task[Answer]) -> None:
-        if not task.cancelled():
-            task.exception()  # retrieved, so that asyncio does not log it; callers get it too
-        running = self._running.get(unit)
-        if running is not None and running.task is task:
-            del self._running[unit]

@@ -107,12 +107,15 @@ async def _executed(
 
 
 async def show(
-    client: AnswersRequests, answer: Answer, what: str, platform: str = ""
+    client: AnswersRequests, answer: Answer, name: str, platform: str = ""
 ) -> Shown | Failed | Died | None:
-    """Return a text of a traced function, or the error; `None` if the trace is gone."""
+    """Return a text of a traced function by its name in `Show`, or the error.
+
+    `None` says that the trace is gone.
+    """
     if not isinstance(answer.reply, Traced):
         return None
-    reply = await client.ask(Show(NEW, answer.reply.id, what, platform), priority=Priority.PERSON)
+    reply = await client.ask(Show(NEW, answer.reply.id, name, platform), priority=Priority.PERSON)
     match reply:
         case Shown() | Died():
             return reply

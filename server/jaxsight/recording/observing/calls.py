@@ -140,7 +140,12 @@ class Calls:
         key = type(made).__module__, type(made).__qualname__
         try:
             passed = [pair for pair in rest if not _is_default(made, frame.f_code, *pair)]
-            construction: _Call | None = self._construction(frame.f_globals, passed)
+            if any(name.startswith("*") and not isinstance(given, dict) for name, given in passed):
+                raise UnwritableError("its constructor takes any number of arguments")
+            text = _passed(passed, Expressions(Reachable(frame.f_globals), self._built))
+            tree = ast.parse(f"f({text})", mode="eval")
+            reads = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - {"f"}
+            construction: _Call | None = _Construction(text, tuple(sorted(reads)), frame.f_globals)
         except UnwritableError:
             # A library's module has no names for objects of the user's.
             construction = _Made(None, type(made), passed) if key[0].startswith(_LIBRARY) else None
@@ -184,14 +189,6 @@ class Calls:
         if not (fingerprints.arrays or fingerprints.numpy_arrays):
             self._made[id(value)] = _Made(value, maker, passed)
         return True
-
-    def _construction(self, namespace: Mapping[str, object], arguments: Named) -> _Construction:
-        if any(name.startswith("*") and not isinstance(value, dict) for name, value in arguments):
-            raise UnwritableError("its constructor takes any number of arguments")
-        text = _passed(arguments, Expressions(Reachable(namespace), self._built))
-        tree = ast.parse(f"f({text})", mode="eval")
-        reads = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - {"f"}
-        return _Construction(text, tuple(sorted(reads)), namespace)
 
     def _built(self, value: object, names: Reachable) -> str | None:
         """Return the call that built an object.

@@ -110,14 +110,12 @@ def compiled(source: bytes, path: str, first: Sequence[ast.stmt] = ()) -> CodeTy
         if isinstance(node, ast.FunctionDef):
             _instrument(node)
     after = 1 if ast.get_docstring(tree, clean=False) is not None else 0
-    while after < len(tree.body) and _is_future(tree.body[after]):
+    for statement in tree.body[after:]:
+        if not isinstance(statement, ast.ImportFrom) or statement.module != "__future__":
+            break
         after += 1
     tree.body[after:after] = first
     return compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)
-
-
-def _is_future(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
 
 
 def _instrument(function: ast.FunctionDef) -> None:

@@ -79,13 +79,13 @@ def with_numbers(arguments: Any) -> Any:
     generator = np.random.default_rng(0)
     drawn = 0
 
-    def concrete(leaf: Any) -> Any:
+    def concrete(leaf: object) -> object:
         if not isinstance(leaf, jax.ShapeDtypeStruct):
             return leaf
         value = random(leaf)
         return value if leaf.sharding is None else jax.device_put(value, leaf.sharding)
 
-    def random(leaf: Any) -> Any:
+    def random(leaf: jax.ShapeDtypeStruct) -> jax.Array:
         nonlocal drawn
         if dtypes.is_subtype(leaf.dtype, np.floating):
             drawn += 1

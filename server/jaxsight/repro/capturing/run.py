@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jaxsight.files import reading
 from jaxsight.repro import environment
@@ -178,7 +178,14 @@ def _run_function(arguments: list[str], capture: Capture) -> None:
     sys.argv = [request.file]
     try:
         if texts:
-            namespace = _run_text(texts[0], request.file)
+            # The text of the file, as it is in an editor.
+            text, file = texts[0], request.file
+            module = ModuleType(Path(file).stem)
+            module.__file__ = file
+            sys.modules[module.__name__] = module
+            linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+            namespace = vars(module)
+            exec(compile(text, file, "exec"), namespace)  # noqa: S102 - the user's own program
         else:
             namespace = runpy.run_path(request.file, run_name=Path(request.file).stem)
         # It imports JAX, whose settings the file may have made.
@@ -188,16 +195,6 @@ def _run_function(arguments: list[str], capture: Capture) -> None:
     except BaseException as error:
         restarting.demanded(error, request, texts[0] if texts else reading.text(request.file))
         raise
-
-
-def _run_text(text: str, file: str) -> dict[str, Any]:
-    """Run the text of a file, as it is in an editor; return the globals."""
-    module = ModuleType(Path(file).stem)
-    module.__file__ = file
-    sys.modules[module.__name__] = module
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    exec(compile(text, file, "exec"), vars(module))  # noqa: S102 - the user's own program
-    return vars(module)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -62,14 +62,6 @@ def _flagged() -> int:
     return int(forced[-1]) if forced else 1
 
 
-def _simulated() -> int:
-    """Return how many simulated devices there are, or will be, without initializing any."""
-    if backends.are_initialized() and jax.default_backend() == "cpu":
-        return jax.device_count()
-    option: Any = values().get(_DEVICES, -1)
-    return option if option > 0 else _flagged()
-
-
 @functools.cache
 def defaults() -> dict[str, object]:
     """Return every option with the value that it has in a new process."""
@@ -99,9 +91,14 @@ def changed(baseline: Mapping[str, object]) -> dict[str, object]:
     The number of simulated devices is among them however it was set, unless `XLA_FLAGS` had it
     when JAX was imported, which the file sets.
     """
+    now = values()
+    option: Any = now.get(_DEVICES, -1)
+    devices = option if option > 0 else _flagged()
+    if backends.are_initialized() and jax.default_backend() == "cpu":  # which initializes none
+        devices = jax.device_count()
     return {
         name: value
-        for name, value in {**values(), _DEVICES: _simulated()}.items()
+        for name, value in {**now, _DEVICES: devices}.items()
         if name in baseline
         and not name.startswith(_PREFIXES)
         and value != baseline[name]

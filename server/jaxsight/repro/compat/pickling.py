@@ -85,7 +85,9 @@ class _Pickler(pickle.Pickler):
         if isinstance(value, source_info_util.SourceInfo):
             return source_info_util.new_source_info, ()
         if isinstance(value, core.JaxprEqnContext):
-            return _context, (type(value), _fields(value))
+            slots: Sequence[str] = getattr(type(value), "__slots__")  # noqa: B009 - of all versions
+            fields = [name for name in slots if not name.startswith("__") and hasattr(value, name)]
+            return _context, (type(value), {name: getattr(value, name) for name in fields})
         if isinstance(value, jax.Array):
             return _reduced_array(value)
         if type(value).__name__ == "TypedNdArray":  # JAX's own loses its type when it is pickled
@@ -179,12 +181,6 @@ def _places() -> dict[int, tuple[str, str]]:
 def _at(module: str, attribute: str) -> object:
     importlib.import_module(module)
     return getattr(sys.modules[module], attribute)
-
-
-def _fields(context: object) -> dict[str, object]:
-    slots: Sequence[str] = getattr(type(context), "__slots__")  # noqa: B009 - of all versions
-    names = [name for name in slots if not name.startswith("__")]
-    return {name: getattr(context, name) for name in names if hasattr(context, name)}
 
 
 def _context(cls: type, fields: dict[str, Any]) -> object:

@@ -39,7 +39,7 @@ class Data:
         self._packed: list[str] = []
         self._meshes: dict[Mesh, str] = {}
         self._has_unpack = has_unpack
-        self.stored: dict[str, Any] = {}
+        self.stored: dict[str, np.ndarray] = {}
         """Arrays of the file beside the repro, by name."""
 
     def definitions(self) -> list[str]:
@@ -90,15 +90,10 @@ class Data:
             return expression
         make_spec: Any = jax.sharding.PartitionSpec
         spec = flat(spelling.value(make_spec(*value.spec)))
-        sharding = f"jax.sharding.NamedSharding({self._mesh(value.mesh)}, {spec})"
+        number = len(self._meshes)
+        mesh = self._meshes.setdefault(value.mesh, f"mesh_{number}" if number else "mesh")
+        sharding = f"jax.sharding.NamedSharding({mesh}, {spec})"
         return f"jax.device_put({expression}, {sharding})"
-
-    def _mesh(self, mesh: Mesh) -> str:
-        """Return the name of a mesh, which `inputs` defines."""
-        if mesh not in self._meshes:
-            number = len(self._meshes)
-            self._meshes[mesh] = f"mesh_{number}" if number else "mesh"
-        return self._meshes[mesh]
 
     def _of_array(self, value: ConcreteValue, name: str) -> str:
         if value.key:
@@ -113,7 +108,7 @@ class Data:
             return drawn
         return self._of_bytes(value.data, name, "jnp.asarray")
 
-    def _of_numpy(self, data: Any, name: str) -> str:
+    def _of_numpy(self, data: np.ndarray, name: str) -> str:
         if not constants.is_numpy(data.dtype):
             return f"np.asarray({self._of_array(ConcreteValue(data), name)})"
         if data.ndim == 0:
@@ -132,7 +127,7 @@ class Data:
             return f"np.full({data.shape!r}, {data.flat[0].item()!r}, np.{data.dtype.name})"
         return self._of_bytes(data, name, "np.asarray")
 
-    def _of_bytes(self, data: Any, name: str, make: str) -> str:
+    def _of_bytes(self, data: np.ndarray, name: str, make: str) -> str:
         is_kept = make == "jnp.asarray" or jax.numpy.asarray(data).dtype == data.dtype
         if data.nbytes <= LARGEST_INLINE and is_kept:  # JAX has 64-bit numbers as an option
             constant = f"_{name.upper()}"
@@ -155,7 +150,7 @@ def _key(value: ConcreteValue) -> str | None:
     return None
 
 
-def _drawn(array: Any) -> Iterator[str]:
+def _drawn(array: jax.Array) -> Iterator[str]:
     """Yield the call that draws an array with a common seed, if there is one."""
     if array.dtype != jax.numpy.zeros(()).dtype or not constants.FEW < array.size <= _MOST_DRAWN:
         return

@@ -102,7 +102,13 @@ def write(
     Raises:
         CannotEmit: the function cannot be traced or written.
     """
-    main = _with_signature(function, names)
+
+    def main(*arguments: object) -> object:
+        return function(*arguments)
+
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    signature = inspect.Signature([inspect.Parameter(name, kind) for name in names])
+    setattr(main, "__signature__", signature)  # noqa: B010 - functions declare no such attribute
     arguments = tuple(array_of(value) for value in values)
     problem: Exception | None = None
     for derivatives in (*levels, None):
@@ -148,7 +154,7 @@ def assemble(
     values: Sequence[Argument],
     names: Sequence[str],
     about: About,
-    arrays: Mapping[str, Any] | None = None,
+    arrays: Mapping[str, np.ndarray] | None = None,
 ) -> Repro:
     """Return the repro of a module that defines `main`.
 
@@ -212,16 +218,6 @@ def parameters_of(source: str) -> list[str]:
         if isinstance(statement, ast.FunctionDef) and statement.name == "main":
             return [argument.arg for argument in statement.args.args]
     raise LookupError("main")
-
-
-def _with_signature(function: Callable[..., object], names: Sequence[str]) -> Callable[..., object]:
-    def main(*arguments: object) -> object:
-        return function(*arguments)
-
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    signature = inspect.Signature([inspect.Parameter(name, kind) for name in names])
-    setattr(main, "__signature__", signature)  # noqa: B010 - functions declare no such attribute
-    return main
 
 
 def _split(source: str) -> tuple[list[str], str]:

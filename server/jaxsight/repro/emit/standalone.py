@@ -7,7 +7,7 @@ becomes what its implementation does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 import jax.numpy as jnp
@@ -20,6 +20,7 @@ from jaxsight.interpreters.compat.staging import (
     new_variable,
     open_jaxpr,
     stage,
+    substituted,
     with_inner,
 )
 from jaxsight.repro.compat import host_callbacks
@@ -51,7 +52,7 @@ class Left:
         values: dict[int, Atom] = {}
         changed = False
         for equation in inside.eqns:
-            operands = _read(equation.invars, values)
+            operands = substituted(equation.invars, values)
             replacement = self._replacement(equation)
             if replacement is not None:
                 changed = True
@@ -63,7 +64,7 @@ class Left:
         if not changed:
             return jaxpr
         effects = {effect for equation in equations for effect in equation.effects}
-        outputs = _read(inside.outvars, values)
+        outputs = substituted(inside.outvars, values)
         return with_inner(jaxpr, inside.replace(eqns=equations, outvars=outputs, effects=effects))
 
     def _replacement(self, equation: Equation) -> Program | None:
@@ -113,13 +114,8 @@ def _inline(
     own: dict[int, Atom] = dict(zip(map(id, program.jaxpr.invars), operands, strict=True))
     for inner in program.jaxpr.eqns:
         made = [var if is_dropped(var) else new_variable(var.aval) for var in inner.outvars]
-        inputs = _read(inner.invars, own)
+        inputs = substituted(inner.invars, own)
         own.update(zip(map(id, inner.outvars), made, strict=True))
         equations.append(inner.replace(invars=inputs, outvars=made))
-    results = _read(program.jaxpr.outvars, own)
+    results = substituted(program.jaxpr.outvars, own)
     values.update(zip(map(id, equation.outvars), results, strict=True))
-
-
-def _read(atoms: Sequence[Atom], values: Mapping[int, Atom]) -> list[Atom]:
-    """Return atoms after replacements of variables, by identity."""
-    return [values.get(id(atom), atom) for atom in atoms]

@@ -32,7 +32,12 @@ def table(trials: Trials) -> Table:
     trials.report("listing the passes of XLA")
     try:
         passes, unfinished = logged(trials.ran(Condition(_LOGGED)).stderr)
-        changed = _changed(trials)
+        with tempfile.TemporaryDirectory(prefix="jaxsight-dump-") as folder:
+            # XLA dumps files after each pass that changed a module.
+            trials.ran(Condition.flags(f"--xla_dump_to={folder} --xla_dump_hlo_pass_re=.*"))
+            files = [path.name for path in Path(folder).iterdir()]
+        changed = {match[1] for file in files if (match := _CHANGED.search(file))}
+        changed.discard("pipeline-start")
     except OSError as error:
         return Table(HLO_PASSES, notes=(f"cannot list the passes: {error}",))
     if not passes:
@@ -99,12 +104,3 @@ def logged(log: str) -> tuple[list[str], list[str]]:
         elif ended := _ENDED.search(line):
             passes[ended[1]] = passes.get(ended[1], 0) - 1
     return list(passes), [name for name, running in passes.items() if running > 0]
-
-
-def _changed(trials: Trials) -> frozenset[str]:
-    """Return the passes that changed a module, from the files that XLA dumps after each."""
-    with tempfile.TemporaryDirectory(prefix="jaxsight-dump-") as folder:
-        trials.ran(Condition.flags(f"--xla_dump_to={folder} --xla_dump_hlo_pass_re=.*"))
-        names = [path.name for path in Path(folder).iterdir()]
-    changed = {match[1] for name in names if (match := _CHANGED.search(name))}
-    return frozenset(changed - {"pipeline-start"})

@@ -191,7 +191,13 @@ class Checker(Generic[C]):
         """Return whether a candidate fails as expected; keep other failures aside."""
         failure = self.task.journal.failure(attempt.digest)
         if failure is None:
-            failure = self._decided(attempt, [each.runs[-1] for each in window if each.runs])
+            others = [each.runs[-1] for each in window if each.runs]
+            failure = RunFailure(FINISHED)
+            for number in range(self.repeats):  # as often as may be needed
+                child = attempt.runs[0] if attempt.runs and not number else self._start(attempt)
+                failure = _ended(child, others)
+                if self.check.same(failure, self.expected):
+                    break
             self.task.journal.add(attempt.digest, failure)
         self.tried += 1
         if time.monotonic() - self._reported >= _REPORT_PAUSE:
@@ -201,16 +207,6 @@ class Checker(Generic[C]):
         if self.unit.keeps(failure) and len(self.others) < _MOST_OTHERS:
             self.others.setdefault(failure.signature, (failure, attempt.candidate))
         return False
-
-    def _decided(self, attempt: _Attempt[C], others: Sequence[Child]) -> RunFailure:
-        """Run a candidate until a run fails as expected, or as often as may be needed."""
-        failure = RunFailure(FINISHED)
-        for number in range(self.repeats):
-            child = attempt.runs[0] if attempt.runs and not number else self._start(attempt)
-            failure = _ended(child, others)
-            if self.check.same(failure, self.expected):
-                break
-        return failure
 
     def _runs(self, candidate: C, count: int) -> list[RunFailure]:
         """Run a candidate several times, whatever is remembered; return how each run failed."""

@@ -137,16 +137,12 @@ def start(task: Callable[[], bytes], limits: ChildLimits) -> Child:
 
 def _settle() -> None:
     """Make this process independent of its parent: its session, its signals, its output."""
-    import resource
-
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(guardian.PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123
-            file.write("800")
+    guardian.be_the_first_to_go()
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(null, standard)

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from jaxsight.repro.checks.base import Check
 from jaxsight.repro.environment import ProgramEnvironment
@@ -17,7 +16,7 @@ from jaxsight.repro.reducing.journal import Journal
 from jaxsight.repro.reducing.loading import LoadedRepro
 from jaxsight.repro.running import run_file
 
-Report = Callable[[dict[str, Any]], None]
+Report = Callable[[dict[str, object]], None]
 
 
 class CannotReduce(Exception):
@@ -92,10 +91,10 @@ class Reduced:
     confidence: float
     others: tuple[Path, ...]
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Return the result as the event `done`, which is written as JSON."""
         paths = {"path": str(self.path), "others": list(map(str, self.others))}
-        return {"event": "done"} | asdict(self) | paths
+        return {"event": "done", **asdict(self), **paths}
 
 
 def fails(path: Path, limits: ChildLimits) -> RunFailure:

@@ -26,25 +26,20 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     folded = context.finding.data
     if not isinstance(folded, SlowFolding):
         return
-    if folded.bytes < MIB:
-        yield from _once(context)
+    calls = context.find(ast.Call) if folded.bytes < MIB else ()
+    for call in calls:
+        called = context.called(call.func)
+        if called.startswith("jax."):
+            first = call.args[0] if call.args else None
+            of = f"_of_{first.id}" if isinstance(first, ast.Name) else ""
+            name = context.fresh(f"{called.rpartition('.')[2]}{of}".upper())
+            yield from context.hoisted(call, name, f"Compute it once as `{name}`")
+            break
     around = context.of_subject()  # inner functions accept no options
     for decorator in around.subject.decorator_list if around.subject is not None else ():
         if (edits := _with_option(around, decorator)) is not None:
             yield Candidate("Compute it on every call, by `compiler_options`", edits)
     yield from constants.by_jnp(context)
-
-
-def _once(context: FixContext) -> Iterator[Candidate]:
-    """Compute the expression before the function, when the module is imported."""
-    for call in context.find(ast.Call):
-        called = context.called(call.func)
-        if not called.startswith("jax."):
-            continue
-        of = f"_of_{call.args[0].id}" if call.args and isinstance(call.args[0], ast.Name) else ""
-        name = context.fresh(f"{called.rpartition('.')[2]}{of}".upper())
-        yield from context.hoisted(call, name, f"Compute it once as `{name}`")
-        return
 
 
 def _with_option(context: FixContext, decorator: ast.expr) -> tuple[Edit, ...] | None:

@@ -16,12 +16,6 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     constant = context.finding.data
     if not isinstance(constant, FoldedConstant):
         return
-    yield from _barrier(context)
-    yield from constants.by_jnp(context)
-    yield from constants.to_argument(context, constant.type)
-
-
-def _barrier(context: FixContext) -> Iterator[Candidate]:
     reported: set[ast.expr] = set()
     operands: list[ast.expr] = list(constants.globals_in(context))
     for call in context.find(ast.Call):
@@ -32,15 +26,13 @@ def _barrier(context: FixContext) -> Iterator[Candidate]:
         reported.add(operand)
         shown = " ".join(context.text(operand).split())
         shown = shown if len(shown) <= 30 else shown[:27] + "…"
+        barrier = f"{context.lax}.optimization_barrier({context.text(operand)})"
         yield Candidate(
             f"Put an `optimization_barrier` around `{shown}`",
-            (
-                *context.jax_import(),
-                context.replace(
-                    operand, f"{context.lax}.optimization_barrier({context.text(operand)})"
-                ),
-            ),
+            (*context.jax_import(), context.replace(operand, barrier)),
         )
+    yield from constants.by_jnp(context)
+    yield from constants.to_argument(context, constant.type)
 
 
 REMEDY = Remedy(

@@ -121,7 +121,11 @@ def _recreated(
     method = _is_method(function, around)
     fresh = method or isinstance(function, ast.Lambda | ast.Call)
     fresh = fresh or (isinstance(function, ast.Name) and function.id in local)
-    again = fresh and (not isinstance(function, ast.Name) or _defines(loops, function.id))
+    again = fresh
+    if fresh and isinstance(function, ast.Name):
+        # Each iteration has a new function only if the loop defines it.
+        inside = (node for loop in loops for node in ast.walk(loop))
+        again = function.id in {node.name for node in inside if isinstance(node, FunctionNode)}
     called = isinstance(parent, ast.Call) and parent.func is call
     kind = "a bound method" if method else _kind(function)
     if again and loops and not _is_made_of(function, loops):
@@ -149,12 +153,6 @@ def _kind(function: ast.expr) -> str:
 
 def _new_object(subject: str, when: str) -> str:
     return f"{subject} is a new object {when}, and JAX caches programs by function object"
-
-
-def _defines(loops: Sequence[ast.AST], name: str) -> bool:
-    """Whether a function is defined in one of these loops, so that each iteration has a new one."""
-    inside = (node for loop in loops for node in ast.walk(loop))
-    return any(isinstance(node, FunctionNode) and node.name == name for node in inside)
 
 
 def _is_made_of(function: ast.expr, loops: Sequence[ast.AST]) -> bool:

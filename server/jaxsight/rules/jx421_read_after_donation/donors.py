@@ -141,16 +141,13 @@ class Donors:
             elif isinstance(node, FunctionNode):
                 names = {node.arg for node in ast.walk(node.args) if isinstance(node, ast.arg)}
                 outer = {key: donor for key, donor in visible.items() if key not in names}
-                inner = self._bound(node.body, outer)
+                # What the scope binds once, and what the outer scopes bind.
+                count = Counter(bound_in_scope(*node.body))
+                inner = {key: donor for key, donor in outer.items() if not count[key]}
+                donors = self._donors_in(node.body)
+                inner |= {key: donor for key, donor in donors.items() if count[key] == 1}
                 yield node, inner
                 yield from self._inside(node.body, inner)
-
-    def _bound(self, body: Sequence[ast.stmt], outer: dict[str, Donor]) -> dict[str, Donor]:
-        """Return what a scope can call: what it binds once, and what the outer scopes bind."""
-        count = Counter(bound_in_scope(*body))
-        inherited = {name: donor for name, donor in outer.items() if not count[name]}
-        donors = self._donors_in(body)
-        return inherited | {name: donor for name, donor in donors.items() if count[name] == 1}
 
     def _donors_in(self, body: Sequence[ast.stmt]) -> dict[str, Donor]:
         """Return the donating functions that a scope binds."""

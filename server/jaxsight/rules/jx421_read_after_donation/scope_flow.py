@@ -107,11 +107,22 @@ class ScopeFlow:
                 bodies = [*(case.body for case in cases), []]
                 self._either(partial(self.run, branch) for branch in bodies)
             case ast.With() | ast.AsyncWith():
-                self._with(node)
+                for manager in node.items:
+                    self._evaluate(manager.context_expr)
+                    if manager.optional_vars is not None:
+                        self._bind(manager.optional_vars, None)
+                raises = any("raises" in ast.unparse(each.context_expr) for each in node.items)
+                self._silently(node.body, silent=raises)
             case ast.Try() | ast.TryStar():
                 self._try(node)
             case ast.Return() | ast.Raise() | ast.Break() | ast.Continue():
-                self._leave(node)
+                if isinstance(node, ast.Return):
+                    self._evaluate(node.value)
+                elif isinstance(node, ast.Break | ast.Continue):
+                    states = self._breaks if isinstance(node, ast.Break) else self._continues
+                    if states:
+                        states[-1].append(self._state.copy())
+                self._state.ended = True
             case ast.Delete(targets=targets):
                 for target in targets:
                     self._forget(target)
@@ -143,23 +154,6 @@ class ScopeFlow:
         if not breaks and not is_endless:
             self._state.ended = False  # the loop may not have run
         self.run(node.orelse)
-
-    def _with(self, node: ast.With | ast.AsyncWith) -> None:
-        raises = any("raises" in ast.unparse(manager.context_expr) for manager in node.items)
-        for manager in node.items:
-            self._evaluate(manager.context_expr)
-            if manager.optional_vars is not None:
-                self._bind(manager.optional_vars, None)
-        self._silently(node.body, silent=raises)
-
-    def _leave(self, node: ast.Return | ast.Raise | ast.Break | ast.Continue) -> None:
-        if isinstance(node, ast.Return):
-            self._evaluate(node.value)
-        elif isinstance(node, ast.Break | ast.Continue):
-            states = self._breaks if isinstance(node, ast.Break) else self._continues
-            if states:
-                states[-1].append(self._state.copy())
-        self._state.ended = True
 
     def _try(self, node: ast.Try | ast.TryStar) -> None:
         before = self._state.copy()

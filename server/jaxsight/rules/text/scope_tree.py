@@ -39,7 +39,15 @@ def _enter(
             scope.bound.add(child.name)
             _enter(child, scope, f"{prefix}{child.name}.", f"{prefix}{child.name}", scopes)
         else:
-            _names(child, scope)
+            match child:
+                case ast.Global(names=names):
+                    scope.declared.update(dict.fromkeys(names, "global"))
+                case ast.Nonlocal(names=names):
+                    scope.declared.update(dict.fromkeys(names, "nonlocal"))
+                case ast.alias():
+                    pass  # what a function imports has its full name too
+                case _:
+                    scope.bound.update(bound_by(child))
             _enter(child, scope, prefix, owner, scopes)
 
 
@@ -66,18 +74,6 @@ def _function(
     # What is entered is a node around the body: a function in it is a child then.
     body = ast.Expr(node.body) if isinstance(node, ast.Lambda) else ast.Module(node.body, [])
     _enter(body, inner, f"{name}.<locals>.", "", scopes)
-
-
-def _names(node: ast.AST, scope: NameScope) -> None:
-    match node:
-        case ast.Global(names=names):
-            scope.declared.update(dict.fromkeys(names, "global"))
-        case ast.Nonlocal(names=names):
-            scope.declared.update(dict.fromkeys(names, "nonlocal"))
-        case ast.alias():
-            pass  # what a function imports has its full name too
-        case _:
-            scope.bound.update(bound_by(node))
 
 
 def _own_nodes(scope: NameScope, tree: ast.Module) -> Iterator[Node]:

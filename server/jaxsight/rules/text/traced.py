@@ -116,8 +116,16 @@ class _Propagation:
 
     def run(self) -> None:
         """Find out which functions are traced, from decorators and transformations on."""
-        for function in self._functions.values():
-            self._decorate(function)
+        for callee in self._functions.values():
+            function = callee.function
+            for how in function.decorated:
+                traced = how.traces(function.parameters)
+                callee.is_root = True
+                static = bool(function.itself) and function.itself not in traced
+                unregistered = bool(function.itself) and is_plain(self._classes, function.owner)
+                outside = how.library == "jax" and (static or unregistered)
+                by = how.by
+                self._trace(callee, {how.kind}, traced - {function.itself}, by, "", outside)
         for definition in [
             *self._modules,
             *(callee.function for callee in self._functions.values()),
@@ -170,16 +178,6 @@ class _Propagation:
             callee.by, callee.caller = by, caller
         if before != (len(callee.kinds), len(callee.traced), callee.outside):
             self._changed.append(callee.function.name)
-
-    def _decorate(self, callee: TracedFunction) -> None:
-        function = callee.function
-        for how in function.decorated:
-            traced = how.traces(function.parameters)
-            callee.is_root = True
-            static = bool(function.itself) and function.itself not in traced
-            unregistered = bool(function.itself) and is_plain(self._classes, function.owner)
-            outside = how.library == "jax" and (static or unregistered)
-            self._trace(callee, {how.kind}, traced - {function.itself}, how.by, "", outside)
 
     def _hand(self, handing: Handing, within: TracedFunction | None) -> None:
         """Trace a function that is handed to a transformation, perhaps in a traced function."""

@@ -84,14 +84,13 @@ def _class_form(definition: ast.ClassDef) -> StatementForm:
     return StatementForm(
         "class",
         wrapped_by=tuple(name for name in names if first_name(name) not in local),
-        bases=tuple(_base(base) for base in definition.bases),
+        # `Generic` for `Generic[T]`
+        bases=tuple(
+            dotted_name(base.value if isinstance(base, ast.Subscript) else base) or "?"
+            for base in definition.bases
+        ),
         active=active,
     )
-
-
-def _base(base: ast.expr) -> str:
-    """Return the name of a base class: `Generic` for `Generic[T]`."""
-    return dotted_name(base.value if isinstance(base, ast.Subscript) else base) or "?"
 
 
 def _wrapper(decorator: ast.expr) -> str:

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.locations import Caller, callers
 from jaxsight.sourcerizer.compat.sources import is_backward
 from jaxsight.sourcerizer.folding.families import (
@@ -87,7 +88,7 @@ def _alike(
 
 
 def _families(
-    equations: list[Any], alike: _Alike, outputs: Sequence[object], numbers: EquationNumbers
+    equations: Sequence[Item], alike: _Alike, outputs: Sequence[object], numbers: EquationNumbers
 ) -> list[Placed]:
     """Return the families of equal runs, in the order of their first run."""
     families: list[Placed] = []
@@ -130,7 +131,7 @@ def _distinct(chains: Iterable[Sequence[Caller]]) -> Iterable[Sequence[Caller]]:
     return {id(chain): chain for chain in chains}.values()
 
 
-def chains_of(equations: Iterable[Any]) -> dict[int, Sequence[Caller]]:
+def chains_of(equations: Iterable[Equation]) -> dict[int, Sequence[Caller]]:
     """Return the user's functions that created each equation, outermost first, by its id."""
     own: dict[int, tuple[object, Sequence[Caller]]] = {}  # by the id of the chain, kept alive
     chains: dict[int, Sequence[Caller]] = {}

@@ -148,7 +148,7 @@ Places = tuple[Place, ...]
 def _outputs_of(
     family: Family,
     numbers: Iterable[int],
-    readers: Mapping[int, list[Any]],
+    readers: Mapping[int, Sequence[object]],
     where: Mapping[int, tuple[Family, int]],
 ) -> tuple[Places, Places]:
     """Return the values of some runs that are read outside, in two groups.
@@ -182,10 +182,10 @@ def _is_within(at: tuple[Family, int], family: Family, number: int) -> bool:
 
 
 def replaced(
-    equations: list[Any],
+    equations: Sequence[Item],
     families: Sequence[Placed],
     outputs: Sequence[object],
-) -> list[Any]:
+) -> list[Item]:
     """Return the equations with a step in place of each run."""
     starts = {own[0]: (family, number, own[1]) for family, places in families
               for number, own in enumerate(places)}  # fmt: skip
@@ -198,7 +198,7 @@ def replaced(
         for which, nested in enumerate(family.returned):
             for number in nested.partners:
                 family.handles[which, number] = Returned(nested.name)
-    done: list[Any] = []
+    done: list[Item] = []
     position = 0
     while position < len(equations):
         if position not in starts:
@@ -256,7 +256,7 @@ def captures(family: Family) -> dict[int, Any]:
 
 
 def complete(
-    equations: Sequence[object],
+    equations: Sequence[Item],
     families: Sequence[Placed],
     segments: Iterable[tuple[int, int, str]],
     numbers: EquationNumbers,
@@ -277,8 +277,8 @@ def complete(
 
 
 def _completed(
-    family: Family, segment: Sequence[Any], numbers: EquationNumbers
-) -> list[object] | None:
+    family: Family, segment: Sequence[Item], numbers: EquationNumbers
+) -> list[Item] | None:
     """Return equations as a run of a family with `Missing` ones, or None if they do not fit."""
     full, flow = family.runs[0], flow_of(family.runs[0])
     own = {id(var) for equation in segment for var in equation.outvars}
@@ -286,7 +286,7 @@ def _completed(
     """The ids of the variables that correspond to results of the full run."""
     sums: dict[Place, int] = {}
     optional: set[int] = set()
-    run: list[Any] = []
+    run: list[Item] = []
     for position, equation in enumerate(full):
         at = len(present(run))
         candidate = segment[at] if at < len(segment) else None
@@ -330,8 +330,8 @@ def _completed(
 
 
 def _corresponds(
-    equation: Any,
-    candidate: Any,
+    equation: Item,
+    candidate: Item,
     flow: Sequence[Place | None],
     variables: Mapping[Place, int],
     own: set[int],
@@ -346,7 +346,7 @@ def _corresponds(
     )
 
 
-def _partner_of(family: Family, segment: Sequence[Any]) -> int | None:
+def _partner_of(family: Family, segment: Sequence[Item]) -> int | None:
     """Return the run of the containing helper that a run reads from, or None."""
     if family.inside is None:
         return None
@@ -362,8 +362,8 @@ def _partner_of(family: Family, segment: Sequence[Any]) -> int | None:
 
 
 def _value_of(
-    family: Family, run: Sequence[Any], position: int, slot: int, partner: int | None
-) -> Any:
+    family: Family, run: Sequence[Item], position: int, slot: int, partner: int | None
+) -> object:
     """Return the value that a run would read at a place, by analogy with the other runs.
 
     Return None if it does not follow from them.

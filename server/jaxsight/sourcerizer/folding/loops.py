@@ -124,8 +124,8 @@ def _loop(
     )
 
 
-_Carried = list[tuple[Any, Place]]
-_Varying = list[tuple[Any, ...]]
+_Carried = list[tuple[object, Place]]
+_Varying = list[tuple[object, ...]]
 
 
 def _operands(runs: Sequence[Sequence[Any]]) -> tuple[_Carried, _Varying] | None:
@@ -134,8 +134,8 @@ def _operands(runs: Sequence[Sequence[Any]]) -> tuple[_Carried, _Varying] | None
     Return None if an iteration reads values of other iterations than the previous one.
     """
     computed = sources_of(runs)
-    carried: dict[tuple[int, Place], tuple[Any, Place]] = {}
-    varying: dict[tuple[Hashable, ...], tuple[Any, ...]] = {}
+    carried: dict[tuple[int, Place], tuple[object, Place]] = {}
+    varying: dict[tuple[Hashable, ...], tuple[object, ...]] = {}
     for position, equation in enumerate(runs[0]):
         for slot in range(len(equation.invars)):
             row = tuple(run[position].invars[slot] for run in runs)

@@ -166,7 +166,7 @@ def _is_within(program: Listed, positions: set[tuple[int, int]]) -> bool:
     return False
 
 
-def _weight(equation: Any) -> int:
+def _weight(equation: Equation | FoldedStep) -> int:
     """Return the number of equations that are written for an item."""
     if isinstance(equation, FoldedStep):
         return 1

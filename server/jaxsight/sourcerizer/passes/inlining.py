@@ -357,7 +357,7 @@ def _reached_first(expr: object, name: str) -> bool:
     return False
 
 
-def _evaluated(expr: object, called: bool) -> Iterator[tuple[Any, bool]]:
+def _evaluated(expr: object, called: bool) -> Iterator[tuple[object, bool]]:
     """Yield expressions in the order of evaluation, and whether each is a method being called."""
     parts = parts_of(expr)
     for index, part in enumerate(parts):

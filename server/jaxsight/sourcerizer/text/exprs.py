@@ -221,14 +221,14 @@ def parts_of(expr: object) -> tuple[Any, ...]:
     return parts(expr) if parts is not None else ()
 
 
-def modules_in(expr: Any) -> set[str]:
+def modules_in(expr: object) -> set[str]:
     """Return the modules to import for the names in an expression."""
-    if type(expr) is Atom:
+    if isinstance(expr, Atom):
         return {expr.module} if expr.module else set()
     return set().union(*map(modules_in, _later(expr) or parts_of(expr)))
 
 
-def _later(expr: object) -> tuple[Any, ...]:
+def _later(expr: object) -> tuple[object, ...]:
     """Return the parts of an expression that are not evaluated where it is."""
     match expr:
         case Lambda(_, inside) | Once(_, inside):

@@ -92,7 +92,7 @@ def _filled(number: object, shape: Expr, dtype: Expr, *, weak: bool) -> Iterator
     yield call("jnp.full", shape, scalars.typed(number), dtype)
 
 
-def _ranges(array: Any, dtype: Expr) -> Iterator[Expr]:
+def _ranges(array: np.ndarray, dtype: Expr) -> Iterator[Expr]:
     """Yield the `jnp.arange` with the first two numbers of an array."""
     start, second = scalars.plain(array[0]), array[1]
     step = second - array[0]
@@ -160,7 +160,7 @@ def about(value: Any) -> str:
     return f"is a constant array of the original, {value.dtype}{list(value.shape)}"
 
 
-def plain(value: object) -> np.ndarray[Any, Any]:
+def plain(value: object) -> np.ndarray:
     """Return an array as an NPZ file can hold it: with a dtype of NumPy's own, or as bytes."""
     array = np.asarray(value)
     return array if is_numpy(array.dtype) else np.ascontiguousarray(array).view(_BYTES)

@@ -97,7 +97,11 @@ def _of_jax(subject: object) -> Expr:
         case jax.extend.core.Primitive():
             return primitive(subject)
         case jax.tree_util.PyTreeDef():
-            return _structure(subject)
+            try:
+                zeros = jax.tree.unflatten(subject, [0] * subject.num_leaves)
+            except Exception as error:  # another package's container, which requires other leaves
+                raise Unwritable(subject) from error
+            return call("jax.tree.structure", value(zeros))
         case jax.Device():
             return Atom(
                 f'jax.devices("{subject.platform}")[{jax.devices(subject.platform).index(subject)}]'
@@ -151,15 +155,6 @@ def placements(sharding: jax.sharding.NamedSharding | None) -> Iterator[Expr]:
     mesh = sharding.mesh
     concrete = of_first_devices(mesh) if isinstance(mesh, jax.sharding.AbstractMesh) else mesh
     yield call("jax.sharding.NamedSharding", value(concrete or mesh), value(sharding.spec))
-
-
-def _structure(structure: jax.tree_util.PyTreeDef) -> Expr:
-    """Return the structure of a tree of zeros, whose containers have expressions."""
-    try:
-        tree = jax.tree.unflatten(structure, [0] * structure.num_leaves)
-    except Exception as error:  # another package's container, which requires other leaves
-        raise Unwritable(structure) from error
-    return call("jax.tree.structure", value(tree))
 
 
 def layout(array_layout: Any) -> Expr:

@@ -53,8 +53,8 @@ def _key_anywhere(style: str, axes: Sequence[tuple[object, int]], key: Any) -> H
     )  # 1, 1.0 and True are equal
 
 
-def _is_plain(value: Any) -> bool:
-    if type(value) in (tuple, list):
+def _is_plain(value: object) -> bool:
+    if isinstance(value, tuple | list) and type(value) in (tuple, list):
         return all(map(_is_plain, value))
     if isinstance(value, _PLAIN):
         return True

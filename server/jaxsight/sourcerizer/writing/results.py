@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from jaxsight.interpreters.compat import hi_primitives
-from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation
+from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.staging import Program
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, Sequence_, is_identifier, tuple_
 from jaxsight.sourcerizer.text.names import identifier, of_path, without_number
@@ -46,12 +46,6 @@ def targets_pattern(results: object, targets: list[str]) -> str | Sequence_:
     pattern = nested(results)
     assert isinstance(pattern, Sequence_)
     return pattern
-
-
-def shape_text(aval: Aval) -> str:
-    """Return dtype and shape of an abstract value, such as `f32[8]`."""
-    short = getattr(aval, "str_short", None)
-    return str(short(short_dtypes=True)) if short is not None else str(aval)
 
 
 def primitive_name(equation: Equation) -> str:

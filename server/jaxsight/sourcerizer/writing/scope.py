@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jaxsight.interpreters.compat import derivative_rules
+from jaxsight.interpreters.compat import avals, derivative_rules
 from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
 from jaxsight.interpreters.compat.jaxpr_types import Equation, Var
 from jaxsight.interpreters.compat.locations import scope as scope_of
@@ -62,7 +62,6 @@ from jaxsight.sourcerizer.writing.results import (
     nested_results,
     primitive_name,
     sequence,
-    shape_text,
     targets_pattern,
 )
 from jaxsight.sourcerizer.writing.variables import Variables, converted_variables
@@ -132,33 +131,31 @@ class Scope(Variables):
         return self.function(name, program, [], parameters, results)
 
     def program(self, program: Program) -> list[Expr]:
-        """Write the equations of a program whose inputs are named; return its results."""
-        if program.consts:
-            self._constants(program)
-        self.equations(program.jaxpr.eqns, program.jaxpr.outvars)
-        return [self.operand(atom) for atom in program.jaxpr.outvars]
+        """Write the equations of a program whose inputs are named; return its results.
 
-    def _constants(self, program: Program) -> None:
-        """Write the constants of a program that are read.
+        The constants that are read are written before.
 
         Raises:
             derivative_rules.Outlived: for a rule that captures a value of no enclosing program.
         """
-        converted = converted_variables(program)
-        used = read_by_live(program.jaxpr.outvars, program.jaxpr.eqns)
-        needed = set(map(id, needed_by(program)))
-        constants = self.writer.constants
-        for var, value in zip(program.jaxpr.constvars, program.consts, strict=False):
-            if is_tracer(value):
-                if id(var) in needed:
-                    try:
-                        self.write(var, self.read(variable(value)))
-                    except KeyError:
-                        why = "it captures values of a finished trace"
-                        raise derivative_rules.Outlived(why) from None
-            elif id(var) in used:
-                write = constants.unfolded if id(var) in converted else constants.constant
-                self.write(var, write(value))
+        if program.consts:
+            converted = converted_variables(program)
+            used = read_by_live(program.jaxpr.outvars, program.jaxpr.eqns)
+            needed = set(map(id, needed_by(program)))
+            constants = self.writer.constants
+            for var, value in zip(program.jaxpr.constvars, program.consts, strict=False):
+                if is_tracer(value):
+                    if id(var) in needed:
+                        try:
+                            self.write(var, self.read(variable(value)))
+                        except KeyError:
+                            why = "it captures values of a finished trace"
+                            raise derivative_rules.Outlived(why) from None
+                elif id(var) in used:
+                    write = constants.unfolded if id(var) in converted else constants.constant
+                    self.write(var, write(value))
+        self.equations(program.jaxpr.eqns, program.jaxpr.outvars)
+        return [self.operand(atom) for atom in program.jaxpr.outvars]
 
     def equations(
         self, equations: Sequence[Equation], outputs: Sequence[JaxprAtom], *, named: bool = True
@@ -289,7 +286,7 @@ class Scope(Variables):
         comment = ""
         if self.writer.options.shapes:
             comment = ", ".join(
-                shape_text(var.aval)
+                avals.text(var.aval)
                 for var, target in zip(outputs, targets, strict=True)
                 if target != "_"
             )
@@ -334,8 +331,8 @@ class Scope(Variables):
         `base` is its name. It is for equations that cannot be written as source, for `reason`.
         """
         name, operands = primitive_name(equation), [self.operand(atom) for atom in equation.invars]
-        inputs = ", ".join(shape_text(atom.aval) for atom in equation.invars)
-        outputs = ", ".join(shape_text(var.aval) for var in equation.outvars)
+        inputs = ", ".join(avals.text(atom.aval) for atom in equation.invars)
+        outputs = ", ".join(avals.text(var.aval) for var in equation.outvars)
         where = f" at {at}" if (at := place(equation)) else ""
         why = (
             f"computes `{name}`{where}, from {inputs or 'nothing'} to {outputs or 'nothing'} "

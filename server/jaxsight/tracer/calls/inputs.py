@@ -175,7 +175,7 @@ class Evaluator:
         args, kwargs = bound(request.function, user_function, values)
         return Inputs(args, kwargs, named(user_function, args, kwargs), call.warned)
 
-    def _value(self, argument: Argument, spec: InputSpec, call: _Call) -> Any:
+    def _value(self, argument: Argument, spec: InputSpec, call: _Call) -> object:
         match spec:
             case ArraySpec():
                 return _placed(_array(argument.name, spec, call.warned), argument, spec, call)
@@ -187,7 +187,7 @@ class Evaluator:
                 return _placed(key, argument, spec, call)
             case ValueSpec(source, True):
                 return _literal(source, argument.name)
-            case ValueSpec(source, False, keeps_numbers):
+            case ValueSpec(source, _, keeps_numbers):
                 mesh = call.mesh if call.replicates else None
                 value = self._evaluate(source, argument.name, call.request, call.namespace, mesh)
                 return value if keeps_numbers else with_varying_numbers(value, call.user_function)

@@ -8,7 +8,7 @@ results.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
@@ -66,7 +66,7 @@ def _call(
     known_args = [arguments[key] for key in given]
 
     def of_asked(known_values: Sequence[object]) -> Callable[..., object]:
-        def run(*values: Any) -> object:
+        def run(*values: Iterable[object]) -> object:
             by_key = arguments | dict(zip(given, known_values, strict=True))
             for key, arrays in zip(wanted, values, strict=True):
                 by_key[key] = ArraysIn.of(arguments[key]).filled(arrays)

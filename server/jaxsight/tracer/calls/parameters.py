@@ -55,7 +55,7 @@ def bound(
     signature = _signature(user_function)
     if signature is None:
         return tuple(values.values()), {}
-    args: list[Any] = []
+    args: list[object] = []
     kwargs: dict[str, object] = {}
     unbound = dict(values)
     gap = False

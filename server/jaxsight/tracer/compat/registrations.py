@@ -36,7 +36,7 @@ class _Registry(dict[type, Any]):
 
 def watch(entered: Callable[[type], None]) -> None:
     """Have `entered` called with each class that is registered from now on, during registration."""
-    entries: dict[type, Any] = tree_util._registry
+    entries = tree_util._registry
     tree_util._registry = _Registry(entries, entered)
 
 

@@ -175,7 +175,13 @@ class _Run:
             self._recorder.capture = None
             runtime.imported = lambda: None
             self._codes.restore()
-            self._restore(before, loaded)
+            self._names.clear()
+            self._names.update(before)
+            for name in (_MAIN, self._entry.module):
+                if name in loaded:
+                    sys.modules[name] = loaded[name]
+                else:
+                    sys.modules.pop(name, None)
             placeholders.uses.clear()
             placeholders.uses.update(needed)
             # Functions that were traced here may hold this trace's arrays, and were not observed.
@@ -192,15 +198,6 @@ class _Run:
         own = {function for chunk in self._request.chunks for function in chunk.binds}
         ran = tuple(name for name in runtime.ran if name.partition(".")[0] in own)
         return DryRunResult(calls, ran, tuple(runtime.fed), self._files, edges, stable, observed)
-
-    def _restore(self, names: dict[str, object], loaded: dict[str, ModuleType]) -> None:
-        self._names.clear()
-        self._names.update(names)
-        for name in (_MAIN, self._entry.module):
-            if name in loaded:
-                sys.modules[name] = loaded[name]
-            else:
-                sys.modules.pop(name, None)
 
     def _read(self, path: str) -> str:
         self._files[path] = self._modules.texts.version(path)

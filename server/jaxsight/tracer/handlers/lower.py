@@ -18,7 +18,6 @@ from typing import TypedDict, TypeVar
 
 from jaxsight.interpreters.compat import avals, locations
 from jaxsight.interpreters.compat.inner import all_jaxprs, inner_jaxprs, walk
-from jaxsight.interpreters.compat.jaxpr_types import Equation as JaxprEquation
 from jaxsight.interpreters.compat.jaxpr_types import Jaxpr, Var
 from jaxsight.interpreters.compat.staging import open_jaxpr
 from jaxsight.meshes.compat.distributed import communicates
@@ -179,25 +178,20 @@ def _equations(opened: Jaxpr, tree: CallTree) -> Iterator[Equation]:
                 return
             count += 1
             around = tree.around(equation, calls, base)
-            described = _equation(equation, f"{prefix}{index}", outer, around.call)
+            described = Equation(
+                f"{prefix}{index}",
+                equation.primitive.name,
+                jaxpr_text.span(equation),
+                tuple(avals.text(var.aval) for var in equation.outvars[:4]),
+                scopes.scope(equation, outer.scope if outer is not None else None),
+                (outer is not None and outer.backward) or locations.is_backward(equation),
+                around.call,
+            )
             yield described
             waiting += [
                 (part.jaxpr, f"{described.path}/{part.name}/", described, around)
                 for part in inner_jaxprs(equation)
             ]
-
-
-def _equation(equation: JaxprEquation, path: str, around: Equation | None, call: int) -> Equation:
-    """Return an equation of the program, or of the jaxpr in the equation `around`."""
-    return Equation(
-        path,
-        equation.primitive.name,
-        jaxpr_text.span(equation),
-        tuple(avals.text(var.aval) for var in equation.outvars[:4]),
-        scopes.scope(equation, around.scope if around is not None else None),
-        (around is not None and around.backward) or locations.is_backward(equation),
-        call,
-    )
 
 
 _FUNCTION = re.compile(r"\s*func\.func .*?@([\w.$-]+)")

@@ -89,11 +89,6 @@ class Baseline:
         Returns the changes that cannot be undone, as predicates such as `lowered a resource limit`.
         """
         os.environ = self._environ  # noqa: B003 - the object; its contents come with the effects
-        self._restore_modules()
-        process_effects.restore(self._state)
-        return (*self._lost, *self._system.restore())
-
-    def _restore_modules(self) -> None:
         if not same_objects(self._listed, sys.modules.values()):
             sys.modules.update(self._modules)
             loaded: dict[str, object] = dict(sys.modules)
@@ -118,6 +113,8 @@ class Baseline:
             f for f, cached_finder in cache.items() if type(cached_finder) not in self._finder_types
         ]:
             del cache[folder]
+        process_effects.restore(self._state)
+        return (*self._lost, *self._system.restore())
 
     def _give_streams(self) -> None:
         """Set streams over the descriptors, which stay open if user code closes the streams."""

@@ -257,7 +257,11 @@ def _role(code: CodeType) -> _Role | None:
     origin = code_origins.of_file(code.co_filename)
     if origin == code_origins.PYTHON:
         return None
-    package = "" if origin == code_origins.USER else _package(code.co_filename)
+    package = ""
+    if origin != code_origins.USER:
+        parts = PurePath(code.co_filename).parts
+        at = max(at for at, part in enumerate(parts) if part in code_origins.INSTALLED)
+        package = PurePath(parts[at + 1]).stem if at + 1 < len(parts) else ""
     if package in ("jax", "jaxlib"):
         return None
     is_method = code.co_argcount > 0 and code.co_varnames[0] == "self"
@@ -275,10 +279,3 @@ def _name(code: CodeType, package: str) -> str:
 
 _LINEN = "flax/linen/module.py"
 """Where the methods of Linen's modules are wrapped; the wrappers are methods too."""
-
-
-def _package(file: str) -> str:
-    """Return the package of a library's file."""
-    parts = PurePath(file).parts
-    at = max(at for at, part in enumerate(parts) if part in code_origins.INSTALLED)
-    return PurePath(parts[at + 1]).stem if at + 1 < len(parts) else ""

@@ -47,7 +47,10 @@ def kind(cls: type) -> ModuleKind:
     """Return `HELD` or `NAMED` for a class of modules, else an empty string."""
     for base in cls.__mro__:
         if (of_base := _BASES.get((_library(base), base.__name__))) is not None:
-            return "" if _is_internal(cls) else of_base
+            module = str(cls.__module__)
+            # One of Equinox's own wrappers, such as that of `filter_jit`.
+            is_internal = module.startswith("equinox.") and not module.startswith("equinox.nn")
+            return "" if is_internal else of_base
     registered = registrations.flattening(cls) is not None
     return HELD if registered and code_origins.of_module(str(cls.__module__)) == USER else ""
 
@@ -94,12 +97,6 @@ def bound_variables(value: object) -> Mapping[str, object] | None:
         return None
     variables = scope.variables()
     return variables if isinstance(variables, Mapping) and variables else None
-
-
-def _is_internal(cls: type) -> bool:
-    """Return whether a class is one of Equinox's own wrappers, such as that of `filter_jit`."""
-    module = str(cls.__module__)
-    return module.startswith("equinox.") and not module.startswith("equinox.nn")
 
 
 def attributes(value: object) -> dict[str, object]:

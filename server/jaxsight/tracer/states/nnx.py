@@ -150,7 +150,11 @@ class NodeWatch:
         """
         graphs, after = self._read()
         structural = [not equal(*pair) for pair in zip(self._graphs, graphs, strict=True)]
-        changed = [_changed(*pair) for pair in zip(self._before, after, strict=True)]
+        before = [dict(leaves) for leaves in self._before]
+        changed = [
+            tuple((path, leaf) for path, leaf in now if old.get(path) is not leaf)
+            for old, now in zip(before, after, strict=True)
+        ]
         if not any(structural) and not any(changed):
             return [None] * len(self._nodes)
         setting = getattr(library(), "set_graph_updates", None)
@@ -241,10 +245,3 @@ def _leaves(state: object) -> Iterator[tuple[str, object]]:
     for path, leaf in jax.tree_util.tree_flatten_with_path(state)[0]:
         keys = [str(entry.key) for entry in path if isinstance(entry, jax.tree_util.DictKey)]
         yield ".".join(keys), leaf
-
-
-def _changed(
-    before: Iterable[tuple[str, object]], after: Iterable[tuple[str, object]]
-) -> tuple[tuple[str, object], ...]:
-    old_leaves = dict(before)
-    return tuple((path, leaf) for path, leaf in after if old_leaves.get(path) is not leaf)

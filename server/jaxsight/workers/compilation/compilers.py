@@ -395,11 +395,8 @@ class Compilers:
         return await asyncio.shield(process.death)
 
     def _process(self, worker: _Worker) -> CompilerProcess:
-        if worker.process is None or not worker.process.alive:
-            worker.process = self._spawn(worker)
-        return worker.process
-
-    def _spawn(self, worker: _Worker) -> CompilerProcess:
+        if worker.process is not None and worker.process.alive:
+            return worker.process
         log.info("starting a compiler for %s", worker.target.name)
         environment, first = dict(os.environ), b""
         if worker.target.host:
@@ -409,7 +406,7 @@ class Compilers:
             environment = tracer_environment(worker.environment.python, own.environment, added)
         loop = asyncio.get_running_loop()
         begin = loop.time()
-        process = CompilerProcess.start(
+        process = worker.process = CompilerProcess.start(
             worker.command,
             environment=environment,
             first=first,

@@ -102,7 +102,7 @@ class Guardian:
                 for signal_number in (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                     signal.signal(signal_number, signal.SIG_DFL)
                 signal.set_wakeup_fd(-1)
-                _be_the_first_to_go()
+                be_the_first_to_go()
                 os.execvp(self._command[0], self._command)
             except OSError as error:
                 os.write(problem_write, str(error).encode()[:1000])
@@ -295,11 +295,8 @@ def _adopt_orphans() -> None:
     library.prctl(PR_SET_PDEATHSIG, int(signal.SIGCONT), 0, 0, 0)
 
 
-def _be_the_first_to_go() -> None:
-    """Disable core dumps, and have the kernel kill this process first if memory runs out.
-
-    Called in the child before it executes the tracer.
-    """
+def be_the_first_to_go() -> None:
+    """Disable core dumps, and have the kernel kill this process first if memory runs out."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -77,12 +77,9 @@ class Tracker:
                 return self._failed[1]
             seen.add(id(cause))
             cause = cause.__cause__ or cause.__context__
-        return self._failed_outside(error)
-
-    def _failed_outside(self, error: BaseException) -> TrackedTree | None:
-        """Return the tree of an error that a function of JAX raised outside of all calls."""
         if self._jax is None:
             return None
+        # The error may be one that a function of JAX raised outside of all calls.
         building = self._new_building("")
         step = failing.step_of(error, building.values, self._tracer, _jit_options, eagerly=True)
         if step is None or (isinstance(step, FailedStep) and step.kind == "raise"):

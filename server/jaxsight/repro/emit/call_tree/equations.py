@@ -20,6 +20,7 @@ from jaxsight.interpreters.compat.staging import (
     new_literal,
     new_variable,
     stage,
+    substituted,
     surroundings,
 )
 from jaxsight.repro.capturing.call_tree.records import (
@@ -203,11 +204,11 @@ class Equations:
         program = stage(bound, [atom.aval for atom in variables]).program
         atoms = dict(zip(map(id, program.jaxpr.invars), variables, strict=True))
         self.constants += zip(program.jaxpr.constvars, program.consts, strict=True)
-        for number, atom in zip(bind.results, program.jaxpr.outvars, strict=True):
-            self._aliases[id(self.variable(number))] = atoms.get(id(atom), atom)
+        outputs = substituted(program.jaxpr.outvars, atoms)
+        for number, atom in zip(bind.results, outputs, strict=True):
+            self._aliases[id(self.variable(number))] = atom
         return [
-            inner.replace(invars=[atoms.get(id(atom), atom) for atom in inner.invars])
-            for inner in program.jaxpr.eqns
+            inner.replace(invars=substituted(inner.invars, atoms)) for inner in program.jaxpr.eqns
         ]
 
 

@@ -303,7 +303,7 @@ class Functions:
                         raise Unwritable(number, "the value is of a call that has ended") from None
                     scope.write(variable, self._leak(aval))
 
-    def _leak(self, aval: Any) -> Expr:
+    def _leak(self, aval: object) -> Expr:
         """Write statements that leak a tracer; return an expression for it."""
         top = self.writer.constants
         if not self._leaks:

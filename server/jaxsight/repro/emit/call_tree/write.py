@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -40,7 +39,7 @@ class WrittenModule:
     """A module that defines a function, and the arguments of the call that was recorded."""
 
     text: str
-    arguments: tuple[Any, ...]
+    arguments: tuple[object, ...]
     """Arrays, numbers, and tuples, lists and dictionaries of these."""
 
 
@@ -95,7 +94,7 @@ class _Arguments:
     """The arguments of the written function."""
 
     def __init__(self, scope: Scope, functions: Functions) -> None:
-        self.arguments: dict[str, Any] = {}
+        self.arguments: dict[str, object] = {}
         self._scope = scope
         self._functions = functions
         self._tree = functions.tree

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from jax import lax
@@ -19,6 +19,7 @@ from jaxsight.interpreters.compat.staging import (
     open_jaxpr,
     opened,
     stage,
+    substituted,
     with_inner,
 )
 from jaxsight.repro.compat.pruning import needed
@@ -193,12 +194,8 @@ def _without(jaxpr: Jaxpr, start: int, end: int, filling: str) -> Jaxpr | None:
                 return None
             replacements[id(var)], equations = made
             added += equations
-
-    def replaced(atoms: Iterable[Atom]) -> list[Atom]:
-        return [replacements.get(id(atom), atom) for atom in atoms]
-
-    later = [each.replace(invars=replaced(each.invars)) for each in rest]
-    outputs = replaced(jaxpr.outvars)
+    later = [each.replace(invars=substituted(each.invars, replacements)) for each in rest]
+    outputs = substituted(jaxpr.outvars, replacements)
     kept = _live([*jaxpr.eqns[:start], *added, *later], outputs)
     return jaxpr.replace(eqns=kept, outvars=outputs) if weight(kept) < weight(jaxpr.eqns) else None
 

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -22,9 +22,10 @@ from jaxsight.interpreters.compat.staging import (
     is_literal,
     new_variable,
     opened,
+    substituted,
 )
 
-Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = np.ndarray
 T = TypeVar("T")
 
 
@@ -100,7 +101,7 @@ def pruned(candidate: Candidate) -> Candidate:
 def replaced(candidate: Candidate, replacements: dict[int, Atom]) -> Candidate:
     """Return a candidate in which atoms take the place of variables."""
     equations = tuple(
-        equation.replace(invars=[replacements.get(id(atom), atom) for atom in equation.invars])
+        equation.replace(invars=substituted(equation.invars, replacements))
         if any(id(atom) in replacements for atom in equation.invars)
         else equation
         for equation in candidate.equations

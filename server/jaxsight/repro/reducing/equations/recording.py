@@ -76,16 +76,17 @@ def _write(candidate: Candidate, folder: Path, split: bool) -> bytes:
         jax.disable_jit(split),
     ):
         for operands, results in Run(split).steps(candidate.equations, arguments_of(candidate)):
-            line: dict[str, Any] = {"values": []}
+            values: list[list[object] | None] = []
+            line: dict[str, object] = {"values": values}
             for result in results:
                 value = value_of(result)
                 stored = value.data if isinstance(value, Keys) else value
                 if stored is None or offset + stored.nbytes > _MOST_BYTES:
-                    line["values"].append(None)
+                    values.append(None)
                     continue
                 data.write(np.ascontiguousarray(stored).tobytes())
                 impl = value.impl if isinstance(value, Keys) else ""
-                line["values"].append([offset, str(stored.dtype), list(stored.shape), impl])
+                values.append([offset, str(stored.dtype), list(stored.shape), impl])
                 offset += stored.nbytes
             if not poisoned and any(map(has_nan, results)) and not any(map(has_nan, operands)):
                 line["nan"] = poisoned = True

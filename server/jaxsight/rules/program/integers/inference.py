@@ -96,7 +96,13 @@ class Intervals:
             return None
         match step.primitive:
             case "iota":
-                return _iota(step, value.shape)
+                shape, axis = value.shape, next(iter(numbers(step, "dimension")), None)
+                if axis is None:
+                    return None
+                if len(shape) == 1 and 1 < shape[0] <= LISTED:
+                    terms: dict[int | str, tuple[int, int]] = {0: (1, shape[0])}
+                    return replace(Interval.listed(range(shape[0])), affine=(0, terms))
+                return Interval.of_affine(0, {axis: (1, shape[axis])})
             case "argmax" | "argmin":
                 axes, shape = numbers(step, "axes"), self._flow.value(step.operands[0]).shape
                 return Interval.between(0, max(shape[axes[0]] - 1, 0)) if axes and shape else None
@@ -229,15 +235,6 @@ class Intervals:
             else:
                 return None
         return None
-
-
-def _iota(step: Step, shape: tuple[int, ...]) -> Interval | None:
-    axis = numbers(step, "dimension")
-    if not axis:
-        return None
-    if len(shape) == 1 and 1 < shape[0] <= LISTED:
-        return replace(Interval.listed(range(shape[0])), affine=(0, {0: (1, shape[0])}))
-    return Interval.of_affine(0, {axis[0]: (1, shape[axis[0]])})
 
 
 def _literal(value: Value) -> Interval | None:

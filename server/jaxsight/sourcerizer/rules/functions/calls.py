@@ -19,7 +19,13 @@ import jax
 from jaxsight.interpreters.compat import equations
 from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
 from jaxsight.interpreters.compat.jaxpr_types import Equation, Params
-from jaxsight.interpreters.compat.staging import Program, folded, is_literal, opened
+from jaxsight.interpreters.compat.staging import (
+    Program,
+    folded,
+    is_literal,
+    opened,
+    substituted,
+)
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
 from jaxsight.sourcerizer.errors import Unsourceable
 from jaxsight.sourcerizer.proof.prover import Proved
@@ -149,24 +155,20 @@ def jit(scope: Scope, calls: Equation | list[Equation]) -> Proved | None:
 
 def in_place(scope: Scope, program: Program, equation: Equation) -> Proved:
     """Write a program's equations in place of its call."""
-    literals: dict[int, object] = {}
+    literals: dict[int, JaxprAtom] = {}
     for var, atom in zip(program.jaxpr.invars, equation.invars, strict=True):
         if is_literal(atom):
             literals[id(var)] = atom
         else:
             scope.alias(var, atom)
-
-    def with_literals(atoms: Sequence[JaxprAtom]) -> list[Any]:
-        return [literals.get(id(atom), atom) for atom in atoms]
-
     inlined: list[object] = []
     for inner in program.jaxpr.eqns:
-        invars = with_literals(inner.invars)
+        invars = substituted(inner.invars, literals)
         if (number := folded(inner, invars)) is not None:
             literals[id(inner.outvars[0])] = number
         else:
             inlined.append(inner.replace(invars=invars))
-    outvars = with_literals(program.jaxpr.outvars)
+    outvars = substituted(program.jaxpr.outvars, literals)
     results = scope.program(with_parts(program, eqns=inlined, outvars=outvars))
     return Proved(sequence(results), nested_results(len(results)))
 

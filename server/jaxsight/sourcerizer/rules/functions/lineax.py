@@ -16,7 +16,13 @@ import jax
 
 from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
 from jaxsight.interpreters.compat.jaxpr_types import Equation, Jaxpr, Var
-from jaxsight.interpreters.compat.staging import Program, evaluate, is_literal, opened
+from jaxsight.interpreters.compat.staging import (
+    Program,
+    evaluate,
+    is_literal,
+    opened,
+    substituted,
+)
 from jaxsight.sourcerizer.equations.fallback import is_default
 from jaxsight.sourcerizer.equations.registry import ABSORBS
 from jaxsight.sourcerizer.errors import Unwritable
@@ -55,7 +61,7 @@ def linear_solve(scope: Scope, group: Sequence[Equation]) -> Proved | None:
     if _solve_in(equation) is None:
         return None
     originals = {id(conversion.outvars[0]): conversion.invars[0] for conversion in before}
-    atoms = [originals.get(id(atom), atom) for atom in equation.invars]
+    atoms = substituted(equation.invars, originals)
     if any(map(is_literal, atoms)):
         return None
     inputs = list({id(atom): atom for atom in atoms}.values())

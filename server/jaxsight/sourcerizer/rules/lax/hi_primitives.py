@@ -14,7 +14,7 @@ import jax
 
 from jaxsight.interpreters.compat import hi_primitives
 from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
-from jaxsight.interpreters.compat.jaxpr_types import Equation, Jaxpr
+from jaxsight.interpreters.compat.jaxpr_types import Equation, Jaxpr, Params
 from jaxsight.interpreters.compat.staging import Program, is_jaxpr, opened
 from jaxsight.interpreters.same.liveness import all_operands, live
 from jaxsight.sourcerizer.equations.registry import LAX, STRUCTURES, View
@@ -40,8 +40,19 @@ def high(view: View) -> Iterator[Expr]:
     match name:
         case "Nonzero":
             yield from _nonzero(view, fields)
-        case "SearchSorted":
-            yield from _search_sorted(view, fields)
+        case "SearchSorted" if fields["dimension"] == fields["batch_dims"]:
+            # Under `vmap` for the axes that both arrays share.
+            named = {"side": "left", "method": "scan"}
+            options: dict[str, Expr] = {
+                option: text(fields[option]) for option in named if fields[option] != named[option]
+            }
+            function = "jnp.searchsorted.__wrapped__"
+            yield _mapped(
+                fields["batch_dims"],
+                view.operands,
+                lambda rows: call(function, *rows, **options),
+                bare=None if options else Atom(function),
+            )
         case "Ldexp" | "Frexp":
             yield call(f"jnp.{name.lower()}.__wrapped__", *view.operands)
         case "Einsum":
@@ -50,7 +61,7 @@ def high(view: View) -> Iterator[Expr]:
             return
 
 
-def _nonzero(view: View, fields: dict[str, Any]) -> Iterator[Expr]:
+def _nonzero(view: View, fields: Params) -> Iterator[Expr]:
     """Yield `jnp.nonzero` over the last axes of an array, under `vmap` for the others."""
     array, *filled = view.operands
     rank, axes = view.inputs[0].ndim, tuple(fields["axes"])
@@ -67,24 +78,6 @@ def _nonzero(view: View, fields: dict[str, Any]) -> Iterator[Expr]:
             yield call("jnp.nonzero", array, **options, fill_value=fill)
     elif not filled:
         yield _mapped(rank - len(axes), [array], lambda rows: call("jnp.nonzero", *rows, **options))
-
-
-def _search_sorted(view: View, fields: dict[str, Any]) -> Iterator[Expr]:
-    """Yield `jnp.searchsorted`, under `vmap` for the axes that both arrays share."""
-    if fields["dimension"] != fields["batch_dims"]:
-        return
-    options: dict[str, Expr] = {}
-    function = "jnp.searchsorted.__wrapped__"
-    if fields["side"] != "left":
-        options["side"] = text(fields["side"])
-    if fields["method"] != "scan":
-        options["method"] = text(fields["method"])
-    yield _mapped(
-        fields["batch_dims"],
-        view.operands,
-        lambda rows: call(function, *rows, **options),
-        bare=None if options else Atom(function),
-    )
 
 
 def _mapped(

@@ -279,7 +279,7 @@ def _named_so(body: list[Statement], name: str, value: Atom) -> bool:
     return True
 
 
-def _targets(statement: Assign) -> Sequence[Any]:
+def _targets(statement: Assign) -> Sequence[object]:
     if isinstance(statement.targets, str):
         return [Atom(statement.targets)]
     return statement.targets.items

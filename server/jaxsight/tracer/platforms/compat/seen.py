@@ -257,7 +257,7 @@ def _attribute(name: str, device: SeenDevice, _: object) -> object:
     raise AttributeError(f"no device of {device.platform} has {name!r}")
 
 
-def _written(name: str, device: SeenDevice, written: Any) -> str:
+def _written(name: str, device: SeenDevice, written: jax.Device) -> str:
     """Return how a device is written: by `repr`, or by `str` as in `cuda:0`."""
     if name == "__repr__":
         return f"{_REPR[device.platform]}(id={written.id})"
