@@ -89,11 +89,12 @@ def of_a_package(root: Path, runs: int) -> list[Figure]:
     checking = [sys.executable, "-m", "jaxsight", "check", PACKAGE, "--python", sys.executable]
     tracing = [sys.executable, "-c", _PLAIN, str(FILES)]
     functions = FILES * FUNCTIONS
-    first = [_run(checking, root, environment, f"{functions} functions")]
+    examined = f"({functions} docstring, "
+    first = [_run(checking, root, environment, examined)]
     warm: list[float] = []
     plain: list[float] = []
     for _ in range(max(runs // 3, 2)):
-        warm.append(_run(checking, root, environment, f"{functions} functions"))
+        warm.append(_run(checking, root, environment, examined))
         plain.append(_run(tracing, root, environment, ""))
     goal = Goal(START + EACH * functions)
     baseline = "import and trace"
