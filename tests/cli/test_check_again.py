@@ -169,3 +169,30 @@ def test_what_ends_its_tracer_is_traced_again(tmp_path: Path) -> None:
     first = check(tmp_path)
     assert first[0]
     assert check(tmp_path) == first
+
+
+def notebook(*cells: tuple[str, str]) -> str:
+    made = [{"cell_type": kind, "source": source, "metadata": {}} for kind, source in cells]
+    return json.dumps({"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+
+
+def test_cells_are_those_of_the_notebook_as_it_is_now(tmp_path: Path) -> None:
+    def cells() -> set[object]:
+        return {found["cell"] for found in check(tmp_path, "notes.ipynb")[1]}  # type: ignore[index]
+
+    written("notes.ipynb", notebook(("code", MODEL)))(tmp_path)
+    for name in ("helper.py", "size.txt", "pyproject.toml"):
+        written(name, FILES[name])(tmp_path)
+    assert cells() == {1}
+    written("notes.ipynb", notebook(("markdown", "# Notes"), ("code", MODEL)))(tmp_path)
+    assert cells() == {2}
+
+
+def test_without_time_for_inputs_none_are_from_an_earlier_check(project: Path) -> None:
+    def origins(*options: str) -> set[str]:
+        examined = check(project, "model.py", *options)[1][-1]
+        return {str(function["origin"]) for function in examined["functions"]}  # type: ignore[index]
+
+    (project / "test_model.py").unlink(missing_ok=True)
+    assert "assumed" in origins()
+    assert "assumed" not in origins("--inputs-time", "0")

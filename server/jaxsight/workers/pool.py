@@ -42,7 +42,7 @@ SPARE_QUIET = 0.5
 first answers, and the compilers that they start."""
 SPARE_DELAY = 2.0
 """Seconds after which a spare starts in any case, a choice: without one, a crash costs the start of
-a tracer (`kill -9` in `docs/performance.md`: 51 ms with a spare)."""
+a tracer (`kill -9` in `docs/performance.md`: 41 ms with a spare)."""
 
 RECYCLE_AFTER = 5000
 """Answers after which the spare replaces an idle tracer, a choice: hours of typing. JAX's caches

@@ -112,8 +112,8 @@ async def check_file(
             raise
         finding = Finding(UNREADABLE, Severity.ERROR, start, str(error))
         return CheckResult((Reported(path, "", finding),), files=1)
-    is_alike = options.fix_log is None and not options.verify and text.text is None
-    if is_alike and (result := await unchanged.result(path, source)) is not None:
+    is_plain = options.fix_log is None and not options.verify and text.text is None
+    if is_plain and (result := await unchanged.result(path, source, cells)) is not None:
         run.note_python(text.path)
         options.budget.files -= 1
         return result
@@ -123,8 +123,8 @@ async def check_file(
     run.session.open(path, source, in_background=False)
     try:
         result, is_whole = await _checked(run, text, source, cells, options)
-        if is_alike and is_whole:
-            await unchanged.store(path, source, result, sources)
+        if is_plain and is_whole:
+            await unchanged.store(path, source, cells, result, sources)
         return result
     except CommandError:
         raise

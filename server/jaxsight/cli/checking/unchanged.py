@@ -3,7 +3,8 @@
 A result is used if everything that it was made of is the same: the texts and the data that the
 tracers reported, the programs that call the file's functions, the settings, the installed packages,
 the compilers, the environment variables, and jaxsight itself. One of which that is not known, such
-as that of a function that ended its tracer, is not stored.
+as that of a function that ended its tracer, is not stored. How long inputs may be looked for is no
+part: a result is that of a search that had the time it needed.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from jaxsight import __version__
 from jaxsight.cli.command_run import CommandRun
 from jaxsight.cli.options import InputsChoice
 from jaxsight.cli.output.reports.reported import CheckResult
+from jaxsight.cli.sources.notebooks import Cells
 from jaxsight.files import private
 from jaxsight.files.cache_folder import CacheFolder
-from jaxsight.files.texts import Version, stamp_of, version_of_text
+from jaxsight.files.texts import Version, stamp_of
 from jaxsight.projects.project import Project
 from jaxsight.projects.python_discovery import package_folders
 from jaxsight.projects.sources import Sources
@@ -52,7 +54,8 @@ class _Stored:
     """A result, and what it was made of."""
 
     result: CheckResult
-    text: Version
+    text: str
+    """The digest of the text, and of the cells that it is made of."""
     files: tuple[tuple[str, Version], ...]
     programs: tuple[EntryPoint, ...]
     hello: Hello
@@ -83,7 +86,7 @@ class UnchangedFiles:
         self._pythons: dict[str, str] = {}
         self._surroundings = _digest(list(_own_code()), list(_compilers()), _variables())
 
-    async def result(self, path: str, text: str) -> CheckResult | None:
+    async def result(self, path: str, text: str, cells: Cells) -> CheckResult | None:
         """Return the result of a file of which nothing has changed since it was checked."""
         if not self._may_read or SSH in text:
             return None
@@ -96,7 +99,7 @@ class UnchangedFiles:
         except wire.WireError as error:
             log.warning("the stored result of %s is ignored: %s", path, error)
             return None
-        if stored.text != version_of_text(text) or not texts.are_current(dict(stored.files)):
+        if stored.text != _digest(text, cells) or not texts.are_current(dict(stored.files)):
             return None
         if stored.python != self._python(project):
             return None
@@ -107,7 +110,9 @@ class UnchangedFiles:
             return None
         return _with_source(stored.result, text)
 
-    async def store(self, path: str, text: str, result: CheckResult, sources: Sources) -> None:
+    async def store(
+        self, path: str, text: str, cells: Cells, result: CheckResult, sources: Sources
+    ) -> None:
         """Store the result of a file, unless a part of what it was made of is not known."""
         project, texts = self._engine.projects.of(path), self._engine.projects.texts
         if sources.unknown or project.held_back or SSH in text:
@@ -118,7 +123,7 @@ class UnchangedFiles:
             return
         stored = _Stored(
             _with_source(result, ""),
-            version_of_text(text),
+            _digest(text, cells),
             tuple(sources.files.items()),
             await self._programs(path, text),
             project.hello,

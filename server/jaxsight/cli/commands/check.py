@@ -281,7 +281,9 @@ async def _check(
         if start.target:
             with failing_on(LookupError):
                 run.session.choose_target(start.target)
-        unchanged = UnchangedFiles(run, with_fixes=options.with_fixes, may_read=not start.no_cache)
+        # Without time for inputs that nobody wrote, those of an earlier check do not count either.
+        may_read = not start.no_cache and options.budget.left > 0
+        unchanged = UnchangedFiles(run, with_fixes=options.with_fixes, may_read=may_read)
         for number, file in enumerate(files, 1):
             run.show_step(f"{number}/{len(files)} {text.shown_path(str(file.path))}")
             total.add(await check_file(run, file, options, unchanged))
