@@ -53,7 +53,7 @@ class NotMeasured:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class LastMeasurement:
     """The last measurement of a function on a target.
 
     `stale`: the function, or what it depends on, has changed since, or the target has.
@@ -66,7 +66,7 @@ class Shown:
 class Measurements:
     """The measurements of a session: `Engine.measurements`."""
 
-    def last(self, view: View, target: Target | None = None) -> Shown | None:
+    def last(self, view: View, target: Target | None = None) -> LastMeasurement | None:
         """Return the last measurement of a function, which may be stale; measure nothing.
 
         Args:

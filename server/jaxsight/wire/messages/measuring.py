@@ -1,4 +1,4 @@
-"""Messages about measured times: what programs took on a device of this machine.
+"""The reply to `Measure`: what programs took on a device of this machine.
 
 Times are in seconds, and those of a kernel are those of one run of the program.
 This module uses only the standard library: the server and all processes that measure import it.
@@ -7,8 +7,6 @@ This module uses only the standard library: the server and all processes that me
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-from jaxsight.wire.messages.requests import AboutTrace
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,21 +140,3 @@ class Measured:
     conditions: Conditions
     other: ProgramTimes | None = None
     ratio: MeasuredRatio | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Measure(AboutTrace[Measured]):
-    """Compile a trace for the first device of the process's platform, run it, and time the runs.
-
-    `trace`, and `other` unless it is 0, are ids of `Traced` answers; runs of both alternate.
-    """
-
-    id: int
-    trace: int
-    other: int = 0
-    limits: MeasuringLimits = MeasuringLimits()
-
-    @property
-    def title(self) -> str:
-        """What it does."""
-        return "measuring"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from jaxsight.wire.meshes import Distribution
+from jaxsight.wire.messages.measuring import Measured
 from jaxsight.wire.observations import (
     Called,
     Caveat,
@@ -18,7 +19,7 @@ from jaxsight.wire.observations import (
 from jaxsight.wire.program import Program
 from jaxsight.wire.spans import Span
 
-VERSION = 21
+VERSION = 22
 """Incremented when a message changes; a tracer with another version is rejected."""
 
 
@@ -409,6 +410,7 @@ Reply = (
     | LoweredChange
     | Outlined
     | Compared
+    | Measured
     | Imported
     | FoundModules
 )

@@ -22,6 +22,7 @@ from typing import Generic, Literal, Self, TypeVar, get_args
 from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.inputs import Argument, DryCall, EntryPoint
+from jaxsight.wire.messages.measuring import Measured, MeasuringLimits
 from jaxsight.wire.messages.replies import (
     Compared,
     DryCalls,
@@ -354,6 +355,24 @@ class Compare(AboutTrace[Compared]):
 
 
 @dataclass(frozen=True, slots=True)
+class Measure(AboutTrace[Measured]):
+    """Compile a trace for the first device of the process, run it, and time the runs.
+
+    `trace`, and `other` unless it is 0, are ids of `Traced` answers; runs of both alternate.
+    """
+
+    id: int
+    trace: int
+    other: int = 0
+    limits: MeasuringLimits = MeasuringLimits()
+
+    @property
+    def title(self) -> str:
+        """What it does."""
+        return "measuring"
+
+
+@dataclass(frozen=True, slots=True)
 class Import(Request[Imported]):
     """Import `file` as the module `module`, and return the programs of `functions`.
 
@@ -414,6 +433,7 @@ ToTracer = (
     | LowerChanged
     | Outline
     | Compare
+    | Measure
     | Import
     | FindModules
     | Overlay
