@@ -1,70 +1,73 @@
-"""Measured times of functions, by what was measured: run only when the user asks, one at a time.
+"""Measured times of functions: they are run only when the user asks, one at a time.
 
-A measurement runs the user's function, so nothing here starts by itself: only `Measurements.measure`
-runs something, and it is called by a command of the user. It has a tracer process of its own, whose
-end is how it is cancelled.
+A measurement runs the user's function, so nothing here starts by itself: `Measurements.measure`
+alone runs something, and it is called by a command of the user. A tracer process of its own runs
+the function; its end is how a measurement is cancelled, and costs no answer.
 """
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
+from jaxsight.projects.project import Project
+from jaxsight.projects.projects import Projects
+from jaxsight.queries.choices import UserChoices
+from jaxsight.queries.memory import Measurement, SessionMemory
 from jaxsight.queries.traces.located_answer import Answer, View
-from jaxsight.targets.target import Target
-from jaxsight.wire.messages.measuring import (
-    Conditions,
-    Measured,
-    MeasuringLimits,
-    ProgramTimes,
-)
-from jaxsight.wire.messages.replies import Stage
+from jaxsight.queries.traces.query import Question
+from jaxsight.targets.target import CPU, Target, recognized
+from jaxsight.wire.messages.measuring import Measured, MeasuringLimits
+from jaxsight.wire.messages.replies import Cancelled, Failed, Stage, Traced
+from jaxsight.wire.messages.requests import NEW, Measure
+from jaxsight.workers.compilation.default_target import own_target
+from jaxsight.workers.results import Died
+from jaxsight.workers.supervisor import Priority, Tracers
+
+Function = tuple[str, str]
+"""A file and the qualified name of a function."""
+
+OnStage = Callable[[Stage], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Measurement:
-    """What a function took on a target.
+class NotMeasured(Exception):
+    """A function was not measured; `message` is a clause for users, `help` what to do about it."""
 
-    `answer` is the trace that was measured: that of a view with the same `answer.key` is current.
-    """
-
-    answer: Answer
-    target: Target
-    measured: Measured
-
-    @property
-    def times(self) -> ProgramTimes:
-        """The times of the function."""
-        return self.measured.program
-
-    @property
-    def conditions(self) -> Conditions:
-        """The machine while it measured."""
-        return self.measured.conditions
+    def __init__(self, message: str, help: str = "") -> None:
+        super().__init__(f"{message}; {help}" if help else message)
+        self.message = message
+        self.help = help
 
 
-@dataclass(frozen=True, slots=True)
-class NotMeasured:
-    """Why a function was not measured, in a clause for users."""
+class MeasuringCancelled(NotMeasured):
+    """The user cancelled it, or the text has changed meanwhile."""
 
-    reason: str
-    is_cancelled: bool = False
-    """Whether the user cancelled it; then nothing is said."""
+    def __init__(self) -> None:
+        super().__init__("the measurement was cancelled")
 
 
 @dataclass(frozen=True, slots=True)
 class LastMeasurement:
     """The last measurement of a function on a target.
 
-    `stale`: the function, or what it depends on, has changed since, or the target has.
+    `stale`: the function, or what it depends on, has changed since.
     """
 
     measurement: Measurement
     stale: bool
 
 
+@dataclass(eq=False, slots=True)
 class Measurements:
-    """The measurements of a session: `Engine.measurements`."""
+    """The measurements of a session."""
+
+    _projects: Projects
+    _choices: UserChoices
+    _memory: SessionMemory
+    _running: dict[Function, asyncio.Task[Measurement]] = field(default_factory=dict)
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def last(self, view: View, target: Target | None = None) -> LastMeasurement | None:
         """Return the last measurement of a function, which may be stale; measure nothing.
@@ -73,11 +76,16 @@ class Measurements:
             view: the function.
             target: the target, by default the first.
         """
-        raise NotImplementedError
+        question = view.answer.question
+        target = target or self._choices.target(question.path)
+        found = self._memory.measured.get((*question.unit, target.name))
+        if found is None:
+            return None
+        return LastMeasurement(found, view.stale or found.answer.key != view.answer.key)
 
     def is_running(self, path: str, function: str) -> bool:
         """Return whether a function is being measured, or waits for its turn."""
-        raise NotImplementedError
+        return (path, function) in self._running
 
     async def measure(
         self,
@@ -86,33 +94,167 @@ class Measurements:
         *,
         against: View | None = None,
         limits: MeasuringLimits | None = None,
-        on_stage: Callable[[Stage], None] | None = None,
-    ) -> Measurement | NotMeasured:
+        on_stage: OnStage = lambda stage: None,
+    ) -> Measurement:
         """Run a function and return what it took; the user must have asked for it.
 
-        It waits for other measurements of this machine. Cancelling the caller cancels it.
+        It waits for other measurements of this machine. Cancelling the caller cancels it, and so
+        does another measurement of the same function. Its process ends with it.
 
         Args:
-            view: the function.
+            view: the function, which is traced.
             target: a target that is this machine's own device, by default the first target.
-            against: another function, whose runs alternate with those of the first.
-            limits: what ends the runs; by default those of the settings.
+            against: another function of the same project, whose runs alternate with its own.
+            limits: what ends the runs.
             on_stage: called with each stage: `execute`, `inputs`, `trace`, `wait`, `compile`,
                 `measure` and `profile`; `detail` is for users.
+
+        Raises:
+            NotMeasured: the target is not here, code may not run, or it fails.
+            MeasuringCancelled: the user cancelled it.
         """
-        raise NotImplementedError
+        question = view.answer.question
+        target = target or self._choices.target(question.path)
+        function = question.path, view.subject.name
+        self.cancel(*function)
+        task = asyncio.create_task(
+            self._measured(view, target, against, limits or MeasuringLimits(), on_stage)
+        )
+        self._running[function] = task
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if not task.cancelled():
+                task.cancel()
+                raise
+            current = asyncio.current_task()
+            if current is not None and current.cancelling():
+                raise
+            raise MeasuringCancelled from None
+        finally:
+            if self._running.get(function) is task:
+                del self._running[function]
+
+    async def _measured(
+        self,
+        view: View,
+        target: Target,
+        against: View | None,
+        limits: MeasuringLimits,
+        on_stage: OnStage,
+    ) -> Measurement:
+        question = view.answer.question
+        project = self._projects.of(question.path)
+        _check(project, target)
+        async with self._turn:
+            tracers = _tracers(project, target)
+            try:
+                answers = [
+                    await _traced(tracers, project, each.answer.question, target, on_stage)
+                    for each in (view, *([against] if against is not None else []))
+                ]
+                ids = [answer.reply.id for answer in answers if isinstance(answer.reply, Traced)]
+                request = Measure(NEW, ids[0], ids[1] if len(ids) > 1 else 0, limits)
+                reply = await tracers.ask(request, priority=Priority.PERSON, on_stage=on_stage)
+            finally:
+                await asyncio.shield(tracers.aclose())
+        match reply:
+            case Measured():
+                pass
+            case Failed(failure=failure):
+                raise NotMeasured(f"{view.subject.name} fails: {failure.message}")
+            case Died() as died:
+                raise NotMeasured(died.message, died.help)
+            case Cancelled():
+                raise MeasuringCancelled
+        on = recognized(target, reply.conditions.device_kind if target.platform != CPU else "")
+        # Stored as the answer that is shown: its key says whether the texts are still the same.
+        measurement = Measurement(view.answer, on, reply)
+        self._memory.measured.put((*question.unit, target.name), measurement)
+        return measurement
 
     def cancel(self, path: str, function: str = "") -> bool:
         """Cancel the measurements of a file, or of one function; return whether there was one.
 
-        The process that runs them ends at once.
+        The process that runs them is killed at once.
         """
-        raise NotImplementedError
+        chosen = [
+            task
+            for (of, name), task in self._running.items()
+            if of == path and function in ("", name)
+        ]
+        for task in chosen:
+            task.cancel()
+        return bool(chosen)
 
     def close(self, path: str) -> None:
         """Cancel what measures a file that was closed."""
-        raise NotImplementedError
+        self.cancel(path)
 
     async def aclose(self) -> None:
-        """Cancel everything and end all processes."""
-        raise NotImplementedError
+        """Cancel everything, and wait until the processes have ended."""
+        tasks = list(self._running.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _check(project: Project, target: Target) -> None:
+    """Check that a target can be measured, and that the project's code may run.
+
+    Raises:
+        NotMeasured: it cannot, or may not.
+    """
+    if target.host:
+        raise NotMeasured(
+            f"functions are not measured on {target.host}",
+            "run jaxsight on that machine",
+        )
+    if not target.is_here:
+        raise NotMeasured(
+            f"{target.name} is compiled for, but it is no device of this machine",
+            f"measure on {CPU}, or on the machine's own GPU or TPU: cuda, rocm or tpu",
+        )
+    if project.held_back:
+        project.ask_consent()
+        raise NotMeasured(project.held_back)
+    if project.interpreter is None:
+        raise NotMeasured(project.problem)
+
+
+def _tracers(project: Project, target: Target) -> Tracers:
+    assert project.interpreter is not None
+    platforms = CPU if target.platform == CPU else f"{target.platform},{CPU}"
+    return Tracers(
+        project.interpreter.path,
+        project.root,
+        limits=project.limits,
+        spare=False,
+        variables={"JAX_PLATFORMS": platforms},
+    )
+
+
+async def _traced(
+    tracers: Tracers, project: Project, question: Question, target: Target, on_stage: OnStage
+) -> Answer:
+    """Return the answer to a question of the process that will run it.
+
+    Raises:
+        NotMeasured: it has no answer there.
+    """
+    trace = replace(
+        question.trace, device=own_target(target, os.environ).seen, with_values=True, unasked=False
+    )
+    reply = await project.sources.collect(
+        tracers.ask(trace, priority=Priority.PERSON, on_stage=on_stage, texts=project.texts.open)
+    )
+    name = question.subject.name
+    match reply:
+        case Traced():
+            return Answer(question, reply, dict(reply.files))
+        case Failed(failure=failure):
+            raise NotMeasured(f"{name} cannot be traced: {failure.message}")
+        case Died() as died:
+            raise NotMeasured(died.message, died.help)
+        case _:
+            raise MeasuringCancelled

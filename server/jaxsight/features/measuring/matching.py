@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jaxsight.queries.measurements import Measurement
+from jaxsight.queries.memory import Measurement
 from jaxsight.queries.programs.kernels import Kernels
 
 

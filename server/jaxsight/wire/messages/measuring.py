@@ -62,6 +62,11 @@ class ProgramTimes:
     between_seconds: float
     """Time between the first kernel of a run and the end of the last in which none ran; -1 if
     there is no profile."""
+    host_seconds: float = -1.0
+    """Time of a run before the first kernel and after the last; -1 if there is no profile.
+
+    In a profile it is longer than without: what is profiled costs time.
+    """
     kernels: tuple[KernelTime, ...] = ()
     """The kernels, the dearest first."""
     transfers: tuple[KernelTime, ...] = ()

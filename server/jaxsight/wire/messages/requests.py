@@ -16,7 +16,7 @@ nothing here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Generic, Literal, Self, TypeVar, get_args
 
 from jaxsight.wire.chunks import Chunk
@@ -178,6 +178,8 @@ class Trace(Request[Traced]):
     """The inputs are not the user's: effects outside of the process are refused."""
     keep: bool = True
     """Later requests may be about this trace."""
+    with_values: bool = False
+    """Whether values of example inputs are computed and kept with the trace, to run it with."""
 
     @property
     def executes(self) -> Trace:
@@ -359,12 +361,13 @@ class Measure(AboutTrace[Measured]):
     """Compile a trace for the first device of the process, run it, and time the runs.
 
     `trace`, and `other` unless it is 0, are ids of `Traced` answers; runs of both alternate.
+    Arguments without a value are random, also those of traces that were not kept `with_values`.
     """
 
     id: int
     trace: int
     other: int = 0
-    limits: MeasuringLimits = MeasuringLimits()
+    limits: MeasuringLimits = field(default_factory=MeasuringLimits)
 
     @property
     def title(self) -> str:

@@ -1,0 +1,253 @@
+"""What a device did while a function ran, from JAX's own profiler.
+
+`jax.profiler.trace` writes an XSpace, which `jax.profiler.ProfileData` reads; both are public, and
+neither needs TensorFlow. On GPUs and TPUs a device has a plane, and its streams or cores have
+lines. On CPUs an instruction of the HLO has an event in the lines of XLA's threads (`tf_XLA…`); its
+stat `hlo_op` is the name of the instruction.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+
+_RUN = "jaxsight run"
+"""The name of our own event around a run."""
+_AROUND = ("while", "conditional", "call")
+"""Instructions whose events on a CPU last as long as those inside of them."""
+_LINES = {"gpu": "Stream", "tpu": "XLA Ops"}
+"""How the lines with a device's events begin, in its plane `/device:GPU:0` or `/device:TPU:0`."""
+_TRANSFERS = ("memcpy", "memset")
+"""How the names of events of copies and clears begin, those of no instruction of the HLO."""
+
+
+class NoProfile(Exception):
+    """There is no profile; the message says why, in a clause."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceEvent:
+    """Something that a device ran; times are in nanoseconds."""
+
+    name: str
+    """The profiler's name: the instruction of the HLO on CPUs, the kernel of the code on GPUs."""
+    instruction: str
+    """The instruction of the HLO; empty if the profile does not tell."""
+    begin: float
+    end: float
+
+    @property
+    def is_transfer(self) -> bool:
+        """Whether it copies or clears memory outside of the HLO's instructions."""
+        return not self.instruction and self.name.lower().startswith(_TRANSFERS)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfiledRun:
+    """The device's events in one run, in their order, and when the run began and ended."""
+
+    begin: float
+    end: float
+    events: Sequence[DeviceEvent]
+
+    @property
+    def busy(self) -> float:
+        """Nanoseconds in which at least one event ran."""
+        total = until = 0.0
+        for event in self.events:
+            total += max(0.0, event.end - max(until, event.begin))
+            until = max(until, event.end)
+        return total
+
+    @property
+    def span(self) -> float:
+        """Nanoseconds from the begin of the first event to the end of the last."""
+        if not self.events:
+            return 0.0
+        return max(event.end for event in self.events) - self.events[0].begin
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTime:
+    """One name in a profile, in one run: its calls, and its seconds."""
+
+    name: str
+    calls: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The profile of several runs of one program."""
+
+    runs: Sequence[ProfiledRun]
+
+    @property
+    def device_seconds(self) -> float:
+        """Seconds in which the device was busy in one run, the median."""
+        return statistics.median(run.busy for run in self.runs) / 1e9
+
+    @property
+    def between_seconds(self) -> float:
+        """Seconds between the first and the last event of a run in which none ran, the median."""
+        return statistics.median(run.span - run.busy for run in self.runs) / 1e9
+
+    @property
+    def host_seconds(self) -> float:
+        """Seconds of a run before the first event and after the last, the median."""
+        return statistics.median(run.end - run.begin - run.span for run in self.runs) / 1e9
+
+    def times(self, name: Callable[[DeviceEvent], str]) -> list[DeviceTime]:
+        """Return calls and seconds by name in one run, the dearest first.
+
+        Seconds are medians over the runs, so that one run that was interrupted has no weight; calls
+        are means, as runs may differ.
+
+        Args:
+            name: the name under which an event counts; it is left out if that is empty.
+        """
+        seconds: dict[str, list[float]] = defaultdict(lambda: [0.0] * len(self.runs))
+        calls = Counter[str]()
+        for index, run in enumerate(self.runs):
+            for event in run.events:
+                if named := name(event):
+                    calls[named] += 1
+                    seconds[named][index] += (event.end - event.begin) / 1e9
+        found = [
+            DeviceTime(named, calls[named] / len(self.runs), statistics.median(each))
+            for named, each in seconds.items()
+        ]
+        return sorted(found, key=lambda each: -each.seconds)
+
+    @property
+    def kernels(self) -> list[DeviceTime]:
+        """The kernels by the instruction of the HLO, or by their own name without one."""
+        return self.times(
+            lambda event: "" if event.is_transfer else event.instruction or event.name
+        )
+
+    @property
+    def transfers(self) -> list[DeviceTime]:
+        """Copies and clears of memory that are no instructions of the HLO."""
+        return self.times(lambda event: event.name if event.is_transfer else "")
+
+
+def profiled(
+    platform: str,
+    call: Callable[[Any], object],
+    runs: int,
+    prepare: Callable[[], Any] = lambda: None,
+) -> Profile:
+    """Run a function under the profiler, and return what the device did in each run.
+
+    Args:
+        platform: JAX's platform of the device: `gpu`, `tpu` or `cpu`.
+        call: the function, which gets what `prepare` returns and has to wait until the device is
+            done.
+        runs: how often it runs.
+        prepare: what it does on the device before a run does not count.
+
+    Raises:
+        NoProfile: this JAX cannot read profiles, another profile is being made, or the profiler
+            reports nothing about the device.
+    """
+    profiler: Any = jax.profiler
+    if not hasattr(profiler, "ProfileData"):
+        raise NoProfile(f"JAX {jax.__version__} does not read its profiles")
+    with tempfile.TemporaryDirectory(prefix="jaxsight-profile-") as folder:
+        try:
+            profiler.start_trace(folder, **_options(profiler))
+        except RuntimeError as error:  # "Profile has already been started"
+            raise NoProfile(f"the profiler does not start: {error}") from error
+        try:
+            for _ in range(runs):
+                prepared = prepare()
+                with profiler.TraceAnnotation(_RUN):
+                    call(prepared)
+        finally:
+            profiler.stop_trace()
+        files = list(Path(folder).rglob("*.xplane.pb"))
+        if len(files) != 1:
+            raise NoProfile("the profiler wrote no profile")
+        data = profiler.ProfileData.from_file(str(files[0]))
+    with warnings.catch_warnings():
+        # jaxlib's own classes: "builtin type event_stats has no __module__ attribute".
+        warnings.simplefilter("ignore", DeprecationWarning)
+        spans = sorted(_runs(data))
+        events = sorted(_of_device(data, platform), key=lambda event: event.begin)
+    found = list(_grouped(spans, events))
+    if not any(each.events for each in found):
+        raise NoProfile("the profiler reports nothing about the device")
+    return Profile(found)
+
+
+def _options(profiler: Any) -> dict[str, object]:
+    """Return the options of a trace without events of Python, which slow the host down."""
+    if not hasattr(profiler, "ProfileOptions"):
+        return {}
+    options = profiler.ProfileOptions()
+    options.python_tracer_level = 0
+    return {"profiler_options": options}
+
+
+def _runs(data: Any) -> Iterator[tuple[float, float]]:
+    """Yield when our runs began and ended."""
+    for plane in data.planes:
+        if plane.name.startswith("/host:"):
+            for line in plane.lines:
+                for event in line.events:
+                    if event.name == _RUN:
+                        yield event.start_ns, event.start_ns + event.duration_ns
+
+
+def _of_device(data: Any, platform: str) -> Iterator[DeviceEvent]:
+    """Yield a device's events; on CPUs, those that name an instruction of the HLO."""
+    for plane in data.planes:
+        if platform == "cpu":
+            for line in plane.lines:
+                named = (event for event in map(_event, line.events) if event.instruction)
+                yield from _innermost(named)
+        elif plane.name.startswith(f"/device:{platform.upper()}:"):
+            for line in plane.lines:
+                if line.name.startswith(_LINES[platform]):
+                    yield from map(_event, line.events)
+
+
+def _event(event: Any) -> DeviceEvent:
+    stats = dict(event.stats)
+    instruction = str(stats.get("hlo_op", ""))
+    return DeviceEvent(event.name, instruction, event.start_ns, event.start_ns + event.duration_ns)
+
+
+def _innermost(events: Iterable[DeviceEvent]) -> Iterator[DeviceEvent]:
+    """Yield the events of a thread that have no other inside, and are not around those of others.
+
+    A loop has an event around those of its body, which may run in other threads.
+    """
+    ordered = sorted(events, key=lambda event: (event.begin, -event.end))
+    for event, after in zip(ordered, [*ordered[1:], None], strict=True):
+        has_others = after is not None and after.begin < event.end
+        if not has_others and event.instruction.partition(".")[0] not in _AROUND:
+            yield event
+
+
+def _grouped(
+    spans: Sequence[tuple[float, float]], events: Sequence[DeviceEvent]
+) -> Iterator[ProfiledRun]:
+    """Yield each run with the events whose middle is in it; both are in order."""
+    at = 0
+    for begin, end in spans:
+        while at < len(events) and events[at].begin + events[at].end < 2 * begin:
+            at += 1
+        first = at
+        while at < len(events) and events[at].begin + events[at].end < 2 * end:
+            at += 1
+        yield ProfiledRun(begin, end, events[first:at])

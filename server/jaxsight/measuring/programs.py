@@ -1,0 +1,237 @@
+"""Run compiled programs on their device, and return what they took."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import jaxlib
+from jax.stages import Compiled, Traced
+
+from jaxsight.measuring import machine, timing
+from jaxsight.measuring.arguments import arguments
+from jaxsight.measuring.profile import NoProfile, profiled
+from jaxsight.wire.messages.measuring import (
+    Conditions,
+    KernelTime,
+    Measured,
+    MeasuringLimits,
+    ProgramTimes,
+)
+
+MeasuringStage = Literal["wait", "compile", "measure", "profile"]
+Announce = Callable[[MeasuringStage, str], None]
+"""Called with each stage as it begins, and a detail for users."""
+
+_PROFILED_SECONDS = 0.5
+"""Time of the runs that are profiled, a choice: the file has 100 bytes for each kernel of a run."""
+_MOST_PROFILED = 50
+_COMMAND_BUFFERS = "xla_gpu_enable_command_buffer"
+"""XLA's option for the commands that a GPU's runtime records and launches at once; without any,
+each kernel is an event of the profile (`debug_options_flags.cc`)."""
+
+
+class CannotMeasure(Exception):
+    """The program cannot be run here; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledProgram:
+    """A compiled program with its arguments.
+
+    `donated` are the flat arguments whose buffers a call takes: each call gets copies of them.
+    """
+
+    executable: Compiled
+    flat: Sequence[object]
+    random: Sequence[str]
+    donated: frozenset[int]
+    lower_seconds: float
+    compile_seconds: float
+    with_events: Compiled
+    """The same with an event for each kernel: on GPUs, without command buffers."""
+    has_command_buffers: bool | None
+
+    def prepared(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the arguments of the next call."""
+        flat = [
+            jnp.copy(value) if at in self.donated and isinstance(value, jax.Array) else value
+            for at, value in enumerate(self.flat)
+        ]
+        if self.donated:
+            jax.block_until_ready(flat)
+        args, kwargs = jax.tree_util.tree_unflatten(self.executable.in_tree, flat)
+        return args, kwargs
+
+    def call(self, prepared: object, *, with_events: bool = False) -> None:
+        """Run the program once, until its results are ready."""
+        args, kwargs = prepared  # type: ignore[misc]
+        executable = self.with_events if with_events else self.executable
+        jax.block_until_ready(executable(*args, **kwargs))
+
+
+def compile_program(
+    traced: Traced, names: Sequence[str], values: Mapping[str, object], donated: Sequence[int]
+) -> CompiledProgram:
+    """Compile a traced function for the default device, and make its arguments.
+
+    Args:
+        traced: the function.
+        names: the names of its flat arguments; fewer if they are not known.
+        values: the user's own values by name; all others are random.
+        donated: the flat arguments whose buffers a call takes.
+
+    Raises:
+        CannotMeasure: it takes references, whose content a run would change.
+        Exception: any error of JAX's or XLA's about the program.
+    """
+    begin = time.perf_counter()
+    lowered = traced.lower()
+    middle = time.perf_counter()
+    executable = lowered.compile()
+    end = time.perf_counter()
+    with_events, has_command_buffers = executable, None
+    if jax.default_backend() == "gpu":
+        has_command_buffers = True
+        try:
+            with_events = lowered.compile(compiler_options={_COMMAND_BUFFERS: ""})
+        except Exception:  # noqa: BLE001 - a version of XLA without the option
+            has_command_buffers = None
+    flat, random = arguments(traced.jaxpr, names, values)
+    if executable.in_tree.num_leaves != len(flat):
+        raise CannotMeasure("its arguments are not those of its program")
+    return CompiledProgram(
+        executable,
+        _placed(executable, flat),
+        random,
+        frozenset(donated),
+        middle - begin,
+        end - middle,
+        with_events,
+        has_command_buffers,
+    )
+
+
+def _placed(executable: Compiled, flat: Sequence[object]) -> Sequence[object]:
+    """Return arguments on the devices of a program, so that no call moves them."""
+    shardings: list[Any] = jax.tree_util.tree_leaves(executable.input_shardings)
+    if len(shardings) != len(flat):  # those of arguments that the program does not use
+        shardings = [None] * len(flat)
+    return jax.block_until_ready(list(map(jax.device_put, flat, shardings)))
+
+
+def measured(
+    compiling: Sequence[Callable[[], CompiledProgram]],
+    limits: MeasuringLimits,
+    announce: Announce,
+    id: int = 0,
+) -> Measured:
+    """Compile and run one or two programs, and return what they took.
+
+    Nothing else is measured on this machine meanwhile.
+
+    Args:
+        compiling: returns each program.
+        limits: what ends the runs.
+        announce: called with each stage.
+        id: that of the request.
+
+    Raises:
+        Exception: whatever compiling or a run raises.
+    """
+    with machine.alone(lambda: announce("wait", "another measurement runs")) as waited:
+        announce("compile", "")
+        programs = [make() for make in compiling]
+        announce("measure", "")
+        runs = [timing.Run(program.call, program.prepared) for program in programs]
+        firsts = [run() for run in runs]
+        for run in runs:
+            run()  # which fills caches
+        around = machine.Surroundings.now()
+        with _collected():
+            samples = timing.timed(runs, limits)
+        others = around.others()
+        announce("profile", "")
+        times = [
+            _times(program, first, each)
+            for program, first, each in zip(programs, firsts, samples, strict=True)
+        ]
+    device = jax.local_devices()[0]
+    conditions = Conditions(
+        device.device_kind,
+        device.platform,
+        jax.__version__,
+        jaxlib.__version__,
+        machine.cores(),
+        around.load,
+        others,
+        machine.governor(),
+        machine.clock_seconds(),
+        waited,
+        programs[0].has_command_buffers,
+    )
+    found = Measured(id, times[0], conditions)
+    if len(times) > 1:
+        found = replace(found, other=times[1], ratio=timing.ratio(*samples))
+    return found
+
+
+@contextmanager
+def _collected() -> Iterator[None]:
+    """Collect garbage before, and none within, as `timeit` does: it would interrupt a run."""
+    import gc
+
+    was_enabled = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _times(program: CompiledProgram, first: float, samples: Sequence[float]) -> ProgramTimes:
+    """Return the times of a program, with those of its kernels from a profile."""
+    wall = timing.spread(samples)
+    times = ProgramTimes(
+        wall,
+        -1.0,
+        -1.0,
+        lower_seconds=program.lower_seconds,
+        compile_seconds=program.compile_seconds,
+        first_seconds=first,
+        peak_bytes=_peak_bytes(),
+        drawn=tuple(program.random),
+        hlo=program.with_events.as_text() or "",
+    )
+    runs = max(1, min(_MOST_PROFILED, wall.runs, int(_PROFILED_SECONDS / max(wall.median, 1e-9))))
+    call = functools.partial(program.call, with_events=True)
+    call(program.prepared())
+    try:
+        profile = profiled(jax.default_backend(), call, runs, program.prepared)
+    except NoProfile as error:
+        return replace(times, profile_problem=str(error))
+    return replace(
+        times,
+        device_seconds=profile.device_seconds,
+        between_seconds=profile.between_seconds,
+        host_seconds=profile.host_seconds,
+        kernels=tuple(KernelTime(each.name, each.calls, each.seconds) for each in profile.kernels),
+        transfers=tuple(
+            KernelTime(each.name, each.calls, each.seconds) for each in profile.transfers
+        ),
+        profiled_runs=len(profile.runs),
+    )
+
+
+def _peak_bytes() -> int:
+    """Return the memory in use at the peak since the process began; -1 if unknown."""
+    statistics = jax.local_devices()[0].memory_stats() or {}
+    return int(statistics.get("peak_bytes_in_use", -1))
