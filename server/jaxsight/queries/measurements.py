@@ -18,7 +18,7 @@ from jaxsight.queries.choices import UserChoices
 from jaxsight.queries.memory import Measurement, SessionMemory
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.queries.traces.query import Question
-from jaxsight.targets.target import CPU, Target, recognized
+from jaxsight.targets.target import CPU, Target, parse, recognized
 from jaxsight.wire.messages.measuring import Measured, MeasuringLimits
 from jaxsight.wire.messages.replies import Cancelled, Failed, Stage, Traced
 from jaxsight.wire.messages.requests import NEW, Measure
@@ -83,6 +83,22 @@ class Measurements:
             return None
         return LastMeasurement(found, view.stale or found.answer.key != view.answer.key)
 
+    def target(self, path: str) -> Target:
+        """Return the target that a file's functions are measured on, unless another is named.
+
+        It is the first one if that is here, else the CPU.
+        """
+        first = self._choices.target(path)
+        return first if first.is_here else parse(CPU)
+
+    def check(self, path: str, target: Target) -> None:
+        """Check that a file's functions may be run on a target, without running anything.
+
+        Raises:
+            NotMeasured: they may not, or the target is not here.
+        """
+        _check(self._projects.of(path), target)
+
     def is_running(self, path: str, function: str) -> bool:
         """Return whether a function is being measured, or waits for its turn."""
         return (path, function) in self._running
@@ -103,7 +119,7 @@ class Measurements:
 
         Args:
             view: the function, which is traced.
-            target: a target that is this machine's own device, by default the first target.
+            target: a target that is this machine's own device; by default see `target`.
             against: another function of the same project, whose runs alternate with its own.
             limits: what ends the runs.
             on_stage: called with each stage: `execute`, `inputs`, `trace`, `wait`, `compile`,
@@ -114,7 +130,7 @@ class Measurements:
             MeasuringCancelled: the user cancelled it.
         """
         question = view.answer.question
-        target = target or self._choices.target(question.path)
+        target = target or self.target(question.path)
         function = question.path, view.subject.name
         self.cancel(*function)
         task = asyncio.create_task(

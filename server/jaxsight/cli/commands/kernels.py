@@ -113,7 +113,7 @@ async def kernels(
     forms: dict[_Form, bool] = {"json": as_json, "dot": as_dot, "svg": as_svg, "hlo": as_hlo}
     table: _Form = "modules" if by_module else "table"
     form = next((name for name, is_requested in forms.items() if is_requested), table)
-    address, baseline = parse_address(function), _parse_against(against)
+    address, baseline = parse_address(function), parse_against(against)
     printer = Printer(wrap=form == table)
     paths = [address.path, *([baseline.path] if isinstance(baseline, Address) else [])]
     allowed = [*(allow or ()), *hosts(targets or ())]
@@ -145,7 +145,7 @@ async def kernels(
     return 0
 
 
-def _parse_against(text: str | None) -> Address | str | None:
+def parse_against(text: str | None) -> Address | str | None:
     """Return another function, or a git revision."""
     if text is None:
         return None
@@ -268,7 +268,7 @@ def _print_modules(printer: Printer, address: Address, kernels: Kernels) -> None
         )
         for group in modules.groups(kernels, _MOST_MODULES)
     )
-    _print_rows(printer, ("module", "kernels", "launches", "in + out", "≈ time"), rows, "lrrrr")
+    print_rows(printer, ("module", "kernels", "launches", "in + out", "≈ time"), rows, "lrrrr")
     printer.print()
 
 
@@ -288,7 +288,7 @@ def _print_table(printer: Printer, kernels: Kernels) -> None:
         for index, kernel in enumerate(kernels.graph.kernels[:_MOST])
     )
     columns = ("", "kernel", "launches", "in", "out", "≈ time", "fusion boundary", "lines")
-    _print_rows(printer, columns, rows, "rlrrrrll", kernels.graph.kernel_count)
+    print_rows(printer, columns, rows, "rlrrrrll", kernels.graph.kernel_count)
 
 
 def _print_transfers(printer: Printer, kernels: Kernels) -> None:
@@ -298,10 +298,10 @@ def _print_transfers(printer: Printer, kernels: Kernels) -> None:
     columns = host_transfers.COLUMNS
     sides = "".join("r" if title in ("bytes", "≥ time") else "l" for title in columns)
     printer.print()
-    _print_rows(printer, columns, rows[:_MOST], sides, len(rows))
+    print_rows(printer, columns, rows[:_MOST], sides, len(rows))
 
 
-def _print_rows(
+def print_rows(
     printer: Printer,
     columns: Sequence[str],
     rows: Iterable[Sequence[str]],

@@ -1,0 +1,205 @@
+"""Print measured times of a function: `jaxsight measure FILE:FUNCTION`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from jaxsight.cli import git
+from jaxsight.cli.command_run import CommandRun, start_run
+from jaxsight.cli.commands.kernels import Against, parse_against, print_rows
+from jaxsight.cli.errors import FOUND, CommandError, failing_on
+from jaxsight.cli.execution import command
+from jaxsight.cli.options import Allow, AsJson, Function, InputsChoice, Python, SetName, WhichInputs
+from jaxsight.cli.output.notes import print_inputs, print_notes
+from jaxsight.cli.output.printing import Printer, print_json, styled
+from jaxsight.cli.sources.arguments import Address, parse_address, read_source
+from jaxsight.cli.traced_view import trace_view
+from jaxsight.features.distributed.collectives import kernel_title
+from jaxsight.features.findings import inputs
+from jaxsight.features.measuring import words
+from jaxsight.features.measuring.matching import MatchedTimes, MeasuredKernel
+from jaxsight.features.measuring.record import ratio_record, record, times_record
+from jaxsight.queries.measurements import NotMeasured
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.text import units
+from jaxsight.text.inert import one_line
+from jaxsight.wire.messages.measuring import MeasuringLimits
+from jaxsight.wire.messages.replies import Stage, Traced
+
+_LINES = 8
+"""Lines of a kernel in a table: more would wrap."""
+_STEPS = {
+    "execute": "running the module",
+    "inputs": "making the arguments",
+    "trace": "tracing",
+    "wait": "waiting for",
+    "compile": "compiling",
+    "measure": "running",
+    "profile": "profiling",
+}
+
+OneTarget = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        "-t",
+        metavar="TARGET",
+        help="Device of this machine to run on: [cyan]cpu[/cyan], [cyan]cuda[/cyan], "
+        "[cyan]rocm[/cyan] or [cyan]tpu[/cyan].",
+        show_default="its GPU or TPU, else cpu",
+    ),
+]
+
+Repeat = Annotated[
+    int,
+    typer.Option(
+        metavar="RUNS",
+        min=1,
+        help="Number of timed runs.",
+        show_default="until the median is known to 1 %, at most 5 s",
+    ),
+]
+
+
+@command
+async def measure(
+    function: Function,
+    target: OneTarget = None,
+    set_name: SetName = None,
+    repeat: Repeat = 0,
+    against: Against = None,
+    python: Python = None,
+    allow: Allow = None,
+    which: WhichInputs = InputsChoice.ALL,
+    as_json: AsJson = False,
+) -> int:
+    """Run a function on this machine's device, and show what its kernels take.
+
+    The function is compiled with [bold]jax.jit[/bold] and called with its example inputs. Arrays
+    that only a type is known of are random. One measurement runs at a time.
+
+    [bold]Examples[/bold]
+
+        jaxsight measure model.py:loss
+        jaxsight measure model.py:fast --against model.py:slow
+        jaxsight measure model.py:loss --against HEAD --json
+    """
+    address, baseline = parse_address(function), parse_against(against)
+    printer = Printer(wrap=not as_json)
+    paths = [address.path, *([baseline.path] if isinstance(baseline, Address) else [])]
+    limits = MeasuringLimits(runs=repeat)
+    async with start_run(paths, python, allow, which) as run:
+        other = None
+        if baseline is not None:
+            other = await _baseline(run, address, baseline, printer)
+            if other is None:
+                return FOUND
+        view = await _view(run, address, read_source(address.path), set_name, printer)
+        if view is None:
+            return FOUND
+
+        def show(stage: Stage) -> None:
+            run.show_step(
+                f"{_STEPS.get(stage.stage, stage.stage)} {stage.detail or address.function}"
+            )
+
+        run.show_step(f"compiling {address.function}")
+        try:
+            found = await run.get_by_name(
+                run.session.measure(
+                    str(address.path),
+                    address.function,
+                    target,
+                    against=other,
+                    limits=limits,
+                    on_stage=show,
+                )
+            )
+        except NotMeasured as error:
+            raise CommandError(str(error)) from error
+        traced_by = run.python(address.path)
+    name = _name(address, baseline)
+    if as_json:
+        about = {"inputs": inputs.record(found.kernels.view), "python": traced_by}
+        print_json({**record(found, address.function), **_against(found, name), **about})
+        return 0
+    print_inputs(printer, found.kernels.view, sizes=True)
+    print_notes(printer, str(address.path), found.kernels.view.caveats)
+    _print(printer, found, address.function, name)
+    return 0
+
+
+async def _baseline(
+    run: CommandRun, address: Address, baseline: Address | str, printer: Printer
+) -> View | None:
+    """Return the function to compare with; `None` if the error has been printed."""
+    if isinstance(baseline, Address):
+        return await _view(run, baseline, read_source(baseline.path), None, printer)
+    about = f"cannot read {address.path.name} at {baseline}: "
+    with failing_on(git.NoAnswer, about=about):
+        old = git.committed(address.path, baseline).decode("utf-8", "replace")
+    return await _view(run, address, old, None, printer)
+
+
+async def _view(
+    run: CommandRun, address: Address, source: str, set_name: str | None, printer: Printer
+) -> View | None:
+    view = await trace_view(run, address, source, set_name, printer)
+    return view if isinstance(view.answer.reply, Traced) else None
+
+
+def _name(address: Address, baseline: Address | str | None) -> str:
+    if isinstance(baseline, Address):
+        return baseline.function
+    return f"{address.function} of {baseline}" if baseline else ""
+
+
+def _against(found: MatchedTimes, name: str) -> dict[str, object]:
+    """Return the other function for JSON, and how much longer it takes."""
+    measured = found.measurement.measured
+    if measured.other is None or measured.ratio is None:
+        return {}
+    other = {"function": name, **times_record(measured.other)}
+    return {"against": {**other, "ratio": ratio_record(measured.ratio)}}
+
+
+def _print(printer: Printer, found: MatchedTimes, function: str, other: str) -> None:
+    """Print the times of the whole program, a table of kernels, and what may disturb."""
+    measurement = found.measurement
+    target, device = measurement.target.name, measurement.conditions.device_kind
+    headline = words.headline(measurement.times)
+    estimated = found.estimate_seconds
+    beside = f", estimated {units.about(estimated)}" if estimated is not None else ""
+    printer.print(styled((one_line(f"{words.MARK} {function}: {headline}{beside}"), "bold")))
+    on = f"{target} ({device})" if device.lower() != target else target
+    made_by = f"measured on {on}, JAX {measurement.conditions.jax}"
+    for note in (made_by, *words.facts(measurement)):
+        printer.print(styled((one_line(note), "dim")))
+    printer.print()
+    if found.rows:
+        columns = ("", "kernel", "calls", "time", "share", "≈ time", "ratio", "GB/s", "GFLOP/s")
+        rows = [_row(found, row) for row in found.rows]
+        print_rows(printer, (*columns, "lines"), rows, "rlrrrrrrrl", len(rows))
+        printer.print()
+    measured = measurement.measured
+    if measured.other is not None and measured.ratio is not None:
+        printer.print(styled((one_line(f"{other}: {words.headline(measured.other)}"), "bold")))
+        printer.print(styled((one_line(words.compared(measured.ratio, function, other)), "bold")))
+
+
+def _row(found: MatchedTimes, row: MeasuredKernel) -> tuple[str, ...]:
+    kernel = found.kernels.graph.kernels[row.index] if row.index is not None else None
+    return (
+        str(row.index + 1) if row.index is not None else "",
+        f"{kernel_title(kernel)}" if kernel is not None else f"{row.name} (no kernel)",
+        f"{row.calls:g}",
+        units.time(row.seconds),
+        f"{row.share:.0%}",
+        units.time(row.estimate_seconds) if row.estimate_seconds is not None else "",
+        f"{row.ratio:.2f}" if row.ratio is not None else "",
+        f"{row.bytes_per_second / 1e9:.3g}" if row.bytes_per_second is not None else "",
+        f"{row.flops_per_second / 1e9:.3g}" if row.flops_per_second is not None else "",
+        ", ".join(map(str, row.lines[:_LINES])),
+    )
