@@ -82,14 +82,15 @@ def drawn_array(
 
 
 def arguments(
-    jaxpr: object, names: Sequence[str], values: Mapping[str, object]
+    jaxpr: object, names: Sequence[str], values: Mapping[str, object] | Sequence[object]
 ) -> tuple[list[object], list[str]]:
     """Return the flat arguments of a program, and the names of those that are random.
 
     Args:
         jaxpr: the program.
         names: the names of its flat arguments; fewer if they are not known.
-        values: the user's own values by name; one of another type is not used.
+        values: the user's own values by name, or for each argument; one of another type is not
+            used.
     """
     opened = open_jaxpr(jaxpr)
     limits = index_limits(opened)
@@ -98,7 +99,7 @@ def arguments(
     random: list[str] = []
     for at, var in enumerate(opened.invars):
         name = names[at] if at < len(names) else ""
-        known = values.get(name)
+        known = values.get(name) if isinstance(values, Mapping) else values[at]
         if known is not None and _is_like(known, var.aval):
             flat.append(known)
             continue

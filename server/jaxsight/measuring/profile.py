@@ -11,9 +11,11 @@ from __future__ import annotations
 import statistics
 import tempfile
 import warnings
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ import jax
 _RUN = "jaxsight run"
 """The name of our own event around a run."""
 _AROUND = ("while", "conditional", "call")
-"""Instructions whose events on a CPU last as long as those inside of them."""
+"""Instructions whose events on a CPU last as long as those inside of them, in any thread."""
 _LINES = {"gpu": "Stream", "tpu": "XLA Ops"}
 """How the lines with a device's events begin, in its plane `/device:GPU:0` or `/device:TPU:0`."""
 _TRANSFERS = ("memcpy", "memset")
@@ -210,15 +212,16 @@ def _runs(data: Any) -> Iterator[tuple[float, float]]:
 
 def _of_device(data: Any, platform: str) -> Iterator[DeviceEvent]:
     """Yield a device's events; on CPUs, those that name an instruction of the HLO."""
+    threads: list[list[DeviceEvent]] = []
     for plane in data.planes:
         if platform == "cpu":
             for line in plane.lines:
-                named = (event for event in map(_event, line.events) if event.instruction)
-                yield from _innermost(named)
+                threads.append([event for event in map(_event, line.events) if event.instruction])
         elif plane.name.startswith(f"/device:{platform.upper()}:"):
             for line in plane.lines:
                 if line.name.startswith(_LINES[platform]):
                     yield from map(_event, line.events)
+    yield from _innermost(threads)
 
 
 def _event(event: Any) -> DeviceEvent:
@@ -227,15 +230,24 @@ def _event(event: Any) -> DeviceEvent:
     return DeviceEvent(event.name, instruction, event.start_ns, event.start_ns + event.duration_ns)
 
 
-def _innermost(events: Iterable[DeviceEvent]) -> Iterator[DeviceEvent]:
-    """Yield the events of a thread that have no other inside, and are not around those of others.
+def _innermost(threads: Iterable[Sequence[DeviceEvent]]) -> Iterator[DeviceEvent]:
+    """Yield the events that are around no others, of a CPU's threads.
 
-    A loop has an event around those of its body, which may run in other threads.
+    A loop has an event around those of its body, which may run in other threads; a small loop is
+    one kernel, which has no others inside.
     """
-    ordered = sorted(events, key=lambda event: (event.begin, -event.end))
-    for event, after in zip(ordered, [*ordered[1:], None], strict=True):
-        has_others = after is not None and after.begin < event.end
-        if not has_others and event.instruction.partition(".")[0] not in _AROUND:
+    found: list[DeviceEvent] = []
+    for events in threads:
+        ordered = sorted(events, key=lambda event: (event.begin, -event.end))
+        for event, after in zip_longest(ordered, ordered[1:]):
+            if after is None or after.begin >= event.end or after.end > event.end:
+                found.append(event)
+    found.sort(key=lambda event: event.begin)
+    begins = [event.begin for event in found]
+    for index, event in enumerate(found):
+        is_around = event.instruction.partition(".")[0] in _AROUND
+        within = found[index + 1 : bisect_left(begins, event.end)] if is_around else ()
+        if not any(other.end <= event.end for other in within):
             yield event
 
 

@@ -77,14 +77,17 @@ class CompiledProgram:
 
 
 def compile_program(
-    traced: Traced, names: Sequence[str], values: Mapping[str, object], donated: Sequence[int]
+    traced: Traced,
+    names: Sequence[str],
+    values: Mapping[str, object] | Sequence[object],
+    donated: Sequence[int],
 ) -> CompiledProgram:
     """Compile a traced function for the default device, and make its arguments.
 
     Args:
         traced: the function.
         names: the names of its flat arguments; fewer if they are not known.
-        values: the user's own values by name; all others are random.
+        values: the user's own values by name, or for each argument; all others are random.
         donated: the flat arguments whose buffers a call takes.
 
     Raises:
@@ -97,7 +100,7 @@ def compile_program(
     executable = lowered.compile()
     end = time.perf_counter()
     with_events, has_command_buffers = executable, None
-    if jax.default_backend() == "gpu":
+    if default_device().platform == "gpu":
         has_command_buffers = True
         try:
             with_events = lowered.compile(compiler_options={_COMMAND_BUFFERS: ""})
@@ -162,7 +165,7 @@ def measured(
             _times(program, first, each)
             for program, first, each in zip(programs, firsts, samples, strict=True)
         ]
-    device = jax.local_devices()[0]
+    device = default_device()
     conditions = Conditions(
         device.device_kind,
         device.platform,
@@ -215,7 +218,7 @@ def _times(program: CompiledProgram, first: float, samples: Sequence[float]) -> 
     call = functools.partial(program.call, with_events=True)
     call(program.prepared())
     try:
-        profile = profiled(jax.default_backend(), call, runs, program.prepared)
+        profile = profiled(default_device().platform, call, runs, program.prepared)
     except NoProfile as error:
         return replace(times, profile_problem=str(error))
     return replace(
@@ -231,7 +234,13 @@ def _times(program: CompiledProgram, first: float, samples: Sequence[float]) -> 
     )
 
 
+def default_device() -> jax.Device:
+    """Return the device that programs run on."""
+    chosen = jax.config.values["jax_default_device"]
+    return chosen if isinstance(chosen, jax.Device) else jax.local_devices()[0]
+
+
 def _peak_bytes() -> int:
     """Return the memory in use at the peak since the process began; -1 if unknown."""
-    statistics = jax.local_devices()[0].memory_stats() or {}
+    statistics = default_device().memory_stats() or {}
     return int(statistics.get("peak_bytes_in_use", -1))

@@ -19,10 +19,11 @@ from jaxsight.cli.traced_view import trace_view
 from jaxsight.features.distributed.collectives import kernel_title
 from jaxsight.features.findings import inputs
 from jaxsight.features.measuring import words
-from jaxsight.features.measuring.matching import MatchedTimes, MeasuredKernel
+from jaxsight.features.measuring.matching import MatchedTimes
 from jaxsight.features.measuring.record import ratio_record, record, times_record
 from jaxsight.queries.measurements import NotMeasured
 from jaxsight.queries.traces.located_answer import View
+from jaxsight.targets.achieved import MeasuredKernel
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
 from jaxsight.wire.messages.measuring import MeasuringLimits
@@ -189,7 +190,7 @@ def _print(printer: Printer, found: MatchedTimes, function: str, other: str) -> 
         printer.print(styled((one_line(words.compared(measured.ratio, function, other)), "bold")))
 
 
-def _row(found: MatchedTimes, row: MeasuredKernel) -> tuple[str, ...]:
+def _row(found: MatchedTimes, row: MeasuredKernel[int]) -> tuple[str, ...]:
     kernel = found.kernels.graph.kernels[row.index] if row.index is not None else None
     return (
         str(row.index + 1) if row.index is not None else "",

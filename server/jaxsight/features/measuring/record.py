@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from jaxsight.features.measuring.matching import MatchedTimes, MeasuredKernel
+from jaxsight.features.measuring.matching import MatchedTimes
+from jaxsight.targets.achieved import MeasuredKernel
 from jaxsight.wire.messages.measuring import KernelTime, MeasuredRatio, ProgramTimes
 from jaxsight.wire.messages.replies import Traced
 
@@ -74,7 +75,7 @@ def times_record(times: ProgramTimes) -> dict[str, object]:
     }
 
 
-def _kernel(row: MeasuredKernel) -> dict[str, object]:
+def _kernel(row: MeasuredKernel[int]) -> dict[str, object]:
     return {
         "name": row.name,
         "kernel": row.index,
