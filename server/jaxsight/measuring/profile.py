@@ -215,8 +215,10 @@ def _of_device(data: Any, platform: str) -> Iterator[DeviceEvent]:
     threads: list[list[DeviceEvent]] = []
     for plane in data.planes:
         if platform == "cpu":
-            for line in plane.lines:
-                threads.append([event for event in map(_event, line.events) if event.instruction])
+            threads += [
+                [event for event in map(_event, line.events) if event.instruction]
+                for line in plane.lines
+            ]
         elif plane.name.startswith(f"/device:{platform.upper()}:"):
             for line in plane.lines:
                 if line.name.startswith(_LINES[platform]):

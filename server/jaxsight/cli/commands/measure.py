@@ -6,15 +6,28 @@ from typing import Annotated
 
 import typer
 
-from jaxsight.cli import git
 from jaxsight.cli.command_run import CommandRun, start_run
-from jaxsight.cli.commands.kernels import Against, parse_against, print_rows
-from jaxsight.cli.errors import FOUND, CommandError, failing_on
+from jaxsight.cli.errors import FOUND, CommandError
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import Allow, AsJson, Function, InputsChoice, Python, SetName, WhichInputs
+from jaxsight.cli.options import (
+    Against,
+    Allow,
+    AsJson,
+    Function,
+    InputsChoice,
+    Python,
+    SetName,
+    WhichInputs,
+)
 from jaxsight.cli.output.notes import print_inputs, print_notes
-from jaxsight.cli.output.printing import Printer, print_json, styled
-from jaxsight.cli.sources.arguments import Address, parse_address, read_source
+from jaxsight.cli.output.printing import MOST_ROWS, Printer, print_json, print_rows, styled
+from jaxsight.cli.sources.arguments import (
+    Address,
+    parse_address,
+    parse_against,
+    read_committed,
+    read_source,
+)
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.features.distributed.collectives import kernel_title
 from jaxsight.features.findings import inputs
@@ -94,7 +107,8 @@ async def measure(
     async with start_run(paths, python, allow, which) as run:
         other = None
         if baseline is not None:
-            other = await _baseline(run, address, baseline, printer)
+            named = baseline if isinstance(baseline, Address) else address
+            other = await _view(run, named, _source(named, baseline), None, printer)
             if other is None:
                 return FOUND
         view = await _view(run, address, read_source(address.path), set_name, printer)
@@ -132,16 +146,11 @@ async def measure(
     return 0
 
 
-async def _baseline(
-    run: CommandRun, address: Address, baseline: Address | str, printer: Printer
-) -> View | None:
-    """Return the function to compare with; `None` if the error has been printed."""
-    if isinstance(baseline, Address):
-        return await _view(run, baseline, read_source(baseline.path), None, printer)
-    about = f"cannot read {address.path.name} at {baseline}: "
-    with failing_on(git.NoAnswer, about=about):
-        old = git.committed(address.path, baseline).decode("utf-8", "replace")
-    return await _view(run, address, old, None, printer)
+def _source(address: Address, baseline: Address | str) -> str:
+    """Return the text of the function to compare with."""
+    if isinstance(baseline, str):
+        return read_committed(address.path, baseline)
+    return read_source(address.path)
 
 
 async def _view(
@@ -181,8 +190,8 @@ def _print(printer: Printer, found: MatchedTimes, function: str, other: str) -> 
     printer.print()
     if found.rows:
         columns = ("", "kernel", "calls", "time", "share", "≈ time", "ratio", "GB/s", "GFLOP/s")
-        rows = [_row(found, row) for row in found.rows]
-        print_rows(printer, (*columns, "lines"), rows, "rlrrrrrrrl", len(rows))
+        rows = [_row(found, row) for row in found.rows[:MOST_ROWS]]
+        print_rows(printer, (*columns, "lines"), rows, "rlrrrrrrrl", len(found.rows))
         printer.print()
     measured = measurement.measured
     if measured.other is not None and measured.ratio is not None:
