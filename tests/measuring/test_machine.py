@@ -51,7 +51,7 @@ def test_a_link_in_the_folder_of_locks_is_not_followed(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/proc/stat").exists(), reason="only Linux tells")
 def test_what_this_process_does_is_not_others() -> None:
-    around = machine.Surroundings.now()
+    around = machine.OtherWork.now()
     sum(range(3_000_000))
     assert 0 <= around.others() <= (os.cpu_count() or 1)
     assert around.load >= 0

@@ -7,13 +7,13 @@ import statistics
 
 import pytest
 
-from jaxsight.measuring.timing import PRECISION, Run, ratio, spread, timed
+from jaxsight.measuring.timing import PRECISION, TimedRun, ratio, spread, timed
 from jaxsight.wire.messages.measuring import MeasuringLimits
 
 
 def test_two_programs_alternate_forwards_and_backwards() -> None:
     order: list[str] = []
-    runs = [Run(lambda _, name=name: order.append(name)) for name in "ab"]  # type: ignore[misc]
+    runs = [TimedRun(lambda _, name=name: order.append(name)) for name in "ab"]  # type: ignore[misc]
     samples = timed(runs, MeasuringLimits(runs=4))
     assert "".join(order) == "abbaabba"
     assert [len(each) for each in samples] == [4, 4]
@@ -22,7 +22,7 @@ def test_two_programs_alternate_forwards_and_backwards() -> None:
 def test_what_is_prepared_is_passed_and_not_timed() -> None:
     counted = iter(range(3))
     got: list[object] = []
-    timed([Run(got.append, lambda: next(counted))], MeasuringLimits(runs=3))
+    timed([TimedRun(got.append, lambda: next(counted))], MeasuringLimits(runs=3))
     assert got == [0, 1, 2]
 
 
@@ -32,12 +32,12 @@ def test_runs_end_after_their_time() -> None:
     def busy(_: object) -> None:
         sum(range(numbers.choice([10, 100_000])))  # the median of which is never known
 
-    [samples] = timed([Run(busy)], MeasuringLimits(seconds=0.05))
+    [samples] = timed([TimedRun(busy)], MeasuringLimits(seconds=0.05))
     assert 1 <= len(samples) < 20_000
 
 
 def test_at_least_one_run_is_timed() -> None:
-    [samples] = timed([Run(lambda _: sum(range(10_000)))], MeasuringLimits(seconds=0.0))
+    [samples] = timed([TimedRun(lambda _: sum(range(10_000)))], MeasuringLimits(seconds=0.0))
     assert len(samples) == 1
 
 
@@ -86,7 +86,7 @@ def test_runs_end_when_the_median_is_known() -> None:
     def steady(_: object) -> None:
         sum(range(20_000))
 
-    [samples] = timed([Run(steady)], MeasuringLimits(seconds=20.0))
+    [samples] = timed([TimedRun(steady)], MeasuringLimits(seconds=20.0))
     found = spread(samples)
     assert len(samples) == 20_000 or found.high - found.low <= 2 * PRECISION * found.median
     assert statistics.median(samples) == found.median

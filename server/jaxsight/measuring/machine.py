@@ -60,7 +60,7 @@ def alone(on_wait: Callable[[], None]) -> Iterator[float]:
 
 
 @dataclass(slots=True)
-class Surroundings:
+class OtherWork:
     """What the rest of the machine does, from now on."""
 
     load: float
@@ -70,10 +70,10 @@ class Surroundings:
     _own: float
 
     @staticmethod
-    def now() -> Surroundings:
+    def now() -> OtherWork:
         """Begin to watch."""
         load = os.getloadavg()[0] if hasattr(os, "getloadavg") else -1.0
-        return Surroundings(load, time.monotonic(), _busy_seconds(), _own_seconds())
+        return OtherWork(load, time.monotonic(), _busy_seconds(), _own_seconds())
 
     def others(self) -> float:
         """Return how many cores other processes have kept busy since, on average; -1 if unknown."""

@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 import jax
+from jax.profiler import TraceAnnotation, start_trace, stop_trace
 
 _RUN = "jaxsight run"
 """The name of our own event around a run."""
@@ -144,9 +144,9 @@ class Profile:
 
 def profiled(
     platform: str,
-    call: Callable[[Any], object],
+    call: Callable[[object], object],
     runs: int,
-    prepare: Callable[[], Any] = lambda: None,
+    prepare: Callable[[], object] = lambda: None,
 ) -> Profile:
     """Run a function under the profiler, and return what the device did in each run.
 
@@ -161,25 +161,24 @@ def profiled(
         NoProfile: this JAX cannot read profiles, another profile is being made, or the profiler
             reports nothing about the device.
     """
-    profiler: Any = jax.profiler
-    if not hasattr(profiler, "ProfileData"):
+    if not hasattr(jax.profiler, "ProfileData"):
         raise NoProfile(f"JAX {jax.__version__} does not read its profiles")
     with tempfile.TemporaryDirectory(prefix="jaxsight-profile-") as folder:
         try:
-            profiler.start_trace(folder, **_options(profiler))
+            start_trace(folder, profiler_options=_options())
         except RuntimeError as error:  # "Profile has already been started"
             raise NoProfile(f"the profiler does not start: {error}") from error
         try:
             for _ in range(runs):
                 prepared = prepare()
-                with profiler.TraceAnnotation(_RUN):
+                with TraceAnnotation(_RUN):
                     call(prepared)
         finally:
-            profiler.stop_trace()
+            stop_trace()
         files = list(Path(folder).rglob("*.xplane.pb"))
         if len(files) != 1:
             raise NoProfile("the profiler wrote no profile")
-        data = profiler.ProfileData.from_file(str(files[0]))
+        data = jax.profiler.ProfileData.from_file(str(files[0]))
     with warnings.catch_warnings():
         # jaxlib's own classes: "builtin type event_stats has no __module__ attribute".
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -191,16 +190,14 @@ def profiled(
     return Profile(found)
 
 
-def _options(profiler: Any) -> dict[str, object]:
+def _options() -> jax.profiler.ProfileOptions:
     """Return the options of a trace without events of Python, which slow the host down."""
-    if not hasattr(profiler, "ProfileOptions"):
-        return {}
-    options = profiler.ProfileOptions()
+    options = jax.profiler.ProfileOptions()
     options.python_tracer_level = 0
-    return {"profiler_options": options}
+    return options
 
 
-def _runs(data: Any) -> Iterator[tuple[float, float]]:
+def _runs(data: jax.profiler.ProfileData) -> Iterator[tuple[float, float]]:
     """Yield when our runs began and ended."""
     for plane in data.planes:
         if plane.name.startswith("/host:"):
@@ -210,7 +207,7 @@ def _runs(data: Any) -> Iterator[tuple[float, float]]:
                         yield event.start_ns, event.start_ns + event.duration_ns
 
 
-def _of_device(data: Any, platform: str) -> Iterator[DeviceEvent]:
+def _of_device(data: jax.profiler.ProfileData, platform: str) -> Iterator[DeviceEvent]:
     """Yield a device's events; on CPUs, those that name an instruction of the HLO."""
     threads: list[list[DeviceEvent]] = []
     for plane in data.planes:
@@ -226,7 +223,7 @@ def _of_device(data: Any, platform: str) -> Iterator[DeviceEvent]:
     yield from _innermost(threads)
 
 
-def _event(event: Any) -> DeviceEvent:
+def _event(event: jax.profiler.ProfileEvent) -> DeviceEvent:
     stats = dict(event.stats)
     instruction = str(stats.get("hlo_op", ""))
     return DeviceEvent(event.name, instruction, event.start_ns, event.start_ns + event.duration_ns)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -58,7 +58,7 @@ class CompiledProgram:
     """The same with an event for each kernel: on GPUs, without command buffers."""
     has_command_buffers: bool | None
 
-    def prepared(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def prepared(self) -> tuple[tuple[object, ...], dict[str, object]]:
         """Return the arguments of the next call."""
         flat = [
             jnp.copy(value) if at in self.donated and isinstance(value, jax.Array) else value
@@ -123,7 +123,7 @@ def compile_program(
 
 def _placed(executable: Compiled, flat: Sequence[object]) -> Sequence[object]:
     """Return arguments on the devices of a program, so that no call moves them."""
-    shardings: list[Any] = jax.tree_util.tree_leaves(executable.input_shardings)
+    shardings: list[object] = jax.tree_util.tree_leaves(executable.input_shardings)
     if len(shardings) != len(flat):  # those of arguments that the program does not use
         shardings = [None] * len(flat)
     return jax.block_until_ready(list(map(jax.device_put, flat, shardings)))
@@ -152,11 +152,11 @@ def measured(
         announce("compile", "")
         programs = [make() for make in compiling]
         announce("measure", "")
-        runs = [timing.Run(program.call, program.prepared) for program in programs]
+        runs = [timing.TimedRun(program.call, program.prepared) for program in programs]
         firsts = [run() for run in runs]
         for run in runs:
             run()  # which fills caches
-        around = machine.Surroundings.now()
+        around = machine.OtherWork.now()
         with _collected():
             samples = timing.timed(runs, limits)
         others = around.others()

@@ -29,7 +29,7 @@ _RESAMPLES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class TimedRun:
     """How a program is run: `prepare` returns what `call` gets, and is not timed.
 
     `call` has to return when the results are ready.
@@ -39,14 +39,14 @@ class Run:
     prepare: Callable[[], object] = lambda: None
 
     def __call__(self) -> float:
-        """Run the program once, and return the seconds."""
+        """TimedRun the program once, and return the seconds."""
         prepared = self.prepare()
         begin = time.perf_counter()
         self.call(prepared)
         return time.perf_counter() - begin
 
 
-def timed(runs: Sequence[Run], limits: MeasuringLimits) -> list[list[float]]:
+def timed(runs: Sequence[TimedRun], limits: MeasuringLimits) -> list[list[float]]:
     """Return the seconds of runs of each program.
 
     Several programs alternate, forwards and backwards (`a b b a`), so that what changes slowly on
