@@ -20,7 +20,7 @@ from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Compiled, Folding, SlowCompile
 from jaxsight.wire.messages.measuring import Conditions, Measured, ProgramTimes
-from jaxsight.wire.messages.replies import Lowered, Miscompiled, Outlined, Shown
+from jaxsight.wire.messages.replies import Lowered, Miscompiled, Outlined, Shown, Traced
 from jaxsight.wire.messages.requests import SourceOptions
 from jaxsight.workers.compilation.compilers import Trouble
 
@@ -76,6 +76,12 @@ class Measurement:
     def conditions(self) -> Conditions:
         """The machine while it measured."""
         return self.measured.conditions
+
+    @property
+    def trace_seconds(self) -> float | None:
+        """How long JAX traced the function, with the observation of its expressions."""
+        reply = self.answer.reply
+        return dict(reply.seconds).get("trace") if isinstance(reply, Traced) else None
 
 
 class SessionMemory:

@@ -32,6 +32,8 @@ class MeasuredKernel(Generic[Place]):
     bytes_per_second: float | None = None
     """The bytes that it reads and writes, by its time; `None` if they are not known."""
     flops_per_second: float | None = None
+    bandwidth_share: float | None = None
+    """`bytes_per_second` by the bandwidth of the chip's data sheet; above 1 from its caches."""
 
     @property
     def ratio(self) -> float | None:
@@ -79,6 +81,8 @@ def measured_kernels(
         runs = kernel.runs if is_known else max(1.0, time.calls)
         work, flops = kernel.work, kernel.flops * runs
         moved = (work.read + work.written) * runs if work is not None else 0
+        rate = moved / time.seconds if moved and time.seconds else None
+        bandwidth = target.chip.bandwidth if target.chip is not None else 0.0
         yield MeasuredKernel(
             time.name,
             index,
@@ -87,6 +91,7 @@ def measured_kernels(
             share,
             tuple(lines(kernel)),
             estimate(kernel, target) if is_known else None,
-            moved / time.seconds if moved and time.seconds else None,
+            rate,
             flops / time.seconds if flops and time.seconds else None,
+            rate / bandwidth if rate is not None and bandwidth else None,
         )

@@ -203,13 +203,21 @@ def _row(found: MatchedTimes, row: MeasuredKernel[int]) -> tuple[str, ...]:
     kernel = found.kernels.graph.kernels[row.index] if row.index is not None else None
     return (
         str(row.index + 1) if row.index is not None else "",
-        f"{kernel_title(kernel)}" if kernel is not None else f"{row.name} (no kernel)",
+        kernel_title(kernel) if kernel is not None else f"{row.name} (no kernel)",
         f"{row.calls:g}",
         units.time(row.seconds),
         f"{row.share:.0%}",
         units.time(row.estimate_seconds) if row.estimate_seconds is not None else "",
         f"{row.ratio:.2f}" if row.ratio is not None else "",
-        f"{row.bytes_per_second / 1e9:.3g}" if row.bytes_per_second is not None else "",
+        _bandwidth(row),
         f"{row.flops_per_second / 1e9:.3g}" if row.flops_per_second is not None else "",
         ", ".join(map(str, row.lines[:_LINES])),
     )
+
+
+def _bandwidth(row: MeasuredKernel[int]) -> str:
+    """Return `1.9e3 (57%)`, with the share of the chip's bandwidth if that is known."""
+    if row.bytes_per_second is None:
+        return ""
+    share = f" ({row.bandwidth_share:.0%})" if row.bandwidth_share is not None else ""
+    return f"{row.bytes_per_second / 1e9:.3g}{share}"

@@ -7,7 +7,6 @@ from dataclasses import asdict
 from jaxsight.features.measuring.matching import MatchedTimes
 from jaxsight.targets.achieved import MeasuredKernel
 from jaxsight.wire.messages.measuring import KernelTime, MeasuredRatio, ProgramTimes
-from jaxsight.wire.messages.replies import Traced
 
 
 def record(found: MatchedTimes, function: str) -> dict[str, object]:
@@ -17,14 +16,12 @@ def record(found: MatchedTimes, function: str) -> dict[str, object]:
     estimate. What the device ran besides the kernels of the graph has `kernel` `null`.
     """
     measurement = found.measurement
-    reply = measurement.answer.reply
-    stages = dict(reply.seconds) if isinstance(reply, Traced) else {}
     return {
         "function": function,
         "target": measurement.target.name,
         **times_record(measurement.times),
         "estimate_seconds": found.estimate_seconds,
-        "trace_seconds": stages.get("trace"),
+        "trace_seconds": measurement.trace_seconds,
         "kernel_count": found.kernels.graph.kernel_count,
         "kernels": [_kernel(row) for row in found.rows],
         "unmatched_seconds": found.unmatched_seconds,
@@ -87,6 +84,7 @@ def _kernel(row: MeasuredKernel[int]) -> dict[str, object]:
         "lines": list(row.lines),
         "bytes_per_second": row.bytes_per_second,
         "flops_per_second": row.flops_per_second,
+        "bandwidth_share": row.bandwidth_share,
     }
 
 

@@ -37,7 +37,8 @@ def headline(times: ProgramTimes) -> str:
 def facts(measurement: Measurement) -> list[str]:
     """Return lines about how it was measured and what may disturb, for a hover or a terminal."""
     times, conditions = measurement.times, measurement.conditions
-    return [*_device(times), *_made(times), *_disturbed(conditions, measurement.target.platform)]
+    made = _made(times, measurement.trace_seconds)
+    return [*_device(times), *made, *_disturbed(conditions, measurement.target.platform)]
 
 
 def compared(ratio: MeasuredRatio, first: str, second: str) -> str:
@@ -77,9 +78,10 @@ def _device(times: ProgramTimes) -> Iterator[str]:
         yield f"{transfer.name}: {units.time(transfer.seconds)}, {calls}"
 
 
-def _made(times: ProgramTimes) -> Iterator[str]:
-    compiled = f"lower {units.seconds(times.lower_seconds)}"
-    yield f"{compiled} · XLA {units.seconds(times.compile_seconds)}"
+def _made(times: ProgramTimes, traced: float | None) -> Iterator[str]:
+    stages = [f"trace {units.seconds(traced)}"] if traced is not None else []
+    stages.append(f"lower {units.seconds(times.lower_seconds)}")
+    yield " · ".join([*stages, f"XLA {units.seconds(times.compile_seconds)}"])
     if times.peak_bytes >= 0:
         yield f"peak memory of the device {units.size(times.peak_bytes)}"
     if times.drawn:
