@@ -45,6 +45,7 @@ class DeviceEvent:
     """The instruction of the HLO; empty if the profile does not tell."""
     begin: float
     end: float
+    device: int = 0
 
     @property
     def is_transfer(self) -> bool:
@@ -183,7 +184,10 @@ def profiled(
         # jaxlib's own classes: "builtin type event_stats has no __module__ attribute".
         warnings.simplefilter("ignore", DeprecationWarning)
         spans = sorted(_runs(data))
-        events = sorted(_of_device(data, platform), key=lambda event: event.begin)
+        of_all = list(_of_devices(data, platform))
+    # A program for several devices runs on all of them alike; other figures are those of one, too.
+    first = min((event.device for event in of_all), default=0)
+    events = sorted((each for each in of_all if each.device == first), key=lambda each: each.begin)
     found = list(_grouped(spans, events))
     if not any(each.events for each in found):
         raise NoProfile("the profiler reports nothing about the device")
@@ -207,8 +211,9 @@ def _runs(data: jax.profiler.ProfileData) -> Iterator[tuple[float, float]]:
                         yield event.start_ns, event.start_ns + event.duration_ns
 
 
-def _of_device(data: jax.profiler.ProfileData, platform: str) -> Iterator[DeviceEvent]:
-    """Yield a device's events; on CPUs, those that name an instruction of the HLO."""
+def _of_devices(data: jax.profiler.ProfileData, platform: str) -> Iterator[DeviceEvent]:
+    """Yield the devices' events; on CPUs, those that name an instruction of the HLO."""
+    prefix = f"/device:{platform.upper()}:"
     threads: list[list[DeviceEvent]] = []
     for plane in data.planes:
         if platform == "cpu":
@@ -216,17 +221,23 @@ def _of_device(data: jax.profiler.ProfileData, platform: str) -> Iterator[Device
                 [event for event in map(_event, line.events) if event.instruction]
                 for line in plane.lines
             ]
-        elif plane.name.startswith(f"/device:{platform.upper()}:"):
+        elif plane.name.startswith(prefix):
+            number = plane.name.removeprefix(prefix)
+            device = int(number) if number.isdecimal() else 0
             for line in plane.lines:
                 if line.name.startswith(_LINES[platform]):
-                    yield from map(_event, line.events)
+                    yield from (_event(event, device) for event in line.events)
     yield from _innermost(threads)
 
 
-def _event(event: jax.profiler.ProfileEvent) -> DeviceEvent:
-    stats = dict(event.stats)
-    instruction = str(stats.get("hlo_op", ""))
-    return DeviceEvent(event.name, instruction, event.start_ns, event.start_ns + event.duration_ns)
+def _event(event: jax.profiler.ProfileEvent, device: int | None = None) -> DeviceEvent:
+    """Return an event; on a CPU, it tells the device itself."""
+    stats: dict[object, object] = dict(event.stats)
+    instruction, ordinal = str(stats.get("hlo_op", "")), stats.get("device_ordinal")
+    if device is None:
+        device = ordinal if isinstance(ordinal, int) else 0
+    end = event.start_ns + event.duration_ns
+    return DeviceEvent(event.name, instruction, event.start_ns, end, device)
 
 
 def _innermost(threads: Iterable[Sequence[DeviceEvent]]) -> Iterator[DeviceEvent]:
