@@ -21,6 +21,8 @@ from pathlib import Path
 import jax
 from jax.profiler import TraceAnnotation, start_trace, stop_trace
 
+from jaxsight.wire.messages.measuring import KernelTime
+
 _RUN = "jaxsight run"
 """The name of our own event around a run."""
 _AROUND = ("while", "conditional", "call")
@@ -79,15 +81,6 @@ class ProfiledRun:
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceTime:
-    """One name in a profile, in one run: its calls, and its seconds."""
-
-    name: str
-    calls: float
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
 class Profile:
     """The profile of several runs of one program."""
 
@@ -108,7 +101,7 @@ class Profile:
         """Seconds of a run before the first event and after the last, the median."""
         return statistics.median(run.end - run.begin - run.span for run in self.runs) / 1e9
 
-    def times(self, name: Callable[[DeviceEvent], str]) -> list[DeviceTime]:
+    def times(self, name: Callable[[DeviceEvent], str]) -> list[KernelTime]:
         """Return calls and seconds by name in one run, the dearest first.
 
         Seconds are medians over the runs, so that one run that was interrupted has no weight; calls
@@ -125,20 +118,20 @@ class Profile:
                     calls[named] += 1
                     seconds[named][index] += (event.end - event.begin) / 1e9
         found = [
-            DeviceTime(named, calls[named] / len(self.runs), statistics.median(each))
+            KernelTime(named, calls[named] / len(self.runs), statistics.median(each))
             for named, each in seconds.items()
         ]
         return sorted(found, key=lambda each: -each.seconds)
 
     @property
-    def kernels(self) -> list[DeviceTime]:
+    def kernels(self) -> list[KernelTime]:
         """The kernels by the instruction of the HLO, or by their own name without one."""
         return self.times(
             lambda event: "" if event.is_transfer else event.instruction or event.name
         )
 
     @property
-    def transfers(self) -> list[DeviceTime]:
+    def transfers(self) -> list[KernelTime]:
         """Copies and clears of memory that are no instructions of the HLO."""
         return self.times(lambda event: event.name if event.is_transfer else "")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import gc
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,7 +19,6 @@ from jaxsight.measuring.arguments import arguments
 from jaxsight.measuring.profile import NoProfile, profiled
 from jaxsight.wire.messages.measuring import (
     Conditions,
-    KernelTime,
     Measured,
     MeasuringLimits,
     ProgramTimes,
@@ -42,38 +41,24 @@ class CannotMeasure(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class CompiledProgram:
-    """A compiled program with its arguments.
+class MeasuredProgram:
+    """A compiled program that can be run: `call` gets what `prepare` returns.
 
-    `donated` are the flat arguments whose buffers a call takes: each call gets copies of them.
+    `call` returns when the results are ready.
     """
 
-    executable: Compiled
-    flat: Sequence[object]
-    random: Sequence[str]
-    donated: frozenset[int]
+    call: Callable[[object], object]
+    prepare: Callable[[], object]
+    hlo: str
+    """The optimized HLO of the run that is profiled."""
+    drawn: Sequence[str]
+    """The arguments that are random."""
     lower_seconds: float
     compile_seconds: float
-    with_events: Compiled
-    """The same with an event for each kernel: on GPUs, without command buffers."""
-    has_command_buffers: bool | None
-
-    def prepared(self) -> tuple[tuple[object, ...], dict[str, object]]:
-        """Return the arguments of the next call."""
-        flat = [
-            jnp.copy(value) if at in self.donated and isinstance(value, jax.Array) else value
-            for at, value in enumerate(self.flat)
-        ]
-        if self.donated:
-            jax.block_until_ready(flat)
-        args, kwargs = jax.tree_util.tree_unflatten(self.executable.in_tree, flat)
-        return args, kwargs
-
-    def call(self, prepared: object, *, with_events: bool = False) -> None:
-        """Run the program once, until its results are ready."""
-        args, kwargs = prepared  # type: ignore[misc]
-        executable = self.with_events if with_events else self.executable
-        jax.block_until_ready(executable(*args, **kwargs))
+    call_with_events: Callable[[object], object] | None = None
+    """The same with an event for each kernel, if `call` is another: on GPUs, it has no command
+    buffers."""
+    has_command_buffers: bool | None = None
 
 
 def compile_program(
@@ -81,17 +66,17 @@ def compile_program(
     names: Sequence[str],
     values: Mapping[str, object] | Sequence[object],
     donated: Sequence[int],
-) -> CompiledProgram:
+) -> MeasuredProgram:
     """Compile a traced function for the default device, and make its arguments.
 
     Args:
         traced: the function.
         names: the names of its flat arguments; fewer if they are not known.
         values: the user's own values by name, or for each argument; all others are random.
-        donated: the flat arguments whose buffers a call takes.
+        donated: the flat arguments whose buffers a call takes: each call gets copies.
 
     Raises:
-        CannotMeasure: it takes references, whose content a run would change.
+        CannotMeasure: it does not take the arguments of its program alone.
         Exception: any error of JAX's or XLA's about the program.
     """
     begin = time.perf_counter()
@@ -106,19 +91,41 @@ def compile_program(
             with_events = lowered.compile(compiler_options={_COMMAND_BUFFERS: ""})
         except Exception:  # noqa: BLE001 - a version of XLA without the option
             has_command_buffers = None
-    flat, random = arguments(traced.jaxpr, names, values)
-    if executable.in_tree.num_leaves != len(flat):
+    values, drawn = arguments(traced.jaxpr, names, values)
+    if executable.in_tree.num_leaves != len(values):
         raise CannotMeasure("its arguments are not those of its program")
-    return CompiledProgram(
-        executable,
-        _placed(executable, flat),
-        random,
-        frozenset(donated),
+    flat = _placed(executable, values)
+
+    def prepare() -> object:
+        copies = [jnp.copy(flat[at]) for at in donated if isinstance(flat[at], jax.Array)]
+        jax.block_until_ready(copies)
+        remaining = iter(copies)
+        given = [
+            next(remaining) if at in donated and isinstance(value, jax.Array) else value
+            for at, value in enumerate(flat)
+        ]
+        return jax.tree_util.tree_unflatten(executable.in_tree, given)
+
+    return MeasuredProgram(
+        _waiting(executable),
+        prepare,
+        with_events.as_text() or "",
+        drawn,
         middle - begin,
         end - middle,
-        with_events,
+        None if with_events is executable else _waiting(with_events),
         has_command_buffers,
     )
+
+
+def _waiting(executable: Compiled) -> Callable[[object], object]:
+    """Return a function that calls a program with `(args, kwargs)`, and waits for its results."""
+
+    def call(prepared: object) -> object:
+        args, kwargs = prepared  # type: ignore[misc]
+        return jax.block_until_ready(executable(*args, **kwargs))
+
+    return call
 
 
 def _placed(executable: Compiled, flat: Sequence[object]) -> Sequence[object]:
@@ -130,10 +137,11 @@ def _placed(executable: Compiled, flat: Sequence[object]) -> Sequence[object]:
 
 
 def measured(
-    compiling: Sequence[Callable[[], CompiledProgram]],
+    compiling: Sequence[Callable[[], MeasuredProgram]],
     limits: MeasuringLimits,
     announce: Announce,
     id: int = 0,
+    device: jax.Device | None = None,
 ) -> Measured:
     """Compile and run one or two programs, and return what they took.
 
@@ -144,15 +152,17 @@ def measured(
         limits: what ends the runs.
         announce: called with each stage.
         id: that of the request.
+        device: the device that they run on, by default JAX's.
 
     Raises:
         Exception: whatever compiling or a run raises.
     """
-    with machine.alone(lambda: announce("wait", "another measurement runs")) as waited:
+    device = device or default_device()
+    with machine.alone(lambda: announce("wait", "another measurement")) as waited:
         announce("compile", "")
         programs = [make() for make in compiling]
         announce("measure", "")
-        runs = [timing.TimedRun(program.call, program.prepared) for program in programs]
+        runs = [timing.TimedRun(program.call, program.prepare) for program in programs]
         firsts = [run() for run in runs]
         for run in runs:
             run()  # which fills caches
@@ -162,10 +172,9 @@ def measured(
         others = around.others()
         announce("profile", "")
         times = [
-            _times(program, first, each)
+            _times(program, first, each, device)
             for program, first, each in zip(programs, firsts, samples, strict=True)
         ]
-    device = default_device()
     conditions = Conditions(
         device.device_kind,
         device.platform,
@@ -188,8 +197,6 @@ def measured(
 @contextmanager
 def _collected() -> Iterator[None]:
     """Collect garbage before, and none within, as `timeit` does: it would interrupt a run."""
-    import gc
-
     was_enabled = gc.isenabled()
     gc.collect()
     gc.disable()
@@ -200,9 +207,12 @@ def _collected() -> Iterator[None]:
             gc.enable()
 
 
-def _times(program: CompiledProgram, first: float, samples: Sequence[float]) -> ProgramTimes:
+def _times(
+    program: MeasuredProgram, first: float, samples: Sequence[float], device: jax.Device
+) -> ProgramTimes:
     """Return the times of a program, with those of its kernels from a profile."""
     wall = timing.spread(samples)
+    statistics = device.memory_stats() or {}
     times = ProgramTimes(
         wall,
         -1.0,
@@ -210,15 +220,17 @@ def _times(program: CompiledProgram, first: float, samples: Sequence[float]) -> 
         lower_seconds=program.lower_seconds,
         compile_seconds=program.compile_seconds,
         first_seconds=first,
-        peak_bytes=_peak_bytes(),
-        drawn=tuple(program.random),
-        hlo=program.with_events.as_text() or "",
+        peak_bytes=int(statistics.get("peak_bytes_in_use", -1)),
+        drawn=tuple(program.drawn),
+        hlo=program.hlo,
     )
     runs = max(1, min(_MOST_PROFILED, wall.runs, int(_PROFILED_SECONDS / max(wall.median, 1e-9))))
-    call = functools.partial(program.call, with_events=True)
-    call(program.prepared())
+    call = program.call
+    if program.call_with_events is not None:
+        call = program.call_with_events
+        call(program.prepare())
     try:
-        profile = profiled(default_device().platform, call, runs, program.prepared)
+        profile = profiled(device.platform, call, runs, program.prepare)
     except NoProfile as error:
         return replace(times, profile_problem=str(error))
     return replace(
@@ -226,10 +238,8 @@ def _times(program: CompiledProgram, first: float, samples: Sequence[float]) -> 
         device_seconds=profile.device_seconds,
         between_seconds=profile.between_seconds,
         host_seconds=profile.host_seconds,
-        kernels=tuple(KernelTime(each.name, each.calls, each.seconds) for each in profile.kernels),
-        transfers=tuple(
-            KernelTime(each.name, each.calls, each.seconds) for each in profile.transfers
-        ),
+        kernels=tuple(profile.kernels),
+        transfers=tuple(profile.transfers),
         profiled_runs=len(profile.runs),
     )
 
@@ -238,9 +248,3 @@ def default_device() -> jax.Device:
     """Return the device that programs run on."""
     chosen = jax.config.values["jax_default_device"]
     return chosen if isinstance(chosen, jax.Device) else jax.local_devices()[0]
-
-
-def _peak_bytes() -> int:
-    """Return the memory in use at the peak since the process began; -1 if unknown."""
-    statistics = default_device().memory_stats() or {}
-    return int(statistics.get("peak_bytes_in_use", -1))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 
-from jaxsight.measuring.programs import CannotMeasure, CompiledProgram, compile_program, measured
+from jaxsight.measuring.programs import CannotMeasure, MeasuredProgram, compile_program, measured
 from jaxsight.tracer.compat import lowering
 from jaxsight.tracer.failures import refusal
 from jaxsight.tracer.job import Job
@@ -33,7 +33,7 @@ def measure(job: Job[Measure]) -> Measured:
             raise refusal("measure", str(error)) from error
 
 
-def _compiled(trace: KeptTrace) -> CompiledProgram:
+def _compiled(trace: KeptTrace) -> MeasuredProgram:
     if trace.axes:
         named = " and ".join(f"`{axis}`" for axis in trace.axes)
         raise CannotMeasure(f"the program around it binds {named}, and runs it")
