@@ -18,7 +18,9 @@ from jaxsight.features.measuring.measure import last
 from jaxsight.features.measuring.record import record
 from jaxsight.queries.measurements import MeasuringCancelled, NotMeasured
 from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.projects.projects import Projects
 from jaxsight.session import Session
+from jaxsight.trust import Policy, Trust
 from jaxsight.wire.messages.measuring import MeasuringLimits
 from jaxsight.wire.messages.replies import Stage
 from tests.quiet import QUIET
@@ -196,8 +198,46 @@ async def test_two_functions_are_compared(session: Session, model: Path) -> None
 async def test_absent_devices_are_not_measured(session: Session, model: Path) -> None:
     with pytest.raises(NotMeasured, match="no device of this machine"):
         await session.measure(str(model), "block", "cuda:h100")
-    with pytest.raises(NotMeasured, match="not measured on cluster"):
-        await session.measure(str(model), "block", "ssh://cluster/cuda")
+    with pytest.raises(NotMeasured, match="no device of cluster"):
+        await session.measure(str(model), "block", "ssh://cluster/cuda:h100")
+
+
+async def test_another_machine_runs_the_program_alone(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ssh = tmp_path / "ssh"  # a machine that is this one, with its Python
+    python = f"PATH={Path(sys.executable).parent}:$PATH"
+    text = f'#!/bin/sh\nfor last; do :; done\ncd /\n{python} exec sh -c "$last"\n'
+    await asyncio.to_thread(ssh.write_text, text)
+    await asyncio.to_thread(ssh.chmod, 0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    session = Session(Projects(Trust(Policy.ALWAYS, allowed=["ssh://far.example"])))
+    session.configure([str(model.parent)], {**QUIET, "python": sys.executable})
+    try:
+        session.open(str(model), text_of(model))
+        found = await session.measure(str(model), "block", "ssh://far.example/cpu", limits=FEW)
+        assert found.measurement.times.wall.runs == 10
+        assert found.measurement.times.drawn == ("x", "w")
+        assert found.unmatched_seconds == 0
+        assert {row.lines for row in found.rows} >= {(19,)}
+        with pytest.raises(NotMeasured, match="on this machine only"):
+            await session.measure(
+                str(model), "block", "ssh://far.example/cpu", against=found.kernels.view
+            )
+    finally:
+        await session.aclose()
+
+
+async def test_a_host_that_is_not_allowed_gets_nothing(
+    session: Session, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ssh = tmp_path / "ssh"
+    await asyncio.to_thread(ssh.write_text, f"#!/bin/sh\ntouch {tmp_path}/asked\n")
+    await asyncio.to_thread(ssh.chmod, 0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    with pytest.raises(NotMeasured, match="waits for your approval"):
+        await session.measure(str(model), "block", "ssh://far.example/cpu")
+    assert not (tmp_path / "asked").exists()
 
 
 async def test_code_that_may_not_run_is_not_measured(model: Path) -> None:

@@ -85,7 +85,7 @@ class Engine:
             aside,
             turns,
             RulesAhead(turns),
-            Measurements(projects, choices, memory),
+            Measurements(projects, choices, memory, programs),
         )
 
     @property

@@ -11,18 +11,22 @@ import asyncio
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import assert_never
 
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import UserChoices
 from jaxsight.queries.memory import Measurement, SessionMemory
+from jaxsight.queries.programs.programs import Programs
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.queries.traces.query import Question
 from jaxsight.targets.target import CPU, Target, parse, recognized
 from jaxsight.wire.messages.measuring import Measured, MeasuringLimits
 from jaxsight.wire.messages.replies import Cancelled, Failed, Stage, Traced
 from jaxsight.wire.messages.requests import NEW, Measure
+from jaxsight.workers.compilation.compilers import Trouble
 from jaxsight.workers.compilation.default_target import own_target
+from jaxsight.workers.compilation.queue import Urgency
 from jaxsight.workers.results import Died
 from jaxsight.workers.supervisor import Priority, Tracers
 
@@ -66,6 +70,7 @@ class Measurements:
     _projects: Projects
     _choices: UserChoices
     _memory: SessionMemory
+    _programs: Programs
     _running: dict[Function, asyncio.Task[Measurement]] = field(default_factory=dict)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -119,8 +124,9 @@ class Measurements:
 
         Args:
             view: the function, which is traced.
-            target: a target that is this machine's own device; by default see `target`.
-            against: another function of the same project, whose runs alternate with its own.
+            target: a machine's own device, of this or another machine; by default see `target`.
+            against: another function of the same project, whose runs alternate with its own; only
+                on this machine.
             limits: what ends the runs.
             on_stage: called with each stage: `execute`, `inputs`, `trace`, `wait`, `compile`,
                 `measure` and `profile`; `detail` is for users.
@@ -162,32 +168,90 @@ class Measurements:
         question = view.answer.question
         project = self._projects.of(question.path)
         _check(project, target)
+        if target.host and against is not None:
+            raise NotMeasured("two functions are compared on this machine only")
         async with self._turn:
-            tracers = _tracers(project, target)
-            try:
-                answers = [
-                    await _traced(tracers, project, each.answer.question, target, on_stage)
-                    for each in (view, *([against] if against is not None else []))
-                ]
-                ids = [answer.reply.id for answer in answers if isinstance(answer.reply, Traced)]
-                request = Measure(NEW, ids[0], ids[1] if len(ids) > 1 else 0, limits)
-                reply = await tracers.ask(request, priority=Priority.PERSON, on_stage=on_stage)
-            finally:
-                await asyncio.shield(tracers.aclose())
+            if target.host:
+                reply = await self._on_host(project, view, target, limits, on_stage)
+            else:
+                reply = await self._here(project, view, target, against, limits, on_stage)
+        on = recognized(target, reply.conditions.device_kind if target.platform != CPU else "")
+        # Stored as the answer that is shown: its key says whether the texts are still the same.
+        measurement = Measurement(view.answer, on, reply)
+        self._memory.measured.put((*question.unit, target.name), measurement)
+        return measurement
+
+    async def _on_host(
+        self,
+        project: Project,
+        view: View,
+        target: Target,
+        limits: MeasuringLimits,
+        on_stage: OnStage,
+    ) -> Measured:
+        """Run a function's program on another machine, which has nothing else of it.
+
+        Raises:
+            NotMeasured: the host is not allowed or not reached, or the program fails there.
+        """
+        result = await self._programs.result(view, target, urgency=Urgency.ASKED)
+        if result is None:
+            raise NotMeasured(f"{view.subject.name} cannot be lowered: the tracer ended")
+        if isinstance(result.outcome, Trouble):
+            raise NotMeasured(result.outcome.message)
+        assert result.lowered is not None
+        assert project.interpreter is not None
+        on_stage(Stage(NEW, "measure", f"{view.subject.name} on {target.host}"))
+        timeouts = project.settings.timeouts
+        measured = await self._programs.compiling().run(
+            result.lowered,
+            target,
+            project.interpreter.path,
+            limits,
+            timeouts.compile + timeouts.measure,
+        )
+        if isinstance(measured, Trouble):
+            raise NotMeasured(measured.message)
+        names = result.lowered.parameters
+        times = measured.program
+        drawn = tuple(names) if len(names) == len(times.drawn) else times.drawn
+        return replace(measured, program=replace(times, drawn=drawn))
+
+    async def _here(
+        self,
+        project: Project,
+        view: View,
+        target: Target,
+        against: View | None,
+        limits: MeasuringLimits,
+        on_stage: OnStage,
+    ) -> Measured:
+        """Run a function in a tracer of its own, which ends with it.
+
+        Raises:
+            NotMeasured: it fails, or exceeds a limit.
+        """
+        tracers = _tracers(project, target)
+        try:
+            answers = [
+                await _traced(tracers, project, each.answer.question, target, on_stage)
+                for each in (view, *([against] if against is not None else []))
+            ]
+            ids = [answer.reply.id for answer in answers if isinstance(answer.reply, Traced)]
+            request = Measure(NEW, ids[0], ids[1] if len(ids) > 1 else 0, limits)
+            reply = await tracers.ask(request, priority=Priority.PERSON, on_stage=on_stage)
+        finally:
+            await asyncio.shield(tracers.aclose())
         match reply:
             case Measured():
-                pass
+                return reply
             case Failed(failure=failure):
                 raise NotMeasured(f"{view.subject.name} fails: {failure.message}")
             case Died() as died:
                 raise NotMeasured(died.message, died.help)
             case Cancelled():
                 raise MeasuringCancelled
-        on = recognized(target, reply.conditions.device_kind if target.platform != CPU else "")
-        # Stored as the answer that is shown: its key says whether the texts are still the same.
-        measurement = Measurement(view.answer, on, reply)
-        self._memory.measured.put((*question.unit, target.name), measurement)
-        return measurement
+        assert_never(reply)
 
     def cancel(self, path: str, function: str = "") -> bool:
         """Cancel the measurements of a file, or of one function; return whether there was one.
@@ -221,14 +285,10 @@ def _check(project: Project, target: Target) -> None:
     Raises:
         NotMeasured: it cannot, or may not.
     """
-    if target.host:
+    if not target.is_own:
+        machine = target.host or "this machine"
         raise NotMeasured(
-            f"functions are not measured on {target.host}",
-            "run jaxsight on that machine",
-        )
-    if not target.is_here:
-        raise NotMeasured(
-            f"{target.name} is compiled for, but it is no device of this machine",
+            f"{target.name} is compiled for, but it is no device of {machine}",
             f"measure on {CPU}, or on the machine's own GPU or TPU: cuda, rocm or tpu",
         )
     if project.held_back:

@@ -29,6 +29,7 @@ from jaxsight.cli.sources.arguments import (
     read_source,
 )
 from jaxsight.cli.traced_view import trace_view
+from jaxsight.cli.trusted_paths import hosts
 from jaxsight.features.distributed.collectives import kernel_title
 from jaxsight.features.findings import inputs
 from jaxsight.features.measuring import words
@@ -60,8 +61,8 @@ OneTarget = Annotated[
         "--target",
         "-t",
         metavar="TARGET",
-        help="Device of this machine to run on: [cyan]cpu[/cyan], [cyan]cuda[/cyan], "
-        "[cyan]rocm[/cyan] or [cyan]tpu[/cyan].",
+        help="Device to run on: [cyan]cpu[/cyan], [cyan]cuda[/cyan], [cyan]rocm[/cyan], "
+        "[cyan]tpu[/cyan], or that of another machine: [cyan]ssh://HOST/cuda[/cyan].",
         show_default="its GPU or TPU, else cpu",
     ),
 ]
@@ -104,7 +105,8 @@ async def measure(
     printer = Printer(wrap=not as_json)
     paths = [address.path, *([baseline.path] if isinstance(baseline, Address) else [])]
     limits = MeasuringLimits(runs=repeat)
-    async with start_run(paths, python, allow, which) as run:
+    allowed = [*(allow or ()), *hosts([target] if target else ())]
+    async with start_run(paths, python, allowed, which) as run:
         other = None
         if baseline is not None:
             named = baseline if isinstance(baseline, Address) else address

@@ -344,6 +344,15 @@ def _compiled(module: Any, devices: Devices, options: Mapping[str, str | bool]) 
         raise Refused("xla", f"{type(error).__name__}: {error}") from error
 
 
+def executable(program: bytes, devices: Devices, options: Mapping[str, str | bool]) -> Any:
+    """Compile a portable artifact for devices that are present, to run it.
+
+    Raises:
+        Refused: as for `compile`.
+    """
+    return _compiled(_parsed(program, devices), devices, options)
+
+
 def _dump_in(folder: Path) -> dumps.Dumped | None:
     """Return the optimized program in a folder of dumps, or `None` if it cannot be read."""
     try:

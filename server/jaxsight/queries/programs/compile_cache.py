@@ -32,6 +32,7 @@ from jaxsight.queries.programs.target_choice import environment_of
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Compile, Compiled, Folding, SlowCompile
+from jaxsight.wire.messages.measuring import Measured, MeasuringLimits
 from jaxsight.wire.messages.replies import Failed, Lowered, LoweredChange
 from jaxsight.workers.compilation.compilers import Compilers, Trouble
 from jaxsight.workers.compilation.default_target import own_target
@@ -198,6 +199,35 @@ class CompileCache:
             if cached is not None and cached[1].is_unfolded:
                 self.memory.results.pop((answer.question.key, target.name))
         return measured
+
+    async def run(
+        self,
+        lowered: Lowered,
+        target: Target,
+        python: str,
+        limits: MeasuringLimits,
+        deadline: float,
+    ) -> Measured | Trouble:
+        """Run a program on another machine, whose host the user has allowed, and time the runs.
+
+        Args:
+            lowered: the program.
+            target: the target.
+            python: as for `get`.
+            limits: what ends the runs.
+            deadline: the limit of compiling and running together, in seconds.
+        """
+        program = await self._program(lowered, target, python)
+        if isinstance(program, Trouble):
+            return program
+        request = replace(
+            program.request, complete=True, runs=limits, indices=program.lowered.indices
+        )
+        outcome = await self.compilers.run(target, program.environment, request, deadline)
+        if isinstance(outcome, Trouble):
+            return outcome
+        assert outcome.measured is not None
+        return outcome.measured
 
     async def slow(
         self, answer: Answer, result: CompileResult, python: str, lower: LowerChanged

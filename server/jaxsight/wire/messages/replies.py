@@ -294,6 +294,8 @@ class Lowered:
     """Paths of the equations that are collectives, such as those of `psum`."""
     seconds: float = 0.0
     """How long JAX lowered it to StableHLO."""
+    indices: tuple[tuple[int, int], ...] = ()
+    """Parameters of the program that are indices, each with the size of what they index."""
 
 
 @dataclass(frozen=True, slots=True)

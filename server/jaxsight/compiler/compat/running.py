@@ -1,0 +1,26 @@
+"""Run a program that was compiled from StableHLO, without a function of JAX around it.
+
+This applies to JAX 0.8 to 0.12.
+
+Private API used: `LoadedExecutable.execute_sharded`, `ExecuteResults`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+
+def waiting(executable: Any) -> Callable[[object], object]:
+    """Return a function that runs a program for one device with a list of its arguments.
+
+    It returns when the results are ready.
+    """
+
+    def call(arguments: object) -> object:
+        results = executable.execute_sharded(arguments)
+        return jax.block_until_ready(results.disassemble_into_single_device_arrays())
+
+    return call
