@@ -16,9 +16,9 @@ import pytest_asyncio
 from jaxsight.features.measuring import words
 from jaxsight.features.measuring.measure import last
 from jaxsight.features.measuring.record import record
+from jaxsight.projects.projects import Projects
 from jaxsight.queries.measurements import MeasuringCancelled, NotMeasured
 from jaxsight.queries.programs.kernels import Kernels
-from jaxsight.projects.projects import Projects
 from jaxsight.session import Session
 from jaxsight.trust import Policy, Trust
 from jaxsight.wire.messages.measuring import MeasuringLimits

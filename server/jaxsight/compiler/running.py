@@ -13,7 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight.compiler.compat import running, with_jax, xla
+from jaxsight.compiler.compat import with_jax, xla
+from jaxsight.compiler.compat.running import LoadedExecutable, waiting
 from jaxsight.compiler.devices import Prepared
 from jaxsight.compiler.hlo.shapes import dtype, sizes
 from jaxsight.interpreters.compat import avals
@@ -59,7 +60,7 @@ def _program(
 ) -> MeasuredProgram:
     begin = time.perf_counter()
     options = {**prepared.options, **dict(request.options)}
-    executable = xla.executable(program, prepared.devices, options)
+    executable: LoadedExecutable = xla.executable(program, prepared.devices, options)
     seconds = time.perf_counter() - begin
     hlo = executable.hlo_modules()[0].to_string()
     indices, generator = dict(request.indices), np.random.default_rng(0)
@@ -74,7 +75,7 @@ def _program(
         return jax.block_until_ready(given)
 
     names = [f"argument {at}" for at in range(len(placed))]
-    return MeasuredProgram(running.waiting(executable), prepare, hlo, names, 0.0, seconds)
+    return MeasuredProgram(waiting(executable), prepare, hlo, names, 0.0, seconds)
 
 
 def _argument(value: Value, size: int | None, generator: np.random.Generator) -> jax.Array:

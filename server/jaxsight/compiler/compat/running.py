@@ -7,13 +7,32 @@ Private API used: `LoadedExecutable.execute_sharded`, `ExecuteResults`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import jax
 
 
-def waiting(executable: Any) -> Callable[[object], object]:
+class HloModule(Protocol):
+    """A module of a compiled program."""
+
+    def to_string(self) -> str: ...
+
+
+class ExecuteResults(Protocol):
+    """The results of a run."""
+
+    def disassemble_into_single_device_arrays(self) -> Sequence[Sequence[jax.Array]]: ...
+
+
+class LoadedExecutable(Protocol):
+    """A compiled program on its device."""
+
+    def hlo_modules(self) -> Sequence[HloModule]: ...
+    def execute_sharded(self, arguments: object) -> ExecuteResults: ...
+
+
+def waiting(executable: LoadedExecutable) -> Callable[[object], object]:
     """Return a function that runs a program for one device with a list of its arguments.
 
     It returns when the results are ready.
