@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.compiler.compat import with_jax, xla
-from jaxsight.compiler.compat.running import LoadedExecutable, waiting
+from jaxsight.compiler.compat.running import waiting
 from jaxsight.compiler.devices import Prepared
 from jaxsight.compiler.hlo.shapes import dtype, sizes
 from jaxsight.interpreters.compat import avals
@@ -60,7 +60,7 @@ def _program(
 ) -> MeasuredProgram:
     begin = time.perf_counter()
     options = {**prepared.options, **dict(request.options)}
-    executable: LoadedExecutable = xla.executable(program, prepared.devices, options)
+    executable = xla.executable(program, prepared.devices, options)
     seconds = time.perf_counter() - begin
     hlo = executable.hlo_modules()[0].to_string()
     indices, generator = dict(request.indices), np.random.default_rng(0)

@@ -17,10 +17,12 @@ from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import UserChoices
 from jaxsight.queries.memory import Measurement, SessionMemory
+from jaxsight.queries.programs.compile_cache import ProgramToCompile
 from jaxsight.queries.programs.programs import Programs
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.queries.traces.query import Question
 from jaxsight.targets.target import CPU, Target, parse, recognized
+from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.wire.messages.measuring import Measured, MeasuringLimits
 from jaxsight.wire.messages.replies import Cancelled, Failed, Stage, Traced
 from jaxsight.wire.messages.requests import NEW, Measure
@@ -202,16 +204,21 @@ class Measurements:
         assert result.lowered is not None
         assert project.interpreter is not None
         on_stage(Stage(NEW, "measure", f"{view.subject.name} on {target.host}"))
-        timeouts = project.settings.timeouts
-        measured = await self._programs.compiling().run(
-            result.lowered,
-            target,
-            project.interpreter.path,
-            limits,
-            timeouts.compile + timeouts.measure,
+        compiling, timeouts = self._programs.compiling(), project.settings.timeouts
+        outcome: Compiled | Trouble | ProgramToCompile = await compiling.program(
+            result.lowered, target, project.interpreter.path
         )
-        if isinstance(measured, Trouble):
-            raise NotMeasured(measured.message)
+        if isinstance(outcome, ProgramToCompile):
+            indices = result.lowered.indices
+            request = replace(outcome.request, complete=True, runs=limits, indices=indices)
+            outcome = await compiling.compilers.run(
+                target, outcome.environment, request, timeouts.compile + timeouts.measure
+            )
+        if isinstance(outcome, Trouble):
+            raise NotMeasured(outcome.message)
+        assert isinstance(outcome, Compiled)
+        measured = outcome.measured
+        assert measured is not None
         names = result.lowered.parameters
         times = measured.program
         drawn = tuple(names) if len(names) == len(times.drawn) else times.drawn

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from jaxsight.cli.command_run import CommandRun, start_run
-from jaxsight.cli.errors import FOUND, CommandError
+from jaxsight.cli.errors import FOUND, failing_on
 from jaxsight.cli.execution import command
 from jaxsight.cli.options import (
     Against,
@@ -104,39 +104,12 @@ async def measure(
     address, baseline = parse_address(function), parse_against(against)
     printer = Printer(wrap=not as_json)
     paths = [address.path, *([baseline.path] if isinstance(baseline, Address) else [])]
-    limits = MeasuringLimits(runs=repeat)
     allowed = [*(allow or ()), *hosts([target] if target else ())]
     async with start_run(paths, python, allowed, which) as run:
-        other = None
-        if baseline is not None:
-            named = baseline if isinstance(baseline, Address) else address
-            other = await _view(run, named, _source(named, baseline), None, printer)
-            if other is None:
-                return FOUND
-        view = await _view(run, address, read_source(address.path), set_name, printer)
-        if view is None:
-            return FOUND
-
-        def show(stage: Stage) -> None:
-            run.show_step(
-                f"{_STEPS.get(stage.stage, stage.stage)} {stage.detail or address.function}"
-            )
-
-        run.show_step(f"compiling {address.function}")
-        try:
-            found = await run.get_by_name(
-                run.session.measure(
-                    str(address.path),
-                    address.function,
-                    target,
-                    against=other,
-                    limits=limits,
-                    on_stage=show,
-                )
-            )
-        except NotMeasured as error:
-            raise CommandError(str(error)) from error
+        found = await _found(run, address, baseline, target, set_name, repeat, printer)
         traced_by = run.python(address.path)
+    if found is None:
+        return FOUND
     name = _name(address, baseline)
     if as_json:
         about = {"inputs": inputs.record(found.kernels.view), "python": traced_by}
@@ -146,6 +119,45 @@ async def measure(
     print_notes(printer, str(address.path), found.kernels.view.caveats)
     _print(printer, found, address.function, name)
     return 0
+
+
+async def _found(
+    run: CommandRun,
+    address: Address,
+    baseline: Address | str | None,
+    target: str | None,
+    set_name: str | None,
+    repeat: int,
+    printer: Printer,
+) -> MatchedTimes | None:
+    """Measure a function; if it or the one to compare with is not traced, the error is printed.
+
+    Raises:
+        CommandError: it was not measured.
+    """
+    other = None
+    if baseline is not None:
+        named = baseline if isinstance(baseline, Address) else address
+        other = await _view(run, named, _source(named, baseline), None, printer)
+        if other is None:
+            return None
+    if await _view(run, address, read_source(address.path), set_name, printer) is None:
+        return None
+
+    def show(stage: Stage) -> None:
+        run.show_step(f"{_STEPS.get(stage.stage, stage.stage)} {stage.detail or address.function}")
+
+    run.show_step(f"compiling {address.function}")
+    measuring = run.session.measure(
+        str(address.path),
+        address.function,
+        target,
+        against=other,
+        limits=MeasuringLimits(runs=repeat),
+        on_stage=show,
+    )
+    with failing_on(NotMeasured):
+        return await run.get_by_name(measuring)
 
 
 def _source(address: Address, baseline: Address | str) -> str:
