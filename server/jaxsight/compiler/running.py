@@ -18,7 +18,7 @@ from jaxsight.compiler.compat.running import waiting
 from jaxsight.compiler.devices import Prepared
 from jaxsight.compiler.hlo.shapes import dtype, sizes
 from jaxsight.interpreters.compat import avals
-from jaxsight.measuring.arguments import SMALL, drawn_array
+from jaxsight.measuring.arguments import SMALL, drawn_array, repeated_numbers
 from jaxsight.measuring.programs import MeasuredProgram, measured
 from jaxsight.wire.donation import aliases
 from jaxsight.wire.kernel_graph import Graph, Value
@@ -86,4 +86,4 @@ def _argument(value: Value, size: int | None, generator: np.random.Generator) ->
     )
     aval = avals.of(avals.struct(tuple(sizes(value)), np.dtype(getattr(jnp, numpy_name))))
     integers = SMALL if size is None else (0, size)
-    return drawn_array(aval, generator, integers=integers)
+    return drawn_array(aval, generator, numbers=repeated_numbers, integers=integers)

@@ -23,8 +23,9 @@ Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
 
 SMALL = (0, 8)
 """The integers that are drawn if nothing is known of their use, a choice: from, and below."""
-_BLOCK = 1 << 20
-"""Numbers that are drawn; larger arrays repeat them, as drawing 10⁹ would take 20 seconds."""
+_BLOCK = 1_000_003
+"""Numbers that are drawn; larger arrays repeat them, as drawing 10⁹ would take 20 seconds. It is a
+prime, so that rows differ."""
 
 _KEEPS = frozenset(
     {
@@ -37,10 +38,14 @@ _KEEPS = frozenset(
 
 
 def normal_numbers(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Draw from the standard normal distribution."""
+    return generator.normal(size=shape)
+
+
+def repeated_numbers(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     """Draw from the standard normal distribution; large arrays repeat what is drawn."""
-    count = math.prod(shape)
-    if count <= _BLOCK:
-        return generator.normal(size=shape)
+    if math.prod(shape) <= _BLOCK:
+        return normal_numbers(generator, shape)
     return np.resize(generator.normal(size=_BLOCK).astype(np.float32), shape)
 
 
@@ -61,11 +66,8 @@ def drawn_array(
     """
     dtype, shape = aval.dtype, aval.shape
     if dtypes.is_key(aval):
-        count = math.prod(shape)
-        implementation = dtypes.key_impl(dtype)
-        seeds = generator.integers(0, 1 << 31, size=count)
-        keys = [jax.random.key(int(seed), impl=implementation) for seed in seeds]
-        return jnp.stack(keys).reshape(shape) if shape else keys[0]
+        key = jax.random.key(int(generator.integers(0, 1 << 31)), impl=dtypes.key_impl(dtype))
+        return jax.random.split(key, math.prod(shape)).reshape(shape)
     if dtype == jnp.bool_:
         return jnp.asarray(generator.integers(0, 2, size=shape) == 1)
     if dtypes.is_subtype(dtype, np.integer):
@@ -105,7 +107,8 @@ def arguments(
             continue
         limit = limits.get(at)
         integers = SMALL if limit is None else (0, limit)
-        flat.append(drawn_array(var.aval, generator, integers=integers))
+        value = drawn_array(var.aval, generator, numbers=repeated_numbers, integers=integers)
+        flat.append(value)
         random.append(name or f"argument {at}")
     return flat, random
 
