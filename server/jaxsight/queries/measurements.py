@@ -141,12 +141,12 @@ class Measurements:
         target = target or self.target(question.path)
         function = question.path, view.subject.name
         self.cancel(*function)
-        task = asyncio.create_task(
-            self._measured(view, target, against, limits or MeasuringLimits(), on_stage)
-        )
-        self._running[function] = task
+        running = self.run(view, target, against=against, limits=limits, on_stage=on_stage)
+        task = self._running[function] = asyncio.create_task(running)
         try:
-            return await task
+            measurement = await task
+            self._memory.measured.put((*question.unit, target.name), measurement)
+            return measurement
         except asyncio.CancelledError:
             if not task.cancelled():
                 task.cancel()
@@ -159,16 +159,21 @@ class Measurements:
             if self._running.get(function) is task:
                 del self._running[function]
 
-    async def _measured(
+    async def run(
         self,
         view: View,
         target: Target,
-        against: View | None,
-        limits: MeasuringLimits,
-        on_stage: OnStage,
+        *,
+        against: View | None = None,
+        limits: MeasuringLimits | None = None,
+        on_stage: OnStage = lambda stage: None,
     ) -> Measurement:
-        question = view.answer.question
-        project = self._projects.of(question.path)
+        """Run a function as `measure` does, without remembering it: for sizes of a sweep.
+
+        Only cancelling the caller cancels it.
+        """
+        limits = limits or MeasuringLimits()
+        project = self._projects.of(view.answer.question.path)
         _check(project, target)
         if target.host and against is not None:
             raise NotMeasured("two functions are compared on this machine only")
@@ -178,10 +183,8 @@ class Measurements:
             else:
                 reply = await self._here(project, view, target, against, limits, on_stage)
         on = recognized(target, reply.conditions.device_kind if target.platform != CPU else "")
-        # Stored as the answer that is shown: its key says whether the texts are still the same.
-        measurement = Measurement(view.answer, on, reply)
-        self._memory.measured.put((*question.unit, target.name), measurement)
-        return measurement
+        # With the answer that is shown: its key says whether the texts are still the same.
+        return Measurement(view.answer, on, reply)
 
     async def _on_host(
         self,
