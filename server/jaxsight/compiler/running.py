@@ -71,6 +71,8 @@ def _program(
     donated = {alias.parameter for alias in aliases(hlo)}
 
     def prepare() -> object:
+        if not donated:
+            return placed
         given = [jnp.copy(value) if at in donated else value for at, value in enumerate(placed)]
         return jax.block_until_ready(given)
 

@@ -95,8 +95,12 @@ def compile_program(
     if executable.in_tree.num_leaves != len(values):
         raise CannotMeasure("its arguments are not those of its program")
     flat = _placed(executable, values)
+    # Each run begins at once after the one before: threads that wait for work fall asleep soon.
+    always: object = jax.tree_util.tree_unflatten(executable.in_tree, flat)
 
     def prepare() -> object:
+        if not donated:
+            return always
         copies = [jnp.copy(flat[at]) for at in donated if isinstance(flat[at], jax.Array)]
         jax.block_until_ready(copies)
         remaining = iter(copies)
@@ -164,8 +168,7 @@ def measured(
         announce("measure", "")
         runs = [timing.TimedRun(program.call, program.prepare) for program in programs]
         firsts = [run() for run in runs]
-        for run in runs:
-            run()  # which fills caches
+        timing.warm_up(runs)
         around = machine.OtherWork.now()
         with _collected():
             samples = timing.timed(runs, limits)
