@@ -23,8 +23,8 @@ _FEWEST = 20
 _MOST = 20_000
 """Runs that are kept, a choice: those of 50 µs in a second."""
 _WARM = 0.3
-"""Seconds of runs before the timed ones, a choice: caches fill, a CPU reaches its frequency, and the
-allocator keeps what it got. `x + 1` of 4 MiB takes 128 µs in the first 0.1 s, and then 90 µs."""
+"""Seconds of runs before the timed ones, a choice: caches fill, a CPU reaches its frequency, and
+the allocator keeps what it got. `x + 1` of 4 MiB takes 128 µs in the first 0.1 s, then 90 µs."""
 _NORMAL = 1.96
 """The quantile of the normal distribution for an interval of 95 %."""
 _RESAMPLES = 1_000
