@@ -19,7 +19,7 @@ from jaxsight.compiler.devices import Prepared
 from jaxsight.compiler.hlo.shapes import dtype, sizes
 from jaxsight.interpreters.compat import avals
 from jaxsight.measuring.arguments import SMALL, drawn_array, repeated_numbers
-from jaxsight.measuring.programs import MeasuredProgram, measured
+from jaxsight.measuring.programs import MeasuredProgram, measured, ready
 from jaxsight.wire.donation import aliases
 from jaxsight.wire.kernel_graph import Graph, Value
 from jaxsight.wire.messages.compiling import Compile
@@ -67,14 +67,15 @@ def _program(
     arguments = [
         _argument(value, indices.get(at), generator) for at, value in enumerate(graph.parameters)
     ]
-    placed = jax.block_until_ready(jax.device_put(arguments, device))
+    placed = jax.device_put(arguments, device)
+    ready(placed)
     donated = {alias.parameter for alias in aliases(hlo)}
 
     def prepare() -> object:
         if not donated:
             return placed
         given = [jnp.copy(value) if at in donated else value for at, value in enumerate(placed)]
-        return jax.block_until_ready(given)
+        return ready(given)
 
     names = [f"argument {at}" for at in range(len(placed))]
     return MeasuredProgram(waiting(executable), prepare, hlo, names, 0.0, seconds)

@@ -15,8 +15,10 @@ import numpy as np
 
 from jaxsight.interpreters.compat import dtypes
 from jaxsight.interpreters.compat.inner import inner_jaxprs
-from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation, Jaxpr
+from jaxsight.interpreters.compat.jaxpr_types import Aval, DType, Equation, Jaxpr
 from jaxsight.interpreters.compat.staging import is_literal, open_jaxpr
+
+_bounds: Callable[[DType], jnp.iinfo] = jnp.iinfo
 
 Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
 """Returns random numbers of a shape."""
@@ -72,7 +74,8 @@ def drawn_array(
         return jnp.asarray(generator.integers(0, 2, size=shape) == 1)
     if dtypes.is_subtype(dtype, np.integer):
         low, high = integers
-        least, most = (int(bound) for bound in (jnp.iinfo(dtype).min, jnp.iinfo(dtype).max))
+        bounds = _bounds(dtype)
+        least, most = int(bounds.min), int(bounds.max)
         low, high = max(low, least), min(high, most + 1)
         return jnp.asarray(generator.integers(low, max(high, low + 1), size=shape), dtype)
     values = numbers(generator, shape)
@@ -179,8 +182,8 @@ def _follow(
             _follow(inside, sources, counted, limits)
             if name in ("jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call"):
                 for outer, inner in zip(equation.outvars, inside.outvars, strict=False):
-                    if not is_literal(inner) and (known := sources.get(id(inner))):
-                        sources[id(outer)] = known
+                    if not is_literal(inner) and id(inner) in sources:
+                        sources[id(outer)] = sources[id(inner)]
 
 
 def _indexed(

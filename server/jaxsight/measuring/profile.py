@@ -19,7 +19,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 import jax
-from jax.profiler import TraceAnnotation, start_trace, stop_trace
+from jax.profiler import TraceAnnotation, start_trace
 
 from jaxsight.wire.messages.measuring import KernelTime
 
@@ -31,6 +31,9 @@ _LINES = {"gpu": "Stream", "tpu": "XLA Ops"}
 """How the lines with a device's events begin, in its plane `/device:GPU:0` or `/device:TPU:0`."""
 _TRANSFERS = ("memcpy", "memset")
 """How the names of events of copies and clears begin, those of no instruction of the HLO."""
+
+
+_stop_trace: Callable[[], None] = jax.profiler.stop_trace
 
 
 class NoProfile(Exception):
@@ -168,7 +171,7 @@ def profiled(
                 with TraceAnnotation(_RUN):
                     call(prepared)
         finally:
-            stop_trace()
+            _stop_trace()
         files = list(Path(folder).rglob("*.xplane.pb"))
         if len(files) != 1:
             raise NoProfile("the profiler wrote no profile")

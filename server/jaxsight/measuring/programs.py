@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib.metadata
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,7 +12,6 @@ from typing import Literal
 
 import jax
 import jax.numpy as jnp
-import jaxlib
 from jax.stages import Compiled, Traced
 
 from jaxsight.measuring import machine, timing
@@ -36,6 +36,10 @@ _COMMAND_BUFFERS = "xla_gpu_enable_command_buffer"
 each kernel is an event of the profile (`debug_options_flags.cc`)."""
 
 
+ready: Callable[[object], object] = jax.block_until_ready
+"""Waits for all arrays in a value, and returns it."""
+
+
 class CannotMeasure(Exception):
     """The program cannot be run here; the message says why."""
 
@@ -47,7 +51,7 @@ class MeasuredProgram:
     `call` returns when the results are ready.
     """
 
-    call: Callable[[object], object]
+    call: Callable[..., object]
     prepare: Callable[[], object]
     hlo: str
     """The optimized HLO of the run that is profiled."""
@@ -55,7 +59,7 @@ class MeasuredProgram:
     """The arguments that are random."""
     lower_seconds: float
     compile_seconds: float
-    call_with_events: Callable[[object], object] | None = None
+    call_with_events: Callable[..., object] | None = None
     """The same with an event for each kernel, if `call` is another: on GPUs, it has no command
     buffers."""
     has_command_buffers: bool | None = None
@@ -101,13 +105,11 @@ def compile_program(
     def prepare() -> object:
         if not donated:
             return always
-        copies = [jnp.copy(flat[at]) for at in donated if isinstance(flat[at], jax.Array)]
-        jax.block_until_ready(copies)
-        remaining = iter(copies)
         given = [
-            next(remaining) if at in donated and isinstance(value, jax.Array) else value
+            jnp.copy(value) if at in donated and isinstance(value, jax.Array) else value
             for at, value in enumerate(flat)
         ]
+        ready(given)
         return jax.tree_util.tree_unflatten(executable.in_tree, given)
 
     return MeasuredProgram(
@@ -122,12 +124,12 @@ def compile_program(
     )
 
 
-def _waiting(executable: Compiled) -> Callable[[object], object]:
+def _waiting(executable: Compiled) -> Callable[..., object]:
     """Return a function that calls a program with `(args, kwargs)`, and waits for its results."""
 
-    def call(prepared: object) -> object:
-        args, kwargs = prepared  # type: ignore[misc]
-        return jax.block_until_ready(executable(*args, **kwargs))
+    def call(prepared: tuple[tuple[object, ...], dict[str, object]]) -> object:
+        args, kwargs = prepared
+        return ready(executable(*args, **kwargs))
 
     return call
 
@@ -137,7 +139,9 @@ def _placed(executable: Compiled, flat: Sequence[object]) -> Sequence[object]:
     shardings: list[object] = jax.tree_util.tree_leaves(executable.input_shardings)
     if len(shardings) != len(flat):  # those of arguments that the program does not use
         shardings = [None] * len(flat)
-    return jax.block_until_ready(list(map(jax.device_put, flat, shardings)))
+    placed = list(map(jax.device_put, flat, shardings))
+    ready(placed)
+    return placed
 
 
 def measured(
@@ -182,7 +186,7 @@ def measured(
         device.device_kind,
         device.platform,
         jax.__version__,
-        jaxlib.__version__,
+        importlib.metadata.version("jaxlib"),
         machine.cores(),
         around.load,
         others,

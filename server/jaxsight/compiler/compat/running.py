@@ -12,6 +12,8 @@ from typing import Protocol
 
 import jax
 
+from jaxsight.measuring.programs import ready
+
 
 class HloModule(Protocol):
     """A module of a compiled program."""
@@ -40,6 +42,6 @@ def waiting(executable: LoadedExecutable) -> Callable[[object], object]:
 
     def call(arguments: object) -> object:
         results = executable.execute_sharded(arguments)
-        return jax.block_until_ready(results.disassemble_into_single_device_arrays())
+        return ready(results.disassemble_into_single_device_arrays())
 
     return call
