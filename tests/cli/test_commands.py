@@ -19,6 +19,7 @@ COMMANDS = [
     "show",
     "sourcerize",
     "kernels",
+    "measure",
     "record",
     "check",
     "reduce",
