@@ -55,8 +55,8 @@ def target_rows(
                 sign = "≥" if estimated is not None and estimated.is_lower_bound else "≈"
                 time = f"{sign} {units.time(estimated.seconds)}" if estimated else "–"
                 if times:
-                    known = times.get(result.target.name)
-                    time += f" | {escaped(known.figure) if known is not None else '–'}"
+                    took = times.get(result.target.name)
+                    time += f" | {escaped(took.figure) if took is not None else '–'}"
                 rows.append(
                     f"| {escaped(_name(compiled, result.target))} | {kernel_figure(graph)} | "
                     f"{launch_figure(graph)} | {' | '.join(_traffic(graph))} | "
