@@ -207,7 +207,7 @@ def test_a_function_is_measured_once_the_user_agrees(editor: Neovim) -> None:
     assert "Measure `scaled` on this machine's CPU?" in editor.lua("return T.asked")
     editor.lua("vim.ui.select, vim.notify = T.select, T.notify")
     editor.until(
-        "for _, label in pairs(T.hints()) do if label:match(' measured') then return label end end"
+        "for _, label in pairs(T.hints()) do if label:match('⏱ %d+ %%') then return label end end"
     )
 
 
