@@ -138,7 +138,8 @@ async def _found(
     other = None
     if baseline is not None:
         named = baseline if isinstance(baseline, Address) else address
-        other = await _view(run, named, _source(named, baseline), None, printer)
+        its_set = set_name if isinstance(baseline, str) else None
+        other = await _view(run, named, _source(named, baseline), its_set, printer)
         if other is None:
             return None
     if await _view(run, address, read_source(address.path), set_name, printer) is None:

@@ -69,6 +69,8 @@ def _device(times: ProgramTimes) -> Iterator[str]:
     idle = 1 - times.device_seconds / median if median else 0.0
     if idle >= HOST_BOUND:
         yield f"{busy}: it mostly waits for the host"
+    elif idle < _NOTABLE:  # runs that are profiled take longer than those that are timed
+        yield "device busy all the time"
     else:
         yield busy
     if times.between_seconds >= _NOTABLE * median:
