@@ -22,6 +22,7 @@ from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.hover.hover import hover
 from jaxsight.features.inlay_hints.hints import hints
 from jaxsight.features.lenses import inputs_range, lenses
+from jaxsight.features.measuring.asked import AskedMeasurements
 from jaxsight.features.measuring.matching import MatchedTimes
 from jaxsight.features.measuring.measure import measured_function
 from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Panel, VirtualText
@@ -55,6 +56,7 @@ class Session:
         self._fixing = FixScheduler.of(self.engine)
         self.repros = Repros(self.engine)
         self.until_seen = UntilSeen(self.engine)
+        self.measuring = AskedMeasurements(self.engine)
         self.installer = Installer(self.engine, self._retry)
         self._background = Background(self.engine, self._look_for_decisions)
         self.events: asyncio.Queue[Event] = self.engine.events

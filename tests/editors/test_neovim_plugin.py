@@ -188,6 +188,29 @@ def test_kernels_show_in_a_floating_window(editor: Neovim) -> None:
     assert "launch" in shown
 
 
+def test_a_function_is_measured_once_the_user_agrees(editor: Neovim) -> None:
+    editor.place("jnp.ta|nh")
+    editor.lua(
+        """
+        T.select, T.notify, T.told = vim.ui.select, vim.notify, nil
+        vim.ui.select = function(items, options, choose)
+          T.asked = options.prompt
+          choose(items[2], 2)
+        end
+        vim.notify = function(words) T.told = words end
+        vim.cmd('Jaxsight measure')
+        """
+    )
+    told = editor.until("return T.told")
+    assert told.startswith("scaled: ")
+    assert " measured on cpu" in told.split("\n")[0]
+    assert "Measure `scaled` on this machine's CPU?" in editor.lua("return T.asked")
+    editor.lua("vim.ui.select, vim.notify = T.select, T.notify")
+    editor.until(
+        "for _, label in pairs(T.hints()) do if label:match('⏱ %d+ %%') then return label end end"
+    )
+
+
 def test_another_example_set_is_chosen(editor: Neovim) -> None:
     editor.place("jnp.ta|nh")
     editor.lua("vim.cmd('Jaxsight jaxpr')")

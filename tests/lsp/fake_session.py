@@ -11,9 +11,13 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import cast
 
 from jaxsight.events import Consent, Event
 from jaxsight.features.findings.findings import Findings
+from jaxsight.features.measuring.asked import MeasurePlan
+from jaxsight.features.measuring.shown import ShownTimes
 from jaxsight.features.model import (
     Action,
     Completion,
@@ -26,8 +30,11 @@ from jaxsight.features.model import (
 )
 from jaxsight.features.setup.installing import InstallPlan
 from jaxsight.features.setup.targets import Compiler, Group, Offer, Offers
+from jaxsight.queries.memory import Measurement
 from jaxsight.rules.finding import Finding, Place, Severity
 from jaxsight.source.text import Edit, Position, Range
+from jaxsight.targets.target import parse
+from jaxsight.wire.messages.measuring import ProgramTimes, Spread
 from jaxsight.wire.messages.requests import SourceOptions
 from jaxsight.workers.compilation.target_states import State
 
@@ -43,11 +50,47 @@ class Configured:
     by_root: Mapping[str, Mapping[str, object]]
 
 
+TIMES = ProgramTimes(Spread(412e-6, 4e-4, 42e-5, 4e-4, 42e-5, 4e-4, 9), 390e-6, 0.0)
+
 REFUSAL = (
     "deep cannot be inverted: dot_general is invertible for a product with a matrix that does not "
     'depend on the argument\n  File "model.py", line 3\n    return x @ x.T'
 )
 """A reason that no pop-up shows as a whole."""
+
+
+@dataclass
+class FakeMeasurements:
+    """Measures `f` in 412 µs, and `endless` until it is cancelled."""
+
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    cancelled: list[tuple[str, str]] = field(default_factory=list)
+    ended: list[str] = field(default_factory=list)
+
+    async def plan(self, path: str, function: str) -> MeasurePlan:
+        if function == "absent":
+            raise LookupError("absent cannot be measured on cuda:h100")
+        return MeasurePlan(path, function, "/home/user/project", parse("cpu"))
+
+    async def run(self, plan: MeasurePlan, report: Callable[[str], None]) -> ShownTimes | None:
+        self.asked.append((plan.path, plan.function))
+        report("compiling")
+        if plan.function == "endless":
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self.ended.append(plan.function)
+        known = cast(Measurement, SimpleNamespace(times=TIMES))
+        return cast(
+            ShownTimes,
+            SimpleNamespace(
+                measurement=known, headline="412 µs measured (≈ 380)", facts=["median of 9 runs"]
+            ),
+        )
+
+    def cancel(self, path: str, function: str) -> bool:
+        self.cancelled.append((path, function))
+        return True
 
 
 @dataclass
@@ -64,6 +107,7 @@ class FakeSession:
     cancelled: list[str] = field(default_factory=list)
     shown: list[tuple[str, str, bool]] = field(default_factory=list)
     """Functions that are shown with proposed inputs, and whether they are hidden."""
+    measured: FakeMeasurements = field(default_factory=lambda: FakeMeasurements())
     slow: asyncio.Event | None = None
     """While it is set up and not set, hovers wait for it."""
     fault: Exception | None = None
@@ -247,6 +291,10 @@ class FakeSession:
         )
         compiler = Compiler("cuda", "NVIDIA GPUs", 290, (), 0)
         return Offers(active, "", "0.12.0", offers, (compiler,))
+
+    @property
+    def measuring(self) -> FakeMeasurements:
+        return self.measured
 
     @property
     def installer(self) -> FakeSession:

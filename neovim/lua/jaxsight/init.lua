@@ -101,6 +101,18 @@ local commands = {
       end)
     end,
   },
+  measure = {
+    run = function()
+      local server, uri, name = here()
+      if not server then return end
+      local command = { command = 'jaxsight.measure', arguments = { uri, name } }
+      server:request('workspace/executeCommand', command, function(problem, measured)
+        if problem then return vim.notify(problem.message, vim.log.levels.WARN) end
+        if not measured or measured == vim.NIL then return end -- Cancelled, or the server has shown the reason.
+        vim.notify(table.concat({ measured.headline, unpack(measured.notes) }, '\n'), vim.log.levels.INFO)
+      end)
+    end,
+  },
   target = {
     run = function(target)
       local server = client()

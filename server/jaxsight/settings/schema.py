@@ -102,6 +102,12 @@ class InlayHints:
         "Functions with example inputs are compiled in the background.",
     )
     barriers: bool = _setting(FLAG, True, "Show fusion boundaries at the end of the line.")
+    measured: bool = _setting(
+        FLAG,
+        True,
+        "Show each line's share of the device's time at its end (`⏱ 38 %`), in functions that you "
+        "had measured.",
+    )
     collectives: bool = _setting(
         FLAG,
         True,

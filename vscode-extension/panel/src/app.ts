@@ -54,7 +54,7 @@ export class App {
   private comparing = false;
   private changed: Difference | undefined;
   private omitted = "";
-  private busy = { answer: false, layout: false };
+  private busy = { answer: false, layout: false, measuring: false };
 
   constructor(
     private readonly host: Host,
@@ -78,6 +78,9 @@ export class App {
         if (shown) {
           this.tabs.open("graph");
         }
+      },
+      measure: () => {
+        host.send({ type: "measure" });
       },
       copy: () => {
         this.copy();
@@ -149,6 +152,11 @@ export class App {
         break;
       case "busy":
         this.busy.answer = message.busy;
+        this.tellStatus();
+        break;
+      case "measuring":
+        this.busy.measuring = message.measuring;
+        this.toolbar.measure(message.measuring);
         this.tellStatus();
         break;
       case "cursor":
@@ -490,20 +498,22 @@ export class App {
   }
 
   private tellStatus(): void {
-    const { answer, layout } = this.busy;
+    const { answer, layout, measuring } = this.busy;
     const drawn = this.shown?.drawn ?? undefined;
     const parts = [
-      answer ? "compiling…" : layout ? "laying out…" : this.shown?.stale === true ? "before the last edits" : "",
+      measuring ? "measuring…" : answer ? "compiling…" : layout ? "laying out…" : this.shown?.stale === true ? "before the last edits" : "",
       drawn?.headline ?? "",
+      drawn?.measured?.headline ?? "",
       drawn?.before === null ? "" : (drawn?.change ?? ""),
       drawn?.device ?? "",
       this.omitted,
+      ...(drawn?.measured?.notes ?? []),
       ...(drawn?.notes ?? []),
     ];
     const words = parts.filter((part) => part !== "").join(" · ");
     write(this.status, words);
     set(this.status, "title", words);
-    this.element.classList.toggle("busy", answer || layout);
+    this.element.classList.toggle("busy", answer || layout || measuring);
   }
 
   private tellDetails(): void {

@@ -89,6 +89,8 @@ export interface Kernel extends KernelBefore {
   readonly group: number;
   /** An estimate, of all launches. */
   readonly seconds: number | null;
+  /** Measured, of all launches; `null` where nothing was measured of the kernel. */
+  readonly measured: number | null;
   /** What is known of a collective, for people. */
   readonly description: readonly string[];
 }
@@ -177,6 +179,21 @@ export interface Memory {
   readonly peak: number;
 }
 
+/** What was measured of the program on the device. */
+export interface Measured {
+  /** `412 µs measured (≈ 380 µs)` */
+  readonly headline: string;
+  /** Whether it is of the text before the last edits: then no kernel has a measured time. */
+  readonly stale: boolean;
+  /** The median of a call. */
+  readonly seconds: number;
+  /** Of it, what the device worked; `null` where nobody knows. */
+  readonly deviceSeconds: number | null;
+  /** Of that, what belongs to no kernel that is drawn. */
+  readonly unmatchedSeconds: number;
+  readonly notes: readonly string[];
+}
+
 export interface Before extends Launches {
   /** `null` until the program is compiled completely. */
   readonly memory: Memory | null;
@@ -209,6 +226,8 @@ export interface Drawn extends Launches {
   readonly notes: readonly string[];
   readonly change: string;
   readonly before: Before | null;
+  /** `null` until the user has it measured. */
+  readonly measured: Measured | null;
 }
 
 /** The texts that a function became; the last two are its source, written anew. */
@@ -225,6 +244,8 @@ export interface Shown {
   readonly stale: boolean;
   readonly trouble: string;
   readonly documents: Readonly<Record<Kind, string>>;
+  /** Whether the function can be measured on the target: a device that is there. */
+  readonly measurable: boolean;
   readonly drawn: Drawn | null;
 }
 
@@ -258,6 +279,8 @@ export type ToPanel =
   | { readonly type: "show"; readonly shown: Shown | null }
   /** An answer is awaited. */
   | { readonly type: "busy"; readonly busy: boolean }
+  /** The function is being measured. */
+  | { readonly type: "measuring"; readonly measuring: boolean }
   | { readonly type: "cursor"; readonly uri: string; readonly position: Position }
   | { readonly type: "content"; readonly kind: Kind; readonly content: Content }
   | { readonly type: "following"; readonly following: Following };
@@ -269,6 +292,7 @@ export type FromPanel =
   | { readonly type: "content"; readonly kind: Kind }
   | { readonly type: "chooseSet"; readonly set: string }
   | { readonly type: "chooseTarget"; readonly target: string }
+  | { readonly type: "measure" }
   | { readonly type: "follow"; readonly following: Following }
   | { readonly type: "copy"; readonly text: string; readonly what: string }
   | { readonly type: "save"; readonly name: string; readonly svg: string };

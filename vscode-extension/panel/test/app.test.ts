@@ -8,7 +8,7 @@ import type { Layout } from "../src/layout";
 import { live } from "../src/live";
 import type { FromPanel, Kept, Shown, Temporary, ToPanel } from "../src/messages";
 import type { Scene, SceneNode } from "../src/scene";
-import { SHOWN, TEXTS, URI } from "./nested";
+import { measured, SHOWN, TEXTS, URI } from "./nested";
 
 /** Everything in one column: where nodes stand is the layout's business, and tested with it. */
 const COLUMN = {
@@ -294,6 +294,49 @@ test("kernels are listed, sorted and filtered, and what is chosen is chosen ever
   assert.equal(last("reveal")?.type, "reveal");
 });
 
+test("a function is measured where its target is a device of the machine", async () => {
+  const button = (): HTMLButtonElement => found(".tools .tool:first-child") as HTMLButtonElement;
+  await hear(show());
+  assert.ok(button().disabled);
+  assert.equal(button().title, "cuda:h100 is not here to be measured");
+  await hear(show({ measurable: true }));
+  button().click();
+  assert.deepEqual(last("measure"), { type: "measure" });
+  await hear({ type: "measuring", measuring: true });
+  assert.ok(button().disabled);
+  assert.match(found("footer").textContent, /^measuring…/);
+  await hear({ type: "measuring", measuring: false });
+  assert.ok(!button().disabled);
+});
+
+test("measured times stand beside estimates", async () => {
+  await hear(show({ drawn: measured(false), measurable: true }));
+  assert.match(found("footer").textContent, / · 8 µs measured \(≈ 4\) · .* · median of 500 runs · /);
+  const list = found(".kernel-list");
+  assert.ok(list.classList.contains("measured"));
+  const row = found("#kernel-row-0");
+  assert.equal(row.querySelector(".column-5")?.textContent, "3 µs");
+  assert.equal(row.querySelector(".column-6")?.textContent, "60%");
+  assert.match(found(".list-tools span").textContent, / · 4 µs$/);
+  row.click();
+  await settled();
+  assert.match(found("aside p").textContent, /3 µs measured \(≈ .*×\)$/);
+  found("[title^=Copy]").click();
+  const copied = last("copy");
+  assert.ok(copied?.type === "copy");
+  assert.match(copied.text, /\| lines \| time \|\n/);
+  assert.match(copied.text, /\n\| 1 \|.*\| 3 µs \|\n/);
+});
+
+test("a measurement of an older text is marked, and its kernels have no times", async () => {
+  await hear(show({ drawn: measured(true), measurable: true }));
+  assert.match(found("footer").textContent, / · ~8 µs measured · /);
+  assert.ok(!found(".kernel-list").classList.contains("measured"));
+  const button = found(".tools .tool:first-child");
+  assert.ok(button.classList.contains("news"));
+  assert.match(button.title, /^Measure.* again$/);
+});
+
 test("HLO has its metadata on request", async () => {
   await hear(show(), { type: "content", kind: "hlo", content: TEXTS.hlo });
   found("#tab-hlo").click();
@@ -386,7 +429,7 @@ test("a saved graph is XML whatever is written in it", async () => {
 
 test("the table that is copied has no markup of its texts", async () => {
   await hear({ type: "show", shown: hostile(SHOWN) });
-  found(".tools .tool:nth-child(4)").click();
+  found(".tools [title^=Copy]").click();
   const copied = sent.find((message) => message.type === "copy");
   assert.ok(copied);
   for (const line of copied.text.split("\n")) {

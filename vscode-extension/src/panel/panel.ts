@@ -129,6 +129,9 @@ export class Panel implements vscode.Disposable, vscode.WebviewPanelSerializer<K
         await vscode.commands.executeCommand("jaxsight.chooseTarget", message.target);
         this.again();
         break;
+      case "measure":
+        await this.measure();
+        break;
       case "follow":
         this.following = message.following;
         this.again();
@@ -236,6 +239,20 @@ export class Panel implements vscode.Disposable, vscode.WebviewPanelSerializer<K
       this.view.title = oneLine(shown.function);
     }
     this.tell({ type: "show", shown });
+  }
+
+  /** Has what is shown measured; the server asks before, shows its progress, and says when there are figures. */
+  private async measure(): Promise<void> {
+    if (this.shown === undefined) {
+      return;
+    }
+    const { uri, function: name } = this.shown;
+    this.tell({ type: "measuring", measuring: true });
+    try {
+      await vscode.commands.executeCommand("jaxsight.measure", uri, name);
+    } finally {
+      this.tell({ type: "measuring", measuring: false });
+    }
   }
 
   private async content(kind: Kind): Promise<void> {

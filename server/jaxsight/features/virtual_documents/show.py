@@ -54,7 +54,7 @@ async def current(
             return await source(engine, view, with_settings(engine, path, what))
         case "hlo" | "hlo-metadata" | "kernels":
             compiled = await compiled_function(engine, path, function, complete=what == "kernels")
-            return kernels.document(*compiled, what)
+            return kernels.document(engine, *compiled, what)
         case _:
             return await _text(engine, path, function, what)
 

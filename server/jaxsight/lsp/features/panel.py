@@ -18,7 +18,14 @@ from pygls.exceptions import JsonRpcInvalidParams
 
 from jaxsight.features import caveats
 from jaxsight.features.distributed.collectives import scope
-from jaxsight.features.model import DividedResult, Drawn, Panel, PanelEquation, PanelGroup
+from jaxsight.features.model import (
+    DividedResult,
+    Drawn,
+    Panel,
+    PanelEquation,
+    PanelGroup,
+    PanelTimes,
+)
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.virtual_uris import PLAIN, VirtualDocument
 from jaxsight.settings.schema import camel
@@ -107,6 +114,7 @@ async def _panel(context: ClientContext, panel: Panel) -> Json:
         "targets": targets,
         "stale": panel.stale,
         "assumed": panel.assumed,
+        "measurable": panel.measurable,
         "trouble": panel.trouble,
         "documents": documents,
         "drawn": _drawn(context, panel, panel.drawn) if panel.drawn is not None else None,
@@ -124,6 +132,7 @@ def _location(context: ClientContext, path: str, range: Range | None) -> Json | 
 def _drawn(context: ClientContext, panel: Panel, drawn: Drawn) -> Json:
     graph = drawn.compiled.graph
     described = iter(drawn.collectives)
+    measured = drawn.measured.kernels if drawn.measured is not None else ()
     knows_temporaries = drawn.compiled.knows_temporaries
     above = len(caveats.comment_lines(panel.caveats, "hlo")) + panel.stale + bool(panel.assumed)
     return {
@@ -139,11 +148,12 @@ def _drawn(context: ClientContext, panel: Panel, drawn: Drawn) -> Json:
                 **_kernel(kernel, graph, above),
                 "endsBecause": reason,
                 "seconds": seconds,
+                "measured": measured[index] if measured else None,
                 "group": group,
                 "description": list(next(described, ())) if kernel.collective else [],
             }
-            for kernel, reason, seconds, group in zip(
-                graph.kernels, drawn.reasons, drawn.seconds, drawn.group_of, strict=True
+            for index, (kernel, reason, seconds, group) in enumerate(
+                zip(graph.kernels, drawn.reasons, drawn.seconds, drawn.group_of, strict=True)
             )
         ],
         "edges": _json(graph.edges),
@@ -174,6 +184,7 @@ def _drawn(context: ClientContext, panel: Panel, drawn: Drawn) -> Json:
         ],
         "change": drawn.change,
         "before": _before(drawn.before) if drawn.before is not None else None,
+        "measured": _json(drawn.measured),
     }
 
 
@@ -233,6 +244,7 @@ _SENT: dict[type, str] = {
     Collective: "kind bytes axes groups inserted",
     Kernel: "name kind equations ends_at feeds inputs outputs flops loops branch runs recomputes",
     PanelGroup: "title parent",
+    PanelTimes: "headline stale seconds device_seconds unmatched_seconds notes",
     PanelEquation: "path primitive outputs text divided scope backward",
     DividedResult: "text local cells",
 }

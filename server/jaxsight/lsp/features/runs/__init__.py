@@ -1,0 +1,1 @@
+"""Commands that run the user's code for longer: with consent, progress, and a way to cancel."""

@@ -1,0 +1,60 @@
+"""*Measure* in VS Code: the lens, the question, the hints, and the panel's column."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.vscode.code_server import CodeServer
+from tests.vscode.project import FUSION, make
+from tests.vscode.window import ANY, Window, window
+
+pytestmark = pytest.mark.slow
+
+ASKS = "Measure `f_sum_jax` on this machine's CPU?"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, python: str) -> Path:
+    return make(
+        tmp_path_factory.mktemp("measuring") / "project",
+        {"fusion.py": FUSION},
+        python=python,
+        settings='[tool.jaxsight]\ntarget = "cpu"\n',
+    )
+
+
+@pytest.fixture(scope="module")
+def editor(server: CodeServer, browser: Browser, folder: Path) -> Iterator[Window]:
+    with window(browser, server.port, folder, folder / "fusion.py") as opened:
+        opened.sees("def f_sum_jax(x):▣")
+        yield opened
+
+
+def test_a_lens_measures_once_the_user_agrees(editor: Window) -> None:
+    editor.lens("measure", asks=ASKS, answer="Measure")
+    head = editor.line(" measured")
+    assert re.search(r"def f_sum_jax\(x\):▣ \d kernels? · [\d.]+ (µs|ms) measured", head)
+    editor.sees("⏱")
+
+
+def test_the_panel_has_a_column_of_measured_times(editor: Window) -> None:
+    editor.click("|def| f_sum_jax")
+    editor.command("jaxsight: Show Kernels in a Panel")
+    panel = editor.panel()
+    panel.locator("footer", has_text=" measured").wait_for()
+    panel.get_by_role("button", name="Show or hide the list").click()
+    panel.locator(".kernel-list.measured").wait_for()
+
+
+def test_an_edit_marks_the_figures_until_the_panel_measures_again(editor: Window) -> None:
+    editor.replace("axis=1, keepdims=|True|)", "True) + 1", group=ANY)
+    editor.sees("~", " measured", group=ANY)
+    panel = editor.panel()
+    panel.locator("footer", has_text="~").wait_for()
+    panel.get_by_role("button", name="again").click()
+    panel.locator(".kernel-list.measured").wait_for()
