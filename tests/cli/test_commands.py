@@ -19,6 +19,7 @@ COMMANDS = [
     "show",
     "sourcerize",
     "kernels",
+    "sweep",
     "record",
     "check",
     "reduce",
