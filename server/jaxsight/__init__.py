@@ -15,6 +15,7 @@ _LAZY = {
     "inverse": "jaxsight.interpreters.inversion.transform",
     "kernels": "jaxsight.library.kernels",
     "sourcerize": "jaxsight.sourcerizer.api",
+    "sweep": "jaxsight.library.sweeps",
     "same_jaxpr": "jaxsight.interpreters.same.comparison",
 }
 
