@@ -9,7 +9,7 @@ obsolete is cancelled, and earlier answers are shown meanwhile, marked as stale.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from jaxsight.events import Consent, Event
 from jaxsight.features import code_actions, completion, named_function
@@ -22,6 +22,8 @@ from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.hover.hover import hover
 from jaxsight.features.inlay_hints.hints import hints
 from jaxsight.features.lenses import inputs_range, lenses
+from jaxsight.features.measuring.matching import MatchedTimes
+from jaxsight.features.measuring.measure import measured_function
 from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Panel, VirtualText
 from jaxsight.features.panel.panel import panel
 from jaxsight.features.proposals import actions as proposing
@@ -43,6 +45,8 @@ from jaxsight.rules.finding import Finding
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.sweeps.points import Sweep
 from jaxsight.sweeps.swept_sizes import SweptSize
+from jaxsight.wire.messages.measuring import MeasuringLimits
+from jaxsight.wire.messages.replies import Stage
 from jaxsight.wire.messages.requests import JAXPR, SourceOptions
 
 
@@ -281,6 +285,7 @@ class Session:
         *,
         memory: int | None = None,
         largest: bool = True,
+        measured: bool = False,
         on_point: OnPoint | None = None,
     ) -> Sweep:
         """Return a function's figures with one size after another; see `features.sweeps`."""
@@ -292,7 +297,28 @@ class Session:
             target,
             memory=memory,
             largest=largest,
+            measured=measured,
             on_point=on_point,
+        )
+
+    async def measure(
+        self,
+        path: str,
+        function: str,
+        target: str | None = None,
+        *,
+        against: View | None = None,
+        limits: MeasuringLimits | None = None,
+        on_stage: Callable[[Stage], None] = lambda stage: None,
+    ) -> MatchedTimes:
+        """Run a function, as the user has asked for, and return its times; see its module.
+
+        Raises:
+            LookupError: no such function or target, or it is not traced.
+            NotMeasured: it was not measured; the message says why.
+        """
+        return await measured_function(
+            self.engine, path, function, target, against=against, limits=limits, on_stage=on_stage
         )
 
     def functions(self, path: str) -> list[str]:

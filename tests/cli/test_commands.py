@@ -20,6 +20,7 @@ COMMANDS = [
     "sourcerize",
     "kernels",
     "sweep",
+    "measure",
     "record",
     "check",
     "reduce",

@@ -188,3 +188,21 @@ async def test_a_sweep_changes_nothing_of_what_is_shown(tmp_path: Path) -> None:
     assert second.outcome is first.outcome
     assert session.sets(path, "gram") == ["", "wide"]
     await session.aclose()
+
+
+@pytest.mark.slow
+async def test_a_sweep_runs_the_function_if_it_is_asked_to(swept) -> None:
+    found = await swept("gram", "B=2,4", measured=True)
+    assert [point.problem for point in found.points] == ["", ""]
+    assert all((point.wall_seconds or 0) > 0 for point in found.points)
+    assert all(point.wall_seconds is None for point in (await swept("gram", "B=2")).points)
+
+
+async def test_what_is_not_here_is_not_run(tmp_path: Path) -> None:
+    session = Session()
+    session.configure([str(tmp_path)], {**QUIET, "python": sys.executable})
+    path = str(tmp_path / "model.py")
+    session.open(path, SOURCE, in_background=False)
+    with pytest.raises(LookupError, match="h100"):
+        await session.sweep(path, "gram", [SweptSize("B", (1,))], "cuda:h100", measured=True)
+    await session.aclose()

@@ -14,7 +14,16 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[2] / "server" / "jaxsight"
-BROUGHT = ("compiler", "interpreters", "meshes", "sourcerizer", "targets", "tracer", "wire")
+BROUGHT = (
+    "compiler",
+    "interpreters",
+    "measuring",
+    "meshes",
+    "sourcerizer",
+    "targets",
+    "tracer",
+    "wire",
+)
 """Packages that run outside the server's process."""
 WRITING_CALLS = ("arguments", "expressions", "notation", "reachable")
 """The modules of `recording` that write the arguments of calls."""
@@ -22,6 +31,7 @@ IN_THE_USERS_INTERPRETER = [
     PACKAGE / "__init__.py",
     PACKAGE / "files" / "__init__.py",
     PACKAGE / "files" / "bytecode.py",
+    PACKAGE / "files" / "locks.py",
     PACKAGE / "files" / "reading.py",
     PACKAGE / "lru.py",
     *(PACKAGE / "recording" / f"{name}.py" for name in ("__init__", *WRITING_CALLS)),
@@ -36,6 +46,7 @@ ALLOWED = {"jax", "jaxlib", "numpy", "ml_dtypes"}
 """Besides the standard library. JAX itself depends on all of them."""
 OWN = (
     "jaxsight.files.bytecode",
+    "jaxsight.files.locks",
     "jaxsight.files.private",
     "jaxsight.files.reading",
     "jaxsight.files.texts",

@@ -171,14 +171,7 @@ class Kernels:
 
     def lines(self, kernel: Kernel | HostTransfer) -> list[str]:
         """Return the lines (`model.py:12`) that a kernel computes, or else those that it feeds."""
-        paths = kernel.equations or kernel.feeds
-        return list(dict.fromkeys(filter(None, map(self._source, paths))))
-
-    def _source(self, path: str) -> str:
-        """Return the line of an equation; without one, the line of the equation around it."""
-        while path and path not in self.sources:
-            path = path.rpartition("/")[0].rpartition("/")[0]
-        return self.sources.get(path, "")
+        return lines_of(kernel, self.sources)
 
     def __str__(self) -> str:
         rows: list[tuple[str, ...]] = [
@@ -348,7 +341,7 @@ def _kernels(
             results,
             lowered.named(names, lowering.donated(traced)),
         ),
-        dict(_sources(traced.jaxpr)),
+        dict(sources_of(traced.jaxpr)),
         bool(traps),
         answer.device_kind,
         answer.devices,
@@ -368,7 +361,26 @@ def _memory(name: str, target: Target, request: Compile, answer: Compiled) -> Me
     return compiling.compiled(name, target, replace(request, complete=True)).memory
 
 
-def _sources(jaxpr: object) -> Iterator[tuple[str, str]]:
+def lines_of(kernel: Kernel | HostTransfer, sources: Mapping[str, str]) -> list[str]:
+    """Return the lines that a kernel computes, or else those that it feeds.
+
+    That of an equation without one is that of the equation around it.
+
+    Args:
+        kernel: the kernel, or the transfer.
+        sources: the lines of equations (`model.py:12`), by their paths.
+    """
+    lines: dict[str, None] = {}
+    for path in kernel.equations or kernel.feeds:
+        while path and path not in sources:
+            path = path.rpartition("/")[0].rpartition("/")[0]
+        if path:
+            lines[sources[path]] = None
+    return list(lines)
+
+
+def sources_of(jaxpr: object) -> Iterator[tuple[str, str]]:
+    """Yield the paths of equations, each with its line (`model.py:12`), if it has one."""
     from jaxsight.interpreters.compat.inner import walk
     from jaxsight.interpreters.compat.locations import locations
 

@@ -152,6 +152,12 @@ class Timeouts:
     compile: float = _setting(
         SECONDS, 120, "Time limit in seconds for compiling a function for one target."
     )
+    measure: float = _setting(
+        SECONDS,
+        60,
+        "Time limit in seconds for all runs of a function that is measured. The function is run "
+        "only when you ask for it.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,12 @@ class MemorySearch:
             if point.is_compiled and point.program != self.program:
                 self.reason = _another_program(self.name)
             self._look_for_growth()
-        elif not self._coarsened():
+            return
+        # The function may divide the size, and cannot be traced with others than multiples.
+        common = math.gcd(*(size - self.start for size in self.known))
+        if common > self.step:
+            self.step = common
+        else:
             self.reason = f"{self.name}={size:,}: {point.problem or 'its memory is not known'}"
 
     def found(self) -> LargestSize:
@@ -108,17 +113,6 @@ class MemorySearch:
         before = [size for size in self.known if _PADDED <= size <= largest / _FLAT]
         if not self.reason and before and self.known[max(before)] == self.known[largest]:
             self.reason = f"its memory does not grow with {self.name}"
-
-    def _coarsened(self) -> bool:
-        """Try only sizes at distances that all known ones have; return whether that is new.
-
-        The function may divide the size, and cannot be traced with others.
-        """
-        common = math.gcd(*(size - self.start for size in self.known))
-        if common <= self.step:
-            return False
-        self.step = common
-        return True
 
     @property
     def low(self) -> int | None:

@@ -159,7 +159,9 @@ def picture(sweeps: Sequence[Sweep], figure: SweptFigure) -> Picture:
     for number, (label, points) in enumerate(curves):
         shapes += _curve(number, label, points, name, figure, across, upward)
         if len(curves) > 1:
-            shapes += _entry(number, label, _HEIGHT + number * _LINE)
+            y = _HEIGHT + number * _LINE
+            shapes.append(_line(_LEFT, y, _LEFT + 24, y, **_look(number)))
+            shapes.append(_words(_LEFT + 32, y + 4, label, "ink"))
     return Picture(title, _WIDTH, _HEIGHT + lines * _LINE, tuple(shapes))
 
 
@@ -291,9 +293,3 @@ def _curve(
         if len(piece) > 1:
             yield DrawnShape("polyline", {"points": " ".join(piece), **_look(number)})
     yield from marks
-
-
-def _entry(number: int, label: str, y: int) -> Iterator[DrawnShape]:
-    """Yield a line of the legend."""
-    yield _line(_LEFT, y, _LEFT + 24, y, **_look(number))
-    yield _words(_LEFT + 32, y + 4, label, "ink")

@@ -44,6 +44,8 @@ class SweepPoint:
     estimate_seconds: float | None = None
     """A roofline estimate, not a measurement; `None` if unknown."""
     estimate_is_lower_bound: bool | None = None
+    wall_seconds: float | None = None
+    """The measured median of a run, if the sweep runs the function."""
     kinds: tuple[str, ...] = field(default=(), repr=False)
     """What each kernel is, in the order of the program: `loop fusion`, `cuBLAS matmul`."""
     program: tuple[str, ...] = field(default=(), repr=False)

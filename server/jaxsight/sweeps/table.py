@@ -14,7 +14,7 @@ from jaxsight.sweeps.swept_sizes import written
 from jaxsight.text import units
 
 FigureName: TypeAlias = Literal[
-    "kernels", "launches", "temp", "arguments", "memory", "traffic", "moved", "time"
+    "kernels", "launches", "temp", "arguments", "memory", "traffic", "moved", "time", "measured"
 ]
 """A figure as `--plot` and Python name it."""
 
@@ -101,6 +101,7 @@ FIGURES: Mapping[str, SweptFigure] = {
     "time": SweptFigure(
         "≈ time", "estimated time", lambda p: p.estimate_seconds, units.time, _time
     ),
+    "measured": SweptFigure("measured", "measured time", lambda p: p.wall_seconds, units.time),
 }
 """The figures by `FigureName`, in the order of the table's columns."""
 
@@ -114,6 +115,8 @@ def columns(sweep: Sweep) -> list[SweptFigure]:
         absent.discard("moved")
     if all(point.estimate_seconds is None for point in sweep.points):
         absent.add("time")
+    if all(point.wall_seconds is None for point in sweep.points):
+        absent.add("measured")
     return [figure for name, figure in FIGURES.items() if name not in absent]
 
 

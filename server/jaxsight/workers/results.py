@@ -85,6 +85,10 @@ class Died:
             "trace": "tracing the function",
             "lower": "lowering the function",
             "compare": "running the function",
+            "wait": "waiting for another measurement",
+            "compile": "compiling the function",
+            "measure": "running the function",
+            "profile": "profiling the function",
         }.get(self.stage, "the request")
         death = self.death
         match death.reason:
@@ -113,7 +117,7 @@ class Died:
         """The setting to change; empty if no setting helps."""
         match self.death.reason:
             case Reason.TIMEOUT:
-                setting = self.stage if self.stage in ("execute", "inputs") else "trace"
+                setting = _SETTINGS.get(self.stage, "trace")
                 return f"increase the setting `timeouts.{setting}`"
             case Reason.MEMORY:
                 return "increase the setting `memoryLimit`"
@@ -125,6 +129,15 @@ class Died:
         """Further facts, one clause each."""
         return ("it will not run again until the code changes",) if self.repeated else ()
 
+
+_SETTINGS = {
+    "execute": "execute",
+    "inputs": "inputs",
+    "compile": "compile",
+    "measure": "measure",
+    "profile": "measure",
+}
+"""The settings of the time limits of stages, for those that are not `timeouts.trace`."""
 
 R = TypeVar("R")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -69,6 +70,11 @@ FindLargest = Annotated[
     ),
 ]
 
+Measures = Annotated[
+    bool,
+    typer.Option("--measure", help="Also run the function with each size on this machine."),
+]
+
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
 
 SvgFile = Annotated[
@@ -80,6 +86,17 @@ Plotted = Annotated[
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class SweepOptions:
+    """What is swept, and for which target."""
+
+    swept: Sequence[SweptSize]
+    target: str | None
+    memory: int | None
+    largest: bool
+    measured: bool
+
+
 @command
 async def sweep(
     arguments: FunctionsAndSizes,
@@ -87,6 +104,7 @@ async def sweep(
     set_name: SetName = None,
     memory: MemoryLimit = None,
     largest: FindLargest = True,
+    measured: Measures = False,
     python: Python = None,
     allow: Allow = None,
     which: WhichInputs = InputsChoice.ALL,
@@ -97,8 +115,8 @@ async def sweep(
 ) -> int:
     """Show how a function's memory, kernels and estimated time grow with its sizes.
 
-    The function is traced and compiled with each size, but not run; the target device need not be
-    present.
+    The function is traced and compiled with each size. It is run with [cyan]--measure[/cyan] only;
+    without it, the target device need not be present.
 
     [bold]Examples[/bold]
 
@@ -107,28 +125,26 @@ async def sweep(
         jaxsight sweep fft.py:loop fft.py:unrolled n=1..9 --svg memory.svg
     """
     addresses, swept = _parsed(arguments)
-    capacity = None if memory is None else units.parse_size(memory)
+    capacity = units.parse_size(memory) if memory is not None else None
     if memory is not None and capacity is None:
         raise CommandError(f"invalid amount of memory {memory!r}; write e.g. 60GiB")
+    options = SweepOptions(
+        swept, target, int(capacity) if capacity is not None else None, largest, measured
+    )
     printer = Printer(wrap=not (as_json or as_csv))
     notes = Printer(stderr=True) if as_json or as_csv else printer
-    paths = list(dict.fromkeys(address.path for address in addresses))
     sweeps: list[Sweep] = []
-    async with start_run(
-        paths, python, [*(allow or ()), *hosts(filter(None, [target]))], which
-    ) as run:
+    paths, allowed = {address.path for address in addresses}, hosts(filter(None, [target]))
+    async with start_run(paths, python, [*(allow or ()), *allowed], which) as run:
         for address in addresses:
             view = await trace_view(run, address, read_source(address.path), set_name, printer)
             if not isinstance(view.answer.reply, Traced):
                 return FOUND
             print_inputs(notes, view)
             print_notes(notes, str(address.path), view.caveats)
-            found = await _swept(
-                run, address, swept, target, None if capacity is None else int(capacity), largest
-            )
-            sweeps.append(found)
+            sweeps.append(await _swept(run, address, options))
             if not (as_json or as_csv):
-                _print(printer, found)
+                _print(printer, sweeps[-1])
     if as_json:
         records = [table.record(each) for each in sweeps]
         print_json(records[0] if len(records) == 1 else records)
@@ -164,14 +180,7 @@ def _parsed(arguments: Sequence[str]) -> tuple[list[Address], list[SweptSize]]:
     return addresses, swept
 
 
-async def _swept(
-    run: CommandRun,
-    address: Address,
-    swept: Sequence[SweptSize],
-    target: str | None,
-    memory: int | None,
-    largest: bool,
-) -> Sweep:
+async def _swept(run: CommandRun, address: Address, options: SweepOptions) -> Sweep:
     def show(point: SweepPoint, number: int, count: int) -> None:
         done = "looking for the largest size" if number == count else f"{number} of {count}"
         run.show_step(f"{address.function}: {written(point.sizes)} compiled ({done})")
@@ -182,10 +191,11 @@ async def _swept(
             run.session.sweep(
                 str(address.path),
                 address.function,
-                swept,
-                target,
-                memory=memory,
-                largest=largest,
+                options.swept,
+                options.target,
+                memory=options.memory,
+                largest=options.largest,
+                measured=options.measured,
                 on_point=show,
             )
         )
@@ -209,7 +219,7 @@ def _print(printer: Printer, found: Sweep) -> None:
     printer.print()
     for line in table.remarks(found):
         printer.print(one_line(line))
-    if any(figure.is_time for figure in figures):
+    if table.FIGURES["time"] in figures:
         source = "≈ time: roofline estimate from the chip's achievable rates, not a measurement"
         printer.print(styled((source, "dim")))
     printer.print()

@@ -15,7 +15,7 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules import RULES
 from jaxsight.rules.finding import Finding, Place, Severity, finding_of
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import FindInProgram, Measured, Rule
+from jaxsight.rules.rule import CompileTimes, FindInProgram, Rule
 from jaxsight.rules.text.statements import Statement
 from jaxsight.rules.violation import NodeViolation, Violation
 from jaxsight.source import differentiated
@@ -77,9 +77,9 @@ def of_kernels(
     """
     certain: Iterable[str] = codes
     if not isinstance(result.outcome, Compiled):
-        certain = [code for code in codes if RULES[code].measures is Measured.SLOWNESS]
+        certain = [code for code in codes if RULES[code].measures is CompileTimes.SLOWNESS]
     elif result.is_unfolded:
-        certain = [code for code in codes if RULES[code].measures is Measured.FOLDING]
+        certain = [code for code in codes if RULES[code].measures is CompileTimes.FOLDING]
     slow = slow or result.slow
     rules = [(RULES[code], find) for code in certain if (find := RULES[code].in_kernels)]
     return _judged(view, outlined, result, rules, folding, slow)

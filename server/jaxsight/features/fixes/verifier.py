@@ -32,7 +32,7 @@ from jaxsight.rules.fixing.context import Candidate, FixContext, applied
 from jaxsight.rules.fixing.figures import Figures
 from jaxsight.rules.fixing.remedy import Proof, Remedy
 from jaxsight.rules.program.folding import is_worth_measuring
-from jaxsight.rules.rule import Measured
+from jaxsight.rules.rule import CompileTimes
 from jaxsight.source.text import Edit
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Compiled, Folding, Incomplete
@@ -295,7 +295,7 @@ class FixVerifier:
         result: CompileResult | None = None
         if target is not None and interpreter is not None:
             how = (answer, target, interpreter.path, sandbox.lower)
-            compiling, is_measured = self.compiling(), RULES[code].measures is Measured.FOLDING
+            compiling, is_measured = self.compiling(), RULES[code].measures is CompileTimes.FOLDING
             with contextlib.suppress(TraceGone):
                 if is_measured and is_worth_measuring(outlined.folds):
                     folding = await compiling.folding(*how)

@@ -13,6 +13,7 @@ from jaxsight.features.sweeps.resized import ResizableInputs
 from jaxsight.queries.choices import named_target
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
+from jaxsight.queries.measurements import NotMeasured
 from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.traces import tracer_requests
 from jaxsight.queries.traces.query import Unasked
@@ -48,11 +49,31 @@ class _Sweeping:
     inputs: ResizableInputs
     target: Target
 
-    async def point(self, sizes: Sizes) -> SweepPoint:
-        """Trace and compile the function with sizes.
+    @staticmethod
+    async def of(
+        engine: Engine,
+        path: str,
+        function: str,
+        swept: Sequence[SweptSize],
+        target: str | None,
+        measured: bool,
+    ) -> _Sweeping:
+        """Return the sweep of a function, once it is traced with its given sizes."""
+        view = await traced_function(engine, path, function)
+        inputs = ResizableInputs.of(view.answer.question)
+        inputs.check((size.name for size in swept), function)
+        document, subject = engine.documents.find(path, function)
+        chosen = named_target(target) if target else engine.choices.target(path)
+        if measured:
+            chosen = chosen if target else engine.measurements.target(path)
+            try:
+                engine.measurements.check(path, chosen)
+            except NotMeasured as error:
+                raise LookupError(str(error)) from error
+        return _Sweeping(engine, document, subject, document.module, inputs, chosen)
 
-        A measurement of the point on its device belongs here, where the function is traced.
-        """
+    async def point(self, sizes: Sizes, *, measured: bool = False) -> SweepPoint:
+        """Trace and compile the function with sizes; with `measured`, also run it."""
         example_set = self.inputs.at(sizes)
         if example_set is None:
             return SweepPoint(sizes, "a size would be negative")
@@ -76,7 +97,14 @@ class _Sweeping:
         )
         if result is None:
             return SweepPoint(sizes, "cannot be lowered: the tracer ended")
-        return _point(sizes, result)
+        point = _point(sizes, result)
+        if not measured or not point.is_compiled:
+            return point
+        try:
+            run = await self.engine.measurements.run(view, self.target)
+        except NotMeasured as error:
+            return replace(point, problem=f"not measured: {error.message}")
+        return replace(point, wall_seconds=run.times.wall.median)
 
 
 def _point(sizes: Sizes, result: CompileResult) -> SweepPoint:
@@ -106,6 +134,7 @@ async def sweep(
     *,
     memory: int | None = None,
     largest: bool = True,
+    measured: bool = False,
     on_point: OnPoint | None = None,
 ) -> Sweep:
     """Return a function's figures with each combination of sizes.
@@ -116,8 +145,11 @@ async def sweep(
         function: the function's qualified name.
         swept: the sizes; that of the curves is the first.
         target: the target's name; by default the first.
-        memory: the bytes that programs may need; by default those of the target's chip.
+        memory: the bytes that programs may need; by default those of the target's chip. This
+            machine's CPU has none.
         largest: whether to look for the largest first size that fits.
+        measured: whether to run the function with each size; the user must have asked for it. The
+            target is then one that is here, by default this machine's device.
         on_point: called with each point when it is compiled.
 
     Raises:
@@ -125,18 +157,15 @@ async def sweep(
         BadSizes: there are too many points, or a size is there twice.
     """
     every = combined(swept)
-    view = await traced_function(engine, path, function)
-    inputs = ResizableInputs.of(view.answer.question)
-    inputs.check((size.name for size in swept), function)
-    document, subject = engine.documents.find(path, function)
-    chosen = named_target(target) if target else engine.choices.target(path)
-    sweeping = _Sweeping(engine, document, subject, document.module, inputs, chosen)
-    turns, done = asyncio.Semaphore(_AT_A_TIME), 0
+    sweeping = await _Sweeping.of(engine, path, function, swept, target, measured)
+    chosen = sweeping.target
+    # Nothing else compiles while the function runs.
+    turns, done = asyncio.Semaphore(1 if measured else _AT_A_TIME), 0
 
     async def compiled(sizes: Sizes) -> SweepPoint:
         nonlocal done
         async with turns:
-            point = await sweeping.point(sizes)
+            point = await sweeping.point(sizes, measured=measured)
         done += 1
         if on_point is not None:
             on_point(point, done, len(every))
@@ -144,18 +173,13 @@ async def sweep(
 
     points = await asyncio.gather(*map(compiled, every))
     found = Sweep(function, chosen.name, tuple(swept), tuple(points))
-    capacity = memory if memory is not None else _memory(chosen)
+    capacity = chosen.chip.memory if memory is None and chosen.chip is not None else memory
     if not largest or capacity is None:
         return found
     searches = [
         await _largest(sweeping, swept[0], points, capacity) for _, points in found.curves()
     ]
     return replace(found, largest=tuple(searches))
-
-
-def _memory(target: Target) -> int | None:
-    """Return the memory of a target's device; `None` if unknown, as of this machine's CPU."""
-    return target.chip.memory if target.chip is not None else None
 
 
 async def _largest(

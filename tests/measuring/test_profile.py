@@ -1,0 +1,80 @@
+"""What a device did in a run, as the profiler tells."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from jaxsight.measuring.profile import DeviceEvent, NoProfile, Profile, ProfiledRun, profiled
+
+
+def event(name: str, begin: float, end: float, instruction: str = "") -> DeviceEvent:
+    return DeviceEvent(name, instruction or name, begin, end)
+
+
+def test_kernels_at_the_same_time_count_once() -> None:
+    run = ProfiledRun(0, 100, [event("a", 10, 40), event("b", 20, 60), event("c", 80, 90)])
+    assert (run.busy, run.span) == (60, 80)
+    profile = Profile([run])
+    assert profile.device_seconds == pytest.approx(60e-9)
+    assert profile.between_seconds == pytest.approx(20e-9)
+    assert profile.host_seconds == pytest.approx(20e-9)
+
+
+def test_a_run_that_was_interrupted_has_no_weight() -> None:
+    runs = [ProfiledRun(0, 1000, [event("a", 0, length)]) for length in (10, 11, 900)]
+    [time] = Profile(runs).kernels
+    assert (time.name, time.calls, time.seconds) == ("a", 1, pytest.approx(11e-9))
+
+
+def test_copies_outside_of_the_hlo_are_transfers() -> None:
+    run = ProfiledRun(
+        0, 9, [DeviceEvent("MemcpyH2D", "", 0, 1), DeviceEvent("MemcpyD2D", "copy.1", 1, 2)]
+    )
+    profile = Profile([run])
+    assert [each.name for each in profile.transfers] == ["MemcpyH2D"]
+    assert [each.name for each in profile.kernels] == ["copy.1"]
+
+
+def compiled(function: object, x: jax.Array) -> object:
+    executable = jax.jit(function).lower(x).compile()  # type: ignore[arg-type]
+    jax.block_until_ready(executable(x))
+    return lambda _: jax.block_until_ready(executable(x))
+
+
+def test_events_belong_to_their_runs() -> None:
+    call = compiled(lambda x: jnp.sort(x) + 1, jnp.arange(4096.0))
+    profile = profiled("cpu", call, 5, lambda: jax.block_until_ready(jnp.ones(3) * 2))  # type: ignore[arg-type]
+    assert len(profile.runs) == 5
+    counts = {len(run.events) for run in profile.runs}
+    assert len(counts) == 1
+    for run in profile.runs:
+        assert all(run.begin <= each.begin <= each.end <= run.end for each in run.events)
+    assert sum(each.seconds for each in profile.kernels) > 0
+
+
+def test_a_loop_counts_by_what_is_inside() -> None:
+    call = compiled(
+        lambda x: jax.lax.fori_loop(0, 5, lambda i, c: jnp.sort(c)[::-1] * 2, x), jnp.ones(4096)
+    )
+    profile = profiled("cpu", call, 2)  # type: ignore[arg-type]
+    assert not any(each.name.startswith("while") for each in profile.kernels)
+    assert any(each.calls % 5 == 0 for each in profile.kernels)
+
+
+def test_the_time_of_a_small_loop_is_not_lost() -> None:
+    call = compiled(lambda x: jax.lax.fori_loop(0, 4, lambda i, c: jnp.sin(c), x), jnp.ones(1000))
+    profile = profiled("cpu", call, 2)  # type: ignore[arg-type]
+    # One kernel since JAX 0.11, around which XLA has a call; four before.
+    assert max(profile.kernels, key=lambda each: each.seconds).calls in (1, 4)
+
+
+def test_a_profile_within_another_is_refused() -> None:
+    with pytest.raises(NoProfile, match="does not start"):
+        profiled("cpu", lambda _: profiled("cpu", lambda _: None, 1), 1)
+
+
+def test_a_device_that_does_nothing_has_no_profile() -> None:
+    with pytest.raises(NoProfile, match="nothing about the device"):
+        profiled("cpu", lambda _: None, 1)
