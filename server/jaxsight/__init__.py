@@ -18,6 +18,7 @@ _LAZY = {
     "kernels": "jaxsight.library.kernels",
     "measure": "jaxsight.library.measuring",
     "sourcerize": "jaxsight.sourcerizer.api",
+    "sweep": "jaxsight.library.sweeps",
     "same_jaxpr": "jaxsight.interpreters.same.comparison",
 }
 

@@ -33,6 +33,8 @@ from jaxsight.features.recording.actions import UntilSeen
 from jaxsight.features.repros.repros import KINDS, Repros
 from jaxsight.features.setup.installing import Installer
 from jaxsight.features.setup.targets import Offers, targets
+from jaxsight.features.sweeps.drawn_sweep import DrawnSweep, drawn_sweep
+from jaxsight.features.sweeps.sweeping import OnPoint, sweep
 from jaxsight.features.virtual_documents.show import show
 from jaxsight.projects.projects import Projects
 from jaxsight.projects.python_discovery import PythonInterpreter
@@ -42,6 +44,8 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question
 from jaxsight.rules.finding import Finding
 from jaxsight.source.text import Edit, Position, Range
+from jaxsight.sweeps.points import Sweep
+from jaxsight.sweeps.swept_sizes import SweptSize
 from jaxsight.wire.messages.measuring import MeasuringLimits
 from jaxsight.wire.messages.replies import Stage
 from jaxsight.wire.messages.requests import JAXPR, SourceOptions
@@ -232,6 +236,12 @@ class Session:
         """Return the panel's data for the function at a position or with a name, if any."""
         return await panel(self.engine, path, where)
 
+    async def drawn_sweep(
+        self, path: str, function: str, sizes: Sequence[str], figure: str
+    ) -> DrawnSweep:
+        """Return a sweep of a function as a panel shows it, or what may be swept."""
+        return await drawn_sweep(self.engine, path, function, sizes, figure)
+
     # What the terminal asks
 
     async def settle_inputs(self, path: str, *, only: str = "", patience: float = BUDGET) -> float:
@@ -266,6 +276,31 @@ class Session:
         """Return a function compiled for a target; raise `LookupError` if it cannot be."""
         return await named_function.compiled_function(
             self.engine, path, function, target, complete=complete
+        )
+
+    async def sweep(
+        self,
+        path: str,
+        function: str,
+        swept: Sequence[SweptSize],
+        target: str | None = None,
+        *,
+        memory: int | None = None,
+        largest: bool = True,
+        measured: bool = False,
+        on_point: OnPoint | None = None,
+    ) -> Sweep:
+        """Return a function's figures with one size after another; see `features.sweeps`."""
+        return await sweep(
+            self.engine,
+            path,
+            function,
+            swept,
+            target,
+            memory=memory,
+            largest=largest,
+            measured=measured,
+            on_point=on_point,
         )
 
     async def measure(

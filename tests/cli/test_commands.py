@@ -19,6 +19,7 @@ COMMANDS = [
     "show",
     "sourcerize",
     "kernels",
+    "sweep",
     "measure",
     "record",
     "check",

@@ -30,9 +30,11 @@ from jaxsight.features.model import (
 )
 from jaxsight.features.setup.installing import InstallPlan
 from jaxsight.features.setup.targets import Compiler, Group, Offer, Offers
+from jaxsight.features.sweeps.drawn_sweep import DrawnSweep
 from jaxsight.queries.memory import Measurement
 from jaxsight.rules.finding import Finding, Place, Severity
 from jaxsight.source.text import Edit, Position, Range
+from jaxsight.sweeps.picture import DrawnShape, Picture
 from jaxsight.targets.target import parse
 from jaxsight.wire.messages.measuring import ProgramTimes, Spread
 from jaxsight.wire.messages.requests import SourceOptions
@@ -267,6 +269,17 @@ class FakeSession:
             if where == word or (not isinstance(where, str) and where in named):
                 return Panel(path, word, named, "", ("", "decode"), "tpu:v9", trouble="no compiler")
         return None
+
+    async def drawn_sweep(
+        self, path: str, function: str, sizes: Sequence[str], figure: str
+    ) -> DrawnSweep:
+        if not sizes:
+            return DrawnSweep("B=1..64", ("B", "D"))
+        shape = DrawnShape("circle", {"cx": "1"}, f"{function}: {figure}")
+        picture = Picture(function, 720, 400, (shape,))
+        return DrawnSweep(
+            "B=1..64", ("B", "D"), picture, ("B",), tuple((s,) for s in sizes), ("!",)
+        )
 
     def sets(self, path: str, function: str) -> list[str]:
         if function == "nothing":

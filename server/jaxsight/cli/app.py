@@ -21,6 +21,7 @@ _COMMANDS = {
     "without classes and libraries.",
     "kernels": "Show the kernels XLA generates for a function; "
     "the target device need not be present.",
+    "sweep": "Show how a function's memory, kernels and estimated time grow with its sizes.",
     "measure": "Run a function on this machine's device, and show what its kernels take.",
     "record": "Run a program, and use what its functions are called with as their example inputs.",
     "check": "Trace all functions and report errors and performance problems.",

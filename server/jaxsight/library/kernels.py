@@ -24,7 +24,7 @@ from jaxsight.meshes import named_shardings
 from jaxsight.targets.roofline import total
 from jaxsight.targets.target import Target, parse, recognized
 from jaxsight.text.units import count, interval
-from jaxsight.wire.donation import Donation, donations
+from jaxsight.wire.donation import Alias, Donation, donations
 from jaxsight.wire.host_transfers import HostTransfer
 from jaxsight.wire.kernel_graph import Graph, Kernel
 from jaxsight.wire.kernels.undecided import at_least, at_most
@@ -77,6 +77,8 @@ class Kernels:
     _temporaries: int = field(default=-1, repr=False, compare=False)
     """Known before the compile is complete, or -1."""
     _memory: Callable[[], Memory] = field(default=Memory, repr=False, compare=False)
+    aliases: tuple[Alias, ...] = field(default=(), repr=False)
+    """The results in the buffers of donated parameters, by number."""
 
     @functools.cached_property
     def memory(self) -> Memory:
@@ -348,6 +350,7 @@ def _kernels(
         specs(named_shardings.of_results(answer.shardings, results)),
         answer.memory.temporaries,
         functools.partial(_memory, name, target, request, answer),
+        answer.aliases,
     )
 
 

@@ -5,6 +5,7 @@ import { differenceDetails, kernelDetails } from "./details";
 import { type Difference, difference } from "./diff";
 import { h, on, set, write } from "./dom";
 import { GraphView } from "./graph_view";
+import { GrowthView } from "./growth_view";
 import { KernelList } from "./kernel_list";
 import type { Layout } from "./layout";
 import { layoutDetails } from "./layout_picture";
@@ -17,7 +18,8 @@ import { Tabs } from "./tabs";
 import { TextView } from "./text_view";
 import { button, Toolbar } from "./toolbar";
 
-type TabName = "graph" | "jaxpr" | "stablehlo" | "hlo" | "memory" | "source";
+type TextTab = "jaxpr" | "stablehlo" | "hlo" | "source";
+type TabName = "graph" | "memory" | "growth" | TextTab;
 
 const NOTHING = "Place the cursor in a function with example inputs.";
 /** Graphs of fewer kernels begin without a list of them: all are seen. */
@@ -33,7 +35,8 @@ export class App {
   /** The boxes around what is drawn and what keys act on. */
   private readonly crumbs = h("nav", { class: "crumbs", "aria-label": "Boxes around" });
   private readonly memory: MemoryView;
-  private readonly texts: Readonly<Record<Exclude<TabName, "graph" | "memory">, TextView>>;
+  private readonly growth: GrowthView;
+  private readonly texts: Readonly<Record<TextTab, TextView>>;
   /** How the value at the cursor is divided over devices. */
   private divided: Divided | undefined;
   private readonly details = h("aside", { "aria-live": "polite" });
@@ -118,6 +121,11 @@ export class App {
         this.choose(kernels, focus, places);
       },
     });
+    this.growth = new GrowthView({
+      asked: (sizes, figure) => {
+        host.send({ type: "sweep", sizes, figure });
+      },
+    });
     const text = (label: string, kind: () => Kind): TextView =>
       new TextView(label, line, {
         chosen: (at, focus) => {
@@ -166,6 +174,9 @@ export class App {
         this.contents.set(message.kind, message.content);
         this.showText();
         break;
+      case "swept":
+        this.growth.hear(message.swept);
+        break;
       case "following":
         this.follow(message.following);
         break;
@@ -181,7 +192,7 @@ export class App {
   }
 
   /** The text of a tab. */
-  private kindOf(tab: Exclude<TabName, "graph" | "memory">): Kind {
+  private kindOf(tab: TextTab): Kind {
     return tab === "source" ? this.sourceKind : tab === "hlo" ? this.hloKind : tab;
   }
 
@@ -214,6 +225,7 @@ export class App {
         { name: "stablehlo", title: "StableHLO", page: h("div", { class: "page" }, this.texts.stablehlo.element) },
         { name: "hlo", title: "HLO", page: h("div", { class: "page" }, hlo) },
         { name: "memory", title: "Memory", page: h("div", { class: "page" }, this.memory.element) },
+        { name: "growth", title: "Growth", page: h("div", { class: "page" }, this.growth.element) },
         { name: "source", title: "Sourcerized", page: h("div", { class: "page" }, source) },
       ],
       "graph",
@@ -244,6 +256,7 @@ export class App {
     this.toolbar.show(this.shown);
     this.tell(shown.trouble);
     this.element.classList.toggle("stale", this.shown.stale);
+    this.growth.show(!same, this.shown.drawn?.headline ?? "");
     if (!kept) {
       this.adopt(before?.function !== shown.function || before.uri !== shown.uri);
     }
@@ -342,7 +355,10 @@ export class App {
   private showText(): void {
     const tab = this.tabs.current;
     const { shown } = this;
-    if (tab === "graph" || tab === "memory" || shown === undefined) {
+    if (tab === "growth" && shown !== undefined) {
+      this.growth.open();
+    }
+    if (!isText(tab) || shown === undefined) {
       return;
     }
     const kind = this.kindOf(tab);
@@ -394,7 +410,7 @@ export class App {
       this.list.light(kernels);
     } else if (tab === "memory") {
       this.memory.light(this.model?.pathsAt(uri, position) ?? new Set(), this.model?.kernelsAt(uri, position) ?? []);
-    } else {
+    } else if (isText(tab)) {
       const content = this.contents.get(this.kindOf(tab));
       if (content !== undefined && content !== "asked") {
         this.texts[tab].light(linesAt(content.links, uri, position));
@@ -437,7 +453,7 @@ export class App {
     this.graph.choose(this.chosen);
     this.list.choose(this.chosen);
     const tab = this.tabs.current;
-    if (tab === "graph" || tab === "memory") {
+    if (!isText(tab)) {
       return;
     }
     const content = this.contents.get(this.kindOf(tab));
@@ -475,7 +491,7 @@ export class App {
       return;
     }
     const tab = this.tabs.current;
-    if (tab === "graph" || tab === "memory") {
+    if (!isText(tab)) {
       this.host.send({ type: "copy", text: listed(this.shown), what: "the kernels as a table" });
       return;
     }
@@ -536,4 +552,8 @@ export class App {
     this.element.classList.toggle("comparing", this.comparing);
     this.details.hidden = this.details.childElementCount === 0;
   }
+}
+
+function isText(tab: TabName): tab is TextTab {
+  return tab !== "graph" && tab !== "memory" && tab !== "growth";
 }

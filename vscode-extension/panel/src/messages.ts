@@ -262,6 +262,32 @@ export interface Content {
   readonly links: readonly Link[];
 }
 
+/** An element of the curves of a sweep: what it shows is its text, else its tooltip. */
+export interface Shape {
+  readonly tag: "text" | "line" | "polyline" | "circle";
+  readonly attributes: Readonly<Record<string, string>>;
+  readonly text: string;
+}
+
+export interface Picture {
+  readonly title: string;
+  readonly width: number;
+  readonly height: number;
+  readonly shapes: readonly Shape[];
+}
+
+/** The server's answer to `jaxsight/sweep`: how figures grow with sizes; before a sweep, only what may be swept. */
+export interface Swept {
+  /** `B=1..64`; empty where nothing has a size. */
+  readonly suggested: string;
+  readonly sizes: readonly string[];
+  readonly picture: Picture | null;
+  readonly columns: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+  readonly remarks: readonly string[];
+  readonly trouble: string;
+}
+
 /** Whether the panel keeps its function when the cursor goes to another one, and whether it keeps its picture while the text changes. */
 export interface Following {
   readonly pinned: boolean;
@@ -283,6 +309,7 @@ export type ToPanel =
   | { readonly type: "measuring"; readonly measuring: boolean }
   | { readonly type: "cursor"; readonly uri: string; readonly position: Position }
   | { readonly type: "content"; readonly kind: Kind; readonly content: Content }
+  | { readonly type: "swept"; readonly swept: Swept | null }
   | { readonly type: "following"; readonly following: Following };
 
 export type FromPanel =
@@ -290,6 +317,8 @@ export type FromPanel =
   /** Light these places of the source; `focus`: go there. */
   | { readonly type: "reveal"; readonly places: readonly Place[]; readonly focus: boolean }
   | { readonly type: "content"; readonly kind: Kind }
+  /** Sweep the function over sizes such as `B=1..64`; none: say what may be swept. */
+  | { readonly type: "sweep"; readonly sizes: string; readonly figure: string }
   | { readonly type: "chooseSet"; readonly set: string }
   | { readonly type: "chooseTarget"; readonly target: string }
   | { readonly type: "measure" }

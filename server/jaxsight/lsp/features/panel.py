@@ -5,6 +5,8 @@ The answer is null if there is no function with example inputs; else it has the 
 example sets, the available targets, the URIs of its documents, and `drawn`: the kernel graph with
 the place of each equation.
 A notification tells the client when there is a new answer.
+
+`jaxsight/sweep`: how the function's figures grow with its sizes, as curves and a table.
 docs/protocol.md describes the fields.
 """
 
@@ -26,10 +28,13 @@ from jaxsight.features.model import (
     PanelGroup,
     PanelTimes,
 )
+from jaxsight.features.sweeps.drawn_sweep import DrawnSweep
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.virtual_uris import PLAIN, VirtualDocument
 from jaxsight.settings.schema import camel
 from jaxsight.source.text import Position, Range
+from jaxsight.sweeps.picture import DrawnShape, Picture
+from jaxsight.sweeps.table import FIGURES
 from jaxsight.wire.kernel_graph import (
     Branch,
     Collective,
@@ -48,6 +53,7 @@ from jaxsight.workers.compilation.environments import ready
 
 REQUEST = "jaxsight/panel"
 REFRESH = "jaxsight/panelRefresh"
+SWEEP = "jaxsight/sweep"
 
 Json = dict[str, Any]
 
@@ -63,6 +69,7 @@ class Panels:
     def register(self) -> None:
         """Serve panels."""
         self._context.serve(REQUEST, self._answer)
+        self._context.serve(SWEEP, self._sweep)
 
     async def _answer(self, params: object) -> Json | None:
         match params:
@@ -79,6 +86,21 @@ class Panels:
         where: Position | str = function if position is None else view.position(position)
         panel = await self._context.session.panel(view.path, where)
         return None if panel is None else await _panel(self._context, panel)
+
+    async def _sweep(self, params: object) -> Json | None:
+        match params:
+            case {"uri": str(uri), "function": str(function), "sizes": str(sizes), **others}:
+                figure = str(others.get("figure", "temp"))
+            case _:
+                raise JsonRpcInvalidParams(f"{SWEEP} takes a uri, a function and sizes")
+        if figure not in FIGURES:
+            raise JsonRpcInvalidParams(f"{SWEEP}: the figure is one of {', '.join(FIGURES)}")
+        view = self._context.documents.view(uri)
+        if view is None:
+            return None
+        session = self._context.session
+        swept: Json = _json(await session.drawn_sweep(view.path, function, sizes.split(), figure))
+        return swept
 
     def refresh(self, path: str) -> None:
         """Notify the client once that there are new answers about a file.
@@ -247,6 +269,9 @@ _SENT: dict[type, str] = {
     PanelTimes: "headline stale seconds device_seconds unmatched_seconds notes",
     PanelEquation: "path primitive outputs text divided scope backward",
     DividedResult: "text local cells",
+    DrawnSweep: "suggested sizes picture columns rows remarks trouble",
+    Picture: "title width height shapes",
+    DrawnShape: "tag attributes text",
 }
 """The fields that the client gets as they are, in camel case; most other fields are for rules."""
 
