@@ -37,6 +37,7 @@ ALLOWED = {"jax", "jaxlib", "numpy", "ml_dtypes"}
 OWN = (
     "jaxsight.files.bytecode",
     "jaxsight.files.private",
+    "jaxsight.files.protobuf",
     "jaxsight.files.reading",
     "jaxsight.files.texts",
     "jaxsight.lru",
