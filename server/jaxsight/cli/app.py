@@ -22,6 +22,7 @@ _COMMANDS = {
     "kernels": "Show the kernels XLA generates for a function; "
     "the target device need not be present.",
     "record": "Run a program, and use what its functions are called with as their example inputs.",
+    "profile": "Show which lines of your files a run spent its time on, from its profile.",
     "check": "Trace all functions and report errors and performance problems.",
     "reduce": "Make a repro smaller while it fails in the same way.",
     "explain": "Explain a rule, or list all rules.",
