@@ -9,7 +9,7 @@ obsolete is cancelled, and earlier answers are shown meanwhile, marked as stale.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from jaxsight.events import Consent, Event
 from jaxsight.features import code_actions, completion, named_function
@@ -24,6 +24,7 @@ from jaxsight.features.inlay_hints.hints import hints
 from jaxsight.features.lenses import inputs_range, lenses
 from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Panel, VirtualText
 from jaxsight.features.panel.panel import panel
+from jaxsight.features.profiles import document as profile
 from jaxsight.features.proposals import actions as proposing
 from jaxsight.features.proposals.assumed import BUDGET
 from jaxsight.features.recording.actions import UntilSeen
@@ -217,6 +218,23 @@ class Session:
         if isinstance(what, str) and what in KINDS:
             return self.repros.shown(path, function, what)
         return await show(self.engine, path, function, what)
+
+    async def open_profile(
+        self, path: str, report: Callable[[str], object], stop: asyncio.Event
+    ) -> str | None:
+        """Open a profile, whose lines have hints from now on; return the name of its report.
+
+        `report` is called with how far it is; it is `None` after `stop`.
+
+        Raises:
+            LookupError: there is no profile, or it cannot be read.
+        """
+        folder = self.engine.projects.first_folder
+        if await self.engine.profiles.open(path, folder, report, stop) is None:
+            return None
+        for file in self.engine.documents.by_path:
+            self.engine.waiting.refresh(file)
+        return profile.FUNCTION
 
     async def calls(self, path: str) -> TracedCalls:
         """Return the traced functions of a file, and which of them call which."""

@@ -16,6 +16,7 @@ from jaxsight.queries.dry_runs.dry_runs import ProgramCalls
 from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.open_documents import OpenDocuments
+from jaxsight.queries.profiles import OpenProfiles
 from jaxsight.queries.programs.programs import Programs
 from jaxsight.queries.proposals.proposals import Proposals
 from jaxsight.queries.rules_ahead import RulesAhead
@@ -51,6 +52,7 @@ class Engine:
     turns: Turns
     """Turns of the event loop, which long work shares."""
     rules: RulesAhead
+    profiles: OpenProfiles
 
     @staticmethod
     def of(projects: Projects) -> Engine:
@@ -83,6 +85,7 @@ class Engine:
             aside,
             turns,
             RulesAhead(turns),
+            OpenProfiles(),
         )
 
     @property

@@ -22,8 +22,9 @@ from jaxsight.lsp.convert import notice
 from jaxsight.lsp.documents.virtual_uris import KINDS, SCHEMES, VIEW, VirtualDocument, scheme_of
 from jaxsight.lsp.features.code_actions import workspace_edit
 from jaxsight.lsp.features.repros import CHECKS, Answer, ReproCommands
+from jaxsight.lsp.features.runs.profiles import OPEN_PROFILE, ProfileCommand
+from jaxsight.lsp.features.runs.until_seen import RUN_UNTIL_SEEN, UntilSeenCommand
 from jaxsight.lsp.features.targets import CHOOSE_TARGET, INSTALL_TARGET, Targets
-from jaxsight.lsp.features.until_seen import RUN_UNTIL_SEEN, UntilSeenCommand
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments, explained
 from jaxsight.lsp.notifications.statuses import Statuses
 from jaxsight.lsp.transport.protocol import JaxsightProtocol
@@ -67,6 +68,7 @@ class Commands:
         self._virtual_documents = virtual_documents
         self._statuses = statuses
         self._repros = ReproCommands(context, virtual_documents)
+        self._profiles = ProfileCommand(context, virtual_documents)
         self._until_seen = UntilSeenCommand(context)
         self._targets = Targets(context)
 
@@ -87,6 +89,7 @@ class Commands:
                 f"a file, a function, and optionally one of {', '.join(filter(None, CHECKS))}",
             ),
             REDUCE_REPRO: (self._repros.reduce, "a file and a function"),
+            OPEN_PROFILE: (self._profiles.open, "a profile's file or folder"),
             RUN_UNTIL_SEEN: (self._until_seen.run, "a file"),
             TRUST: (self._trust, "at most a folder"),
             INFO: (self._info, "nothing"),
