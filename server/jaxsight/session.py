@@ -27,6 +27,7 @@ from jaxsight.features.measuring.matching import MatchedTimes
 from jaxsight.features.measuring.measure import measured_function
 from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Panel, VirtualText
 from jaxsight.features.panel.panel import panel
+from jaxsight.features.profiles import document as profile
 from jaxsight.features.proposals import actions as proposing
 from jaxsight.features.proposals.assumed import BUDGET
 from jaxsight.features.recording.actions import UntilSeen
@@ -227,6 +228,23 @@ class Session:
         if isinstance(what, str) and what in KINDS:
             return self.repros.shown(path, function, what)
         return await show(self.engine, path, function, what)
+
+    async def open_profile(
+        self, path: str, report: Callable[[str], object], stop: asyncio.Event
+    ) -> str | None:
+        """Open a profile, whose lines have hints from now on; return the name of its report.
+
+        `report` is called with how far it is; it is `None` after `stop`.
+
+        Raises:
+            LookupError: there is no profile, or it cannot be read.
+        """
+        folder = self.engine.projects.first_folder
+        if await self.engine.profiles.open(path, folder, report, stop) is None:
+            return None
+        for file in self.engine.documents.by_path:
+            self.engine.waiting.refresh(file)
+        return profile.FUNCTION
 
     async def calls(self, path: str) -> TracedCalls:
         """Return the traced functions of a file, and which of them call which."""

@@ -250,6 +250,8 @@ class FakeSession:
     async def show(
         self, path: str, function: str, what: str | SourceOptions = "jaxpr"
     ) -> VirtualText:
+        if what == "profile":
+            return VirtualText("report.profile", f"{function} of {path}\n")
         if path not in self.texts:
             raise LookupError(f"{path} is not open")
         places = self.words(path, rf"(?<=def ){function}\b")
@@ -263,6 +265,14 @@ class FakeSession:
         return VirtualText(
             f"{function}.{what}", f"{{ {function} }}\n", (Linked(0, "0", places[0][0]),)
         )
+
+    async def open_profile(
+        self, path: str, report: Callable[[str], object], stop: asyncio.Event
+    ) -> str | None:
+        if path.endswith("empty"):
+            raise LookupError(f"no profile in {path}")
+        report("50%")
+        return "report"
 
     async def panel(self, path: str, where: Position | str) -> Panel | None:
         for named, word in self.words(path, r"(?<=def )\w+"):

@@ -48,6 +48,7 @@ OWN = (
     "jaxsight.files.bytecode",
     "jaxsight.files.locks",
     "jaxsight.files.private",
+    "jaxsight.files.protobuf",
     "jaxsight.files.reading",
     "jaxsight.files.texts",
     "jaxsight.lru",

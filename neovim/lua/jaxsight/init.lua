@@ -88,6 +88,13 @@ local commands = {
       show_result('jaxsight.reduceRepro')
     end,
   },
+  profile = {
+    run = function(path)
+      local server = client()
+      if not server then return end
+      documents.show(server, { vim.fn.fnamemodify(path or '.jaxsight/profiles', ':p') }, 'jaxsight.openProfile')
+    end,
+  },
   kernels = {
     run = function()
       local server, uri, name = here()

@@ -24,6 +24,7 @@ _COMMANDS = {
     "sweep": "Show how a function's memory, kernels and estimated time grow with its sizes.",
     "measure": "Run a function on this machine's device, and show what its kernels take.",
     "record": "Run a program, and use what its functions are called with as their example inputs.",
+    "profile": "Show which lines of your files a run spent its time on, from its profile.",
     "check": "Trace all functions and report errors and performance problems.",
     "reduce": "Make a repro smaller while it fails in the same way.",
     "explain": "Explain a rule, or list all rules.",

@@ -20,8 +20,11 @@ CompiledKind = Literal["hlo", "hlo-metadata", "kernels"]
 
 ReproKind = Literal["repro", "reduced"]
 
-DocumentKind = Literal["jaxpr", "stablehlo", CompiledKind, ReproKind, "view", Style]
-"""Virtual documents of a function. A view comes from one of the user's jaxpr interpreters."""
+DocumentKind = Literal["jaxpr", "stablehlo", CompiledKind, ReproKind, "view", Style, "profile"]
+"""Virtual documents, all but a profile of a function.
+
+A view comes from one of the user's jaxpr interpreters.
+"""
 
 ActionKind = Literal[
     "quickfix",

@@ -17,6 +17,7 @@ from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.queries.measurements import Measurements
 from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.open_documents import OpenDocuments
+from jaxsight.queries.profiles import OpenProfiles
 from jaxsight.queries.programs.programs import Programs
 from jaxsight.queries.proposals.proposals import Proposals
 from jaxsight.queries.rules_ahead import RulesAhead
@@ -53,6 +54,7 @@ class Engine:
     """Turns of the event loop, which long work shares."""
     rules: RulesAhead
     measurements: Measurements
+    profiles: OpenProfiles
 
     @staticmethod
     def of(projects: Projects) -> Engine:
@@ -86,6 +88,7 @@ class Engine:
             turns,
             RulesAhead(turns),
             Measurements(projects, choices, memory, programs),
+            OpenProfiles(),
         )
 
     @property

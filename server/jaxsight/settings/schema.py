@@ -116,6 +116,12 @@ class InlayHints:
         "device: the direction and the bytes. "
         "Functions with example inputs are compiled in the background.",
     )
+    profile: bool = _setting(
+        FLAG,
+        True,
+        "Show the share of each line in the time of the profile that is open, at the end of the "
+        "line.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

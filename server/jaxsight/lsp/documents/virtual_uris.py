@@ -33,8 +33,9 @@ PLAIN: Mapping[DocumentKind, str] = {
     "hlo": ".hlo",
     "hlo-metadata": ".metadata.hlo",
     "kernels": ".kernels.txt",
+    "profile": ".profile.txt",
 }
-"""Kinds of documents of the function itself, with their file endings."""
+"""Kinds of documents of the function itself, or of a profile, with their file endings."""
 
 REPROS: Mapping[DocumentKind, str] = {"repro": ".repro.py", "reduced": ".reduced.py"}
 """Kinds of repros of the function, which exist once they were extracted or reduced."""

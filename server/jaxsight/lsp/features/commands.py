@@ -23,6 +23,7 @@ from jaxsight.lsp.documents.virtual_uris import KINDS, SCHEMES, VIEW, VirtualDoc
 from jaxsight.lsp.features.code_actions import workspace_edit
 from jaxsight.lsp.features.runs.measuring import MEASURE, MeasureCommand
 from jaxsight.lsp.features.runs.repros import CHECKS, Answer, ReproCommands
+from jaxsight.lsp.features.runs.profiles import OPEN_PROFILE, ProfileCommand
 from jaxsight.lsp.features.runs.until_seen import RUN_UNTIL_SEEN, UntilSeenCommand
 from jaxsight.lsp.features.targets import CHOOSE_TARGET, INSTALL_TARGET, Targets
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments, explained
@@ -68,6 +69,7 @@ class Commands:
         self._virtual_documents = virtual_documents
         self._statuses = statuses
         self._repros = ReproCommands(context, virtual_documents)
+        self._profiles = ProfileCommand(context, virtual_documents)
         self._until_seen = UntilSeenCommand(context)
         self._measuring = MeasureCommand(context)
         self._targets = Targets(context)
@@ -89,6 +91,7 @@ class Commands:
                 f"a file, a function, and optionally one of {', '.join(filter(None, CHECKS))}",
             ),
             REDUCE_REPRO: (self._repros.reduce, "a file and a function"),
+            OPEN_PROFILE: (self._profiles.open, "a profile's file or folder"),
             RUN_UNTIL_SEEN: (self._until_seen.run, "a file"),
             MEASURE: (self._measure, "a file, a function and optionally `cancel`"),
             TRUST: (self._trust, "at most a folder"),

@@ -1,1 +1,4 @@
-"""Commands that run the user's code for longer: with consent, progress, and a way to cancel."""
+"""Commands about runs of the user's code, with consent, progress and a way to cancel.
+
+Runs until functions were seen, measurements, bug reports, and profiles of runs of the past.
+"""
