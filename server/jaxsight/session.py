@@ -192,7 +192,7 @@ class Session:
         document = self.engine.documents.get(path)
         if document is not None and document.module is report.module:
             self.repros.learn(path, report.module, report.owners)
-            self._fixing.start(path, report.owners, report.target)
+            self._fixing.start(path, report)
 
     async def fixes(self, path: str) -> list[Fix]:
         """Return the verified fixes of a file's findings, also about kernels; for the terminal."""
