@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jaxsight.cli.commands.profile import print_report
+from jaxsight.cli.commands.figures.profile import print_report
 from jaxsight.cli.errors import FOUND, failing_on
 from jaxsight.cli.output.printing import Printer
 from jaxsight.cli.recording.starting import program_environment, starting

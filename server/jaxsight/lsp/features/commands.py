@@ -22,8 +22,8 @@ from jaxsight.lsp.convert import notice
 from jaxsight.lsp.documents.virtual_uris import KINDS, SCHEMES, VIEW, VirtualDocument, scheme_of
 from jaxsight.lsp.features.code_actions import workspace_edit
 from jaxsight.lsp.features.runs.measuring import MEASURE, MeasureCommand
-from jaxsight.lsp.features.runs.repros import CHECKS, Answer, ReproCommands
 from jaxsight.lsp.features.runs.profiles import OPEN_PROFILE, ProfileCommand
+from jaxsight.lsp.features.runs.repros import CHECKS, Answer, ReproCommands
 from jaxsight.lsp.features.runs.until_seen import RUN_UNTIL_SEEN, UntilSeenCommand
 from jaxsight.lsp.features.targets import CHOOSE_TARGET, INSTALL_TARGET, Targets
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments, explained
