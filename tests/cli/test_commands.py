@@ -22,6 +22,7 @@ COMMANDS = [
     "sweep",
     "measure",
     "record",
+    "profile",
     "check",
     "reduce",
     "explain",

@@ -124,7 +124,7 @@ class SessionMemory:
         """What saves time of compiling, by the digest of the program."""
         self.results: Cache[tuple[str, str], tuple[Answer, CompileResult]] = Cache(
             size=_COMPILED,
-            function=lambda key, result: (result[0].question.unit, key[1]),
+            function=lambda key, kept: (kept[0].question.unit, key[1]),
             outdated=True,
         )
         """Compiled programs with their places, by the key of the question and the target."""
@@ -143,7 +143,7 @@ class SessionMemory:
         self.saved: Cache[Unit, Compiled] = Cache(file=_file)
         """The program of a function when its file was last saved, by function and target."""
         self.measured: Cache[tuple[str, str, str, str], Measurement] = Cache(
-            size=_ANSWERS, file=_file, outdated=True
+            file=_file, outdated=True
         )
         """The last measurement of a function, by file, function, example set and target."""
         self.proposals: Cache[Unit, Tried] = Cache(
