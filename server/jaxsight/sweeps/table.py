@@ -21,8 +21,8 @@ FigureName: TypeAlias = Literal[
 _UNKNOWN = "?"
 _INTERNAL = ("kinds", "program", "is_too_large")
 """Fields of a point that are not written as figures."""
-_KINDS = 4
-"""Kinds of kernels that a line about a change names, a choice: more would wrap."""
+_LISTED = 4
+"""Kinds of kernels, and sizes with one problem, that a line names, a choice: more would wrap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +133,21 @@ def rows(sweep: Sweep) -> Iterator[tuple[str, ...]]:
 
 def remarks(sweep: Sweep) -> Iterator[str]:
     """Yield lines below the table: problems, where XLA changes its mind, the largest sizes."""
+    problems: dict[str, list[str]] = {}
     for point in sweep.points:
         if point.problem:
-            yield f"{written(point.sizes)}: {point.problem}"
+            problems.setdefault(point.problem, []).append(written(point.sizes))
+    for problem, sizes in problems.items():
+        yield (
+            problem
+            if len(sizes) == len(sweep.points)
+            else f"{units.some(sizes, _LISTED)}: {problem}"
+        )
     for _, points in sweep.curves():
         yield from map(change_line, changes(points))
     if other_programs(sweep.points):
         yield "the function itself differs with the sizes: it has other equations"
-    yield from map(largest_line, sweep.largest)
+    yield from (largest_line(each) for each in sweep.largest if each.reason not in problems)
 
 
 def change_line(change: KernelChange) -> str:
@@ -148,7 +155,7 @@ def change_line(change: KernelChange) -> str:
     before, after = change.before, change.after
     count = units.count(after.kernel_count or 0, "kernel")
     parts = [
-        f"{sign} {units.some(kinds, _KINDS)}"
+        f"{sign} {units.some(kinds, _LISTED)}"
         for sign, kinds in (("+", change.new), ("−", change.gone))
         if kinds
     ]

@@ -191,8 +191,10 @@ def print_rows(
     rows: Iterable[Sequence[str]],
     sides: str,
     total: int = 0,
+    *,
+    is_cut: bool = False,
 ) -> None:
-    """Print a table, and how many of `total` rows it leaves out.
+    """Print a table without its empty columns, and how many of `total` rows it leaves out.
 
     Args:
         printer: where to print.
@@ -200,12 +202,18 @@ def print_rows(
         rows: the texts of each row.
         sides: for each column `l` or `r`: left- or right-aligned.
         total: the number of all rows.
+        is_cut: whether a row has one line, with texts that are cut where they do not fit.
     """
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for title, side in zip(columns, sides, strict=True):
-        table.add_column(title, justify="right" if side == "r" else "left")
-    for row in rows:
-        table.add_row(*cells(*row))
+    filled = [column for column in zip(columns, sides, *rows, strict=True) if any(column[2:])]
+    for title, side, *_ in filled:
+        is_number = side == "r"
+        table.add_column(title, justify="right" if is_number else "left", no_wrap=is_number)
+    for row in zip(*(texts for _, _, *texts in filled), strict=True):
+        shown = list(cells(*row))
+        for text in shown if is_cut else ():
+            text.no_wrap, text.overflow = True, "ellipsis"
+        table.add_row(*shown)
     printer.print(table)
     if (more := total - MOST_ROWS) > 0:
         printer.print(styled((f"and {more} more (use --json to list all)", "dim")))

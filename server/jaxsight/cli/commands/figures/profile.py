@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -12,7 +12,7 @@ from jaxsight.cli.errors import failing_on
 from jaxsight.cli.execution import command
 from jaxsight.cli.options import AsJson
 from jaxsight.cli.output.file_writing import write_file
-from jaxsight.cli.output.printing import Printer, Table, Text, cells, print_json, styled
+from jaxsight.cli.output.printing import Printer, Text, print_json, print_rows, styled
 from jaxsight.features.profiles.page import page
 from jaxsight.features.profiles.record import record
 from jaxsight.features.profiles.report import ProfileReport, report
@@ -94,13 +94,7 @@ def print_report(printer: Printer, made: ProfileReport) -> None:
     printer.print(styled((one_line(made.recorded), "dim")))
     for section in made.sections:
         printer.print()
-        table = Table(box=None, pad_edge=False, header_style="dim")
-        for title, side in zip(section.columns, section.sides, strict=True):
-            justify: Literal["right", "left"] = "right" if side == "r" else "left"
-            table.add_column(title, justify=justify, no_wrap=True, overflow="ellipsis")
-        for row in section.rows:
-            table.add_row(*cells(*row))
-        printer.print(table)
+        print_rows(printer, section.columns, section.rows, section.sides, is_cut=True)
         if section.more:
             more = units.count(section.more, "more row", "more rows")
             printer.print(styled((f"and {more} (use --json to list all)", "dim")))

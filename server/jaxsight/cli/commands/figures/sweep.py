@@ -15,7 +15,7 @@ from jaxsight.cli.execution import command
 from jaxsight.cli.options import Allow, AsJson, InputsChoice, Python, SetName, WhichInputs
 from jaxsight.cli.output.file_writing import write_file
 from jaxsight.cli.output.notes import print_inputs, print_notes
-from jaxsight.cli.output.printing import Printer, Table, cells, print_document, print_json, styled
+from jaxsight.cli.output.printing import Printer, print_document, print_json, print_rows, styled
 from jaxsight.cli.sources.arguments import Address, parse_address, read_source
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.cli.trusted_paths import hosts
@@ -209,14 +209,11 @@ def _print(printer: Printer, found: Sweep) -> None:
     printer.print(styled((one_line(title), "bold")))
     printer.print(styled((one_line(target.title), "dim")))
     printer.print()
-    rows = Table(box=None, pad_edge=False, header_style="dim")
-    figures = table.columns(found)
-    for column in [*(size.name for size in found.swept), *(figure.column for figure in figures)]:
-        rows.add_column(column, justify="right")
-    for row in table.rows(found):
-        rows.add_row(*cells(*row))
-    printer.print(rows)
-    printer.print()
+    figures = table.columns(found) if any(point.is_compiled for point in found.points) else []
+    if figures:
+        columns = [size.name for size in found.swept] + [figure.column for figure in figures]
+        print_rows(printer, columns, table.rows(found), "r" * len(columns))
+        printer.print()
     for line in table.remarks(found):
         printer.print(one_line(line))
     if table.FIGURES["time"] in figures:
