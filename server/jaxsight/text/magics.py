@@ -14,6 +14,8 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
+from jaxsight.text.parsing import module_in
+
 _PYTHON_CELLS = frozenset({"capture", "prun", "time", "timeit"})
 """The `%%` magics of IPython whose cell is Python, run in the notebook's own process."""
 
@@ -77,11 +79,7 @@ def _timed(line: str) -> str:
         return ""
     begin = _STATEMENT if magic[1] == "time" else _EXPRESSION
     python = begin.ljust(magic.end()) + line[magic.end() :]
-    try:
-        ast.parse(python)
-    except (SyntaxError, ValueError):
-        return ""
-    return python
+    return python if module_in(python) is not None else ""
 
 
 def shown(line: str) -> str:
@@ -121,10 +119,8 @@ def timed_by_magics(trees: Sequence[ast.Module]) -> Iterator[list[ast.stmt]]:
 
 def _count(python: str) -> int:
     """Return the number of statements of a cell; 0 if it does not parse."""
-    try:
-        return len(ast.parse(python).body)
-    except (SyntaxError, ValueError):
-        return 0
+    tree = module_in(python)
+    return len(tree.body) if tree is not None else 0
 
 
 class _State:

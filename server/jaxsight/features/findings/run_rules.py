@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import functools
 import logging
 from collections.abc import Iterable, Iterator
@@ -23,6 +22,7 @@ from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import TopLevelStatement, tree_of
 from jaxsight.source.text import Range
+from jaxsight.text.parsing import literal_in
 from jaxsight.wire.messages.compiling import Compiled, Folding, Incomplete, SlowCompile
 from jaxsight.wire.messages.inputs import InputSpec, TreeSpec, ValueSpec
 from jaxsight.wire.messages.replies import Miscompiled, Outlined, Traced
@@ -226,8 +226,8 @@ def _numbers(specs: Iterable[InputSpec]) -> Iterator[str]:
             yield from _numbers(spec.children)
         elif isinstance(spec, ValueSpec) and spec.literal:
             try:
-                value = ast.literal_eval(spec.source.strip())
-            except (ValueError, SyntaxError):
+                value = literal_in(spec.source)
+            except ValueError:
                 continue
             if type(value) in (int, float, complex):
                 yield type(value).__name__

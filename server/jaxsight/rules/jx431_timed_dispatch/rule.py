@@ -27,6 +27,7 @@ from jaxsight.rules.violation import ModuleViolation, NodeViolation
 from jaxsight.rules.wording import quoted
 from jaxsight.text.magics import is_timed, timed_by_magics
 from jaxsight.text.names import bound_in_scope, parameters_of
+from jaxsight.text.parsing import module_in
 
 RULE = Rule(
     "JX431",
@@ -159,11 +160,8 @@ def _run_by_timeit(
             inside = replace(scope, local=scope.local | set(parameters_of(arguments)))
             yield from _unawaited_at_the_end([ast.Expr(value)], inside)
         case ast.Constant(value=str(text)):
-            try:
-                timed = ast.parse(text).body
-            except (SyntaxError, ValueError):
-                return
-            for violation in _unawaited_at_the_end(timed, scope):
+            timed = module_in(text)
+            for violation in _unawaited_at_the_end(timed.body if timed is not None else [], scope):
                 yield replace(violation, node=run, data=None)
         case ast.Name(id=name) if definition := _defined(name, body):
             inside = scope.inside(definition, frozenset())
