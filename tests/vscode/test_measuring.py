@@ -10,19 +10,31 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.vscode.code_server import CodeServer
-from tests.vscode.project import FUSION, make
+from tests.vscode.project import make
 from tests.vscode.window import ANY, Window, window
 
 pytestmark = pytest.mark.slow
 
-ASKS = "Measure `f_sum_jax` on this machine's CPU?"
+# One function, so that there is one lens.
+NORM = '''\
+import jax.numpy as jnp
+
+
+def normalized(x):
+    """
+    Example inputs:
+        x: f32[4096, 256]
+    """
+    return x / jnp.sum(jnp.exp(x), axis=1, keepdims=True)
+'''
+ASKS = "Measure `normalized` on this machine's CPU?"
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, python: str) -> Path:
     return make(
         tmp_path_factory.mktemp("measuring") / "project",
-        {"fusion.py": FUSION},
+        {"norm.py": NORM},
         python=python,
         settings='[tool.jaxsight]\ntarget = "cpu"\n',
     )
@@ -30,20 +42,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory, python: str) -> Path:
 
 @pytest.fixture(scope="module")
 def editor(server: CodeServer, browser: Browser, folder: Path) -> Iterator[Window]:
-    with window(browser, server.port, folder, folder / "fusion.py") as opened:
-        opened.sees("def f_sum_jax(x):▣")
+    with window(browser, server.port, folder, folder / "norm.py") as opened:
+        opened.sees("def normalized(x):▣")
         yield opened
 
 
 def test_a_lens_measures_once_the_user_agrees(editor: Window) -> None:
     editor.lens("measure", asks=ASKS, answer="Measure")
     head = editor.line(" measured")
-    assert re.search(r"def f_sum_jax\(x\):▣ \d kernels? · [\d.]+ (µs|ms) measured", head)
+    assert re.search(r"def normalized\(x\):▣ \d kernels? · [\d.]+ (µs|ms) measured", head)
     editor.sees("⏱")
 
 
 def test_the_panel_has_a_column_of_measured_times(editor: Window) -> None:
-    editor.click("|def| f_sum_jax")
+    editor.click("|def| normalized")
     editor.command("jaxsight: Show Kernels in a Panel")
     panel = editor.panel()
     panel.locator("footer", has_text=" measured").wait_for()
@@ -52,7 +64,7 @@ def test_the_panel_has_a_column_of_measured_times(editor: Window) -> None:
 
 
 def test_an_edit_marks_the_figures_until_the_panel_measures_again(editor: Window) -> None:
-    editor.replace("axis=1, keepdims=|True|)", "True) + 1", group=ANY)
+    editor.replace("jnp.|exp|(x)", "tanh", group=ANY)
     editor.sees("~", " measured", group=ANY)
     panel = editor.panel()
     panel.locator("footer", has_text="~").wait_for()
