@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import pytest
 
 import jaxsight
+from jaxsight.library.measuring import NotHere
 from jaxsight.sweeps.swept_sizes import BadSizes
 from tests.searches import part
 from tests.sweeps.largest import search, verdict
@@ -40,6 +41,22 @@ def test_a_size_is_passed_as_an_argument() -> None:
     ]
     assert [point.temp_bytes for point in found.points] == [each.temp_bytes for each in expected]
     assert found.largest == ()
+
+
+def test_each_size_is_run_where_the_device_is_here() -> None:
+    def repeated(x: jax.Array, n: int) -> jax.Array:
+        for _ in range(n):
+            x = jnp.sort(jnp.sin(x))
+        return x
+
+    x = jax.ShapeDtypeStruct((1000,), "float32")
+    found = jaxsight.sweep(repeated, n=[1, 8], target="cpu", measure=True)(x)
+    first, last = (point.wall_seconds for point in found.points)
+    assert first is not None
+    assert last is not None
+    assert 0 < first < last
+    with pytest.raises(NotHere, match="cuda:h100 is not the device that JAX uses here"):
+        jaxsight.sweep(repeated, n=[1], target="cuda:h100", measure=True)(x)
 
 
 def test_a_jitted_function_keeps_its_static_arguments() -> None:

@@ -6,11 +6,13 @@ import functools
 import html
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jaxsight.library import compiling
 from jaxsight.library.compiling import CannotCompile
-from jaxsight.library.kernels import Kernels, kernels
+from jaxsight.library.kernels import kernels
+from jaxsight.library.measuring import NotHere
+from jaxsight.library.measuring import measure as measured
 from jaxsight.sweeps import table
 from jaxsight.sweeps.memory_search import MemorySearch
 from jaxsight.sweeps.picture import svg
@@ -50,7 +52,7 @@ class SweepResult:
         Args:
             figure: `temp`, `kernels`, `launches`, `arguments`, `memory` (arguments, results and
                 temporaries), `traffic` (what kernels read and write), `moved` (what collectives
-                move) or `time` (the estimate).
+                move), `time` (the estimate) or `measured`.
 
         Raises:
             LookupError: there is no such figure, or no point has it.
@@ -89,9 +91,10 @@ def sweep(
     *functions: Function,
     target: str | None = None,
     memory: int | str | None = None,
+    measure: bool = False,
     **sizes: int | Iterable[int],
 ) -> Callable[..., SweepResult]:
-    """Return a function that compiles functions with one size after another; nothing is run.
+    """Return a function that compiles functions with one size after another.
 
     `jaxsight.sweep(loop, n=range(1, 10))(x)` passes `n` to `loop`. For an array with a swept
     dimension, pass a function of the size:
@@ -104,6 +107,8 @@ def sweep(
         target: as for `kernels`.
         memory: the memory that the largest size must fit in, in bytes or as `"60 GiB"`; by default
             that of the target's chip.
+        measure: whether to run the functions with each size, too, on the device that JAX uses
+            here.
         **sizes: the values of each size: a number, a range or an iterable. The first size is that
             of the curves. Of a range with many values, each is about twice the one before.
 
@@ -113,6 +118,7 @@ def sweep(
 
     Raises:
         UnknownTarget: there is no such target.
+        NotHere: (when called) the target to measure on is not the device that JAX uses here.
         BadSizes: there is no function or no size, or there are too many points; also (when called)
             if nothing depends on a size.
     """
@@ -131,7 +137,7 @@ def sweep(
         calls = [_Calls.of(fn, chosen, args, kwargs, swept) for fn in functions]
         return SweepResult(
             tuple(
-                _sweep(each, swept, every, None if capacity is None else int(capacity))
+                _sweep(each, swept, every, None if capacity is None else int(capacity), measure)
                 for each in calls
             )
         )
@@ -168,15 +174,16 @@ class _Calls:
             )
         return _Calls(function, target, args, kwargs, frozenset(passed))
 
-    def point(self, sizes: Sizes) -> SweepPoint:
-        """Compile the function with sizes."""
+    def point(self, sizes: Sizes, is_measured: bool = False) -> SweepPoint:
+        """Compile the function with sizes, and run it if it is to be measured."""
         try:
-            found = self._compiled(sizes)
+            function, args, kwargs = self._with(sizes)
+            found = kernels(function, target=self.target.name)(*args, **kwargs)
         except CannotCompile as error:
             return SweepPoint(sizes, str(error))
         except Exception as error:  # noqa: BLE001 - of the user's function, with these sizes
             return SweepPoint(sizes, f"cannot be traced: {type(error).__name__}: {error}")
-        return point_of(
+        point = point_of(
             sizes,
             found.graph,
             recognized(self.target, found.device_kind),
@@ -185,8 +192,19 @@ class _Calls:
             aliases=found.aliases,
             program=tuple(found.sources),
         )
+        if not is_measured:
+            return point
+        try:
+            timings = measured(function, target=self.target.name)(*args, **kwargs)
+        except NotHere:
+            raise
+        except Exception as error:  # noqa: BLE001 - of the user's function, with these sizes
+            return replace(point, problem=f"not measured: {type(error).__name__}: {error}")
+        return replace(point, wall_seconds=timings.wall_seconds)
 
-    def _compiled(self, sizes: Sizes) -> Kernels:
+    def _with(self, sizes: Sizes) -> tuple[Function, tuple[object, ...], Mapping[str, object]]:
+        """Return the function and its arguments with sizes."""
+
         def at(argument: object) -> object:
             read = _read(argument, set(sizes))
             if not read or not callable(argument):
@@ -194,15 +212,12 @@ class _Calls:
             return argument(**{name: sizes[name] for name in read})
 
         numbers = {name: sizes[name] for name in self.passed}
-        function = self.function
-        if not hasattr(function, "trace"):  # a jitted function knows which arguments are static
-            function, numbers = (
-                functools.wraps(function)(functools.partial(function, **numbers)),
-                {},
-            )
         args = tuple(map(at, self.args))
         kwargs = {name: at(argument) for name, argument in self.kwargs.items()}
-        return kernels(function, target=self.target.name)(*args, **kwargs, **numbers)
+        if hasattr(self.function, "trace"):  # a jitted function knows which arguments are static
+            return self.function, args, {**kwargs, **numbers}
+        function = functools.wraps(self.function)(functools.partial(self.function, **numbers))
+        return function, args, kwargs
 
 
 def _read(argument: object, names: set[str]) -> tuple[str, ...]:
@@ -221,9 +236,13 @@ def _name(function: Function) -> str:
 
 
 def _sweep(
-    calls: _Calls, swept: tuple[SweptSize, ...], every: Sequence[Sizes], memory: int | None
+    calls: _Calls,
+    swept: tuple[SweptSize, ...],
+    every: Sequence[Sizes],
+    memory: int | None,
+    is_measured: bool,
 ) -> Sweep:
-    points = tuple(map(calls.point, every))
+    points = tuple(calls.point(sizes, is_measured) for sizes in every)
     found = Sweep(_name(calls.function), calls.target.name, swept, points)
     chip = calls.target.chip
     capacity = memory if memory is not None or chip is None else chip.memory
