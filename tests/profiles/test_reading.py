@@ -17,8 +17,10 @@ from tests.profiles.made import (
     PROGRAMS,
     Event,
     MadePlane,
+    Op,
     gpu_plane,
     host_plane,
+    program,
     write,
 )
 
@@ -198,6 +200,34 @@ def test_a_product_of_a_cpu_lasts_until_its_threads_are_done(tmp_path: Path) -> 
     }
     [device] = profile.devices
     assert (device.name, microseconds(device.busy_seconds)) == ("CPU:0", 498)
+
+
+def test_a_loop_is_its_kernels_or_one_itself(tmp_path: Path) -> None:
+    def kernel(name: str, start: float, length: float) -> Event:
+        return Event(name, start, length, {"hlo_op": name, "hlo_module": "jit_f", "program_id": 1})
+
+    lines = {
+        "tf_XLAExecute/1": [
+            kernel("while.1", 0, 100),
+            kernel("cond.2.clone", 1, 50),
+            kernel("sort.3", 2, 40),
+            kernel("call.4", 110, 30),
+        ],
+        "tf_XLAEigen/2": [kernel("sort.3", 55, 40)],
+    }
+    ops = [
+        Op("while.1", "while"),
+        Op("cond.2.clone", "conditional"),
+        Op("sort.3", "sort"),
+        Op("call.4", "call", line=2),
+    ]
+    programs = MadePlane("/host:metadata", programs={"jit_f(1)": program("jit_f", ops)})
+    profile = profile_of(tmp_path, programs, MadePlane("/host:CPU", lines))
+
+    assert {k.name: (k.calls, microseconds(k.seconds)) for k in profile.kernels} == {
+        "sort.3": (2, 80),
+        "call.4": (1, 30),
+    }
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Final
 
-from jaxsight.profiles.executed import Executed, Mark, ordered
+from jaxsight.profiles.executed import Executed, Mark, innermost, ordered
 from jaxsight.profiles.host_lines import program_name
 from jaxsight.profiles.space import EventName, XLine, XPlane, XSpace, stats
 
@@ -51,11 +51,11 @@ class DeviceLines:
         ]
         if not streams:
             runs = sorted(self._titled(_MODULES))
-            lines += [
-                ordered(self._ops(line, wanted, runs))
-                for line in self.plane.lines
-                if line.name in (_OPS, _ASYNC_OPS)
-            ]
+            for line in self.plane.lines:
+                if line.name == _OPS:
+                    lines.append(ordered(innermost(self._ops(line, wanted, runs))))
+                elif line.name == _ASYNC_OPS:
+                    lines.append(ordered(self._ops(line, wanted, runs)))
         steps = [
             Mark(start, end, "step", int(title) if title.isdecimal() else 0)
             for start, end, title in self._titled(_STEPS)

@@ -19,7 +19,7 @@ from enum import Enum, auto
 from operator import itemgetter
 from typing import Final
 
-from jaxsight.profiles.executed import Executed, KernelEnd, Mark
+from jaxsight.profiles.executed import Executed, KernelEnd, Mark, innermost
 from jaxsight.profiles.space import XEvent, XLine, XPlane, XSpace, stats
 
 PLANE: Final = "/host:CPU"
@@ -87,7 +87,6 @@ class HostLines:
 
     space: XSpace
     plane: XPlane
-    host: str
     marks: list[Mark] = field(default_factory=list)
     work: dict[HostTask, HostWork] = field(default_factory=dict)
 
@@ -97,9 +96,8 @@ class HostLines:
         wanted.pop(-1, None)
         kinds: dict[int, _Kind] = {}
         ignored: set[int] = set()
-        lines = [self._line(line, wanted, kinds, ignored) for line in self.plane.lines]
-        merged = heapq.merge(*lines, key=itemgetter(0))
-        return _completed(merged)
+        lines = [innermost(self._line(line, wanted, kinds, ignored)) for line in self.plane.lines]
+        return _completed(heapq.merge(*lines, key=itemgetter(0)))
 
     def _line(
         self, line: XLine, wanted: dict[int, str], kinds: dict[int, _Kind], ignored: set[int]

@@ -48,7 +48,6 @@ _COLLECTIVES = (
     "reduce-scatter",
     "send",
 )
-_AROUND = frozenset({"while", "conditional", "call"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +67,6 @@ class ProfiledInstruction:
     is_entry: bool = False
     """Whether it runs once each time that the program does."""
     target: str = ""
-
-    @property
-    def is_collective(self) -> bool:
-        """Whether devices exchange data in it."""
-        return is_collective(self.opcode)
-
-    @property
-    def is_around(self) -> bool:
-        """Whether it only runs others, so that an event of it lasts as long as theirs."""
-        return self.opcode in _AROUND
 
 
 def is_collective(opcode: str) -> bool:

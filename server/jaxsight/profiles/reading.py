@@ -83,7 +83,7 @@ def read(files: ProfileFiles, progress: Progress | None = None) -> Profile:
         devices += host.devices()
         for timeline in host.timelines.values():
             for key, each in timeline.kernels.items():
-                if each.calls and not each.is_around:
+                if each.calls:
                     merged.setdefault(key, []).append(each)
         versions |= host.versions
         taken = min(filter(None, (taken, host.taken)), default=0.0)
@@ -133,7 +133,7 @@ class _Host:
                     self.taken = start / 1e9
                     self.seconds = max(0, stop - start) / 1e9 if isinstance(stop, int) else 0.0
         for plane in (each for each in planes if each.name == PLANE):
-            lines = HostLines(self.space, plane, self.name)
+            lines = HostLines(self.space, plane)
             self._add(lines.executed())
             marks += lines.marks
             self._work |= {

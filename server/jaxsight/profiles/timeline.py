@@ -16,8 +16,6 @@ from jaxsight.profiles.programs import ProfiledInstruction, is_collective
 
 _MOST_RUNS = 200_000
 """Executions of programs that are kept, a choice: of more, the first, which are steps enough."""
-_AROUND = ("while", "conditional", "call")
-_TRANSFERS = ("memcpy", "memset")
 
 Find = Callable[[str, str], ProfiledInstruction | None]
 """Returns the instruction of a program (`jit_step(18)`) with a name."""
@@ -38,7 +36,6 @@ class KernelTotal:
     instruction: ProfiledInstruction | None
     is_collective: bool
     is_transfer: bool
-    is_around: bool
     source: str = ""
     calls: int = 0
     time: int = 0
@@ -129,8 +126,6 @@ class Timeline:
                 self.either.add(start, end)
             return
         total.calls += 1
-        if total.is_around:
-            return
         total.time += end - start
         if self.first is None:
             self.first = self.busy.end = start
@@ -204,12 +199,12 @@ class Timeline:
     def _total(self, event: Executed) -> KernelTotal:
         instruction = self.find(event.program, event.op) if event.op else None
         opcode = (instruction.opcode if instruction else "") or event.opcode or event.op
-        title = (event.title or event.op).lower()
         return KernelTotal(
             instruction,
-            is_collective=is_collective(opcode) or is_collective(event.op) or "nccl" in title,
-            is_transfer=not event.op and title.startswith(_TRANSFERS),
-            is_around=opcode.partition(".")[0] in _AROUND,
+            is_collective=is_collective(opcode)
+            or is_collective(event.op)
+            or "nccl" in event.title.lower(),
+            is_transfer=event.is_transfer,
             source=event.source,
         )
 
