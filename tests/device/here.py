@@ -74,7 +74,7 @@ def _measured(executable: Any, arguments: Any, platform: str) -> dict[str, Any]:
     first = _timed(run)
     runs = 1 if first > LONG else RUNS
     profile = profiled(platform, lambda _: run(), runs)
-    events = profile.times(lambda event: event.name)
+    events = profile.times(lambda event: event.title or event.op)
     wall = min(first, *(_timed(run) for _ in range(runs)))
     hlo = executable.runtime_executable().hlo_modules()[0].to_string()
     graph = read(hlo, platform="cpu" if platform == "cpu" else "cuda")

@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
+import statistics
+
 import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxsight.measuring.profile import DeviceEvent, NoProfile, Profile, ProfiledRun, profiled
+from jaxsight.measuring.profile import DeviceRun, DeviceRuns, profiled
+from jaxsight.profiles.executed import Executed
+from jaxsight.profiles.folders import NoProfile
+
+NANO = 1000
 
 
-def event(name: str, begin: float, end: float, instruction: str = "") -> DeviceEvent:
-    return DeviceEvent(name, instruction or name, begin, end)
+def event(op: str, start: int, end: int, title: str = "") -> Executed:
+    return Executed(start * NANO, end * NANO, "GPU:0", "jit_f", op, title)
 
 
 def test_kernels_at_the_same_time_count_once() -> None:
-    run = ProfiledRun(0, 100, [event("a", 10, 40), event("b", 20, 60), event("c", 80, 90)])
-    assert (run.busy, run.span) == (60, 80)
-    profile = Profile([run])
+    run = DeviceRun(0, 100 * NANO, [event("a", 10, 40), event("b", 20, 60), event("c", 80, 90)])
+    profile = DeviceRuns([run])
     assert profile.device_seconds == pytest.approx(60e-9)
     assert profile.between_seconds == pytest.approx(20e-9)
     assert profile.host_seconds == pytest.approx(20e-9)
 
 
 def test_a_run_that_was_interrupted_has_no_weight() -> None:
-    runs = [ProfiledRun(0, 1000, [event("a", 0, length)]) for length in (10, 11, 900)]
-    [time] = Profile(runs).kernels
+    runs = [DeviceRun(0, 1000 * NANO, [event("a", 0, length)]) for length in (10, 11, 900)]
+    [time] = DeviceRuns(runs).kernels
     assert (time.name, time.calls, time.seconds) == ("a", 1, pytest.approx(11e-9))
 
 
 def test_copies_outside_of_the_hlo_are_transfers() -> None:
-    run = ProfiledRun(
-        0, 9, [DeviceEvent("MemcpyH2D", "", 0, 1), DeviceEvent("MemcpyD2D", "copy.1", 1, 2)]
-    )
-    profile = Profile([run])
+    run = DeviceRun(0, 9, [event("", 0, 1, "MemcpyH2D"), event("copy.1", 1, 2, "MemcpyD2D")])
+    profile = DeviceRuns([run])
     assert [each.name for each in profile.transfers] == ["MemcpyH2D"]
     assert [each.name for each in profile.kernels] == ["copy.1"]
 
@@ -50,7 +53,7 @@ def test_events_belong_to_their_runs() -> None:
     counts = {len(run.events) for run in profile.runs}
     assert len(counts) == 1
     for run in profile.runs:
-        assert all(run.begin <= each.begin <= each.end <= run.end for each in run.events)
+        assert all(run.begin <= each.start <= each.end <= run.end for each in run.events)
     assert sum(each.seconds for each in profile.kernels) > 0
 
 
@@ -68,6 +71,13 @@ def test_the_time_of_a_small_loop_is_not_lost() -> None:
     profile = profiled("cpu", call, 2)  # type: ignore[arg-type]
     # One kernel since JAX 0.11, around which XLA has a call; four before.
     assert max(profile.kernels, key=lambda each: each.seconds).calls in (1, 4)
+
+
+def test_a_product_lasts_until_its_threads_are_done() -> None:
+    call = compiled(lambda x: x @ x, jnp.ones((1024, 1024)))
+    profile = profiled("cpu", call, 5)  # type: ignore[arg-type]
+    # The event of the kernel itself is 0.1 of the run on JAX 0.4.35.
+    assert statistics.median(run.busy / (run.end - run.begin) for run in profile.runs) > 0.5
 
 
 def test_a_profile_within_another_is_refused() -> None:

@@ -16,7 +16,9 @@ from jax.stages import Compiled, Traced
 
 from jaxsight.measuring import machine, timing
 from jaxsight.measuring.arguments import arguments
-from jaxsight.measuring.profile import NoProfile, profiled
+from jaxsight.measuring.profile import profiled
+from jaxsight.profiles.folders import NoProfile
+from jaxsight.profiles.space import NotAProfile
 from jaxsight.wire.messages.measuring import (
     Conditions,
     Measured,
@@ -238,7 +240,7 @@ def _times(
         call(program.prepare())
     try:
         profile = profiled(device.platform, call, runs, program.prepare)
-    except NoProfile as error:
+    except (NoProfile, NotAProfile) as error:
         return replace(times, profile_problem=str(error))
     return replace(
         times,
