@@ -212,6 +212,7 @@ def test_a_loop_is_its_kernels_or_one_itself(tmp_path: Path) -> None:
             kernel("cond.2.clone", 1, 50),
             kernel("sort.3", 2, 40),
             kernel("call.4", 110, 30),
+            Event("call.4", 150, 30),  # an annotation with the name of a kernel
         ],
         "tf_XLAEigen/2": [kernel("sort.3", 55, 40)],
     }

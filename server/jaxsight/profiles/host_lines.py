@@ -128,6 +128,8 @@ class HostLines:
                     self._add_work(title, event, reached)
                 case _Kind.KERNEL:
                     found = found or stats(event.stats, wanted, texts)
+                    if "hlo_op" not in found:
+                        continue  # an annotation with the name of a kernel
                     if len(task) > 2 * _MOST_IN_TASK:
                         task = task[-_MOST_IN_TASK:]
                     task.append(event.start)
