@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.inlay_hints.places import line_end, line_hints, of_views
-from jaxsight.features.measuring.shown import lines_of, row_words, share, shown_times
-from jaxsight.features.measuring.words import MARK
+from jaxsight.features.measuring.shown import lines_of, row_words, shown_times
 from jaxsight.features.model import Hint
 from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.text import units
 from jaxsight.text.markdown import escaped, prose
 
 _SENTENCES = 12
@@ -33,9 +33,9 @@ def hints(shown: ShownDocument) -> Iterator[Hint]:
         yield from line_hints(
             shown,
             times.kernels,
-            MARK,
+            units.MEASURED,
             [(line_end(kernels.view.module, line - 1), line) for line in lines],
-            lambda at: [share(sum(lines[line] for line in at))],
+            lambda at: [units.percent(sum(lines[line] for line in at))],
             lambda line: "\n".join(
                 f"* {prose(row_words(times, row))}"
                 for row in [row for row in times.rows if line in row.lines][:_SENTENCES]

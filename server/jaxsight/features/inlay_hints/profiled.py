@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.inlay_hints.places import line_end
 from jaxsight.features.model import Hint
-from jaxsight.features.profiles.report import SIGN, percent
 from jaxsight.text import units
 from jaxsight.text.markdown import prose
 
@@ -27,13 +26,13 @@ def hints(shown: ShownDocument) -> Iterator[Hint]:
         if not whole or share.seconds < _LEAST * whole or not 0 <= line < len(module.lines):
             continue
         time = units.time(share.seconds)
-        part = percent(share.seconds / whole)
+        part = units.percent(share.seconds / whole)
         calls, kernels = units.count(share.calls, "call"), units.count(share.kernels, "kernel")
         facts = (
             f"{part} of the time in kernels: {time} in {calls} of {kernels}",
             f"profile of the run {profile.run}" if profile.run else "profile of a run",
         )
-        label = f"{SIGN} {part}"
+        label = f"{units.MEASURED} {part}"
         yield Hint(line_end(module, line), label, "\n\n".join(map(prose, facts)))
 
 

@@ -10,7 +10,7 @@ from jaxsight.features.kernels import compile_time, host_transfers
 from jaxsight.features.kernels.launches import iterations, launches_of, undecided
 from jaxsight.features.kernels.modules import FEW
 from jaxsight.features.kernels.summary import memory_lines, origin
-from jaxsight.features.measuring.shown import ShownTimes, seconds_words, share
+from jaxsight.features.measuring.shown import ShownTimes, seconds_words
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.text import units
 from jaxsight.text.markdown import escaped, prose
@@ -44,7 +44,7 @@ def table(kernels: Kernels, times: ShownTimes | None = None) -> str:
             row = matched.row(index)
             cells = ("–", "–")
             if row is not None:
-                cells = seconds_words(row.seconds, row.estimate_seconds), share(row.share)
+                cells = seconds_words(row.seconds, row.estimate_seconds), units.percent(row.share)
             rows[-1] += f" {' | '.join(map(escaped, cells))} |"
     more = kernels.graph.kernel_count - len(shown)
     end = [f"and {more} more"] if more else []

@@ -119,11 +119,6 @@ def lines_of(times: MatchedTimes) -> dict[int, float]:
     return {line: share for line, share in times.shares.items() if share >= _LEAST_SHARE}
 
 
-def share(part: float) -> str:
-    """Return `38 %`; `< 1 %` for what would be none."""
-    return "< 1 %" if 0 < part < 0.005 else f"{100 * part:.0f} %"
-
-
 def row_words(times: MatchedTimes, row: MeasuredKernel[int]) -> str:
     """Return one kernel's times in a clause: `kernel 2, fft × 7: 120 µs (≈ 100, 1.2×), 38 %`.
 
@@ -134,7 +129,7 @@ def row_words(times: MatchedTimes, row: MeasuredKernel[int]) -> str:
     if row.index is not None:
         name = f"kernel {row.index + 1}, {graph.kernels[row.index].title}"
     calls = f" × {row.calls:g}" if row.calls != 1 else ""
-    took = f"{seconds_words(row.seconds, row.estimate_seconds)}, {share(row.share)}"
+    took = f"{seconds_words(row.seconds, row.estimate_seconds)}, {units.percent(row.share)}"
     of = f" of {len(row.lines)} lines" if len(row.lines) > 1 else ""
     return f"{name}{calls}: {took}{of}"
 
@@ -154,7 +149,7 @@ def expression_times(times: MatchedTimes, kernels: Iterable[int]) -> str:
     estimates = [row.estimate_seconds for row in rows if row.estimate_seconds is not None]
     estimate = sum(estimates) if len(estimates) == len(rows) else None
     took = seconds_words(sum(row.seconds for row in rows), estimate)
-    part = share(sum(row.share for row in rows))
+    part = units.percent(sum(row.share for row in rows))
     whose = "its kernel" if len(rows) == 1 else f"its {len(rows)} kernels"
     return f"{whose} took {took}, {part} of the device's time"
 

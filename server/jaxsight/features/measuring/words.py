@@ -9,7 +9,6 @@ from jaxsight.targets.target import CPU
 from jaxsight.text import units
 from jaxsight.wire.messages.measuring import BUSY, Conditions, MeasuredRatio, ProgramTimes
 
-MARK = "⏱"
 HOST_BOUND = 0.5
 """The share of the wall time in which no kernel runs from which a program is said to wait for the
 host, a choice: then faster kernels would change less than half of it."""

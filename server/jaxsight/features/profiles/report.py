@@ -11,8 +11,6 @@ from jaxsight.profiles.profile import Profile, ProfiledDevice, ProfiledKernel, S
 from jaxsight.profiles.sources import ProfiledSources
 from jaxsight.text import units
 
-SIGN = "⏱"
-"""Marks a time that was measured."""
 DEAREST = 10
 """Rows of a table, a choice: what is worth a look; JSON has all."""
 _TASKS = 20
@@ -90,7 +88,7 @@ def headline(profile: Profile) -> str:
     """Return the figures of a whole profile in one line."""
     devices = profile.devices
     if not devices:
-        return f"{SIGN} no kernels were executed"
+        return f"{units.MEASURED} no kernels were executed"
     parts = []
     slowest = max(devices, key=lambda device: device.step_seconds)
     if slowest.steps:
@@ -98,9 +96,9 @@ def headline(profile: Profile) -> str:
         parts.append(f"{steps} of {units.time(slowest.step_seconds)}")
     busy = sum(device.busy_seconds for device in devices)
     span = sum(device.seconds for device in devices)
-    parts.append(f"{device_names(profile)} busy {percent(busy / span if span else 0)}")
+    parts.append(f"{device_names(profile)} busy {units.percent(busy / span if span else 0)}")
     parts.append(f"{units.time(profile.kernel_seconds)} in kernels")
-    return f"{SIGN} {' · '.join(parts)}"
+    return f"{units.MEASURED} {' · '.join(parts)}"
 
 
 def device_names(profile: Profile) -> str:
@@ -112,11 +110,6 @@ def device_names(profile: Profile) -> str:
     hosts = len({device.host for device in devices})
     counted = units.count(len(devices), kinds[0] if len(kinds) == 1 else "device")
     return f"{counted} of {units.count(hosts, 'host')}" if hosts > 1 else counted
-
-
-def percent(share: float) -> str:
-    """Return a share, such as `38 %` or `0.4 %`."""
-    return f"{share * 100:.0f} %" if share >= 0.0995 else f"{share * 100:.1f} %"
 
 
 def kernel_place(kernel: ProfiledKernel, sources: ProfiledSources) -> str:
@@ -136,16 +129,16 @@ def _notes(profile: Profile, sources: ProfiledSources) -> Iterator[str]:
     if not whole:
         return
     at_lines = sum(share.seconds for share in profile.lines.values())
-    parts = [f"{percent(at_lines / whole)} of the time in kernels at lines of your files"]
+    parts = [f"{units.percent(at_lines / whole)} of the time in kernels at lines of your files"]
     parts += [
-        f"{percent(share.seconds / whole)} in {library}"
+        f"{units.percent(share.seconds / whole)} in {library}"
         for library, share in list(profile.libraries.items())[:3]
         if share.seconds >= _LEAST * whole
     ]
     if profile.transfers.seconds >= _LEAST * whole:
-        parts.append(f"{percent(profile.transfers.seconds / whole)} in transfers")
+        parts.append(f"{units.percent(profile.transfers.seconds / whole)} in transfers")
     if profile.unmatched.seconds >= _LEAST * whole:
-        parts.append(f"{percent(profile.unmatched.seconds / whole)} without a line")
+        parts.append(f"{units.percent(profile.unmatched.seconds / whole)} without a line")
     yield ", ".join(parts)
     slowest = spread(profile)
     if slowest is not None and slowest[1] >= _SLOWER:
@@ -246,7 +239,7 @@ def _steps(profile: Profile) -> ReportSection:
                 units.time(statistics.median(times)),
                 units.time(min(times)),
                 f"{units.time(slowest.seconds)} (step {slowest.number})",
-                percent(1 - busy / sum(times)) if sum(times) else "",
+                units.percent(1 - busy / sum(times)) if sum(times) else "",
             )
         )
     columns = ("device", "step", "steps", "median", "fastest", "slowest", "idle")
@@ -261,7 +254,7 @@ def _devices(profile: Profile) -> ReportSection:
         (
             _device(device, profile),
             units.time(device.seconds),
-            percent(device.busy_seconds / device.seconds),
+            units.percent(device.busy_seconds / device.seconds),
             units.time(device.idle_between),
             units.time(device.idle_inside),
         )
@@ -281,8 +274,8 @@ def _collectives(profile: Profile) -> ReportSection:
         (
             _device(device, profile),
             units.time(device.collective_seconds),
-            percent(device.collective_seconds / device.seconds),
-            percent(1 - device.exposed_seconds / device.collective_seconds),
+            units.percent(device.collective_seconds / device.seconds),
+            units.percent(1 - device.exposed_seconds / device.collective_seconds),
         )
         for device in devices[:DEAREST]
     ]
@@ -307,7 +300,7 @@ def _device(device: ProfiledDevice, profile: Profile) -> str:
 
 def _figures(share: Share, profile: Profile) -> tuple[str, str, str]:
     part = share.seconds / profile.kernel_seconds if profile.kernel_seconds else 0.0
-    return units.time(share.seconds), percent(part), f"{share.calls:,}"
+    return units.time(share.seconds), units.percent(part), f"{share.calls:,}"
 
 
 def _cut(text: str) -> str:

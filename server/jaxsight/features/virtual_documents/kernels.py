@@ -8,13 +8,14 @@ from dataclasses import replace
 from jaxsight.features.distributed.collectives import SIGN, collective_text
 from jaxsight.features.kernels import compile_time, host_transfers, modules
 from jaxsight.features.kernels.summary import headline, memory_lines, origin, sentence
-from jaxsight.features.measuring.shown import ShownTimes, seconds_words, share, shown_times
+from jaxsight.features.measuring.shown import ShownTimes, seconds_words, shown_times
 from jaxsight.features.model import CompiledKind, Linked, VirtualText
 from jaxsight.features.proposals.assumptions import figures
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View
+from jaxsight.text import units
 from jaxsight.wire.chunks import equation_path
 from jaxsight.workers.compilation.compilers import Trouble
 
@@ -75,7 +76,7 @@ def _listed(kernels: Kernels, title: str, times: ShownTimes | None) -> VirtualTe
             took = ""
             if row is not None:
                 time = seconds_words(row.seconds, row.estimate_seconds)
-                took = f"; measured {time}, {share(row.share)}"
+                took = f"; measured {time}, {units.percent(row.share)}"
             lines.append(f"{indent}{sentence(kernels, index, kernel)}{took}")
     if kernels.graph.host_transfers:
         lines += ["", "# transfers between host and device"]

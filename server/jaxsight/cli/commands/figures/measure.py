@@ -197,7 +197,7 @@ def _print(printer: Printer, found: MatchedTimes, function: str, other: str) -> 
     headline = words.headline(measurement.times)
     estimated = found.estimate_seconds
     beside = f", estimated {units.about(estimated)}" if estimated is not None else ""
-    printer.print(styled((one_line(f"{words.MARK} {function}: {headline}{beside}"), "bold")))
+    printer.print(styled((one_line(f"{units.MEASURED} {function}: {headline}{beside}"), "bold")))
     on = f"{target} ({device})" if device.lower() != target else target
     made_by = f"measured on {on}, JAX {measurement.conditions.jax}"
     for note in (made_by, *words.facts(measurement)):
@@ -221,7 +221,7 @@ def _row(found: MatchedTimes, row: MeasuredKernel[int]) -> tuple[str, ...]:
         kernel_title(kernel) if kernel is not None else f"{row.name} (no kernel)",
         f"{row.calls:g}",
         units.time(row.seconds),
-        f"{row.share:.0%}",
+        units.percent(row.share),
         units.time(row.estimate_seconds) if row.estimate_seconds is not None else "",
         f"{row.ratio:.2f}" if row.ratio is not None else "",
         _bandwidth(row),
@@ -231,8 +231,8 @@ def _row(found: MatchedTimes, row: MeasuredKernel[int]) -> tuple[str, ...]:
 
 
 def _bandwidth(row: MeasuredKernel[int]) -> str:
-    """Return `1.9e3 (57%)`, with the share of the chip's bandwidth if that is known."""
+    """Return `1.9e3 (57 %)`, with the share of the chip's bandwidth if that is known."""
     if row.bytes_per_second is None:
         return ""
-    share = f" ({row.bandwidth_share:.0%})" if row.bandwidth_share is not None else ""
+    share = f" ({units.percent(row.bandwidth_share)})" if row.bandwidth_share is not None else ""
     return f"{row.bytes_per_second / 1e9:.3g}{share}"
