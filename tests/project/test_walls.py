@@ -19,12 +19,13 @@ BROUGHT = (
     "interpreters",
     "measuring",
     "meshes",
+    "profiles",
     "sourcerizer",
     "targets",
     "tracer",
     "wire",
 )
-"""Packages that run outside the server's process."""
+"""Packages that run outside the server's process, if not only there."""
 WRITING_CALLS = ("arguments", "expressions", "notation", "reachable")
 """The modules of `recording` that write the arguments of calls."""
 IN_THE_USERS_INTERPRETER = [

@@ -79,7 +79,7 @@ class Timings:
                 row.name,
                 f"{row.calls:g}",
                 units.time(row.seconds),
-                f"{row.share:.0%}",
+                units.percent(row.share),
                 ", ".join(row.lines[:_LINES]),
             )
             for row in self.kernels
@@ -138,7 +138,7 @@ def measure(
 
 def _timings(
     fn: Callable[..., object],
-    chosen: Target | None,
+    target: Target | None,
     limits: MeasuringLimits,
     args: tuple[object, ...],
     kwargs: dict[str, object],
@@ -150,7 +150,10 @@ def _timings(
 
     device = default_device()
     names = _FAMILIES.get(device.platform, (device.platform,))
-    target = chosen or _own(names)
+    if target is None:
+        target = compiling.default()
+        if not target.is_here or target.platform not in names:
+            target = parse(names[0])
     if not target.is_here or target.platform not in names:
         raise NotHere(
             f"{target.name} is not the device that JAX uses here, which is {device.device_kind}"
@@ -203,8 +206,3 @@ def _values(
         for name, value in bound.arguments.items()
         for path, leaf in jax.tree_util.tree_flatten_with_path(value)[0]
     }
-
-
-def _own(names: tuple[str, ...]) -> Target:
-    default = compiling.default()
-    return default if default.is_here and default.platform in names else parse(names[0])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import statistics
 import tempfile
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -160,7 +161,12 @@ def profiled(
                     spans.append((event.start, event.end))
     # A program for several devices runs on all of them alike; other figures are those of one, too.
     names = [name for name in devices if name.startswith(f"{platform.upper()}:")]
-    found = list(_grouped(sorted(spans), sorted(devices[min(names)]) if names else ()))
+    events = sorted(devices[min(names)]) if names else []
+    middles = [(event.start + event.end) // 2 for event in events]
+    found = [
+        DeviceRun(begin, end, events[bisect_left(middles, begin) : bisect_left(middles, end)])
+        for begin, end in sorted(spans)
+    ]
     if not any(each.events for each in found):
         raise NoProfile("the profiler reports nothing about the device")
     return DeviceRuns(found)
@@ -172,15 +178,3 @@ def _events(space: XSpace) -> Iterator[Executed | Mark]:
             yield from HostLines(space, plane).executed()
         elif plane.name.startswith(PREFIXES):
             yield from DeviceLines(space, plane).executed([])
-
-
-def _grouped(spans: Sequence[tuple[int, int]], events: Sequence[Executed]) -> Iterator[DeviceRun]:
-    """Yield each run with the events whose middle is in it; both are in order."""
-    at = 0
-    for begin, end in spans:
-        while at < len(events) and events[at].start + events[at].end < 2 * begin:
-            at += 1
-        first = at
-        while at < len(events) and events[at].start + events[at].end < 2 * end:
-            at += 1
-        yield DeviceRun(begin, end, events[first:at])

@@ -32,8 +32,8 @@ _COMPUTATIONS, _ENTRY, _STACK_FRAMES = 3, 6, 17
 # HloComputationProto
 _INSTRUCTIONS, _NUMBER_OF_COMPUTATION, _ROOT, _IS_FUSION = 2, 5, 6, 7
 # HloInstructionProto
-_NAME, _OPCODE, _METADATA, _NUMBER, _OPERANDS, _CALLED, _TARGET = 1, 2, 7, 35, 36, 38, 28
-_KEPT = frozenset({_NAME, _OPCODE, _METADATA, _NUMBER, _OPERANDS, _CALLED, _TARGET})
+_NAME, _OPCODE, _METADATA, _NUMBER, _OPERANDS, _CALLED = 1, 2, 7, 35, 36, 38
+_KEPT = frozenset({_NAME, _OPCODE, _METADATA, _NUMBER, _OPERANDS, _CALLED})
 # OpMetadata
 _SCOPE, _FILE, _LINE, _FRAME = 2, 3, 4, 15
 
@@ -66,7 +66,6 @@ class ProfiledInstruction:
     """Whether the line is that of an instruction that needs this one, which XLA has added."""
     is_entry: bool = False
     """Whether it runs once each time that the program does."""
-    target: str = ""
 
 
 def is_collective(opcode: str) -> bool:
@@ -84,7 +83,6 @@ class _Raw:
     operands: list[int] = field(default_factory=list)
     called: list[int] = field(default_factory=list)
     metadata: bytes = b""
-    target: str = ""
 
 
 @dataclass(slots=True)
@@ -210,8 +208,6 @@ def _instruction(file: Bytes, part: FilePart) -> _Raw:
                 raw.opcode = protobuf.text(value)
             case (7, bytes()):
                 raw.metadata = value
-            case (28, bytes()):
-                raw.target = protobuf.text(value, 100)
             case (35, int()):
                 raw.number = value
             case (36 | 38, _):
@@ -258,7 +254,6 @@ def _resolved(
             tuple(lines),
             scope,
             is_entry=is_entry,
-            target=raw.target,
         )
         for operand in raw.operands:
             users.setdefault(operand, []).append(raw.number)
@@ -275,7 +270,6 @@ def _resolved(
                     each.scope or near.scope,
                     is_for=True,
                     is_entry=is_entry,
-                    target=each.target,
                 )
         yield each
 

@@ -59,14 +59,6 @@ def _number(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def _kernels(point: SweepPoint) -> str:
-    return units.interval(point.kernel_count or 0, point.kernels_at_most)
-
-
-def _launches(point: SweepPoint) -> str:
-    return units.interval(point.launch_count or 0, point.launches_at_most)
-
-
 def _temporaries(point: SweepPoint) -> str:
     if point.temp_bytes is None:
         return _UNKNOWN
@@ -81,8 +73,20 @@ def _time(point: SweepPoint) -> str:
 
 
 FIGURES: Mapping[str, SweptFigure] = {
-    "kernels": SweptFigure("kernels", "kernels", lambda p: p.kernel_count, _number, _kernels),
-    "launches": SweptFigure("launches", "launches", lambda p: p.launch_count, _number, _launches),
+    "kernels": SweptFigure(
+        "kernels",
+        "kernels",
+        lambda p: p.kernel_count,
+        _number,
+        lambda p: units.interval(p.kernel_count or 0, p.kernels_at_most),
+    ),
+    "launches": SweptFigure(
+        "launches",
+        "launches",
+        lambda p: p.launch_count,
+        _number,
+        lambda p: units.interval(p.launch_count or 0, p.launches_at_most),
+    ),
     "temp": SweptFigure(
         "temp", "temporary memory", lambda p: p.temp_bytes, units.size, _temporaries
     ),

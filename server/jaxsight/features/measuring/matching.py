@@ -36,11 +36,7 @@ class MatchedTimes:
 
     def row(self, kernel: int) -> MeasuredKernel[int] | None:
         """Return the row of a kernel of the graph; `None` if the device did not report it."""
-        return self._by_kernel.get(kernel)
-
-    @functools.cached_property
-    def _by_kernel(self) -> Mapping[int, MeasuredKernel[int]]:
-        return {row.index: row for row in self.rows if row.index is not None}
+        return next((row for row in self.rows if row.index == kernel), None)
 
     @functools.cached_property
     def shares(self) -> Mapping[int, float]:

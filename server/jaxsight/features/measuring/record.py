@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from jaxsight.features.measuring.matching import MatchedTimes
-from jaxsight.targets.achieved import MeasuredKernel
-from jaxsight.wire.messages.measuring import KernelTime, MeasuredRatio, ProgramTimes
+from jaxsight.wire.messages.measuring import MeasuredRatio, ProgramTimes
 
 
 def record(found: MatchedTimes, function: str) -> dict[str, object]:
@@ -23,7 +22,22 @@ def record(found: MatchedTimes, function: str) -> dict[str, object]:
         "estimate_seconds": found.estimate_seconds,
         "trace_seconds": measurement.trace_seconds,
         "kernel_count": found.kernels.graph.kernel_count,
-        "kernels": [_kernel(row) for row in found.rows],
+        "kernels": [
+            {
+                "name": row.name,
+                "kernel": row.index,
+                "calls": row.calls,
+                "seconds": row.seconds,
+                "share": row.share,
+                "estimate_seconds": row.estimate_seconds,
+                "ratio": row.ratio,
+                "lines": list(row.lines),
+                "bytes_per_second": row.bytes_per_second,
+                "flops_per_second": row.flops_per_second,
+                "bandwidth_share": row.bandwidth_share,
+            }
+            for row in found.rows
+        ],
         "unmatched_seconds": found.unmatched_seconds,
         "device": {
             "kind": measurement.conditions.device_kind,
@@ -62,7 +76,7 @@ def times_record(times: ProgramTimes) -> dict[str, object]:
         "device_seconds": _known(times.device_seconds),
         "host_seconds_between_kernels": _known(times.between_seconds),
         "host_seconds_around_kernels": _known(times.host_seconds),
-        "transfers": [_time(each) for each in times.transfers],
+        "transfers": list(map(asdict, times.transfers)),
         "profiled_runs": times.profiled_runs,
         "profile_problem": times.profile_problem or None,
         "lower_seconds": times.lower_seconds,
@@ -70,26 +84,6 @@ def times_record(times: ProgramTimes) -> dict[str, object]:
         "peak_bytes": None if times.peak_bytes < 0 else times.peak_bytes,
         "random_arguments": list(times.drawn),
     }
-
-
-def _kernel(row: MeasuredKernel[int]) -> dict[str, object]:
-    return {
-        "name": row.name,
-        "kernel": row.index,
-        "calls": row.calls,
-        "seconds": row.seconds,
-        "share": row.share,
-        "estimate_seconds": row.estimate_seconds,
-        "ratio": row.ratio,
-        "lines": list(row.lines),
-        "bytes_per_second": row.bytes_per_second,
-        "flops_per_second": row.flops_per_second,
-        "bandwidth_share": row.bandwidth_share,
-    }
-
-
-def _time(time: KernelTime) -> dict[str, object]:
-    return {"name": time.name, "calls": time.calls, "seconds": time.seconds}
 
 
 def _known(seconds: float) -> float | None:

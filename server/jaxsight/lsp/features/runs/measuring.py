@@ -12,7 +12,6 @@ from jaxsight.lsp.notifications.progress import cancellable
 
 if TYPE_CHECKING:
     from jaxsight.features.measuring.asked import MeasurePlan
-    from jaxsight.features.measuring.shown import ShownTimes
 
 MEASURE = "jaxsight.measure"
 
@@ -54,7 +53,13 @@ class MeasureCommand:
         headline = f"{function}: {times.headline} on {plan.target.short}"
         if not context.client.knows_us:
             context.show_message(types.MessageType.Info, headline)
-        return _answer(headline, times)
+        known = times.measurement.times
+        return {
+            "headline": headline,
+            "wallSeconds": known.wall.median,
+            "deviceSeconds": known.device_seconds if known.device_seconds >= 0 else None,
+            "notes": times.facts,
+        }
 
     async def _agrees(self, plan: MeasurePlan) -> bool:
         """Ask whether functions of a folder may be measured, once: a link may run the command."""
@@ -70,13 +75,3 @@ class MeasureCommand:
                 return False
             self._agreed.add(plan.root)
         return True
-
-
-def _answer(headline: str, times: ShownTimes) -> dict[str, object]:
-    known = times.measurement.times
-    return {
-        "headline": headline,
-        "wallSeconds": known.wall.median,
-        "deviceSeconds": known.device_seconds if known.device_seconds >= 0 else None,
-        "notes": times.facts,
-    }
