@@ -25,6 +25,7 @@ _SCHEME_START = "jaxsight-"
 _VIEWED = re.compile(r"([^()]+)\((.*)\)", re.DOTALL)
 _TRANSFORMED = re.compile(rf"({'|'.join(TRANSFORMS)})\((.*)\)", re.DOTALL)
 
+PROFILE: Final = "profile"
 VIEW: Final = "view"
 
 PLAIN: Mapping[DocumentKind, str] = {
@@ -33,9 +34,8 @@ PLAIN: Mapping[DocumentKind, str] = {
     "hlo": ".hlo",
     "hlo-metadata": ".metadata.hlo",
     "kernels": ".kernels.txt",
-    "profile": ".profile.txt",
 }
-"""Kinds of documents of the function itself, or of a profile, with their file endings."""
+"""Kinds of documents of the function itself, with their file endings."""
 
 REPROS: Mapping[DocumentKind, str] = {"repro": ".repro.py", "reduced": ".reduced.py"}
 """Kinds of repros of the function, which exist once they were extracted or reduced."""
@@ -43,6 +43,7 @@ REPROS: Mapping[DocumentKind, str] = {"repro": ".repro.py", "reduced": ".reduced
 _ENDINGS: Mapping[DocumentKind, str] = {
     **PLAIN,
     **REPROS,
+    PROFILE: ".profile.txt",
     VIEW: ".txt",
     **{style: f".{style}.py" for style in STYLES},
 }
@@ -111,7 +112,7 @@ class VirtualDocument:
                 file = file[1].lower() + file[2:]
             file = file.replace("/", "\\")
         function = title.removesuffix(_ENDINGS[kind])
-        if kind in PLAIN or kind in REPROS:
+        if kind in PLAIN or kind in REPROS or kind == PROFILE:
             return VirtualDocument(file, function, kind)
         pattern = _VIEWED if kind == VIEW else _TRANSFORMED
         if (match := pattern.fullmatch(function)) is not None:

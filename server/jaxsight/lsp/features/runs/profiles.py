@@ -6,7 +6,7 @@ import asyncio
 
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.uris import path_of
-from jaxsight.lsp.documents.virtual_uris import VirtualDocument
+from jaxsight.lsp.documents.virtual_uris import PROFILE, VirtualDocument
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments
 from jaxsight.lsp.notifications.progress import cancellable
 
@@ -41,7 +41,7 @@ class ProfileCommand:
             document = await context.session.open_profile(path, bar.report, stop)
         if document is None:
             return None
-        shown = VirtualDocument(path, document, "profile")
+        shown = VirtualDocument(path, document, PROFILE)
         content = await self._virtual_documents.compute(shown)
         self._virtual_documents.refresh(path)
         await self._virtual_documents.open(shown, content.text)
