@@ -111,9 +111,7 @@ class SessionMemory:
         self.sources: Cache[tuple[str, SourceOptions], tuple[Answer, Shown]] = Cache(size=_SOURCES)
         """Verified source, by the key of the question and the options."""
         self.lowered: Cache[tuple[str, str, str], tuple[Answer, Lowered | Trouble]] = Cache(
-            size=_COMPILED,
-            function=lambda key, lowered: (lowered[0].question.unit, *key[1:]),
-            outdated=True,
+            size=_COMPILED, function=lambda key, of: (of[0].question.unit, *key[1:]), outdated=True
         )
         """StableHLO, by the key of the question, platform and compute capability."""
         self.compiled: Cache[str, Compiled | Trouble] = Cache(size=_ON_DISK, outdated=True)
@@ -124,7 +122,7 @@ class SessionMemory:
         """What saves time of compiling, by the digest of the program."""
         self.results: Cache[tuple[str, str], tuple[Answer, CompileResult]] = Cache(
             size=_COMPILED,
-            function=lambda key, kept: (kept[0].question.unit, key[1]),
+            function=lambda key, of: (of[0].question.unit, key[1]),
             outdated=True,
         )
         """Compiled programs with their places, by the key of the question and the target."""
