@@ -121,9 +121,7 @@ class SessionMemory:
         self.slow: Cache[str, SlowCompile] = Cache(size=_COMPILED, outdated=True)
         """What saves time of compiling, by the digest of the program."""
         self.results: Cache[tuple[str, str], tuple[Answer, CompileResult]] = Cache(
-            size=_COMPILED,
-            function=lambda key, of: (of[0].question.unit, key[1]),
-            outdated=True,
+            size=_COMPILED, function=lambda key, of: (of[0].question.unit, key[1]), outdated=True
         )
         """Compiled programs with their places, by the key of the question and the target."""
         self.miscompiled: Cache[str, Miscompiled] = Cache(size=_ANSWERS)
