@@ -1,9 +1,10 @@
 """`python -m tests.measuring`: how true measurements on this machine's CPU are, which must be idle.
 
 For each of 40 programs: the time of its kernels against the wall time without the host's part, the
-medians of two measurements against each other, and against a loop that is written by hand. Exits
-with status 1 if a program is beyond the limits. Also printed, but not limited: a profiled run by
-one without the profiler, and the sum of kernels by the time in which at least one runs.
+medians of two measurements against each other, and against loops that are written by hand. Exits
+with status 1 if a program is beyond the limits. Also printed, but not limited: the second loop by
+hand against the first, which is how steady this machine is; a profiled run by one without the
+profiler; and the sum of kernels by the time in which at least one runs.
 """
 
 from __future__ import annotations
@@ -130,12 +131,12 @@ PROGRAMS: dict[str, tuple[Callable[..., object], tuple[jax.Array, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A program's two measurements, and the seconds of a run in a loop by hand."""
+    """A program's two measurements, and the seconds of a run in two loops by hand between them."""
 
     name: str
     first: Timings
     second: Timings
-    by_hand: float
+    by_hand: tuple[float, float]
 
     @property
     def kernels(self) -> float:
@@ -165,8 +166,14 @@ class Checked:
 
     @property
     def hand(self) -> float:
-        """The median by that of the loop by hand."""
-        return statistics.mean((self.first.wall_seconds, self.second.wall_seconds)) / self.by_hand
+        """The medians by those of the loops by hand."""
+        both = self.first.wall_seconds + self.second.wall_seconds
+        return both / sum(self.by_hand)
+
+    @property
+    def hand_again(self) -> float:
+        """The median of the second loop by hand by that of the first."""
+        return self.by_hand[1] / self.by_hand[0]
 
     @property
     def beyond(self) -> str:
@@ -194,19 +201,19 @@ def main() -> int:
     options = parser.parse_args()
     found = []
     print(
-        f"{'program':<16}{'wall µs':>10}{'kernels':>9}{'again':>7}{'by hand':>9}{'profiled':>10}{'parallel':>10}"
+        f"{'program':<16}{'wall µs':>10}{'kernels':>9}{'again':>7}{'by hand':>9}{'hand again':>12}{'profiled':>10}{'parallel':>10}"
     )
     for name, (function, arguments) in PROGRAMS.items():
         if options.names and name not in options.names:
             continue
         measure = jaxsight.measure(function, seconds=options.seconds)
         first = measure(*arguments)
-        by_hand = _by_hand(function, arguments)
+        by_hand = _by_hand(function, arguments), _by_hand(function, arguments)
         checked = Checked(name, first, measure(*arguments), by_hand)
         found.append(checked)
         print(
             f"{name:<16}{first.wall_seconds * 1e6:>10.1f}{checked.kernels:>9.2f}"
-            f"{checked.again:>7.2f}{checked.hand:>9.2f}{checked.profiled:>10.2f}{checked.parallel:>10.2f}  {checked.beyond}",
+            f"{checked.again:>7.2f}{checked.hand:>9.2f}{checked.hand_again:>12.2f}{checked.profiled:>10.2f}{checked.parallel:>10.2f}  {checked.beyond}",
             flush=True,
         )
     for index, words in enumerate(
@@ -214,6 +221,8 @@ def main() -> int:
     ):
         held = sum(each.beyond[index] == "." for each in found)
         print(f"{words}: {held} of {len(found)}")
+    steady = sum(abs(each.hand_again - 1) <= AGAIN for each in found)
+    print(f"a loop by hand again within 5 %: {steady} of {len(found)}")
     busy = max((each.first.conditions.others for each in found), default=0.0)
     print(f"other processes kept up to {busy:.1f} cores busy")
     return 1 if any("!" in each.beyond for each in found) else 0

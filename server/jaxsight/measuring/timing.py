@@ -6,6 +6,7 @@ assumed to be normally distributed: all figures are order statistics, or are res
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 import time
@@ -19,14 +20,19 @@ from jaxsight.wire.messages.measuring import MeasuredRatio, MeasuringLimits, Spr
 PRECISION = 0.01
 """Half the confidence interval of the median, relative to it, at which runs end: a choice."""
 _FEWEST = 20
-"""Runs before a spread may end them, a choice: its interval is that of the 6th to the 15th."""
+"""Runs before a spread may end them, a choice: two in each block."""
+_BLOCKS = 10
+"""Blocks of successive runs whose medians tell how well the median is known, a choice: the second
+to the ninth of ten are an interval of 98 % (binomial). Neighbouring runs are alike, as what else
+the machine does lasts longer than one: an interval of single runs promises too much (20 runs of
+100 µs were known to 1 %, and 20 % off a second later)."""
+_LEAST_SECONDS = 0.5
+"""Seconds of runs before a spread may end them, a choice: some turns of a scheduler with others."""
 _MOST = 20_000
 """Runs that are kept, a choice: those of 50 µs in a second."""
 _WARM = 0.3
 """Seconds of runs before the timed ones, a choice: caches fill, a CPU reaches its frequency, and
 the allocator keeps what it got. `x + 1` of 4 MiB takes 128 µs in the first 0.1 s, then 90 µs."""
-_NORMAL = 1.96
-"""The quantile of the normal distribution for an interval of 95 %."""
 _RESAMPLES = 1_000
 """Resampled ratios, of whose distribution the interval is read: its ends are the 25th ones."""
 
@@ -42,7 +48,7 @@ class TimedRun:
     prepare: Callable[[], object] = lambda: None
 
     def __call__(self) -> float:
-        """TimedRun the program once, and return the seconds."""
+        """Run the program once, and return the seconds."""
         prepared = self.prepare()
         begin = time.perf_counter()
         self.call(prepared)
@@ -71,7 +77,8 @@ def timed(runs: Sequence[TimedRun], limits: MeasuringLimits) -> list[list[float]
     """
     samples: list[list[float]] = [[] for _ in runs]
     order = list(range(len(runs)))
-    end = time.perf_counter() + limits.seconds * len(runs)
+    begin = time.perf_counter()
+    end = begin + limits.seconds * len(runs)
     most = limits.runs or _MOST
     look_at = _FEWEST
     while len(samples[0]) < most:
@@ -81,9 +88,10 @@ def timed(runs: Sequence[TimedRun], limits: MeasuringLimits) -> list[list[float]
         count = len(samples[0])
         if limits.runs:
             continue
-        if time.perf_counter() >= end:
+        now = time.perf_counter()
+        if now >= end:
             break
-        if count >= look_at:
+        if count >= look_at and now >= begin + _LEAST_SECONDS * len(runs):
             if all(map(_is_known, samples)):
                 break
             look_at = math.ceil(1.25 * count)  # each look sorts all
@@ -91,10 +99,10 @@ def timed(runs: Sequence[TimedRun], limits: MeasuringLimits) -> list[list[float]
 
 
 def spread(samples: Sequence[float]) -> Spread:
-    """Return how seconds of runs are spread; there must be at least one."""
+    """Return how seconds of runs, in their order, are spread; there must be at least one."""
     ordered = sorted(samples)
     count = len(ordered)
-    low, high = _interval(ordered)
+    low, high = _interval(samples)
     quartile1, _, quartile3 = statistics.quantiles(ordered, n=4) if count > 1 else ordered * 3
     return Spread(
         statistics.median(ordered), quartile1, quartile3, low, high, ordered[0], count
@@ -102,22 +110,18 @@ def spread(samples: Sequence[float]) -> Spread:
 
 
 def _is_known(samples: Sequence[float]) -> bool:
-    ordered = sorted(samples)
-    low, high = _interval(ordered)
-    return high - low <= 2 * PRECISION * statistics.median(ordered)
+    low, high = _interval(samples)
+    return high - low <= 2 * PRECISION * statistics.median(samples)
 
 
-def _interval(ordered: Sequence[float]) -> tuple[float, float]:
-    """Return a 95 % confidence interval of the median, of ordered samples.
-
-    The number of samples below the median is binomial (n, 1/2), which is approximated by a normal
-    distribution; with fewer than six samples even the extremes are no such interval.
-    """
-    count = len(ordered)
-    half = _NORMAL * math.sqrt(count) / 2
-    first = max(0, math.floor(count / 2 - half))
-    last = min(count - 1, math.ceil(count / 2 + half))
-    return ordered[first], ordered[last]
+def _interval(samples: Sequence[float]) -> tuple[float, float]:
+    """Return an interval of the median of successive runs; of few runs, their extremes."""
+    count = len(samples)
+    if count < _FEWEST:
+        return min(samples), max(samples)
+    ends = [count * block // _BLOCKS for block in range(_BLOCKS + 1)]
+    medians = sorted(statistics.median(samples[a:b]) for a, b in itertools.pairwise(ends))
+    return medians[1], medians[-2]
 
 
 def ratio(first: Sequence[float], second: Sequence[float]) -> MeasuredRatio:

@@ -23,9 +23,8 @@ class MeasuringLimits:
 class Spread:
     """How timed runs are spread.
 
-    `low` and `high` are the bounds of a 95 % confidence interval of the median: the order
-    statistics of the binomial distribution. With fewer than six runs they are the shortest and the
-    longest.
+    `low` and `high` are the bounds of a confidence interval of the median (98 %), from medians of
+    ten blocks of successive runs. With fewer than 20 runs they are the shortest and the longest.
     """
 
     median: float
