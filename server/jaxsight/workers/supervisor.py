@@ -1,6 +1,6 @@
 """The tracers of one project root and Python environment, and the queue of their requests.
 
-Requests run one at a time, the most urgent first.
+Requests run one at a time, the most urgent first; a program that runs gives way to a person's.
 Each is answered exactly once: by the tracer, by `Cancelled`, or by `Died`.
 When a tracer dies, the spare takes over at once and gets the next request; a death costs a process,
 never the server.
@@ -184,12 +184,12 @@ class Tracers:
             return _unavailable(message, SHUT_DOWN)
         self.start()
         haste = Haste(priority) if isinstance(priority, Priority) else priority
-        haste.on_rise = self._run_past_slow_step
+        haste.on_rise = self._hurry
         entry = QueuedRequest(message, haste, on_stage, texts)
         self._queue.push(entry)
         self._arrived.set()
         self._limit_cancelled()
-        self._run_past_slow_step()
+        self._hurry()
         try:
             return cast("Outcome[R]", await entry.answer)
         except asyncio.CancelledError:
@@ -250,17 +250,31 @@ class Tracers:
             while self._queue:
                 entry = self._running = self._queue.pop()
                 self._pool.paused.clear()
+                outcome: Outcome[object] = _unavailable(entry.message, SHUT_DOWN)
                 try:
-                    entry.settle(await self._answer(entry))
+                    outcome = await self._answer(entry)
                 finally:
-                    entry.settle(_unavailable(entry.message, SHUT_DOWN))
                     self._running = None
+                    if isinstance(outcome, Cancelled) and entry.gave_way:
+                        self._push_again(entry)
+                    else:
+                        entry.settle(outcome)
             self._pool.paused.set()
             if self._status.state is State.BUSY:
                 self._report_status(TracerStatus(State.READY, "", self._status.hello))
             self._pool.use_pause()
             self._arrived.clear()
             await self._arrived.wait()
+
+    def _push_again(self, entry: QueuedRequest) -> None:
+        """Let a request that gave way be answered later, unless it was cancelled meanwhile."""
+        if entry.answer.done():
+            return
+        # Another number: its cancellation must not stop it a second time, should it come late.
+        entry.message = entry.message.numbered(next(self._ids))
+        entry.begin_again()
+        entry.tracer, entry.gave_way = None, False
+        self._queue.push(entry)
 
     async def _answer(self, entry: QueuedRequest) -> Outcome[object]:
         message = entry.message
@@ -331,6 +345,7 @@ class Tracers:
                                 entry.timer.reschedule(end)
                                 self._limit_cancelled()
                             entry.reach(reached)
+                            self._give_way()
                             if entry.on_stage is not None and not entry.answer.done():
                                 entry.on_stage(reached)
                         case answer if isinstance(answer, _ANSWERS):
@@ -372,6 +387,20 @@ class Tracers:
             await asyncio.sleep(SLOW)
             self._report_step(entry, tracer)
             self._run_past_slow_step()
+
+    def _hurry(self) -> None:
+        """Let a request that has become urgent not wait for what is less so."""
+        self._give_way()
+        self._run_past_slow_step()
+
+    def _give_way(self) -> None:
+        """Stop the program that runs if a person waits for another request."""
+        entry = self._running
+        if entry is None or entry.tracer is None or entry.gave_way or not entry.can_give_way:
+            return
+        if self._queue.has_person:
+            entry.gave_way = True
+            entry.tracer.process.send(Cancel(entry.message.id))
 
     def _run_past_slow_step(self) -> None:
         """Answer requests in the spare that do not need what the running one waits for."""
