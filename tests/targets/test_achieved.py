@@ -7,7 +7,7 @@ import pytest
 from jaxsight.targets.achieved import MeasuredKernel, measured_kernels
 from jaxsight.targets.target import parse
 from jaxsight.wire.kernel_graph import Graph, Kernel, Loop
-from jaxsight.wire.kernels.work import Work
+from jaxsight.wire.kernels.work import Operations, Work
 from jaxsight.wire.messages.measuring import KernelTime
 
 MIB = 1 << 20
@@ -40,6 +40,16 @@ def test_a_kernel_has_its_estimate_and_its_share_of_the_bandwidth() -> None:
     assert first.estimate_seconds is not None
     assert first.ratio == pytest.approx(300e-6 / first.estimate_seconds)
     assert first.lines == ("a.py:1",)
+
+
+def test_a_product_has_its_share_of_the_peak_of_its_unit() -> None:
+    flops = 2 * 4096**3
+    products = Operations("matrix", "bf16", flops)
+    work = Work(read=64 * MIB, written=32 * MIB, operations=(products,))
+    dot = Kernel("dot", "gemm", "dot", "output", ("0",), flops=flops, work=work)
+    [row] = rows(Graph("m", (dot,)), KernelTime("dot", 1, 170e-6))
+    # 989 TFLOP/s in NVIDIA's data sheet of the H100 SXM.
+    assert row.arithmetic_share == pytest.approx(flops / 170e-6 / 989.4e12, rel=0.01)
 
 
 def test_a_kernel_of_the_hlo_that_was_run_has_its_lines_but_no_estimate() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from jaxsight.targets.roofline import estimate
+from jaxsight.targets.roofline import at_peak, estimate
 from jaxsight.targets.target import Target
 from jaxsight.wire.kernel_graph import Graph, Kernel
 from jaxsight.wire.messages.measuring import KernelTime
@@ -32,6 +32,8 @@ class MeasuredKernel(Generic[Place]):
     bytes_per_second: float | None = None
     """The bytes that it reads and writes, by its time; `None` if they are not known."""
     flops_per_second: float | None = None
+    arithmetic_share: float | None = None
+    """The time that the busiest unit needs for it at the rate of the data sheet, by its time."""
     bandwidth_share: float | None = None
     """`bytes_per_second` by the bandwidth of the chip's data sheet; above 1 from its caches."""
 
@@ -82,6 +84,7 @@ def measured_kernels(
         work, flops = kernel.work, kernel.flops * runs
         moved = (work.read + work.written) * runs if work is not None else 0
         rate = moved / time.seconds if moved and time.seconds else None
+        least = at_peak(work, target) if work is not None else None
         bandwidth = target.chip.bandwidth if target.chip is not None else 0.0
         yield MeasuredKernel(
             time.name,
@@ -93,5 +96,6 @@ def measured_kernels(
             estimate(kernel, target) if is_known else None,
             rate,
             flops / time.seconds if flops and time.seconds else None,
+            least * runs / time.seconds if least is not None and time.seconds else None,
             rate / bandwidth if rate is not None and bandwidth else None,
         )

@@ -34,6 +34,7 @@ def record(found: MatchedTimes, function: str) -> dict[str, object]:
                 "lines": list(row.lines),
                 "bytes_per_second": row.bytes_per_second,
                 "flops_per_second": row.flops_per_second,
+                "arithmetic_share": row.arithmetic_share,
                 "bandwidth_share": row.bandwidth_share,
             }
             for row in found.rows

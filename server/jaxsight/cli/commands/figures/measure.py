@@ -224,15 +224,15 @@ def _row(found: MatchedTimes, row: MeasuredKernel[int]) -> tuple[str, ...]:
         units.percent(row.share),
         units.time(row.estimate_seconds) if row.estimate_seconds is not None else "",
         f"{row.ratio:.2f}" if row.ratio is not None else "",
-        _bandwidth(row),
-        f"{row.flops_per_second / 1e9:.3g}" if row.flops_per_second is not None else "",
+        _rate(row.bytes_per_second, row.bandwidth_share),
+        _rate(row.flops_per_second, row.arithmetic_share),
         ", ".join(map(str, row.lines[:_LINES])),
     )
 
 
-def _bandwidth(row: MeasuredKernel[int]) -> str:
-    """Return `1.9e3 (57 %)`, with the share of the chip's bandwidth if that is known."""
-    if row.bytes_per_second is None:
+def _rate(per_second: float | None, of_peak: float | None) -> str:
+    """Return `1.9e3 (57 %)`: billions in a second, with the share of the chip's peak if known."""
+    if per_second is None:
         return ""
-    share = f" ({units.percent(row.bandwidth_share)})" if row.bandwidth_share is not None else ""
-    return f"{row.bytes_per_second / 1e9:.3g}{share}"
+    share = f" ({units.percent(of_peak)})" if of_peak is not None else ""
+    return f"{per_second / 1e9:.3g}{share}"
