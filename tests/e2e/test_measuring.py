@@ -166,7 +166,7 @@ async def test_a_cancelled_measurement_leaves_no_process(tmp_path: Path, way: st
         running = asyncio.create_task(editor.execute(MEASURE, uri, "endless"))
         await becomes((tmp_path / "runs").exists)
         begun = [psutil.Process(int((tmp_path / "runs").read_text()))]
-        assert "running" in stages(editor)
+        await becomes(lambda: "running" in stages(editor))
         start = time.monotonic()
         if way == "progress":
             params = types.WorkDoneProgressCancelParams(token_of(editor))

@@ -13,6 +13,7 @@ from jaxsight.wire.messages.replies import (
     Failed,
     Hello,
 )
+from jaxsight.wire.messages.requests import Request
 
 SENT_BY_OTHERS = (9, 15)
 """SIGKILL and SIGTERM, signal(7): sent by a user, or by the kernel when memory runs out."""
@@ -143,6 +144,16 @@ R = TypeVar("R")
 
 Outcome: TypeAlias = Union[R, Failed, Cancelled, Died]  # noqa: UP007 - a generic alias
 """The end of a request whose reply is a `Reply`."""
+
+
+def is_internal(outcome: Outcome[object]) -> bool:
+    """Return whether the tracer itself failed, not user code."""
+    return isinstance(outcome, Failed) and outcome.failure.stage == "internal"
+
+
+def unavailable(message: Request[object], why: str) -> Died:
+    """Return the outcome of a request that no tracer could answer."""
+    return Died(message.id, "", Death(Reason.UNAVAILABLE, last_words=why))
 
 
 class State(Enum):
