@@ -55,6 +55,8 @@ def test_time_without_kernels_is_said_where_it_matters() -> None:
     assert "device busy for 100 µs of 412 µs: it mostly waits for the host" in said(waiting)
     assert "between kernels: 200 µs" in said(waiting)
     assert "device busy all the time" in said(replace(TIMES, device_seconds=430e-6))
+    slowed = said(replace(TIMES, device_seconds=824e-6))
+    assert "profiled runs took at least 2 times as long: times of kernels are too long" in slowed
     missing = replace(TIMES, profile_problem="another profile is being made")
     assert "no times of kernels: another profile is being made" in said(missing)
 

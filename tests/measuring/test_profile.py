@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from jaxsight.measuring.profile import DeviceRun, DeviceRuns, profiled
@@ -57,6 +60,19 @@ def test_events_belong_to_their_runs() -> None:
     assert sum(each.seconds for each in profile.kernels) > 0
 
 
+def test_runs_that_get_memory_from_the_system_are_left_out() -> None:
+    run = compiled(jnp.sin, jnp.ones(8))
+    numbers = itertools.count()
+
+    def call(_: object) -> None:
+        run(None)  # type: ignore[operator]
+        if next(numbers) % 2:
+            np.ones(1 << 23)  # 64 MiB, which malloc never keeps
+
+    assert len(profiled("cpu", call, 4).runs) == 4
+    assert next(numbers) in (8, 9), "one before the profile, and every other one of 7 or 8"
+
+
 def test_a_loop_counts_by_what_is_inside() -> None:
     call = compiled(
         lambda x: jax.lax.fori_loop(0, 5, lambda i, c: jnp.sort(c)[::-1] * 2, x), jnp.ones(4096)
@@ -80,9 +96,9 @@ def test_a_product_lasts_until_its_threads_are_done() -> None:
     assert statistics.median(run.busy / (run.end - run.begin) for run in profile.runs) > 0.5
 
 
-def test_a_profile_within_another_is_refused() -> None:
-    with pytest.raises(NoProfile, match="does not start"):
-        profiled("cpu", lambda _: profiled("cpu", lambda _: None, 1), 1)
+def test_a_profile_within_another_is_refused(tmp_path: Path) -> None:
+    with jax.profiler.trace(str(tmp_path)), pytest.raises(NoProfile, match="does not start"):
+        profiled("cpu", lambda _: None, 1)
 
 
 def test_a_device_that_does_nothing_has_no_profile() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -100,6 +101,15 @@ def clock_seconds() -> float:
     readings = [time.perf_counter() for _ in range(1_000)]
     steps = (after - before for before, after in pairwise(readings))
     return min((step for step in steps if step > 0), default=0.0)
+
+
+def page_faults() -> int:
+    """Return how often a page of memory was new to this process; 0 if unknown."""
+    if sys.platform == "win32":
+        return 0
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
 
 def _busy_seconds() -> float | None:

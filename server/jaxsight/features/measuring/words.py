@@ -14,6 +14,9 @@ HOST_BOUND = 0.5
 host, a choice: then faster kernels would change less than half of it."""
 _NOTABLE = 0.05
 """The share of the wall time from which time without kernels is said."""
+_SLOWED = 1.1
+"""The share of the wall time from which kernels are said to have been slower under the profiler, a
+choice: runs are as unsteady as that on an idle machine (`python -m tests.measuring`)."""
 _SLOW_GOVERNORS = ("powersave", "conservative", "ondemand")
 """Governors under which a CPU's frequency follows its load (the kernel's `cpufreq`). With Intel's
 driver, `powersave` does so, too."""
@@ -64,6 +67,10 @@ def _device(times: ProgramTimes) -> Iterator[str]:
         yield f"no times of kernels: {times.profile_problem}"
         return
     median = times.wall.median
+    if times.device_seconds > _SLOWED * median:
+        ratio = f"{times.device_seconds / median:.2g}"
+        yield f"profiled runs took at least {ratio} times as long: times of kernels are too long"
+        return
     busy = f"device busy for {units.time(times.device_seconds)} of {units.time(median)}"
     idle = 1 - times.device_seconds / median if median else 0.0
     if idle >= HOST_BOUND:
