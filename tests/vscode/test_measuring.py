@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from tests.vscode.code_server import CodeServer
+from tests.vscode.code_server import REPOSITORY, CodeServer
+from tests.vscode.pictures import Page
 from tests.vscode.project import make
-from tests.vscode.window import ANY, Window, window
+from tests.vscode.window import ANY, SIZE, Window, window
 
 pytestmark = pytest.mark.slow
+
+HOW_FAST = Page(REPOSITORY / "docs" / "how-fast.md")
 
 # One function, so that there is one lens.
 NORM = '''\
@@ -25,7 +28,9 @@ def normalized(x):
     Example inputs:
         x: f32[4096, 256]
     """
-    return x / jnp.sum(jnp.exp(x), axis=1, keepdims=True)
+    ordered = jnp.sort(x, axis=1)
+    total = jnp.sum(jnp.exp(ordered), axis=1, keepdims=True)
+    return ordered / total
 '''
 ASKS = "Measure `normalized` on this machine's CPU?"
 
@@ -54,6 +59,16 @@ def test_a_lens_measures_once_the_user_agrees(editor: Window) -> None:
     editor.sees("⏱")
 
 
+def test_the_picture_of_the_page(editor: Window, update_fixtures: bool) -> None:
+    editor.page.set_viewport_size({"width": 1040, "height": 420})
+    editor.page.keyboard.press("Control+b")  # no side bar
+    editor.page.locator(".codelens-decoration a", has_text="cancel measuring").wait_for(
+        state="detached"
+    )
+    HOW_FAST.take(editor, "how-fast-measured.png", update=update_fixtures)
+    editor.page.set_viewport_size(SIZE)
+
+
 def test_the_panel_has_a_column_of_measured_times(editor: Window) -> None:
     editor.click("|def| normalized")
     editor.command("jaxsight: Show Kernels in a Panel")
@@ -64,7 +79,7 @@ def test_the_panel_has_a_column_of_measured_times(editor: Window) -> None:
 
 
 def test_an_edit_marks_the_figures_until_the_panel_measures_again(editor: Window) -> None:
-    editor.replace("jnp.|exp|(x)", "tanh", group=ANY)
+    editor.replace("jnp.|exp|(ordered)", "tanh", group=ANY)
     editor.sees("~", " measured", group=ANY)
     panel = editor.panel()
     panel.locator("footer", has_text="~").wait_for()
