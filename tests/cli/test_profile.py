@@ -105,7 +105,7 @@ def test_json_has_all_figures(project: Path) -> None:
         record["kernel_seconds"]
     )
     first = record["lines"][0]
-    assert (first["file"], first["line"], first["function"]) == ("/work/model.py", 4, "loss")
+    assert (first["file"], first["line"], first["function"]) == ("/project/model.py", 4, "loss")
     assert first["path"] == str(project / "model.py")
     assert first["text"] == 'return h @ params["w"]'
     assert first["share"] == pytest.approx(first["seconds"] / record["kernel_seconds"])
@@ -126,7 +126,7 @@ def test_a_line_of_a_file_that_has_changed_is_not_shown(project: Path) -> None:
     write(path, *planes, MadePlane("Task Environment", own=environment))
     done = jaxsight(project, "profile", path.name)
     assert "params[" not in done.stdout
-    assert "/work/model.py has changed since the profile was recorded" in done.stdout
+    assert "/project/model.py has changed since the profile was recorded" in done.stdout
 
 
 def test_what_is_no_profile_is_one_line(project: Path) -> None:
@@ -142,7 +142,7 @@ def test_what_is_no_profile_is_one_line(project: Path) -> None:
 
 def test_texts_of_a_profile_are_inert(project: Path) -> None:
     hostile = "\x1b[31mred\u202e"
-    ops = [Op("fusion.1", line=3, file=f"/work/{hostile}.py", function=hostile)]
+    ops = [Op("fusion.1", line=3, file=f"/project/{hostile}.py", function=hostile)]
     programs = MadePlane("/host:metadata", programs={"jit_step(7)": program("jit_step", ops)})
     path = write(project / "host.xplane.pb", programs, gpu_plane(0, 1), host=hostile)
     done = jaxsight(project, "profile", path.name)

@@ -112,7 +112,7 @@ class Op:
     name: str
     opcode: str = "fusion"
     line: int = 0
-    file: str = "/work/model.py"
+    file: str = "/project/model.py"
     function: str = "loss"
     scope: str = "jit(step)/add"
     operands: Sequence[int] = ()

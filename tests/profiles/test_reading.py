@@ -41,9 +41,9 @@ def test_time_of_a_gpu_is_at_lines_of_the_users_files(tmp_path: Path) -> None:
         for place, share in profile.lines.items()
     }
     assert lines == {
-        ("/work/model.py", 4, "loss"): (1260, 9),  # with the copy of its result, which XLA added
-        ("/work/model.py", 3, "loss"): (600, 3),
-        ("/work/model.py", 9, "step"): (300, 3),
+        ("/project/model.py", 4, "loss"): (1260, 9),  # with the copy of its result, which XLA added
+        ("/project/model.py", 3, "loss"): (600, 3),
+        ("/project/model.py", 9, "step"): (300, 3),
     }
     assert {name: microseconds(each.seconds) for name, each in profile.libraries.items()} == {
         "flax": 90
@@ -152,14 +152,14 @@ def test_time_of_a_tpu(tmp_path: Path) -> None:
             "Steps": steps,
         },
         named={
-            "%fusion.7 = f32[8] fusion(…)": {"source": "/work/model.py:12"},
+            "%fusion.7 = f32[8] fusion(…)": {"source": "/project/model.py:12"},
             "%while.1 = …": {"hlo_category": "while"},
         },
     )
     profile = profile_of(tmp_path, plane)
 
     assert {place: microseconds(share.seconds) for place, share in profile.lines.items()} == {
-        CodePlace("/work/model.py", 12): 400
+        CodePlace("/project/model.py", 12): 400
     }
     assert [(k.name, k.program, k.calls) for k in profile.kernels] == [
         ("convolution.2", "jit_step(99)", 2),

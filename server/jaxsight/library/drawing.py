@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 
 from jaxsight.text import units
+from jaxsight.text.layout import cut
 from jaxsight.wire.kernel_graph import KERNEL, OUTPUT, PARAMETER, End, Graph, Kernel
 from jaxsight.workers.own_python import program
 
@@ -63,8 +64,7 @@ def _inside(graph: Graph, source: Callable[[str], str], loop: int, indent: str) 
 def _label(index: int, kernel: Kernel, source: Callable[[str], str]) -> str:
     lines = [f"{index + 1}: {kernel.title}"]
     texts = (" ".join(source(path).split()) for path in kernel.equations)
-    short = (text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…" for text in texts)
-    sources = list(dict.fromkeys(short))
+    sources = list(dict.fromkeys(cut(text, _LONGEST) for text in texts))
     lines += sources[:_MOST]
     if len(sources) > _MOST:
         lines.append(f"… {len(sources) - _MOST} more")

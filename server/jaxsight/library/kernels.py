@@ -23,6 +23,7 @@ from jaxsight.library.drawing import NoGraphviz, dot, drawn_by_graphviz
 from jaxsight.meshes import named_shardings
 from jaxsight.targets.roofline import total
 from jaxsight.targets.target import Target, parse, recognized
+from jaxsight.text.layout import aligned
 from jaxsight.text.units import count, interval
 from jaxsight.wire.donation import Alias, Donation, donations
 from jaxsight.wire.host_transfers import HostTransfer
@@ -178,11 +179,7 @@ class Kernels:
             ("", "kernel", "launches", "in", "out", "fusion boundary", "lines")
         ]
         rows += [tuple(map(str, row)) for row in self._rows()]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-        lines = [self._headline()]
-        for row in rows:
-            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-            lines.append("  ".join(cells).rstrip())
+        lines = [self._headline(), *aligned(rows, "l" * len(rows[0]))]
         for transfer in self.host_transfers:
             # `to host f32[512,512], 1,048,576 B, 8 times  model.py:12`
             times = f", {transfer.runs} times" if transfer.runs > 1 else ""

@@ -18,6 +18,7 @@ from jaxsight.targets.achieved import MeasuredKernel, measured_kernels
 from jaxsight.targets.roofline import total
 from jaxsight.targets.target import CPU, Target, parse, recognized
 from jaxsight.text import units
+from jaxsight.text.layout import aligned
 from jaxsight.wire.kernel_graph import Kernel
 from jaxsight.wire.messages.measuring import Conditions, MeasuringLimits, ProgramTimes
 
@@ -84,18 +85,15 @@ class Timings:
             )
             for row in self.kernels
         ]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        ]
-        notes = (
-            [f"no times of kernels: {problem}"] if (problem := self.times.profile_problem) else []
-        )
+        notes = []
+        if self.times.profile_problem:
+            notes.append(f"no times of kernels: {self.times.profile_problem}")
+        if self.times.profile_note:
+            notes.append(self.times.profile_note)
         if self.conditions.is_busy:
             others, cores = self.conditions.others, self.conditions.cores
             notes.append(f"other processes kept {others:.1f} of {cores} cores busy")
-        return "\n".join([first, *lines, *notes])
+        return "\n".join([first, *aligned(rows, "l" * len(rows[0])), *notes])
 
 
 def measure(

@@ -20,6 +20,7 @@ from jaxsight.sweeps.points import LargestSize, Sweep, SweepPoint, point_of
 from jaxsight.sweeps.swept_sizes import BadSizes, Sizes, SweptSize, combined, given
 from jaxsight.targets.target import Target, parse, recognized
 from jaxsight.text import units
+from jaxsight.text.layout import aligned
 
 Function = Callable[..., object]
 
@@ -81,10 +82,8 @@ def _text(sweep: Sweep) -> str:
     """Return the table of a function, and what follows from it."""
     figures = [figure.column for figure in table.columns(sweep)]
     rows = [(*(size.name for size in sweep.swept), *figures), *table.rows(sweep)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = [f"{sweep.function} on {sweep.target}"]
-    lines += ["  ".join(map(str.rjust, row, widths)) for row in rows]
-    return "\n".join([*lines, *table.remarks(sweep)])
+    title = f"{sweep.function} on {sweep.target}"
+    return "\n".join([title, *aligned(rows, "r" * len(rows[0])), *table.remarks(sweep)])
 
 
 def sweep(

@@ -1,11 +1,10 @@
 """What a device did while a function ran, from JAX's own profiler.
 
-`jax.profiler` writes the file that `jaxsight.profiles` reads, of JAX 0.4.35 and later on CPUs too.
+`jax.profiler` writes the file that `jaxsight.profiles` reads, of JAX 0.8 and later.
 """
 
 from __future__ import annotations
 
-import functools
 import itertools
 import statistics
 import sys
@@ -20,7 +19,7 @@ from pathlib import Path
 import jax
 from jax.profiler import StepTraceAnnotation
 
-from jaxsight.measuring import machine
+from jaxsight.measuring import machine, tracing
 from jaxsight.profiles.device_lines import PREFIXES, DeviceLines
 from jaxsight.profiles.executed import Executed, Mark
 from jaxsight.profiles.folders import NoProfile, files_of
@@ -134,27 +133,21 @@ def profiled(
         platform: JAX's platform of the device: `gpu`, `tpu` or `cpu`.
         call: the function, which gets what `prepare` returns and has to wait until the device is
             done.
-        runs: how many runs are returned; there may be more, of which those are returned that get
-            memory as before.
+        runs: how many runs are returned at most; there may be more, of which those are returned
+            that get memory as before.
         prepare: what it does on the device before a run does not count.
 
     Raises:
         NoProfile: another profile is being made, or the profiler reports nothing about the device.
         NotAProfile: the profiler wrote something else.
     """
-    start = jax.profiler.start_trace
-    if hasattr(jax.profiler, "ProfileOptions"):
-        # Events of each Python function slow the host down.
-        options = jax.profiler.ProfileOptions()
-        options.python_tracer_level = 0
-        start = functools.partial(start, profiler_options=options)
     began = time.perf_counter()
     usual = _page_faults(call, prepare())
     most = usual + _FEW_FAULTS if time.perf_counter() - began < _SHORT else sys.maxsize
     settled: set[int] = set()
     with tempfile.TemporaryDirectory(prefix="jaxsight-profile-") as folder:
         try:
-            start(folder)
+            tracing.start(folder)
         except RuntimeError as error:  # "Profile has already been started"
             raise NoProfile(f"the profiler does not start: {error}") from error
         try:

@@ -168,7 +168,7 @@ def measured(
         Exception: whatever compiling or a run raises.
     """
     device = device or default_device()
-    with machine.alone(lambda: announce("wait", "another measurement")) as waited:
+    with machine.alone(lambda: announce("wait", "")) as waited:
         announce("compile", "")
         programs = [make() for make in compiling]
         announce("measure", "")

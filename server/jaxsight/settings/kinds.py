@@ -18,6 +18,7 @@ from jaxsight.rules.selection import is_selector
 from jaxsight.targets.target import UnknownTarget
 from jaxsight.targets.target import parse as parse_target
 from jaxsight.text import units
+from jaxsight.text.layout import cut
 from jaxsight.wire.meshes import Mesh
 
 T = TypeVar("T")
@@ -71,7 +72,7 @@ def shown(value: object) -> str:
 
 def shortened(text: str) -> str:
     """Return a text, or its beginning if it is too long for a message."""
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+    return cut(text, _SHOWN)
 
 
 def nearest(name: str, names: Sequence[str]) -> str:

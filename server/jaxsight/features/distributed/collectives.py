@@ -12,6 +12,7 @@ from jaxsight.source.text import Range
 from jaxsight.targets.chips.links import LINKS
 from jaxsight.targets.roofline import estimate
 from jaxsight.text import units
+from jaxsight.text.layout import cut
 from jaxsight.text.units import count, some
 from jaxsight.wire.host_transfers import HostTransfer
 from jaxsight.wire.kernel_graph import Collective, Graph, Kernel
@@ -180,8 +181,7 @@ def _groups(collective: Collective) -> Iterator[str]:
 
 
 def _short(text: str) -> str:
-    text = " ".join(text.replace("`", "'").split())
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return cut(" ".join(text.replace("`", "'").split()), _LONGEST)
 
 
 def communication_line(kernels: Kernels, moved: str) -> str:

@@ -6,6 +6,7 @@ import re
 
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
+from jaxsight.text.layout import cut
 from jaxsight.text.markdown import fenced
 from jaxsight.wire.observations import Row, Tree
 
@@ -94,15 +95,11 @@ def _cells(row: Row) -> tuple[str, str, str, str]:
     times = f"{row.times} × " if row.times > 1 else ""
     name = f"{'  ' * (row.depth - 1)}{one_line(row.name)}"
     return (
-        _shortened(name, _LONGEST_NAME),
-        _shortened(f"{times}{one_line(row.text)}", _LONGEST_TYPE),
+        cut(name, _LONGEST_NAME),
+        cut(f"{times}{one_line(row.text)}", _LONGEST_TYPE),
         f"{times}{row.elements:,}" if row.elements else "",
         f"{times}{units.size(row.bytes)}" if row.bytes else "",
     )
-
-
-def _shortened(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _class(text: str) -> str:

@@ -41,7 +41,7 @@ def table(kernels: Kernels, times: ShownTimes | None = None) -> str:
             f"{units.size(kernel.bytes_out)} | {escaped(kernels.reason(kernel))} |"
         )
         if matched is not None:
-            row = matched.row(index)
+            row = matched.by_kernel.get(index)
             cells = ("–", "–")
             if row is not None:
                 cells = seconds_words(row.seconds, row.estimate_seconds), units.percent(row.share)

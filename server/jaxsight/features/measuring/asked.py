@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from jaxsight.features.measuring import words
 from jaxsight.features.measuring.measure import measured_function
 from jaxsight.features.measuring.shown import ShownTimes
 from jaxsight.queries.engine import Engine
@@ -20,17 +21,6 @@ from jaxsight.wire.messages.replies import Stage
 MEASURE: Final = "jaxsight.measure"
 CANCEL: Final = "cancel"
 """The argument of the command that cancels a measurement."""
-
-_STAGES = {
-    "execute": "running the module",
-    "inputs": "making inputs",
-    "trace": "tracing",
-    "wait": "waiting for another measurement",
-    "compile": "compiling",
-    "measure": "running",
-    "profile": "profiling",
-}
-"""What is being done, by the name of the stage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +81,7 @@ class AskedMeasurements:
             if not is_told:  # the lens offers to cancel it
                 engine.waiting.refresh(plan.path)
                 is_told = True
-            report(stage.detail or _STAGES.get(stage.stage, stage.stage))
+            report(words.step(stage))
 
         try:
             times = await measured_function(

@@ -34,9 +34,10 @@ class MatchedTimes:
         found = total(self.kernels.graph, self.kernels.target)
         return None if found is None or found.is_lower_bound else found.seconds
 
-    def row(self, kernel: int) -> MeasuredKernel[int] | None:
-        """Return the row of a kernel of the graph; `None` if the device did not report it."""
-        return next((row for row in self.rows if row.index == kernel), None)
+    @functools.cached_property
+    def by_kernel(self) -> Mapping[int, MeasuredKernel[int]]:
+        """The rows of the kernels of the graph that the device reported, by their index."""
+        return {row.index: row for row in self.rows if row.index is not None}
 
     @functools.cached_property
     def shares(self) -> Mapping[int, float]:

@@ -143,7 +143,7 @@ def expression_times(times: MatchedTimes, kernels: Iterable[int]) -> str:
         times: of the function.
         kernels: those that compute an expression, with whatever else they compute.
     """
-    rows = [row for index in kernels if (row := times.row(index)) is not None]
+    rows = [row for index in kernels if (row := times.by_kernel.get(index)) is not None]
     if not rows:
         return ""
     estimates = [row.estimate_seconds for row in rows if row.estimate_seconds is not None]

@@ -8,18 +8,31 @@ from jaxsight.queries.memory import Measurement
 from jaxsight.targets.target import CPU
 from jaxsight.text import units
 from jaxsight.wire.messages.measuring import BUSY, Conditions, MeasuredRatio, ProgramTimes
+from jaxsight.wire.messages.replies import Stage
 
 HOST_BOUND = 0.5
 """The share of the wall time in which no kernel runs from which a program is said to wait for the
 host, a choice: then faster kernels would change less than half of it."""
 _NOTABLE = 0.05
 """The share of the wall time from which time without kernels is said."""
-_SLOWED = 1.1
-"""The share of the wall time from which kernels are said to have been slower under the profiler, a
-choice: runs are as unsteady as that on an idle machine (`python -m tests.measuring`)."""
+_STAGES = {
+    "execute": "running the module",
+    "inputs": "making inputs",
+    "trace": "tracing",
+    "wait": "waiting for another measurement",
+    "compile": "compiling",
+    "measure": "running",
+    "profile": "profiling",
+}
+"""What is being done, by the name of the stage."""
 _SLOW_GOVERNORS = ("powersave", "conservative", "ondemand")
 """Governors under which a CPU's frequency follows its load (the kernel's `cpufreq`). With Intel's
 driver, `powersave` does so, too."""
+
+
+def step(stage: Stage) -> str:
+    """Return what is being done: `tracing`, or the statement of the module that is executed."""
+    return stage.detail or _STAGES.get(stage.stage, stage.stage)
 
 
 def wall(measurement: Measurement) -> str:
@@ -67,13 +80,11 @@ def _device(times: ProgramTimes) -> Iterator[str]:
         yield f"no times of kernels: {times.profile_problem}"
         return
     median = times.wall.median
-    if times.device_seconds > _SLOWED * median:
-        ratio = f"{times.device_seconds / median:.2g}"
-        yield f"profiled runs took at least {ratio} times as long: times of kernels are too long"
-        return
     busy = f"device busy for {units.time(times.device_seconds)} of {units.time(median)}"
     idle = 1 - times.device_seconds / median if median else 0.0
-    if idle >= HOST_BOUND:
+    if times.profile_note:
+        yield times.profile_note
+    elif idle >= HOST_BOUND:
         yield f"{busy}: it mostly waits for the host"
     elif idle < _NOTABLE:  # runs that are profiled take longer than those that are timed
         yield "device busy all the time"

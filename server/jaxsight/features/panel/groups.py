@@ -15,6 +15,7 @@ from jaxsight.features.model import PanelGroup
 from jaxsight.features.panel.call_chains import Chains, chains
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.source.text import Range
+from jaxsight.text.layout import cut
 from jaxsight.text.parsing import expression_in
 from jaxsight.wire.messages.replies import Call, Equation
 
@@ -127,4 +128,4 @@ def _name(kernels: Kernels, call: Call, place: Range | None) -> str:
     if tree is None:
         return "library"
     name = " ".join(ast.unparse(tree.func if isinstance(tree, ast.Call) else tree).split())
-    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
+    return cut(name, _LONGEST)

@@ -29,6 +29,7 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.traces import named
 from jaxsight.source.text import Position
 from jaxsight.targets.roofline import estimate
+from jaxsight.text.layout import cut
 from jaxsight.wire.meshes import Chosen
 from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.workers.compilation.compilers import Trouble
@@ -84,7 +85,7 @@ async def panel(engine: Engine, path: str, where: Position | str) -> Panel | Non
 def _times(times: ShownTimes, kernels: int) -> PanelTimes:
     """Return a measurement as a panel shows it, beside a number of kernels."""
     known, matched = times.measurement.times, times.matched
-    rows = map(matched.row, range(kernels)) if matched is not None else ()
+    rows = map(matched.by_kernel.get, range(kernels)) if matched is not None else ()
     others = [row for row in matched.rows if row.index is None] if matched is not None else []
     return PanelTimes(
         times.headline,
@@ -120,7 +121,7 @@ def drawn(view: View, result: CompileResult, before: Compiled | None) -> Drawn |
                 path,
                 equation.primitive,
                 equation.outputs,
-                text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…",
+                cut(text, _LONGEST),
                 kernels.place(path),
                 divided.get(path),
                 equation.scope,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from jaxsight.profiles.places import CodePlace, LibraryPlace
 from jaxsight.profiles.profile import Profile, ProfiledDevice, ProfiledKernel, Share
 from jaxsight.profiles.sources import ProfiledSources
 from jaxsight.text import units
+from jaxsight.text.layout import aligned, cut
 
 DEAREST = 10
 """Rows of a table, a choice: what is worth a look; JSON has all."""
@@ -158,7 +159,7 @@ def _lines(profile: Profile, sources: ProfiledSources) -> ReportSection:
             *_figures(share, profile),
             sources.name(place),
             place.function,
-            _cut(sources.text(place)),
+            cut(sources.text(place), _CODE),
         )
         for place, share in list(lines.items())[:DEAREST]
     ]
@@ -204,7 +205,7 @@ def _kernels(profile: Profile, sources: ProfiledSources) -> ReportSection:
             *_figures(Share().plus(kernel), profile),
             kernel.name,
             kernel_place(kernel, sources),
-            _cut(kernel.title),
+            cut(kernel.title, _CODE),
         )
         for kernel in kernels
     ]
@@ -303,28 +304,14 @@ def _figures(share: Share, profile: Profile) -> tuple[str, str, str]:
     return units.time(share.seconds), units.percent(part), f"{share.calls:,}"
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _CODE else f"{text[: _CODE - 1]}…"
-
-
 def as_text(made: ProfileReport) -> str:
     """Return a report as a text."""
     lines = [made.title, made.recorded]
     for section in made.sections:
         lines += ["", section.title]
         table = (section.columns, *section.rows)
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines.append(_row(section.columns, widths, section.sides))
-        lines += [_row(row, widths, section.sides) for row in section.rows]
+        lines += [f"  {row}" for row in aligned(table, section.sides)]
         if section.more:
             lines.append(f"  and {section.more} more")
     lines += ["", *made.notes]
     return "\n".join(lines) + "\n"
-
-
-def _row(cells: Sequence[str], widths: Sequence[int], sides: str) -> str:
-    aligned = [
-        cell.rjust(width) if side == "r" else cell.ljust(width)
-        for cell, width, side in zip(cells, widths, sides, strict=True)
-    ]
-    return f"  {'  '.join(aligned)}".rstrip()

@@ -72,7 +72,7 @@ def _listed(kernels: Kernels, title: str, times: ShownTimes | None) -> VirtualTe
             indent = "  " * (len(kernel.loops) + (len(sections) > 1))
             paths = kernel.equations or kernel.feeds
             links += [Linked(len(lines), path, kernels.place(path)) for path in paths]
-            row = matched.row(index) if matched is not None else None
+            row = matched.by_kernel.get(index) if matched is not None else None
             took = ""
             if row is not None:
                 time = seconds_words(row.seconds, row.estimate_seconds)

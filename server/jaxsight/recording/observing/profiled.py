@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import functools
 import json
 import os
 import sys
@@ -99,17 +98,11 @@ class Profiler:
         return self._begin()
 
     def _begin(self) -> bool:
-        import jax
+        from jaxsight.measuring import tracing
 
         _wait()
-        begin = jax.profiler.start_trace
-        if hasattr(jax.profiler, "ProfileOptions"):
-            # Events of each Python function take longer than many functions do.
-            options = jax.profiler.ProfileOptions()
-            options.python_tracer_level = 0
-            begin = functools.partial(begin, profiler_options=options)
         try:
-            begin(self.folder)
+            tracing.start(self.folder)
         except Exception as error:  # noqa: BLE001 - the program may profile itself
             _report(self.folder, ProfileOutcome.FAILED, message=_message(error))
             return False

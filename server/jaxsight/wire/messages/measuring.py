@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+_SLOWED = 1.1
+"""The share of the wall time from which kernels are said to have been slower under the profiler, a
+choice: runs are as unsteady as that on an idle machine (`python -m tests.measuring`)."""
+
 
 @dataclass(frozen=True, slots=True)
 class MeasuringLimits:
@@ -85,6 +89,14 @@ class ProgramTimes:
     """Names of the arguments that are random numbers; all others are the user's own values."""
     hlo: str = ""
     """The optimized HLO, with large constants elided; its instructions have the kernels' names."""
+
+    @property
+    def profile_note(self) -> str:
+        """What is wrong with the times of kernels, in a clause; empty if nothing is."""
+        if self.device_seconds <= _SLOWED * self.wall.median:
+            return ""
+        ratio = f"{self.device_seconds / self.wall.median:.2g}"
+        return f"profiled runs took at least {ratio} times as long: times of kernels are too long"
 
 
 @dataclass(frozen=True, slots=True)

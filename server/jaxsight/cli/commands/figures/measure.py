@@ -45,15 +45,6 @@ from jaxsight.wire.messages.replies import Stage, Traced
 
 _LINES = 8
 """Lines of a kernel in a table: more would wrap."""
-_STEPS = {
-    "execute": "running the module",
-    "inputs": "making the arguments",
-    "trace": "tracing",
-    "wait": "waiting for",
-    "compile": "compiling",
-    "measure": "running",
-    "profile": "profiling",
-}
 
 OneTarget = Annotated[
     str | None,
@@ -146,7 +137,7 @@ async def _found(
         return None
 
     def show(stage: Stage) -> None:
-        run.show_step(f"{_STEPS.get(stage.stage, stage.stage)} {stage.detail or address.function}")
+        run.show_step(f"{address.function}: {words.step(stage)}")
 
     run.show_step(f"compiling {address.function}")
     measuring = run.session.measure(
