@@ -68,7 +68,7 @@ def of_metadata(match: re.Match[str], failure: Failure, expression: str) -> Viol
         match["path"],
         f"static fields of {quoted(match['type'].rpartition('.')[2], most=24)}",
         "static fields are part of the structure: functions, names, sizes, or keys of a `dict`",
-        help="make static fields equal in both trees, or arrays fields that are mapped",
+        help="make the static fields equal, or store what differs as arrays",
     )
 
 
