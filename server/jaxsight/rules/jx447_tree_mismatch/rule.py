@@ -28,9 +28,11 @@ _BEGINNING = r"pytree structure error: different {} at key path\n +[\w ]+?(?P<pa
 """`_prefix_error` of jax/_src/tree_util.py, which names the function before the path."""
 
 
-def _differ(path: str | None, what: str, *notes: str, help: str = _ONE_STRUCTURE) -> Violation:
+def _differ(
+    path: str | None, difference: str, *notes: str, help: str = _ONE_STRUCTURE
+) -> Violation:
     where = f" at {quoted(path, most=30)}" if path else ""
-    return Violation(f"trees differ{where}: {what}", help=help, notes=notes)
+    return Violation(f"trees differ{where}: {difference}", help=help, notes=notes)
 
 
 @ERRORS.explains(
