@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
+from jaxsight.meshes.divided import ArrayType, array_type
 from jaxsight.rules.wording import MOST, cut
 from jaxsight.wire.observations import Failure
 
@@ -104,3 +106,33 @@ def said(failure: Failure) -> str:
     name = failure.type.removeprefix("builtins.").removeprefix("jax.errors.")
     message = first_paragraph(failure.message)
     return f"{name}: {message}" if message else name
+
+
+def operand(failure: Failure, source: ast.expr | None) -> ArrayType | None:
+    """Return the type of a part of the innermost expression; `None` if it is not known."""
+    text = _squeezed(ast.unparse(source)) if source is not None else ""
+    types = [type for each, type in failure.operands if _squeezed(each) == text]
+    return array_type(types[0]) if types else None
+
+
+def _squeezed(source: str) -> str:
+    return "".join(source.split()).replace("'", '"')
+
+
+FUNCTIONS = frozenset(
+    {"function", "builtin_function_or_method", "PjitFunction", "CompiledFunction", "method",
+     "partial", "ufunc", "custom_jvp", "custom_vjp"}
+)  # fmt: skip
+"""Classes of functions, without their modules."""
+
+
+def described_type(name: str) -> str:
+    """Return a class as words: `None`, `a function`, `an array`, ``a `str` ``."""
+    bare = name.rpartition(".")[2]
+    if bare == "NoneType":
+        return "None"
+    if bare in FUNCTIONS:
+        return "a function"
+    if bare == "ArrayImpl" or bare.endswith("Tracer"):
+        return "an array"
+    return f"{'an' if bare[:1].lower() in 'aeiou' else 'a'} `{bare}`"

@@ -1,6 +1,6 @@
 """Convert exceptions of user code to plain data: frames in chunks, JAX's message, causes.
 
-Messages are unchanged; the server rewords them for users.
+Messages are unchanged but for addresses of memory; the server rewords them for users.
 This must handle any exception: with a `__str__` that raises, with a cyclic chain, with ten thousand
 frames.
 """
@@ -37,6 +37,9 @@ _FRAMES = 100
 
 _SPANS_KEPT = 4096
 """Places that are kept: the equations of a program share those of its lines."""
+
+ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+"""The end of an object's or function's default `repr`, another one in each process."""
 
 _FILTER_NOTE = "JAX has removed its internal frames"
 _UNFILTERED = "UnfilteredStackTrace"
@@ -113,7 +116,7 @@ def message(error: BaseException) -> str:
         text = error.msg if isinstance(error, SyntaxError) else str(error)
     except Exception as problem:  # noqa: BLE001 - user code: the class's __str__
         text = f"<its message raised {type(problem).__name__}>"
-    return clean(text[:_MESSAGE])
+    return clean(ADDRESS.sub("", text[:_MESSAGE]))
 
 
 def one_line(error: BaseException, most: int = 80) -> str:

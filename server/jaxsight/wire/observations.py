@@ -137,6 +137,11 @@ class Failure:
     cause: Failure | None = None
     notes: tuple[str, ...] = ()
     argument: str = ""
+    operands: tuple[tuple[str, str], ...] = ()
+    """The sources and types of what the innermost expression is made of.
+
+    The server adds them: a tracer does not know the current text.
+    """
 
     @property
     def was_refused(self) -> bool:

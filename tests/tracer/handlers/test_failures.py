@@ -74,6 +74,20 @@ def test_a_jax_error_names_the_function_and_argument() -> None:
     assert "TypeError" in failed.bases
 
 
+def test_messages_have_no_addresses() -> None:
+    file = lab(
+        HEAD
+        + "@jax.jit\ndef g(x, how):\n    return x\n"
+        + "def f(x):\n    return g(x, 'sum')\n"
+        + "def h(x):\n    raise ValueError(f'{object()}, {h}')\n"
+    )
+    assert (
+        "argument to <function g> as an abstract array"
+        in file.fails("f", x="f32[]").failure.message
+    )
+    assert file.fails("h", x="f32[]").failure.message == "<object object>, <function h>"
+
+
 def test_a_leaked_tracer() -> None:
     file = lab(
         HEAD

@@ -160,7 +160,11 @@ def _finding(failure: Failure, view: View) -> Finding:
     module = view.module
     expression = module.slice_text(range) if here and failure.stage != "inputs" else ""
     line = module.line(range.start.line) if expression else ""
-    readable = replace(failure, message=view.words(failure.message))
+    readable = replace(
+        failure,
+        message=view.words(failure.message),
+        operands=_operands(view, range) if expression else (),
+    )
     rule, violation = explain(readable, expression, line)
     related = [
         Place(path, place, f"called from here in `{frame.function}`") for frame, place in here[:-1]
@@ -195,6 +199,17 @@ def _finding(failure: Failure, view: View) -> Finding:
         violation.notes,
         violation.data,
     )
+
+
+def _operands(view: View, around: Range) -> tuple[tuple[str, str], ...]:
+    """Return the sources and types of the expressions in a range that had one type each."""
+    types: dict[str, set[str]] = {}
+    for place, observation in view.observed.items():
+        if around.start <= place.start and place.end <= around.end and place != around:
+            seen = {value.text for value in view.seen(observation)}
+            more = {""} if observation.more else set()
+            types.setdefault(view.module.slice_text(place), set()).update(seen | more)
+    return tuple((source, seen.pop()) for source, seen in types.items() if len(seen) == 1)
 
 
 def _with_skipped(violation: Violation, failure: Failure, view: View) -> Violation:

@@ -28,6 +28,14 @@ _CREATED = re.compile(
 @RULE.explains
 def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     """Recognize `UnexpectedTracerError` and the report of the leak checker."""
+    if is_a(failure, "TraceContextError") and failure.type.startswith("flax."):
+        return Violation(
+            f"{quoted(expression, 'this function')} changes state that another trace of flax made",
+            help="transform with `nnx.jit`, `nnx.grad` or `nnx.scan`, and pass the module as an "
+            "argument",
+            notes=("JAX's own transformations do not see that a module changes",),
+            url="https://flax.readthedocs.io/en/latest/api_reference/flax.errors.html",
+        )
     leak_check = failure.message.startswith("Leaked ")
     if not (is_a(failure, "UnexpectedTracerError") or leak_check):
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from jaxsight.meshes.divided import divided_type, inserted_reshards, shape_of
@@ -11,6 +12,7 @@ from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.walks import maker_of, stripped
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import quoted
 from jaxsight.text.units import size
 from jaxsight.wire.kernel_graph import Collective
 from jaxsight.wire.meshes import Chosen, Divided
@@ -31,6 +33,15 @@ _COLLECTIVES = frozenset(
      "pgather", "ragged_all_to_all", "all_gather_reduced", "unreduced_psum"}
 )  # fmt: skip
 
+_REPLICATED = re.compile(
+    r"(?P<which>out_specs\S*) is (?P<spec>P(?:artitionSpec)?\([^\n]*?\)) which implies that the "
+    r"corresponding output value is replicated across mesh ax[ei]s (?P<axes>[^\n]+?), but could"
+)
+_LONG_SPEC = re.compile(
+    r"is (?P<spec>P(?:artitionSpec)?\([^\n]*?\)) which has length (?P<length>\d+), but [^\n]*?has "
+    r"rank (?P<rank>\d+)"
+)
+_RESHARD = "divide the operands alike before: `jax.sharding.reshard(x, spec)`"
 _UNEVEN = "axis sizes that are not evenly divisible"
 
 
@@ -48,8 +59,41 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     )
     if not (sharded or typed):
         return None
-    problem = "specs of `shard_map` do not fit" if sharded else "shardings do not match"
-    return Violation(problem, notes=(first_paragraph(message),), url=jax_page(failure))
+    problem, help = "shardings do not match", _RESHARD
+    if sharded:
+        problem, help = _of_specs(message)
+    return Violation(problem, help=help, notes=(first_paragraph(message),), url=jax_page(failure))
+
+
+def _of_specs(message: str) -> tuple[str, str]:
+    """Return what is wrong with the specs of a `shard_map`, and what to do."""
+    if (replicated := _REPLICATED.search(message)) is not None:
+        axes = ", ".join(re.findall(r"\w+", replicated["axes"]))
+        spec = _short_spec(replicated["spec"])
+        name = axes.partition(",")[0]
+        return (
+            f"`{replicated['which']}` {spec} of `shard_map` needs results equal over `{axes}`",
+            (
+                f'reduce over the axis in the body, as `jax.lax.psum(x, "{name}")`, or divide the '
+                f'result: `P("{name}")`; pass `check_vma=False` only if the results are equal'
+            ),
+        )
+    if (long := _LONG_SPEC.search(message)) is not None:
+        axes = {"0": "no axis", "1": "one axis"}.get(long["rank"], f"{long['rank']} axes")
+        return (
+            (
+                f"spec {_short_spec(long['spec'])} of `shard_map` has {long['length']} entries for "
+                f"{axes}"
+            ),
+            "write at most one entry for each axis of the array",
+        )
+    if "does not match the specs of the input" in message:
+        return "specs of `shard_map` differ from how the input is divided", _RESHARD
+    return "specs of `shard_map` do not fit", "write one spec for each argument and each result"
+
+
+def _short_spec(spec: str) -> str:
+    return quoted(spec.replace("PartitionSpec", "P").replace("'", '"'), most=30)
 
 
 @RULE.finds_in_kernels

@@ -20,7 +20,7 @@ from jaxsight.interpreters.compat.staging import open_jaxpr
 from jaxsight.meshes.compat import shardings
 from jaxsight.tracer.compat import jaxprs
 from jaxsight.tracer.compat.jaxprs import Doc
-from jaxsight.tracer.failures import clean, span_of
+from jaxsight.tracer.failures import ADDRESS, clean, span_of
 from jaxsight.wire.messages.replies import FOLDED_LINES, Link, Shown
 from jaxsight.wire.spans import Span
 
@@ -33,8 +33,6 @@ _LONG_PARAMETER = 60
 
 _MOST_VARIABLES = 6
 """Maximum number of inputs and outputs of a jaxpr or equation in a folded text, for one line."""
-
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 _NUMPY = re.compile(r"np\.(?:u?int|float)\d+\((?P<number>[^()]*)\)")
 """NumPy scalars in parameters, whose type is removed."""
@@ -211,4 +209,4 @@ def parameter_text(value: object) -> str:
         text = str(value)
     except Exception as error:  # noqa: BLE001 - user code: a class among the parameters
         text = f"<{type(value).__name__}: its str raised {type(error).__name__}>"
-    return _NUMPY.sub(r"\g<number>", _ADDRESS.sub("", text)).replace("\n", " ")
+    return _NUMPY.sub(r"\g<number>", ADDRESS.sub("", text)).replace("\n", " ")

@@ -1,0 +1,104 @@
+"""JX331: the subscripts of `einsum` do not fit its operands.
+
+JAX parses subscripts with opt_einsum, which numbers operands in the order of its own path: names
+and types of operands are read from the call where they can be.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from jaxsight.rules.error_table import ErrorTable
+from jaxsight.rules.failure_text import operand
+from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import parsed_call
+from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import quoted
+from jaxsight.wire.observations import Failure
+
+RULE = Rule(
+    "JX331",
+    "einsum-subscripts",
+    "Subscripts of `einsum` do not fit its operands.",
+)
+
+
+ERRORS = ErrorTable("ValueError")
+RULE.explains(ERRORS.explain)
+
+
+def _terms(expression: str) -> list[tuple[str, ast.expr]]:
+    """Return the labels of each operand with the operand, if the call has them as text."""
+    match parsed_call(expression):
+        case ast.Call(args=[ast.Constant(value=str(subscripts)), *operands]):
+            terms = subscripts.replace(" ", "").partition("->")[0].split(",")
+            return [*zip(terms, operands, strict=True)] if len(terms) == len(operands) else []
+        case _:
+            return []
+
+
+@ERRORS.explains(
+    r"Size of label '(?P<label>\w)' for operand \d+ \((?P<one>\d+)\) does not match previous "
+    r"terms \((?P<other>\d+)\)"
+)
+def of_size(match: re.Match[str], failure: Failure, expression: str) -> Violation:
+    label = match["label"]
+    places, notes = [], []
+    for term, source in _terms(expression):
+        type = operand(failure, source)
+        text = ast.unparse(source)
+        if type is not None and label in term and "." not in term and len(term) == len(type.shape):
+            axis = term.index(label)
+            places.append(f"{type.shape[axis]} in {quoted(text, most=16)} (axis {axis})")
+            notes.append(f"{quoted(text)} is `{type.dtype}[{','.join(map(str, type.shape))}]`")
+    sizes = f"{match['one']} and {match['other']}"
+    return Violation(
+        f"label `{label}` of `einsum` has two sizes: "
+        f"{' and '.join(places) if len(places) == 2 else sizes}",
+        help=f"give axes of different sizes different labels, or make them equal; `{label}` is one "
+        "axis in all operands",
+        notes=tuple(notes),
+    )
+
+
+@ERRORS.explains(
+    r"Einstein sum subscript '?(?P<term>[^'\s]*)'? does not contain the correct number of "
+    r"indices for operand (?P<operand>\d+)"
+)
+def of_rank(match: re.Match[str], failure: Failure, expression: str) -> Violation:
+    term, number = match["term"], int(match["operand"])
+    terms = _terms(expression)
+    # Ranks are checked before operands are reordered: the number is that of the call.
+    source = terms[number][1] if number < len(terms) and terms[number][0] == term else None
+    type = operand(failure, source)
+    name = quoted(ast.unparse(source) if source is not None else "", f"operand {number}", most=20)
+    count = len(term.replace("...", ""))
+    axes = f", but {name} has {len(type.shape)} axes" if type is not None else f" do not fit {name}"
+    return Violation(
+        f"{count} label{'s' * (count != 1)} {quoted(term, most=20)} of `einsum`{axes}",
+        help="write one label for each axis; `...` stands for any number of leading axes",
+    )
+
+
+ERRORS.says(
+    r"Output character '?(?P<label>\w)'? did not appear in the input",
+    "label `{label}` of the result is in no operand of {expression:q}",
+    help="use labels of the operands after `->`, or remove `{label}`",
+)
+ERRORS.says(
+    r"Output character '?(?P<label>\w)'? appeared more than once in the output",
+    "label `{label}` is twice in the result of {expression:q}",
+    help="take a diagonal with a repeated label in an operand, not in the result",
+)
+ERRORS.says(
+    r"Number of einsum subscripts, (?P<terms>\d+), must be equal to the number of operands, "
+    r"(?P<operands>\d+)",
+    "{expression:q} has subscripts for another number of operands ({terms}, not {operands})",
+    help="write one group of labels for each operand, with commas between them",
+)
+ERRORS.says(
+    r"Character '?(?P<label>.)'? is not a valid symbol",
+    "{label:q} in the subscripts of {expression:q} is not a label",
+    help="use letters, commas, `->` and `...`",
+)

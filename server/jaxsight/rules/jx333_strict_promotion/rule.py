@@ -1,0 +1,92 @@
+"""JX333: operands of different dtypes or ranks where JAX does not promote them."""
+
+from __future__ import annotations
+
+import re
+
+from jaxsight.rules.differences import public_dtype
+from jaxsight.rules.error_table import ErrorTable
+from jaxsight.rules.failure_text import jax_page
+from jaxsight.rules.operands import arrays
+from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import quoted, short
+from jaxsight.wire.observations import Failure
+
+RULE = Rule(
+    "JX333",
+    "strict-promotion",
+    "Operands of different dtypes or ranks that JAX does not promote.",
+)
+
+_SMALL = "8-bit floats and 4-bit integers are never promoted"
+_STRICT = '`jax_numpy_dtype_promotion` is "strict" here: only Python numbers are promoted'
+
+
+ERRORS = ErrorTable("TypeError", "TypePromotionError", "ValueError")
+RULE.explains(ERRORS.explain)
+
+
+@ERRORS.explains(
+    r"Input dtypes \((?P<dtypes>[^)]*)\) have no available implicit dtype promotion path"
+)
+def of_promotion(match: re.Match[str], failure: Failure, expression: str) -> Violation:
+    operands, help = _operands(match["dtypes"], failure, expression)
+    return Violation(
+        f"JAX does not promote {operands} here",
+        help=help,
+        notes=(_STRICT if "=strict" in failure.message else _SMALL,),
+        url=jax_page(failure),
+    )
+
+
+@ERRORS.explains(
+    r"(?P<function>lax\.\w+) requires arguments to have the same dtypes, got "
+    r"(?P<dtypes>[\w, ]+)\."
+)
+def of_lax(match: re.Match[str], failure: Failure, expression: str) -> Violation:
+    operands, help = _operands(match["dtypes"], failure, expression)
+    return Violation(
+        f"`{match['function']}` needs operands of one dtype, not {operands}",
+        help=f"{help}, or use the function of `jnp`, which promotes",
+    )
+
+
+def _operands(dtypes: str, failure: Failure, expression: str) -> tuple[str, str]:
+    """Return which operand has which dtype, and how to convert one of them."""
+    found = re.findall(r"\w+", re.sub(r"<class '(\w+)'>", r"\1", dtypes))
+    seen = arrays(failure, expression)
+    if len(seen) != 2 or len(found) != 2 or seen[0][1].dtype == seen[1][1].dtype:
+        operands = " and ".join(map(quoted, found[:3]))
+        return operands, "convert the operands to one dtype with `.astype(…)`"
+    (first, a), (second, b) = seen
+    wanted = max(found, key=lambda dtype: ("float8" not in dtype, "float" in dtype, len(dtype)))
+    digits = re.search(r"\d+", wanted)
+    is_second = b.dtype.endswith(digits[0] if digits else wanted) and b.dtype[0] == wanted[0]
+    converted = short(first if is_second else second)
+    return (
+        f"{quoted(first, most=20)} ({a.dtype}) and {quoted(second, most=20)} ({b.dtype})",
+        f"convert one operand: `{converted}.astype({public_dtype(wanted)})`",
+    )
+
+
+@ERRORS.explains(
+    r"Operands could not be broadcast together for \w+ on shapes (?P<shapes>[\d, ()]+?) and "
+    r"with the config option jax_numpy_rank_promotion='raise'"
+)
+def of_ranks(match: re.Match[str], failure: Failure, expression: str) -> Violation:
+    found = re.findall(r"\([\d, ]*\)", match["shapes"])
+    ranks = [len(re.findall(r"\d+", shape)) for shape in found]
+    low = ranks.index(min(ranks))
+    named = [source for source, _ in arrays(failure, expression)]
+    name = named[low] if len(named) == len(found) else "x"
+    axes = [*["None"] * (max(ranks) - ranks[low]), *["..."] * (ranks[low] > 0)]
+    return Violation(
+        f"{quoted(expression, 'this operation')} needs more axes for shape {found[low]}",
+        help=f"write the axes: `{short(name)}[{', '.join(axes)}]`",
+        notes=(
+            f"the shapes are {' and '.join(found)}",
+            '`jax_numpy_rank_promotion` is "raise" here: operands need the same rank',
+        ),
+        url=jax_page(failure),
+    )

@@ -1,0 +1,101 @@
+"""JX334: a PRNG key is used as an array of numbers, or something else as a key."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+
+from jaxsight.rules.error_table import ErrorTable
+from jaxsight.rules.failure_text import jax_page, operand
+from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import parsed, parsed_call
+from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import quoted, short
+from jaxsight.wire.observations import Failure
+
+RULE = Rule(
+    "JX334",
+    "key-as-array",
+    "PRNG key used as numbers, or numbers as a PRNG key.",
+)
+
+_APART = (
+    "leave keys out of arithmetic, optimizers and averages: keep them apart from the parameters, "
+    "or filter by `jnp.issubdtype(x.dtype, jax.dtypes.prng_key)`"
+)
+_DTYPE = "a key has a dtype of its own, `key<fry>`, and no arithmetic"
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedKey:
+    """The derived key that is meant, for the fix."""
+
+    text: str
+
+
+ERRORS = ErrorTable("TypeError", "ValueError")
+RULE.explains(ERRORS.explain)
+
+
+@ERRORS.explains(r"\w+ does not accept dtypes? [^\n]*key<\w+>")
+def of_arithmetic(match: re.Match[str], failure: Failure, expression: str) -> Violation:
+    """Return what is said of a key in arithmetic, which `fold_in` replaces where it adds."""
+    node, help, data = parsed(expression), _APART, None
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        left, right = operand(failure, node.left), operand(failure, node.right)
+        whole = (
+            right.dtype[0] in "iu" if right is not None else isinstance(node.right, ast.Constant)
+        )
+        if left is None and whole:
+            folded = f"jax.random.fold_in({ast.unparse(node.left)}, {ast.unparse(node.right)})"
+            help, data = f"derive another key: `{short(folded)}`", FoldedKey(folded)
+    return Violation(
+        f"{quoted(expression)} computes with a PRNG key",
+        help=help,
+        notes=(_DTYPE,),
+        data=data,
+        url=jax_page(failure),
+    )
+
+
+@ERRORS.explains(r"unexpected PRNG key type <class '|JAX encountered invalid PRNG key data: ")
+def of_no_key(match: re.Match[str], failure: Failure, expression: str) -> Violation:
+    call = parsed_call(expression)
+    subject = f"{quoted(expression)} has a first argument that is not a PRNG key"
+    if call is not None and call.args:
+        name = quoted(expression.partition("(")[0], most=30)
+        given = quoted(ast.unparse(call.args[0]), most=24)
+        subject = f"first argument of {name} is {given}, not a PRNG key"
+    return Violation(
+        subject,
+        help="pass a key first: `jax.random.key(seed)`",
+        notes=("functions of `jax.random` have no state: the key decides what they return",),
+    )
+
+
+ERRORS.says(
+    r".*was called on traced array with shape key<\w+>\[",
+    "{expression:q} converts a PRNG key to a NumPy array",
+    help="take its numbers with `jax.random.key_data(key)`",
+    note=_DTYPE,
+)
+ERRORS.says(
+    r"(?P<function>\w+) accepts a single key, but was given a key array of shape "
+    r"(?P<shape>\([\d, ]*\)) != \(\)",
+    "`{function}` gets keys of shape {shape}, but takes one key",
+    help="map over the keys: `jax.vmap(lambda key: jax.random.{function}(key, …))(keys)`; or "
+    "unpack them: `key, subkey = jax.random.split(key)`",
+)
+ERRORS.says(
+    r"(?P<function>key|PRNGKey) accepts a scalar seed, but was given a PRNG",
+    "`{function}` gets a PRNG key as its seed",
+    help="use the key as it is, or derive another key: `jax.random.fold_in(key, i)` or "
+    "`jax.random.split(key)`",
+)
+ERRORS.says(
+    r"(?P<function>key|PRNGKey) accepts a scalar seed, but was given an array of ?shape "
+    r"(?P<shape>\([\d, ]*\))",
+    "`{function}` gets seeds of shape {shape}, but takes one seed",
+    help="make a key from an integer, or map: `jax.vmap(jax.random.key)(seeds)`",
+)

@@ -1,0 +1,161 @@
+"""JX441: a loop's body returns another carry than it takes, or its arrays do not fit."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from jaxsight.rules.differences import (
+    LeafDifference,
+    TreeDifference,
+    leaf_differences,
+    public_dtype,
+    shape_text,
+    tree_differences,
+    varying_cast,
+)
+from jaxsight.rules.error_table import ErrorTable
+from jaxsight.rules.failure_text import jax_page
+from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import called
+from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import quoted
+from jaxsight.wire.observations import Failure
+
+RULE = Rule(
+    "JX441",
+    "carry-mismatch",
+    "Body of a loop returns another carry than it takes.",
+)
+
+_INDEX = re.compile(r"^loop_carry\[[12]\]")
+"""Where a `fori_loop` keeps its carry: after the index, and the bound if that is traced."""
+_WHY = "all iterations run the same compiled body, so the carry has one type"
+
+
+@dataclass(frozen=True, slots=True)
+class CarryTypes:
+    """The leaf that changes, and its types, for the fix."""
+
+    path: str
+    """After the name of the parameter: `['loss']`, or empty for the whole carry."""
+    before: str
+    after: str
+
+
+ERRORS = ErrorTable("TypeError", "ValueError")
+RULE.explains(ERRORS.explain)
+
+
+@ERRORS.explains(
+    r"\w+(?: body)? function carry input and carry output must have (?:equal types|the same "
+    r"pytree structure)"
+)
+def of_carry(match: re.Match[str], failure: Failure, expression: str) -> Violation | None:
+    function = called(expression)
+    leaves = leaf_differences(failure.message)
+    tree = next(tree_differences(failure.message), None)
+    if leaves:
+        leaf = leaves[0]
+        paths = [_path(each.path, function) for each in leaves]
+        others = ", ".join(_subject(path).removeprefix("carry ") for path in paths[1:4])
+        return Violation(
+            f"{_subject(paths[0])} is `{leaf.first}` at first, `{leaf.second}` after an iteration",
+            help=_of_leaf(leaf, failure.message, function),
+            notes=((f"other leaves change, too: {others}",) if others else ()) + (_WHY,),
+            data=CarryTypes(re.sub(r"^\w+", "", paths[0]), leaf.first, leaf.second),
+            url=jax_page(failure),
+        )
+    if tree is None:
+        return None
+    subject = _subject(_path(tree.path, function))
+    return Violation(
+        f"{subject} is {tree.first} at first, {tree.second} after an iteration",
+        help=_of_tree(tree),
+        notes=(_WHY,),
+    )
+
+
+def _path(path: str, function: str) -> str:
+    """Return a path without the tuple in which a `fori_loop` keeps index and carry."""
+    named = _INDEX.sub("", path) if function == "fori_loop" else path
+    return "" if named == "carry" else named
+
+
+def _subject(path: str) -> str:
+    if path.startswith("["):
+        return quoted(f"carry{path}", most=30)
+    return f"carry {quoted(path, most=24)}" if path else "carry"
+
+
+def _of_leaf(leaf: LeafDifference, message: str, function: str) -> str:
+    cast, _ = varying_cast(message)
+    if cast:
+        return f"apply `{cast}` to the initial value"
+    if leaf.types is None:
+        return "return the carry with the types that it came with"
+    before, after = leaf.types
+    if before.shape == after.shape:
+        first, last = public_dtype(after.dtype), public_dtype(before.dtype)
+        return (
+            f"start with the dtype of the result: `jnp.asarray(init, {first})`, or convert the "
+            f"result: `.astype({last})`"
+        )
+    pairs = [*zip(before.shape, after.shape, strict=False)]
+    changed = [(old, new) for old, new in pairs if old != new]
+    same_rank = len(before.shape) == len(after.shape)
+    if same_rank and len(changed) == 1 and 1 < changed[0][0] < changed[0][1]:
+        collected = "collect items with `jax.lax.scan`"
+        if function == "scan":
+            collected = "return the items as the second output of the body"
+        return f"allocate the full size and write `carry.at[i].set(item)`, or {collected}"
+    return (
+        f"start with shape {shape_text(after.shape)}, or return shape {shape_text(before.shape)}: "
+        "index, sum or reshape what the body computes"
+    )
+
+
+def _of_tree(tree: TreeDifference) -> str:
+    if tree.keys:
+        return f"keep the same keys: start with {quoted(tree.keys)}, or do not add it to the carry"
+    if tree.second == "None":
+        return "return the new carry from the body"
+    return "return the carry in the containers that it came in"
+
+
+ERRORS.says(
+    r"scan body(?: function)? output must be a pair, got (?P<type>[^\n]*?)\.?$",
+    "body of `scan` returns {type:q}, not a pair",
+    help="return `(carry, y)`, or `(carry, None)` if iterations have no output",
+    note="`scan` stacks the second of the pair over all iterations",
+)
+ERRORS.says(
+    r"cond_fun must return a boolean scalar, but got (?:output type\(s\) )?\[?(?:ShapedArray\()?"
+    r"(?P<type>\w+(?:\[[\d,]*\])?)",
+    "condition of `while_loop` is {type:q}, not `bool[]`",
+    help="reduce it to one truth value: `jnp.any(…)` or `jnp.all(…)`",
+)
+ERRORS.says(
+    r"scan got values? with different leading axis sizes: (?P<sizes>[\d, ]+)",
+    "`scan` maps over arrays with different leading axes: {sizes}",
+    help="move the axis that is scanned to the front: `jnp.moveaxis(x, axis, 0)`",
+    note="`scan` maps over axis 0 of each array of `xs`",
+)
+ERRORS.says(
+    r"scan got `length` argument of (?P<length>\d+) which disagrees with leading axis sizes "
+    r"\[(?P<sizes>[\d, ]+)\]",
+    "`length={length}` of `scan` differs from the leading axis: {sizes}",
+    help="omit `length=`, which is needed only without `xs`",
+)
+ERRORS.says(
+    r"scan got values? with no leading axis to scan over: (?P<values>[^\n]*?)\.?$",
+    "`scan` maps over {values:q}, which has no axis",
+    help="pass an array with one item for each iteration, such as `jnp.arange(n)`, or `None` "
+    "and `length=n`",
+)
+ERRORS.says(
+    r"The vector field inside `ODETerm` must return a pytree with the same structure as `y0`",
+    "vector field of `ODETerm` returns another structure than `y0`",
+    help="return arrays of the same structure, as `jnp.stack([dx, dy])` for an array `y0`",
+    note="a list of arrays is a pytree of several arrays, not one array",
+)

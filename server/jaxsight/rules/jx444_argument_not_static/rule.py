@@ -1,0 +1,180 @@
+"""JX444: a jitted function gets or returns a value that is not an array, as `self` or a string.
+
+Methods under `@jax.jit` are found in the text, too, where their class is no pytree.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from jaxsight.rules.error_table import ErrorTable
+from jaxsight.rules.failure_text import FUNCTIONS, described_type, jax_page
+from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import FunctionNode
+from jaxsight.rules.text.statements import Imports, Statement, full_name, imports_of
+from jaxsight.rules.text.transformations import of_decorator
+from jaxsight.rules.violation import ModuleViolation, NodeViolation, Violation
+from jaxsight.rules.wording import quoted
+from jaxsight.wire.observations import Failure
+
+RULE = Rule(
+    "JX444",
+    "argument-not-static",
+    "Jitted function gets or returns a value that is not an array.",
+    word="jit",
+    without_inputs=True,
+)
+
+_NAME = re.compile(r"<(?:bound )?(?:function|method) (?P<name>[^\s>]+)")
+_FOR_JAX = frozenset({"tree_flatten", "flatten", "__jax_array__", "__array__", "dtype"})
+"""Methods of classes that JAX may take: registered by a decorator's function, or as an array."""
+_OF_METHOD = (
+    "decorate with `@partial(jax.jit, static_argnums=0)`, or make the class a pytree: "
+    "`jax.tree_util.register_dataclass`, `eqx.Module` with `@eqx.filter_jit`, `nnx.Module` with "
+    "`@nnx.jit`"
+)
+_TRAP = (
+    "with `static_argnums=0` a method sees the attributes as they were when it was traced, and the "
+    "object must be hashable"
+)
+_AGAIN = "the function is traced again for each value of a static argument, which must be hashable"
+_NEW = "a new `lambda` or `partial` in each call is a new value: define it once"
+
+
+@dataclass(frozen=True, slots=True)
+class NotStatic:
+    """The jitted function and its parameter, for the fix."""
+
+    function: str
+    parameter: str
+
+
+ERRORS = ErrorTable("TypeError", "ValueError")
+RULE.explains(ERRORS.explain)
+
+
+@ERRORS.explains(
+    r"Error interpreting argument to (?P<function>[^\n]*?) as an abstract array\. The "
+    r"problematic value is of type <class '(?P<type>[^']+)'> and was passed to the function at "
+    r"path (?P<path>[^\n]*?)\.(?:\n|$)"
+)
+def of_argument(match: re.Match[str], failure: Failure, expression: str) -> Violation:
+    name = _NAME.match(match["function"])
+    function = name["name"].rpartition("<locals>.")[2] if name is not None else ""
+    path, type = match["path"], match["type"]
+    parameter = re.split(r"[.\[]", path)[0]
+    data = NotStatic(function, parameter)
+    if parameter == "self" and "." in function:
+        return Violation(_self(function), help=_OF_METHOD, notes=(_TRAP,), data=data)
+    what = f"argument {quoted(path, most=20)} of jitted {quoted(function, 'function', most=20)}"
+    if type == "numpy.ndarray":
+        return Violation(
+            f"{what} is an array without numbers",
+            help="encode strings and objects as integers before the call",
+            url=jax_page(failure),
+        )
+    help = "make it static with `static_argnums`, or bind it with `functools.partial`"
+    if parameter.isidentifier() and parameter != "args":
+        help = f'make it static: `@partial(jax.jit, static_argnames="{parameter}")`'
+    notes = (_AGAIN, _NEW) if type.rpartition(".")[2] in FUNCTIONS else (_AGAIN,)
+    return Violation(
+        f"{what} is {described_type(type)}, not an array",
+        help=help,
+        notes=notes,
+        data=data,
+        url=jax_page(failure),
+    )
+
+
+def _self(method: str) -> str:
+    return f"`self` of the jitted method {quoted(method)} is not a valid JAX type"
+
+
+@ERRORS.explains(
+    r"function (?P<function>\S+) at \S+ traced for (?P<api>\w+) returned a value of type "
+    r"<class '(?P<type>[^']+)'>(?: at output component (?P<path>\S+))?, which is not a valid"
+)
+def of_result(match: re.Match[str], failure: Failure, expression: str) -> Violation:
+    function, path, api = match["function"], match["path"] or "", match["api"]
+    where = f" at {quoted(path, most=20)}" if path not in ("", function) else ""
+    given = described_type(match["type"])
+    return Violation(
+        f"{quoted(function, most=24)} returns {given}{where}, which `{api}` cannot return",
+        help="return arrays alone, and return the rest from a function that is not transformed",
+        url=jax_page(failure),
+    )
+
+
+ERRORS.says(
+    r"[Jj]itted function has (?:invalid argnames|argnames) \{'(?P<names>[^}]*)'\} in "
+    r"(?P<which>static_argnames|donate_argnames)",
+    "`{which}` has {names:q}, which is not a parameter of the function",
+    help="use the names of the function's own parameters",
+)
+ERRORS.says(
+    r"[Jj]itted function has (?:invalid )?(?P<which>static_argnums|donate_argnums)="
+    r"(?P<numbers>.+?), but only accepts (?P<count>\d+) positional arguments",
+    "`{which}={numbers}` exceeds the {count} parameters",
+    help="count positional parameters from 0, `self` included",
+)
+
+
+@RULE.finds_in_module
+def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
+    """Yield the decorator of each jitted method whose class cannot be a pytree.
+
+    A class with bases, decorators or methods for JAX may be one, and so may a class that the file
+    hands to any function: one that registers it.
+    """
+    imports = imports_of(statements)
+    methods = [
+        (number, *method)
+        for number, statement in enumerate(statements)
+        for method in statement.read(_jitted_methods, imports)
+    ]
+    handed = {name for statement in statements for name in statement.read(_handed)}
+    for number, owner, method, decorator in methods:
+        if owner not in handed:
+            name = f"{owner}.{method}"
+            yield ModuleViolation(
+                number,
+                NodeViolation(
+                    decorator, _self(name), _OF_METHOD, (_TRAP,), NotStatic(name, "self")
+                ),
+            )
+
+
+def _jitted_methods(tree: ast.Module, imports: Imports) -> tuple[tuple[str, str, ast.expr], ...]:
+    """Return class, method and decorator of the methods of plain classes that trace `self`."""
+    return tuple(
+        (node.name, method.name, method.decorator_list[0])
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        and not (node.bases or node.keywords or node.decorator_list)
+        and not _FOR_JAX & {each.name for each in node.body if isinstance(each, FunctionNode)}
+        for method in node.body
+        if isinstance(method, FunctionNode) and _traces_self(method, dict(imports))
+    )
+
+
+def _traces_self(method: FunctionNode, imports: dict[str, str]) -> bool:
+    names = tuple(each.arg for each in (*method.args.posonlyargs, *method.args.args))
+    if len(method.decorator_list) != 1 or names[:1] != ("self",):
+        return False
+    how = of_decorator(method.decorator_list[0], imports)
+    is_jit = how is not None and full_name(how.by, imports) == "jax.jit"
+    return is_jit and how is not None and "self" in how.traces(names)
+
+
+def _handed(tree: ast.Module) -> frozenset[str]:
+    """Return the names that are arguments of calls."""
+    return frozenset(
+        argument.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        for argument in (*node.args, *(word.value for word in node.keywords))
+        if isinstance(argument, ast.Name)
+    )

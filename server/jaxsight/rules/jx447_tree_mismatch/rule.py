@@ -1,0 +1,98 @@
+"""JX447: trees that are mapped together have different structures."""
+
+from __future__ import annotations
+
+import re
+
+from jaxsight.rules.error_table import ErrorTable
+from jaxsight.rules.failure_text import described_type
+from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import quoted
+from jaxsight.wire.observations import Failure
+
+RULE = Rule(
+    "JX447",
+    "tree-mismatch",
+    "Trees that are mapped together differ in structure.",
+)
+ERRORS = ErrorTable("ValueError")
+RULE.explains(ERRORS.explain)
+
+_ONE_STRUCTURE = (
+    "map over trees of one structure: make both from the same parameters, and compare "
+    "`jax.tree.structure` of them"
+)
+_NONE = "`None` is a tree without leaves: `is_leaf=lambda x: x is None` makes it one"
+_BEGINNING = r"pytree structure error: different {} at key path\n +[\w ]+?(?P<path>[\[.][^\n]*)?\n"
+"""`_prefix_error` of jax/_src/tree_util.py, which names the function before the path."""
+
+
+def _differ(
+    path: str | None, difference: str, *notes: str, help: str = _ONE_STRUCTURE
+) -> Violation:
+    where = f" at {quoted(path, most=30)}" if path else ""
+    return Violation(f"trees differ{where}: {difference}", help=help, notes=notes)
+
+
+@ERRORS.explains(
+    _BEGINNING.format("types") + r".*?subtree of type\n +(?P<first><class [^\n]*?>)\n.*?type\n +"
+    r"(?P<second><class [^\n]*?>)\.?$"
+)
+def of_types(match: re.Match[str], failure: Failure, expression: str) -> Violation:
+    classes = [re.sub(r"<class '(.*)'>", r"\1", match[name]) for name in ("first", "second")]
+    first, second = map(described_type, classes)
+    notes = (_NONE,) if "None" in (first, second) else ()
+    return _differ(match["path"], f"{first} in the first, {second} in another", *notes)
+
+
+@ERRORS.explains(
+    _BEGINNING.format(r"lengths of (?P<kind>\w+)")
+    + r".*? of length (?P<first>\d+), but .*?of length (?P<second>\d+)"
+)
+def of_lengths(match: re.Match[str], failure: Failure, expression: str) -> Violation:
+    first, second = match["first"], match["second"]
+    return _differ(match["path"], f"a {match['kind']} of {first} items, and one of {second}")
+
+
+@ERRORS.explains(
+    _BEGINNING.format("numbers of pytree children")
+    + r".*?(?:symmetric difference on key sets is\n +(?P<keys>[^\n]+)|$)"
+)
+def of_keys(match: re.Match[str], failure: Failure, expression: str) -> Violation:
+    keys = quoted(match["keys"] or "", "some keys", most=30)
+    return _differ(match["path"], f"only one has {keys}")
+
+
+@ERRORS.explains(_BEGINNING.format("pytree metadata") + r".*?type\n +<class '(?P<type>[^']+)'>")
+def of_metadata(match: re.Match[str], failure: Failure, expression: str) -> Violation:
+    return _differ(
+        match["path"],
+        f"static fields of {quoted(match['type'].rpartition('.')[2], most=24)}",
+        "static fields are part of the structure: functions, names, sizes, or keys of a `dict`",
+        help="make the static fields equal, or store what differs as arrays",
+    )
+
+
+ERRORS.says(
+    r"Dict key mismatch; expected keys: \[(?P<keys>[^\]]*)\]",
+    "trees differ: one has the keys {keys:q}, another has others",
+    help=_ONE_STRUCTURE,
+)
+ERRORS.says(
+    r"(?P<kind>Tuple|List) arity mismatch: (?P<second>\d+) != (?P<first>\d+)",
+    "trees differ: {first} items in one, {second} in another",
+    help=_ONE_STRUCTURE,
+)
+ERRORS.says(
+    r"Custom node type mismatch: expected type: <class '(?P<type>[^']+)'>",
+    "trees differ: one has a node {type:q}, another none there",
+    help=_ONE_STRUCTURE,
+    note="a module of Equinox is a node with its arrays as leaves, not a leaf",
+)
+ERRORS.says(
+    r"Expected (?P<kind>dict|list|tuple|named tuple|None|dataclass), got (?P<given>[^\n]*?)\.?$",
+    "trees differ: one has a {kind} where another has {given:q24}",
+    help=_ONE_STRUCTURE,
+    note=_NONE,
+)

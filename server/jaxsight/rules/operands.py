@@ -1,0 +1,55 @@
+"""The operands of the expression that raised, and their types where they were seen."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from jaxsight.meshes.divided import ArrayType
+from jaxsight.rules.failure_text import operand
+from jaxsight.rules.text.expressions import parsed
+from jaxsight.wire.observations import Failure
+
+
+def sources(expression: str) -> list[ast.expr]:
+    """Return the operands of an operator or the arguments of a call, in order.
+
+    An array whose method is called comes first; the items of a list or tuple stand for it.
+    """
+    match parsed(expression):
+        case ast.BinOp(left=left, right=right):
+            return [left, right]
+        case ast.AugAssign(target=target, value=value):
+            return [target, value]
+        case ast.Compare(left=left, comparators=[right]):
+            return [left, right]
+        case ast.Call(func=function, args=arguments):
+            return [*_receiver(function), *_items(arguments)]
+        case ast.Subscript(value=array):
+            return [array]
+        case _:
+            return []
+
+
+def _receiver(function: ast.expr) -> Iterator[ast.expr]:
+    """Yield `x` of `x.sum`, but no module: whether it was seen decides."""
+    if isinstance(function, ast.Attribute):
+        yield function.value
+
+
+def _items(arguments: list[ast.expr]) -> Iterator[ast.expr]:
+    for argument in arguments:
+        if isinstance(argument, ast.List | ast.Tuple):
+            yield from argument.elts
+        elif not isinstance(argument, ast.Starred):
+            yield argument
+
+
+def arrays(failure: Failure, expression: str) -> list[tuple[str, ArrayType]]:
+    """Return the operands that are arrays, in order: their sources and types."""
+    found = []
+    for source in sources(expression):
+        type = operand(failure, source)
+        if type is not None:
+            found.append((ast.unparse(source), type))
+    return found
