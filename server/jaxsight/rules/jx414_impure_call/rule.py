@@ -149,9 +149,7 @@ def _called(scope: NameScope, node: ast.Call) -> Iterator[Event]:
             yield Event(node, NOTHING, Impure("text", text))
     elif full == "next" and node.args:
         match node.args[0]:
-            case ast.Name(id=name) if (
-                scope.holder(name) is not scope and not _COUNTER.search(name)
-            ):
+            case ast.Name(id=name) if scope.holder(name) is not scope and not _COUNTER.search(name):
                 yield Event(node, NOTHING, Impure("next", text, scope.holder(name).name))
     elif _is_draw(scope, node.func) or (_GENERATORS.fullmatch(full) and not arguments):
         yield Event(node, NOTHING, Impure("random", text))
