@@ -66,6 +66,7 @@ def _violations(
         violation
         for scope in scopes_of(tree, dict(imports))
         if not isinstance(scope.node, ast.Lambda) and not calls.is_traced(scope)
+        if not scope.name.rpartition(".")[2].startswith("test")
         for loop in python_loops(scope, scope.node.body if scope.node else tree.body)
         for violation in _in_loop(scope, loop, calls)
     )
@@ -201,9 +202,10 @@ class _Results:
             case ast.Call(func=function, args=arguments):
                 full = self.scope.full(function)
                 kind: Sync | None = None
+                is_copy = full.startswith("numpy.") and not full.startswith("numpy.testing.")
                 if full in _NUMBERS:
                     kind = "number"
-                elif full.startswith("numpy.") or full == "jax.device_get":
+                elif is_copy or full == "jax.device_get":
                     kind = "array"
                 if kind is not None and any(_reads(argument, names) for argument in arguments):
                     yield node, kind

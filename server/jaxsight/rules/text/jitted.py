@@ -172,7 +172,8 @@ def made(value: ast.expr, imports: Mapping[str, str]) -> Iterator[Jitted]:
     if how is None or not how.compiled:
         return
     if isinstance(function, ast.Lambda):
-        yield Jitted(how, positional(function))
+        of = f"<lambda {function.lineno}:{function.col_offset}>"  # its name in the module
+        yield Jitted(how, positional(function), of)
     else:
         yield Jitted(how, of=dotted(function) if function is not None else "")
 
