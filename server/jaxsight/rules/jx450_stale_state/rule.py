@@ -113,9 +113,9 @@ class _Module:
             if calls and since is not None:
                 change = frame.changed_between(read.name, calls, since)
                 if change is not None:
-                    function = reader.function.named("the lambda").strip("`")
-                    what = f"changes, but calls of {quoted(function, most=_SHORT)} keep its first value"
-                    yield (of, read.name), self._stale(reader, what)
+                    name = reader.function.named("the lambda").strip("`")
+                    kept = f"calls of {quoted(name, most=_SHORT)} keep its first value"
+                    yield (of, read.name), self._stale(reader, f"changes, but {kept}")
         yield from self._objects(of, frame, number)
 
     def _callees(self, of: str, name: str) -> frozenset[str]:
