@@ -100,3 +100,12 @@ def is_on_host(node: ast.expr | None) -> bool:
             return name.startswith(_NUMPY) or name.endswith("device_get")
         case _:
             return False
+
+
+def unwrapped(node: ast.expr) -> ast.expr:
+    """Return the array that `jnp.asarray(x)` returns itself, else the expression."""
+    match node:
+        case ast.Call(func=function, args=[argument], keywords=[]):
+            return argument if dotted(function) in ("jnp.asarray", "jax.numpy.asarray") else node
+        case _:
+            return node
