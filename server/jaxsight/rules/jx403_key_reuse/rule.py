@@ -8,15 +8,18 @@ by its error. As there, drawing and splitting consume a key, and `fold_in` does 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jaxsight.rules.failure_text import first_sentence, is_a, jax_page
+from jaxsight.rules.jx403_key_reuse import untraced
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.loops import loop_of
 from jaxsight.rules.program.steps import elements, parameter
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.text.jitted import jitted_module
+from jaxsight.rules.text.statements import Statement, imports_of
+from jaxsight.rules.violation import ModuleViolation, Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.wire.observations import Failure
 from jaxsight.wire.primitives import ELEMENTWISE, RESHAPES, SHAPED
@@ -36,7 +39,7 @@ _FAR = 100
 """How many values after a draw are looked at: a use beyond them is missed, more take long."""
 
 _DRAWS = re.compile(
-    r"random\.\w+\(|\b(?:ball|bernoulli|beta|binomial|bits|categorical|cauchy|chisquare|choice|"
+    r"random\.\w+\)?\(|\b(?:ball|bernoulli|beta|binomial|bits|categorical|cauchy|chisquare|choice|"
     r"dirichlet|double_sided_maxwell|exponential|gamma|geometric|gumbel|laplace|loggamma|logistic|"
     r"lognormal|maxwell|multinomial|multivariate_normal|normal|orthogonal|pareto|permutation|"
     r"poisson|rademacher|randint|rayleigh|split|triangular|truncated_normal|uniform|wald|"
@@ -64,6 +67,16 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
         ),
         url=jax_page(failure),
     )
+
+
+@RULE.finds_in_module
+def find_in_text(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
+    """Yield uses in loops and methods of a key that nothing replaces."""
+    module, imports = jitted_module(statements), imports_of(statements)
+    for number, statement in enumerate(statements):
+        if "random" in statement.text or "key" in statement.text:
+            for violation in statement.read(untraced.violations, imports, module):
+                yield ModuleViolation(number, violation)
 
 
 @RULE.finds_in_program
@@ -104,6 +117,14 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 step.path,
                 help="carry the key and split it in the body, or fold in the counter: "
                 "`jax.random.fold_in(key, i)`",
+            )
+        elif step.path in flow.mapped and keys.is_repeated(step.operands[0]):
+            reported.add(step.span)
+            yield Violation(
+                "one PRNG key repeated for all elements of a `vmap`: all draw the same numbers",
+                step.path,
+                help="split it into a key for each element: `jax.random.split(key, n)`",
+                severity="warning",
             )
         elif _shared(flow, step):
             reported.add(step.span)
@@ -233,6 +254,22 @@ class _Keys:
         if maker is None or maker.primitive not in _MOVES or not maker.operands:
             return False
         return self.from_outside(maker.operands[0])
+
+    def is_repeated(self, number: int) -> bool:
+        """Whether an array of keys has the same key for all its elements."""
+        number = self._flow.before(number, RESHAPES | {"random_wrap", "random_unwrap"})
+        step = self._flow.made_by(number)
+        if step is None or step.span is None or not step.operands:
+            return False
+        if step.primitive in ("concatenate", "stack"):
+            return len(step.operands) > 1 and len({self._key(each) for each in step.operands}) == 1
+        grows = elements(self._flow.value(number)) > elements(self._flow.value(step.operands[0]))
+        return grows and step.primitive in ("broadcast_in_dim", "tile")
+
+    def _key(self, number: int) -> Token:
+        """Return the token of a key before it was reshaped to be a row."""
+        through = RESHAPES | {"broadcast_in_dim"}
+        return self.of(self._flow.before(number, through))
 
     def _made(self, number: int) -> Token:
         value = self._flow.values[number]

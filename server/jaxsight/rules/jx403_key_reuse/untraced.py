@@ -1,0 +1,184 @@
+"""Keys that code outside of traces uses again: in each iteration of a loop, or in each call.
+
+Found in the text: a call of `jax.random` in a Python loop with a variable, an attribute or an item
+that the loop leaves as it is; and in a method with an attribute that no method replaces.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from jaxsight.rules.text.expressions import FunctionNode, dotted, keyword
+from jaxsight.rules.text.jitted import JittedCalls, JittedModule
+from jaxsight.rules.text.python_loops import PythonLoop, python_loops
+from jaxsight.rules.text.scope_tree import scopes_of
+from jaxsight.rules.text.scopes import NameScope
+from jaxsight.rules.text.statements import Imports
+from jaxsight.rules.violation import NodeViolation
+from jaxsight.rules.wording import quoted
+from jaxsight.text.names import bound_in
+
+_SHARES = frozenset(
+    {
+        "fold_in", "key", "PRNGKey", "key_data", "wrap_key_data", "clone", "key_impl", "rbg_key",
+        "threefry2x32_key", "unsafe_rbg_key",
+    }
+)  # fmt: skip
+"""Functions of `jax.random` that consume no key."""
+_ONCE = re.compile(
+    r"_*(init|initialize|setup|set_up|setUp|build|create|make|prepare|load|reset|test|main|new|"
+    r"post_init)(_|$)"
+)
+"""Names of functions that are called once for an object."""
+
+
+def violations(
+    tree: ast.Module, imports: Imports, module: JittedModule
+) -> tuple[NodeViolation, ...]:
+    """Return the uses of keys in a statement that draw the same numbers again."""
+    calls = JittedCalls(module)
+    found: list[NodeViolation] = []
+    for scope in scopes_of(tree, dict(imports)):
+        if isinstance(scope.node, ast.Lambda) or calls.is_traced(scope):
+            continue
+        if scope.name.rpartition(".")[2].startswith("test"):
+            continue  # compares results for the same numbers
+        for loop in python_loops(scope, scope.node.body if scope.node else tree.body):
+            found += _in_loop(scope, loop)
+        if scope.itself and not scope.functions:
+            found += _in_method(scope, tree)
+    return tuple({(v.node.lineno, v.node.col_offset): v for v in found}.values())
+
+
+def _uses(scope: NameScope, node: ast.AST) -> tuple[str, str] | None:
+    """Return the function of `jax.random` that a node calls, and the key as it is written."""
+    if not isinstance(node, ast.Call):
+        return None
+    package, _, function = scope.full(node.func).rpartition(".")
+    if package != "jax.random" or function in _SHARES:
+        return None
+    key = node.args[0] if node.args else keyword(node, "key")
+    path = _path(key)
+    return (function, path) if path else None
+
+
+def _path(node: ast.expr | None) -> str:
+    """Return a variable, an attribute or an item at a constant as text; else nothing."""
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=value, attr=attr):
+            return f"{before}.{attr}" if (before := _path(value)) else ""
+        case ast.Subscript(value=value, slice=ast.Constant(value=index)):
+            return f"{before}[{index!r}]" if (before := _path(value)) else ""
+        case _:
+            return ""
+
+
+def _in_loop(scope: NameScope, loop: PythonLoop) -> Iterator[NodeViolation]:
+    if loop.count is not None and loop.count < 2:
+        return
+    bound = set(bound_in(*ast.iter_child_nodes(loop.node)))
+    handed = _handed(scope, loop.node)
+    for _, call, _ in loop.calls():
+        used = _uses(scope, call)
+        if used is None:
+            continue
+        function, path = used
+        root = re.split(r"[.\[]", path)[0]
+        if root in bound or _assigned(loop.node, path) or (path != root and root in handed):
+            continue
+        if any(isinstance(node, ast.Break | ast.Return) for node in _last(loop)):
+            continue
+        splits = function == "split"
+        yield NodeViolation(
+            ast.copy_location(ast.Constant(None), call),
+            "PRNG key split in every iteration of a loop: all give the same keys"
+            if splits
+            else "PRNG key reused in every iteration of a loop: all draw the same numbers",
+            help=f"replace it in each iteration: `{path}, subkey = jax.random.split({path})`",
+            notes=(f"the loop does not change {quoted(path)}",),
+        )
+
+
+def _last(loop: PythonLoop) -> list[ast.stmt]:
+    """Return the statement that a loop ends with, if each iteration reaches it."""
+    return [statement for statement, always in loop.statements[-1:] if always]
+
+
+def _handed(scope: NameScope, node: ast.AST) -> set[str]:
+    """Return the variables that calls in a loop are given, or methods are called of.
+
+    What they are bound to may be changed there.
+    """
+    handed: set[str] = set()
+    for call in (inner for inner in ast.walk(node) if isinstance(inner, ast.Call)):
+        if scope.full(call.func).startswith(("jax.", "numpy.")):
+            continue
+        handed |= {each.id for each in call.args if isinstance(each, ast.Name)}
+        handed |= {each.value.id for each in call.keywords if isinstance(each.value, ast.Name)}
+        if isinstance(call.func, ast.Attribute):
+            handed.add(dotted(call.func).partition(".")[0])
+    return handed
+
+
+def _assigned(node: ast.AST, path: str) -> bool:
+    """Whether a part of the path, or what has it, is assigned."""
+    return any(
+        isinstance(inner, ast.Attribute | ast.Subscript)
+        and isinstance(inner.ctx, ast.Store | ast.Del)
+        and ((stored := _path(inner)) == path or not stored or path.startswith(stored))
+        for inner in ast.walk(node)
+    )
+
+
+def _in_method(scope: NameScope, tree: ast.Module) -> Iterator[NodeViolation]:
+    """Yield uses of an attribute that only `__init__` assigns, in other methods."""
+    own = scope.name.rpartition(".")[2]
+    if _ONCE.match(own):
+        return
+    for node, _ in scope.nodes:
+        used = _uses(scope, node)
+        if used is None or not isinstance(node, ast.Call):
+            continue
+        function, path = used
+        first, _, attribute = path.partition(".")
+        if first != scope.itself or not attribute.isidentifier():
+            continue
+        class_ = next(
+            (each for each in ast.walk(tree) if isinstance(each, ast.ClassDef)
+             and each.name == scope.owner.rpartition(".")[2]),
+            None,
+        )  # fmt: skip
+        if class_ is None or class_.bases or class_.decorator_list:
+            continue
+        stores = list(_stores(class_, attribute))
+        if not stores or any(method != "__init__" for method in stores):
+            continue
+        what = "gives the same keys" if function == "split" else "draws the same numbers"
+        yield NodeViolation(
+            ast.copy_location(ast.Constant(None), node),
+            f"PRNG key {quoted(path, most=24)} is never replaced: each call of "
+            f"{quoted(own, most=16)} {what}",
+            help=f"replace it in the method: `{path}, subkey = jax.random.split({path})`",
+            notes=("only `__init__` assigns it",),
+            severity="warning",
+        )
+
+
+def _stores(class_: ast.ClassDef, attribute: str) -> Iterator[str]:
+    """Yield the methods that assign an attribute of `self`, or that something is done with."""
+    for method in class_.body:
+        if not isinstance(method, FunctionNode):
+            continue
+        for node in ast.walk(method):
+            if isinstance(node, ast.Attribute) and node.attr == attribute:
+                if not isinstance(node.ctx, ast.Load):
+                    yield method.name
+            elif isinstance(node, ast.Call) and dotted(node.func) in (
+                "setattr",
+                "object.__setattr__",
+            ):
+                yield "setattr"
