@@ -13,12 +13,12 @@ from collections.abc import Iterator, Sequence
 from jaxsight.rules.jx306_repeated_recompilation.varying import Varying
 from jaxsight.rules.recompilation import FIRST_SHAPES, Miss, named
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.jitted import Jitted, JittedCalls, JittedModule, jitted_module
-from jaxsight.rules.text.python_loops import PythonLoop, comprehensions, python_loops
-from jaxsight.rules.text.scope_tree import scopes_of
+from jaxsight.rules.text.jitted import JitFunction, JittedCalls
+from jaxsight.rules.text.loop_findings import InLoops
+from jaxsight.rules.text.python_loops import PythonLoop
 from jaxsight.rules.text.scopes import NameScope
-from jaxsight.rules.text.statements import Imports, Statement, imports_of, written
-from jaxsight.rules.violation import ModuleViolation, NodeViolation, Violation
+from jaxsight.rules.text.statements import written
+from jaxsight.rules.violation import NodeViolation, Violation
 from jaxsight.rules.wording import quoted
 
 RULE = Rule(
@@ -54,31 +54,8 @@ def explain(function: str, misses: Sequence[Miss]) -> Iterator[Violation]:
             )
 
 
-@RULE.finds_in_module
-def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
+def find(scope: NameScope, loop: PythonLoop, calls: JittedCalls) -> Iterator[NodeViolation]:
     """Yield calls that compile in every iteration of a loop."""
-    module, imports = jitted_module(statements), imports_of(statements)
-    for number, statement in enumerate(statements):
-        if "for " in statement.text or "while " in statement.text:
-            for violation in statement.read(_violations, imports, module):
-                yield ModuleViolation(number, violation)
-
-
-def _violations(
-    tree: ast.Module, imports: Imports, module: JittedModule
-) -> tuple[NodeViolation, ...]:
-    calls = JittedCalls(module)
-    violations: list[NodeViolation] = []
-    for scope in scopes_of(tree, dict(imports)):
-        if isinstance(scope.node, ast.Lambda) or calls.is_traced(scope):
-            continue
-        body = scope.node.body if scope.node is not None else tree.body
-        for loop in (*python_loops(scope, body), *comprehensions(scope)):
-            violations += _in_loop(scope, loop, calls)
-    return tuple(violations)
-
-
-def _in_loop(scope: NameScope, loop: PythonLoop, calls: JittedCalls) -> Iterator[NodeViolation]:
     loops = [Varying(scope, around) for around in (loop, *loop.around)]
     for _, call, always in loop.calls():
         called = calls.called(scope, call) if always else None
@@ -92,7 +69,7 @@ def _in_loop(scope: NameScope, loop: PythonLoop, calls: JittedCalls) -> Iterator
 
 
 def _varies(
-    function: str, jitted: Jitted, call: ast.Call, varying: Varying, which: str
+    function: str, jitted: JitFunction, call: ast.Call, varying: Varying, which: str
 ) -> NodeViolation | None:
     """Return the finding of a call that compiles in every iteration of a loop."""
     compiled = f"{named(function)} is compiled in every {which}iteration"
@@ -124,3 +101,6 @@ def _varies(
                 notes=(kept,),
             )
     return None
+
+
+RULE.finds_in_module(InLoops(find, in_tests=True))

@@ -106,17 +106,13 @@ class Varying:
         if not isinstance(part, ast.Slice):
             return False
         ends = [end for end in (part.lower, part.upper) if end is not None]
-        moving = [end for end in ends if self._depends(end)]
+        unknown = self._counted | self._made.keys()
+        moving = [end for end in ends if not unknown.isdisjoint(read_in(end))]
         fixed = [end for end in ends if end not in moving]
         return (
             len(moving) == 1
             and self.is_number(moving[0])
             and all(isinstance(end, ast.Constant) for end in fixed)
-        )
-
-    def _depends(self, node: ast.expr) -> bool:
-        return not self._counted.isdisjoint(read_in(node)) or any(
-            name in self._made for name in read_in(node)
         )
 
     def _resolved(self, node: ast.expr) -> ast.expr:

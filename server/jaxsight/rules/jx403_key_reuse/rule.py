@@ -18,6 +18,7 @@ from jaxsight.rules.program.steps import elements, parameter
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.jitted import jitted_module
+from jaxsight.rules.text.loop_findings import InLoops
 from jaxsight.rules.text.statements import Statement, imports_of
 from jaxsight.rules.violation import ModuleViolation, Violation
 from jaxsight.rules.wording import quoted
@@ -69,13 +70,17 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     )
 
 
+_IN_LOOPS = InLoops(untraced.in_loop)
+
+
 @RULE.finds_in_module
-def find_in_text(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
+def find_untraced(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
     """Yield uses in loops and methods of a key that nothing replaces."""
-    module, imports = jitted_module(statements), imports_of(statements)
+    yield from _IN_LOOPS(statements)
+    traced, imports = jitted_module(statements).traced, imports_of(statements)
     for number, statement in enumerate(statements):
-        if "random" in statement.text or "key" in statement.text:
-            for violation in statement.read(untraced.violations, imports, module):
+        if statement.text.startswith("class ") and "random." in statement.text:
+            for violation in statement.read(untraced.in_methods, imports, traced):
                 yield ModuleViolation(number, violation)
 
 

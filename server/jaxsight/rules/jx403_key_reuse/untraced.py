@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 
 from jaxsight.rules.text.expressions import FunctionNode, dotted, keyword
-from jaxsight.rules.text.jitted import JittedCalls, JittedModule
-from jaxsight.rules.text.python_loops import PythonLoop, python_loops
+from jaxsight.rules.text.jitted import JittedCalls
+from jaxsight.rules.text.python_loops import PythonLoop
 from jaxsight.rules.text.scope_tree import scopes_of
 from jaxsight.rules.text.scopes import NameScope
 from jaxsight.rules.text.statements import Imports
@@ -34,22 +34,16 @@ _ONCE = re.compile(
 """Names of functions that are called once for an object."""
 
 
-def violations(
-    tree: ast.Module, imports: Imports, module: JittedModule
+def in_methods(
+    tree: ast.Module, imports: Imports, traced: frozenset[str]
 ) -> tuple[NodeViolation, ...]:
-    """Return the uses of keys in a statement that draw the same numbers again."""
-    calls = JittedCalls(module)
-    found: list[NodeViolation] = []
-    for scope in scopes_of(tree, dict(imports)):
-        if isinstance(scope.node, ast.Lambda) or calls.is_traced(scope):
-            continue
-        if scope.name.rpartition(".")[2].startswith("test"):
-            continue  # compares results for the same numbers
-        for loop in python_loops(scope, scope.node.body if scope.node else tree.body):
-            found += _in_loop(scope, loop)
-        if scope.itself and not scope.functions:
-            found += _in_method(scope, tree)
-    return tuple({(v.node.lineno, v.node.col_offset): v for v in found}.values())
+    """Return uses of an attribute that only `__init__` assigns, in other methods."""
+    return tuple(
+        violation
+        for scope in scopes_of(tree, dict(imports))
+        if scope.itself and scope.name not in traced
+        for violation in _in_method(scope, tree)
+    )
 
 
 def _uses(scope: NameScope, node: ast.AST) -> tuple[str, str] | None:
@@ -77,7 +71,8 @@ def _path(node: ast.expr | None) -> str:
             return ""
 
 
-def _in_loop(scope: NameScope, loop: PythonLoop) -> Iterator[NodeViolation]:
+def in_loop(scope: NameScope, loop: PythonLoop, __: JittedCalls) -> Iterator[NodeViolation]:
+    """Yield uses of a key that a loop leaves as it is."""
     if loop.count is not None and loop.count < 2:
         return
     bound = set(bound_in(*ast.iter_child_nodes(loop.node)))
@@ -90,7 +85,8 @@ def _in_loop(scope: NameScope, loop: PythonLoop) -> Iterator[NodeViolation]:
         root = re.split(r"[.\[]", path)[0]
         if root in bound or _assigned(loop.node, path) or (path != root and root in handed):
             continue
-        if any(isinstance(node, ast.Break | ast.Return) for node in _last(loop)):
+        last, always = loop.statements[-1]
+        if always and isinstance(last, ast.Break | ast.Return):
             continue
         splits = function == "split"
         yield NodeViolation(
@@ -101,11 +97,6 @@ def _in_loop(scope: NameScope, loop: PythonLoop) -> Iterator[NodeViolation]:
             help=f"replace it in each iteration: `{path}, subkey = jax.random.split({path})`",
             notes=(f"the loop does not change {quoted(path)}",),
         )
-
-
-def _last(loop: PythonLoop) -> list[ast.stmt]:
-    """Return the statement that a loop ends with, if each iteration reaches it."""
-    return [statement for statement, always in loop.statements[-1:] if always]
 
 
 def _handed(scope: NameScope, node: ast.AST) -> set[str]:

@@ -14,7 +14,7 @@ from typing import Literal
 from jaxsight.rules.jx414_impure_call.printing import debug_print
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import keyword
-from jaxsight.rules.text.functions import Event, looked_for
+from jaxsight.rules.text.functions import GENERATORS, Event, looked_for
 from jaxsight.rules.text.scopes import NOTHING, NameScope
 from jaxsight.rules.text.statements import Statement, written
 from jaxsight.rules.text.traced import TracedFunction, traced_events
@@ -64,7 +64,6 @@ _CALLS: dict[Kind, re.Pattern[str]] = {
     "environ": re.compile(r"os\.(getenv|environ\.get)"),
 }
 """By kind the functions, with the names that they are imported from."""
-_GENERATORS = re.compile(r"numpy\.random\.(default_rng|RandomState)|random\.(Random|SystemRandom)")
 _GENERATOR = re.compile(
     r"_*((np|numpy|py|host|global)_?)?(rng|random_state|generator)\d*", re.IGNORECASE
 )
@@ -93,7 +92,9 @@ class Impure:
     kind: Kind
     call: str
     name: str = ""
-    """An argument that may be traced; of `next`, the function that the iterator is of."""
+    """An argument that may be traced; of `next`, the function that the iterator is of; of a draw,
+    the attribute that must hold a generator (`Model.rng`).
+    """
     instead: str = ""
     """What prints when the function runs."""
 
@@ -110,6 +111,8 @@ def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
         if not isinstance(impure, Impure) or not function.kinds:
             continue
         if event.sources and not module.is_live(event.sources):
+            continue
+        if impure.kind == "random" and impure.name and impure.name not in module.generators:
             continue
         holder = module.functions.get(impure.name) if impure.kind == "next" else None
         if holder is not None and holder.kinds and not function.is_root:
@@ -151,7 +154,9 @@ def _called(scope: NameScope, node: ast.Call) -> Iterator[Event]:
         match node.args[0]:
             case ast.Name(id=name) if scope.holder(name) is not scope and not _COUNTER.search(name):
                 yield Event(node, NOTHING, Impure("next", text, scope.holder(name).name))
-    elif _is_draw(scope, node.func) or (_GENERATORS.fullmatch(full) and not arguments):
+    elif generator := _attribute_drawn_from(scope, node.func):
+        yield Event(node, NOTHING, Impure("random", text, generator))
+    elif _is_draw(scope, node.func) or (GENERATORS.fullmatch(full) and not arguments):
         yield Event(node, NOTHING, Impure("random", text))
     else:
         for kind, functions in _CALLS.items():
@@ -180,6 +185,17 @@ def _is_log(call: ast.Call, full: str) -> bool:
     return _LOGGERS.fullmatch(last) is not None
 
 
+def _attribute_drawn_from(scope: NameScope, function: ast.expr) -> str:
+    """Return the attribute of an object that a method draws from, as `Model.rng`."""
+    match function:
+        case ast.Attribute(value=ast.Attribute(value=ast.Name(id=base), attr=name), attr=method):
+            itself = (around for around in scope.enclosing() if around.itself == base)
+            owner = next((around.owner for around in itself), "")
+            return f"{owner}.{name}" if owner and method in _METHODS else ""
+        case _:
+            return ""
+
+
 def _is_draw(scope: NameScope, function: ast.expr) -> bool:
     """Whether a method of a generator is called that was made outside of the function."""
     if not isinstance(function, ast.Attribute) or function.attr not in _METHODS:
@@ -195,7 +211,7 @@ def _is_draw(scope: NameScope, function: ast.expr) -> bool:
             return name not in scope.imports and _GENERATOR.fullmatch(name) is not None
     return (
         isinstance(generator, ast.Call)
-        and _GENERATORS.fullmatch(scope.full(generator.func)) is not None
+        and GENERATORS.fullmatch(scope.full(generator.func)) is not None
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from jaxsight.rules.text.expressions import FunctionNode, dotted
 from jaxsight.rules.text.python_loops import evaluated
+from jaxsight.rules.text.statements import blocks_of
 
 Place = tuple[int, int, int, int]
 """Where a node begins and ends in its statement, as `ast` counts."""
@@ -32,6 +33,11 @@ class Moment:
     branches: tuple[tuple[int, int], ...]
     """The branches that it is in: each the number of the `if`, and which of its blocks."""
 
+    @property
+    def statement(self) -> int:
+        """The number of the statement of the module, after `joined`."""
+        return self.number // _MOST
+
     def may_precede(self, other: Moment) -> bool:
         """Whether it comes before another moment, in the text or in an iteration before."""
         if set(self.loops) & set(other.loops):
@@ -42,7 +48,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class FrameCall:
     """A call, by the dotted name of the function, with its arguments that are plain names."""
 
     name: str
@@ -51,7 +57,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class StateChange:
     """An assignment to a variable, or to an attribute or item of what it is bound to."""
 
     name: str
@@ -63,11 +69,11 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class ScopeFrame:
     """What a scope does, in order."""
 
-    calls: tuple[Call, ...]
-    changes: tuple[Change, ...]
+    calls: tuple[FrameCall, ...]
+    changes: tuple[StateChange, ...]
     made: tuple[tuple[str, Moment], ...]
     """When functions are defined and names are first assigned."""
 
@@ -75,7 +81,9 @@ class Frame:
         """Return when a name is first bound."""
         return next((moment for made, moment in self.made if made == name), None)
 
-    def changed_between(self, name: str, calls: Collection[Moment], since: Moment) -> Change | None:
+    def changed_between(
+        self, name: str, calls: Collection[Moment], since: Moment
+    ) -> StateChange | None:
         """Return an assignment between two calls of a function.
 
         Args:
@@ -97,17 +105,17 @@ class Frame:
         return None
 
 
-def joined(frames: Iterable[Frame]) -> Frame:
+def joined(frames: Iterable[ScopeFrame]) -> ScopeFrame:
     """Return what a module does, from what its statements do."""
-    calls: list[Call] = []
-    changes: list[Change] = []
+    calls: list[FrameCall] = []
+    changes: list[StateChange] = []
     made: list[tuple[str, Moment]] = []
     for number, frame in enumerate(frames):
         first = number * _MOST
         calls += (replace(call, moment=_later(call.moment, first)) for call in frame.calls)
         changes += (replace(each, moment=_later(each.moment, first)) for each in frame.changes)
         made += ((name, _later(moment, first)) for name, moment in frame.made)
-    return Frame(tuple(calls), tuple(changes), tuple(made))
+    return ScopeFrame(tuple(calls), tuple(changes), tuple(made))
 
 
 _MOST = 1 << 32
@@ -122,17 +130,17 @@ def _later(moment: Moment, first: int) -> Moment:
     )
 
 
-def frame_of(body: Sequence[ast.stmt]) -> Frame:
+def frame_of(body: Sequence[ast.stmt]) -> ScopeFrame:
     """Return what the statements of a scope do."""
     reader = _Reader()
     reader.block(body, (), ())
-    return Frame(tuple(reader.calls), tuple(reader.changes), tuple(reader.made.items()))
+    return ScopeFrame(tuple(reader.calls), tuple(reader.changes), tuple(reader.made.items()))
 
 
 class _Reader:
     def __init__(self) -> None:
-        self.calls: list[Call] = []
-        self.changes: list[Change] = []
+        self.calls: list[FrameCall] = []
+        self.changes: list[StateChange] = []
         self.made: dict[str, Moment] = {}
         self._number = 0
 
@@ -171,9 +179,9 @@ class _Reader:
         for name, part in _assigned(targets):
             moment = self._moment(loops, branches)
             self.made.setdefault(name, moment)
-            self.changes.append(Change(name, place_of(part), moment, constant))
+            self.changes.append(StateChange(name, place_of(part), moment, constant))
         at = self._number
-        for number, body in enumerate(_blocks(node)):
+        for number, body in enumerate(blocks_of(node)):
             is_branch = isinstance(node, ast.If | ast.Match)
             self.block(body, loops, (*branches, (at, number)) if is_branch else branches)
 
@@ -184,7 +192,7 @@ class _Reader:
                 arguments += [(word.arg, word.value) for word in inner.keywords if word.arg]
                 names = tuple((at, dotted(value)) for at, value in arguments if dotted(value))
                 moment = self._moment(loops, branches)
-                self.calls.append(Call(dotted(inner.func), names, moment))
+                self.calls.append(FrameCall(dotted(inner.func), names, moment))
 
 
 _Loops = tuple[int, ...]
@@ -202,12 +210,3 @@ def _assigned(targets: Sequence[ast.expr]) -> Iterator[tuple[str, ast.expr]]:
                 yield dotted(value), target
             case ast.Name() | ast.Attribute() if dotted(target):
                 yield dotted(target), target
-
-
-def _blocks(node: ast.stmt) -> Iterator[Sequence[ast.stmt]]:
-    for name in ("body", "orelse", "finalbody"):
-        block = getattr(node, name, None)
-        if isinstance(block, list):
-            yield block
-    for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
-        yield part.body

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.jx450_stale_state.frames import Frame, Place, frame_of, place_of
+from jaxsight.rules.jx450_stale_state.frames import Place, ScopeFrame, frame_of, place_of
 from jaxsight.rules.text.expressions import FunctionNode, dotted
-from jaxsight.rules.text.jitted import decorated, made
+from jaxsight.rules.text.jitted import decorated, is_bound_once, made
 from jaxsight.rules.text.scope_tree import scopes_of
 from jaxsight.rules.text.scopes import NameScope, Sources
 from jaxsight.rules.text.statements import Imports
@@ -62,7 +62,7 @@ class StateFacts:
     assignments: tuple[Assignment, ...]
     compared: tuple[str, ...]
     """Classes whose objects have a value: they define `__eq__` or `__hash__`."""
-    frames: tuple[tuple[str, Frame], ...]
+    frames: tuple[tuple[str, ScopeFrame], ...]
     """What functions do in order; the module's part under an empty name."""
     local: tuple[tuple[str, str, str], ...]
     """Functions with a name that they bind to a jitted function, and its name in the module."""
@@ -83,7 +83,7 @@ def state_facts(tree: ast.Module, imported: Imports) -> StateFacts:
     reads: list[tuple[str, StateRead]] = []
     parameters: list[tuple[str, str, str]] = []
     assignments: list[Assignment] = []
-    frames: list[tuple[str, Frame]] = []
+    frames: list[tuple[str, ScopeFrame]] = []
     local: list[tuple[str, str, str]] = []
     instances: list[tuple[str, str, str]] = []
     for scope in scopes_of(tree, dict(imported)):
@@ -128,7 +128,7 @@ def _local(scope: NameScope) -> Iterator[tuple[str, str, str]]:
         if isinstance(inner.node, FunctionNode) and any(decorated(inner.node, scope.imports)):
             yield scope.name, name, inner.name
     for name, value in scope.aliases.items():
-        for jitted in made(value, scope.imports):
+        for jitted in made(value, scope.imports) if is_bound_once(scope, name) else ():
             if jitted.of in scope.functions:
                 yield scope.name, name, scope.functions[jitted.of].name
             elif jitted.of.startswith("<"):

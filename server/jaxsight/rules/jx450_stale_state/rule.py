@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.jx450_stale_state.frames import Change, Frame, Moment, Place, joined
+from jaxsight.rules.jx450_stale_state.frames import Moment, ScopeFrame, joined
 from jaxsight.rules.jx450_stale_state.reads import (
     Assignment,
     StateFacts,
@@ -100,9 +100,15 @@ class _Module:
                     yield from self._in_frame(name, frame, number)
 
     def _in_frame(
-        self, of: str, frame: Frame, number: int | None
+        self, of: str, frame: ScopeFrame, number: int | None
     ) -> Iterator[tuple[tuple[str, str], ModuleViolation]]:
-        called = {name: self._callees(of, name) for name in {call.name for call in frame.calls}}
+        if any(call.name.endswith(("clear_cache", "clear_caches")) for call in frame.calls):
+            return
+        called: dict[str, frozenset[str]] = {}
+        for name in {call.name for call in frame.calls}:
+            jitted = self._jitted.get(name)
+            local = self._local.get((of, name), "")
+            called[name] = self._reach(local or (jitted.of if jitted is not None else "") or name)
         for reader in self._readers:
             read = reader.read
             if read.holder != of or "." in read.name:
@@ -117,14 +123,6 @@ class _Module:
                     kept = f"calls of {quoted(name, most=_SHORT)} keep its first value"
                     yield (of, read.name), self._stale(reader, f"changes, but {kept}")
         yield from self._objects(of, frame, number)
-
-    def _callees(self, of: str, name: str) -> frozenset[str]:
-        """Return the functions that a call by a name reaches, in a function or the module."""
-        inner = self._local.get((of, name))
-        if inner is not None:
-            return self._reach(inner)
-        jitted = self._jitted.get(name)
-        return self._reach(jitted.of if jitted is not None and jitted.of else name)
 
     def _reach(self, name: str) -> frozenset[str]:
         """Return the functions that a function calls, itself included."""
@@ -143,7 +141,9 @@ class _Module:
         self._reached[name] = frozenset(reached)
         return self._reached[name]
 
-    def _made(self, frame: Frame, names: Collection[str], reader: str, of: str) -> Moment | None:
+    def _made(
+        self, frame: ScopeFrame, names: Collection[str], reader: str, of: str
+    ) -> Moment | None:
         """Return when the function was made whose program has the read."""
         outer = f"{of}.<locals>." if of else ""
         own = reader.removeprefix(outer).partition(".")[0]
@@ -153,7 +153,7 @@ class _Module:
         return max(made, key=lambda moment: moment.number, default=None)
 
     def _objects(
-        self, of: str, frame: Frame, number: int | None
+        self, of: str, frame: ScopeFrame, number: int | None
     ) -> Iterator[tuple[tuple[str, str], ModuleViolation]]:
         """Yield changes of objects that are static arguments of calls before and after."""
         attributes = {change.name for change in frame.changes if change.name.count(".") == 1}
@@ -169,11 +169,15 @@ class _Module:
                 continue
             change = frame.changed_between(name, [moment for _, moment in calls], since)
             if change is not None:
-                at = number if number is not None else int(change.moment.number >> 32)
-                yield (
-                    (of, name),
-                    ModuleViolation(at, _changed(change, name, calls[0][0])),
+                shown, function = quoted(name, most=_SHORT), quoted(calls[0][0], most=_SHORT)
+                violation = NodeViolation(
+                    node_at(change.place),
+                    f"{shown} changes, but {function} keeps the value that it traced",
+                    help=f"pass the value as an argument, or make a new object for `{owner}`",
+                    notes=("static arguments are compared by identity, unless they have `__eq__`",),
                 )
+                at = number if number is not None else change.moment.statement
+                yield (of, name), ModuleViolation(at, violation)
 
     def _keeps(
         self, of: str, name: str, arguments: Mapping[int | str, str], owner: str, attribute: str
@@ -227,7 +231,9 @@ class _Module:
                 for each in self._assignments
                 if (each.name, each.holder) == (read.name, read.holder)
             ]
-            change = next((each for each in assignments if self._changes(each)), None)
+            traced = {name for name, each in self._module.functions.items() if each.kinds}
+            later = (e for e in assignments if not e.is_first and e.function not in traced)
+            change = next(later, None)
             if change is not None and self._starts(read, assignments):
                 by = quoted(change.function.rpartition(".")[2], most=_SHORT)
                 yield (
@@ -236,11 +242,6 @@ class _Module:
                         reader, f"is read while tracing: what {by} assigns later is ignored"
                     ),
                 )
-
-    def _changes(self, assignment: Assignment) -> bool:
-        """Whether an assignment is made outside of traces, later than state is first set."""
-        function = self._module.functions.get(assignment.function)
-        return not assignment.is_first and (function is None or not function.kinds)
 
     def _starts(self, read: StateRead, assignments: Sequence[Assignment]) -> bool:
         """Whether the state has a value from the start, which a trace may have kept."""
@@ -277,13 +278,13 @@ class _Module:
                 )
                 yield ("", assignment.name), ModuleViolation(function.statement, violation)
 
-    def _stale(self, reader: _Reader, what: str) -> ModuleViolation:
+    def _stale(self, reader: _Reader, words: str) -> ModuleViolation:
         name = quoted(reader.read.name, most=_SHORT)
         function = reader.function
         or_pytree = f", or make `{reader.read.holder}` a pytree" if "." in reader.read.name else ""
         violation = NodeViolation(
             node_at(reader.read.place),
-            f"{name} {what}",
+            f"{name} {words}",
             help=f"pass {name} to {function.named('the lambda')} as an argument{or_pytree}",
             notes=(
                 "a compiled call uses the value that it had when the function was traced",
@@ -291,15 +292,3 @@ class _Module:
             ),
         )
         return ModuleViolation(function.statement, violation)
-
-
-def _changed(change: Change, name: str, function: str) -> NodeViolation:
-    place: Place = change.place
-    owner = name.partition(".")[0]
-    return NodeViolation(
-        node_at(place),
-        f"{quoted(name, most=_SHORT)} changes, but {quoted(function, most=_SHORT)} keeps the value "
-        "that it traced",
-        help=f"pass the value as an argument, or make a new object in place of `{owner}`",
-        notes=("static arguments are compared by identity, unless they define `__eq__`",),
-    )

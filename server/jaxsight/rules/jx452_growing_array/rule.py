@@ -6,16 +6,15 @@ Found in the text alone.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import name_of
-from jaxsight.rules.text.jitted import JittedCalls, JittedModule, jitted_module
-from jaxsight.rules.text.python_loops import PythonLoop, python_loops
-from jaxsight.rules.text.scope_tree import scopes_of
+from jaxsight.rules.text.jitted import JittedCalls
+from jaxsight.rules.text.loop_findings import InLoops
+from jaxsight.rules.text.python_loops import PythonLoop
 from jaxsight.rules.text.scopes import NameScope
-from jaxsight.rules.text.statements import Imports, Statement, imports_of
-from jaxsight.rules.violation import ModuleViolation, NodeViolation
+from jaxsight.rules.violation import NodeViolation
 from jaxsight.rules.wording import quoted
 from jaxsight.text.names import bound_in, read_in
 
@@ -32,30 +31,8 @@ _GROWS = frozenset(
 """Functions of `jax.numpy` that return a longer array than their first one."""
 
 
-@RULE.finds_in_module
-def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
-    """Yield assignments `x = jnp.concatenate([x, …])` that each iteration of a loop reaches."""
-    module, imports = jitted_module(statements), imports_of(statements)
-    for number, statement in enumerate(statements):
-        if any(name in statement.text for name in _GROWS):
-            for violation in statement.read(_violations, imports, module):
-                yield ModuleViolation(number, violation)
-
-
-def _violations(
-    tree: ast.Module, imports: Imports, module: JittedModule
-) -> tuple[NodeViolation, ...]:
-    calls = JittedCalls(module)
-    return tuple(
-        violation
-        for scope in scopes_of(tree, dict(imports))
-        if not isinstance(scope.node, ast.Lambda)
-        for loop in python_loops(scope, scope.node.body if scope.node else tree.body)
-        for violation in _in_loop(scope, loop, calls)
-    )
-
-
-def _in_loop(scope: NameScope, loop: PythonLoop, calls: JittedCalls) -> Iterator[NodeViolation]:
+def find(scope: NameScope, loop: PythonLoop, calls: JittedCalls) -> Iterator[NodeViolation]:
+    """Yield assignments `x = jnp.concatenate([x, …])` of a loop."""
     if loop.is_short:
         return
     bound = list(bound_in(*ast.iter_child_nodes(loop.node)))
@@ -118,3 +95,6 @@ def _notes(scope: NameScope, loop: PythonLoop, name: str, calls: JittedCalls) ->
             notes.append(f"`{called[0]}` is compiled for each length, too")
             break
     return tuple(notes)
+
+
+RULE.finds_in_module(InLoops(find, in_traced=True))

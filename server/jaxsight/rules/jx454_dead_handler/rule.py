@@ -99,7 +99,12 @@ def _at(scope: NameScope, node: ast.AST, live: Sources) -> Iterator[NodeViolatio
                 if (
                     isinstance(call, ast.Call)
                     and scope.full(call.func) == "numpy.errstate"
-                    and any(_raises(word) for word in call.keywords)
+                    and {"raise", "warn", "call"}
+                    & {
+                        word.value.value
+                        for word in call.keywords
+                        if isinstance(word.value, ast.Constant)
+                    }
                     and _is_of_jax(scope, body, live)
                 ):
                     yield NodeViolation(
@@ -108,10 +113,6 @@ def _at(scope: NameScope, node: ast.AST, live: Sources) -> Iterator[NodeViolatio
                         help="test the result, or look for NaN with `jax_debug_nans`",
                         notes=("division by zero gives `inf` or `nan`, without a warning",),
                     )
-
-
-def _raises(word: ast.keyword) -> bool:
-    return isinstance(word.value, ast.Constant) and word.value.value in ("raise", "warn", "call")
 
 
 def _caught(scope: NameScope, node: ast.expr | None) -> set[str]:

@@ -8,17 +8,17 @@ it: logged, summed up, tested.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.jitted import JittedCalls, JittedModule, jitted_module
-from jaxsight.rules.text.python_loops import PythonLoop, python_loops
-from jaxsight.rules.text.scope_tree import scopes_of
+from jaxsight.rules.text.jitted import JittedCalls
+from jaxsight.rules.text.loop_findings import InLoops
+from jaxsight.rules.text.python_loops import PythonLoop
 from jaxsight.rules.text.scopes import NameScope
-from jaxsight.rules.text.statements import Imports, Statement, imports_of, written
-from jaxsight.rules.violation import ModuleViolation, NodeViolation
+from jaxsight.rules.text.statements import written
+from jaxsight.rules.violation import NodeViolation
 from jaxsight.rules.wording import quoted
 from jaxsight.text.names import bound_in, read_in
 
@@ -48,32 +48,14 @@ _HELP: dict[Sync, str] = {
 }
 
 
-@RULE.finds_in_module
-def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
-    """Yield the first place in each loop that waits for a result of the step."""
-    module, imports = jitted_module(statements), imports_of(statements)
-    for number, statement in enumerate(statements):
-        if "for " in statement.text or "while " in statement.text:
-            for violation in statement.read(_violations, imports, module):
-                yield ModuleViolation(number, violation)
-
-
-def _violations(
-    tree: ast.Module, imports: Imports, module: JittedModule
-) -> tuple[NodeViolation, ...]:
-    calls = JittedCalls(module)
-    return tuple(
-        violation
-        for scope in scopes_of(tree, dict(imports))
-        if not isinstance(scope.node, ast.Lambda) and not calls.is_traced(scope)
-        if not scope.name.rpartition(".")[2].startswith("test")
-        for loop in python_loops(scope, scope.node.body if scope.node else tree.body)
-        for violation in _in_loop(scope, loop, calls)
-    )
-
-
-def _in_loop(scope: NameScope, loop: PythonLoop, calls: JittedCalls) -> Iterator[NodeViolation]:
-    if loop.is_short or any(map(_times, ast.walk(loop.node))):
+def find(scope: NameScope, loop: PythonLoop, calls: JittedCalls) -> Iterator[NodeViolation]:
+    """Yield the first place in a loop that waits for a result of the step."""
+    names = {
+        node.attr if isinstance(node, ast.Attribute) else node.id
+        for node in ast.walk(loop.node)
+        if isinstance(node, ast.Attribute | ast.Name)
+    }
+    if loop.is_short or not names.isdisjoint(_TIMES):
         return
     results = _Results(scope, calls)
     found: list[tuple[ast.expr, Sync, ast.stmt]] = []
@@ -96,13 +78,6 @@ def _in_loop(scope: NameScope, loop: PythonLoop, calls: JittedCalls) -> Iterator
                 ),
             )
             return
-
-
-def _times(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.Attribute | ast.Name)
-        and (node.attr if isinstance(node, ast.Attribute) else node.id) in _TIMES
-    )
 
 
 @dataclass(slots=True)
@@ -250,3 +225,6 @@ def _is_for_the_host_alone(statement: ast.stmt, loop: PythonLoop) -> bool:
             if not logs and not names.isdisjoint(read_in(*heads)):
                 return False
     return True
+
+
+RULE.finds_in_module(InLoops(find))

@@ -20,7 +20,7 @@ from jaxsight.text.names import bound_in_scope
 
 
 @dataclass(frozen=True, slots=True)
-class Jitted:
+class JitFunction:
     """A function that `jit` compiles."""
 
     how: Tracing
@@ -54,7 +54,7 @@ class Jitted:
 class JittedModule:
     """What code that is not traced may call in a module."""
 
-    functions: tuple[tuple[str, Jitted], ...]
+    functions: tuple[tuple[str, JitFunction], ...]
     """By name in the module: `step`, `Trainer.step`."""
     instances: tuple[tuple[str, str], ...]
     """Names of the module that are bound to what a call of a class returns."""
@@ -88,7 +88,7 @@ def jitted_module(statements: Sequence[Statement]) -> JittedModule:
 class _Facts:
     """What a statement says, whatever the rest of its module says."""
 
-    jitted: tuple[tuple[str, Jitted], ...]
+    jitted: tuple[tuple[str, JitFunction], ...]
     signatures: tuple[tuple[str, tuple[str, ...]], ...]
     bound: tuple[str, ...]
     instances: tuple[tuple[str, str], ...]
@@ -96,7 +96,7 @@ class _Facts:
 
 def _facts(tree: ast.Module, imported: Imports) -> _Facts:
     imports = dict(imported)
-    jitted: list[tuple[str, Jitted]] = []
+    jitted: list[tuple[str, JitFunction]] = []
     signatures: list[tuple[str, tuple[str, ...]]] = []
     bound = list(bound_in_scope(*tree.body))
     instances = []
@@ -117,7 +117,7 @@ def _facts(tree: ast.Module, imported: Imports) -> _Facts:
 def _of_class(
     node: ast.ClassDef,
     imports: Mapping[str, str],
-    jitted: list[tuple[str, Jitted]],
+    jitted: list[tuple[str, JitFunction]],
     signatures: list[tuple[str, tuple[str, ...]]],
     bound: list[str],
 ) -> None:
@@ -150,15 +150,15 @@ def positional(function: FunctionNode | ast.Lambda) -> tuple[str, ...]:
     return tuple(argument.arg for argument in (*arguments.posonlyargs, *arguments.args))
 
 
-def decorated(function: FunctionNode, imports: Mapping[str, str]) -> Iterator[Jitted]:
+def decorated(function: FunctionNode, imports: Mapping[str, str]) -> Iterator[JitFunction]:
     """Yield the function as its outermost decorator jits it."""
     for decorator in function.decorator_list[:1]:
         how = of_decorator(decorator, imports)
         if how is not None and how.compiled:
-            yield Jitted(how, positional(function))
+            yield JitFunction(how, positional(function))
 
 
-def made(value: ast.expr, imports: Mapping[str, str]) -> Iterator[Jitted]:
+def made(value: ast.expr, imports: Mapping[str, str]) -> Iterator[JitFunction]:
     """Yield the function that `jax.jit(f, …)` or `partial(jax.jit, …)(f)` makes."""
     if not isinstance(value, ast.Call):
         return
@@ -173,9 +173,9 @@ def made(value: ast.expr, imports: Mapping[str, str]) -> Iterator[Jitted]:
         return
     if isinstance(function, ast.Lambda):
         of = f"<lambda {function.lineno}:{function.col_offset}>"  # its name in the module
-        yield Jitted(how, positional(function), of)
+        yield JitFunction(how, positional(function), of)
     else:
-        yield Jitted(how, of=dotted(function) if function is not None else "")
+        yield JitFunction(how, of=dotted(function) if function is not None else "")
 
 
 class JittedCalls:
@@ -190,7 +190,7 @@ class JittedCalls:
         """Whether a function, or one around it, is traced."""
         return any(around.name in self._traced for around in scope.enclosing() if around.node)
 
-    def called(self, scope: NameScope, call: ast.Call) -> tuple[str, Jitted] | None:
+    def called(self, scope: NameScope, call: ast.Call) -> tuple[str, JitFunction] | None:
         """Return the jitted function that a call reaches, with its name."""
         name = dotted(call.func)
         first, _, attribute = name.partition(".")
@@ -200,7 +200,13 @@ class JittedCalls:
         if attribute:
             itself = (around for around in scope.enclosing() if around.itself == first)
             method = next(itself, None)
-            owner = method.owner if method is not None else self._class(holder, first)
+            if method is not None:
+                owner = method.owner
+            elif holder.node is None:
+                owner = self._instances.get(first, "")
+            else:
+                value = holder.aliases.get(first)
+                owner = dotted(value.func) if isinstance(value, ast.Call) else ""
             found = self._module.get(f"{owner}.{attribute}")
         elif holder.node is None:
             found = self._module.get(name)
@@ -208,22 +214,15 @@ class JittedCalls:
             found = _local(holder, name)
         return (name, found) if found is not None else None
 
-    def _class(self, holder: NameScope, name: str) -> str:
-        if holder.node is None:
-            return self._instances.get(name, "")
-        made_by = holder.aliases.get(name)
-        called = made_by.func if isinstance(made_by, ast.Call) else None
-        return called.id if isinstance(called, ast.Name) else ""
 
-
-def _local(holder: NameScope, name: str) -> Jitted | None:
+def _local(holder: NameScope, name: str) -> JitFunction | None:
     """Return the jitted function that a function binds once."""
     if name in holder.functions:
         node = holder.functions[name].node
         assert isinstance(node, FunctionNode)
         return next(decorated(node, holder.imports), None)
     value = holder.aliases.get(name)
-    if value is None or sum(_binds(node, name) for node, _ in holder.nodes) != 1:
+    if value is None or not is_bound_once(holder, name):
         return None
     jitted = next(made(value, holder.imports), None)
     if jitted is not None and not jitted.parameters and jitted.of in holder.functions:
@@ -233,5 +232,7 @@ def _local(holder: NameScope, name: str) -> Jitted | None:
     return jitted
 
 
-def _binds(node: ast.AST, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
+def is_bound_once(holder: NameScope, name: str) -> bool:
+    """Whether one statement of a function binds a name."""
+    names = (node for node, _ in holder.nodes if isinstance(node, ast.Name) and node.id == name)
+    return sum(not isinstance(node.ctx, ast.Load) for node in names) == 1

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from jaxsight.rules.text.expressions import FunctionNode, dotted
 from jaxsight.rules.text.scopes import NameScope
+from jaxsight.rules.text.statements import blocks_of
 
 Loop = ast.For | ast.AsyncFor | ast.While
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -83,19 +84,8 @@ def _loops(
             loop = _loop(scope, statement, around)
             yield loop
             inside = (loop, *around)
-        for block in _blocks(statement):
+        for block in blocks_of(statement):
             yield from _loops(scope, block, inside)
-
-
-def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
-    for name in ("body", "orelse", "finalbody"):
-        block = getattr(statement, name, None)
-        if isinstance(block, list):
-            yield block
-    for handler in getattr(statement, "handlers", ()):
-        yield handler.body
-    for case in getattr(statement, "cases", ()):
-        yield case.body
 
 
 def _loop(scope: NameScope, node: Loop, around: tuple[PythonLoop, ...]) -> PythonLoop:

@@ -106,3 +106,12 @@ def own_statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
             elif isinstance(child, ast.ExceptHandler | ast.match_case):
                 inner += child.body
         waiting += reversed(inner)
+
+
+def blocks_of(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
+    """Yield the blocks of a compound statement: bodies, `else`, handlers, cases, `finally`."""
+    for name in ("body", "orelse"):
+        yield getattr(statement, name, [])
+    for part in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
+        yield part.body
+    yield getattr(statement, "finalbody", [])

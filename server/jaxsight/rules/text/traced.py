@@ -65,6 +65,7 @@ class TracedModule:
     classes: Mapping[str, NamedClass]
     containers: frozenset[str]
     references: frozenset[str]
+    generators: frozenset[str]
 
     def is_live(self, sources: Sources) -> bool:
         """Whether one of these is traced."""
@@ -96,7 +97,7 @@ def traced_module(statements: Sequence[Statement]) -> TracedModule:
 
 
 _LIBRARIES = frozenset({"jax", "flax", "equinox", "haiku"})
-_NOTHING = TracedModule({}, {}, frozenset(), frozenset())
+_NOTHING = TracedModule({}, {}, frozenset(), frozenset(), frozenset())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,6 +139,7 @@ class _Propagation:
             self._classes,
             frozenset(name for statement in facts for name in statement.containers),
             frozenset(name for statement in facts for name in statement.references),
+            frozenset(name for statement in facts for name in statement.generators),
         )
 
     def run(self) -> None:
