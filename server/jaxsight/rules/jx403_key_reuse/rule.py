@@ -79,8 +79,13 @@ def find_untraced(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
     yield from _IN_LOOPS(statements)
     traced, imports = jitted_module(statements).traced, imports_of(statements)
     for number, statement in enumerate(statements):
-        if statement.text.startswith("class ") and "random." in statement.text:
-            for violation in statement.read(untraced.in_methods, imports, traced):
+        if not statement.text.startswith("class ") or "random." not in statement.text:
+            continue
+        others = [other.text for other in statements if other is not statement]
+        for violation in statement.read(untraced.in_methods, imports, traced):
+            assert isinstance(violation.data, untraced.Unreplaced)
+            assigned = re.compile(rf"\.{violation.data.attribute}\b[^=\n]*=[^=]")
+            if not any(map(assigned.search, others)):
                 yield ModuleViolation(number, violation)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from jaxsight.rules.text.expressions import FunctionNode, dotted, keyword
 from jaxsight.rules.text.jitted import JittedCalls
@@ -32,6 +33,13 @@ _ONCE = re.compile(
     r"post_init)(_|$)"
 )
 """Names of functions that are called once for an object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreplaced:
+    """An attribute that its class does not replace, nor anything else in the module."""
+
+    attribute: str
 
 
 def in_methods(
@@ -155,6 +163,7 @@ def _in_method(scope: NameScope, tree: ast.Module) -> Iterator[NodeViolation]:
             f"{quoted(own, most=16)} {what}",
             help=f"replace it in the method: `{path}, subkey = jax.random.split({path})`",
             notes=("only `__init__` assigns it",),
+            data=Unreplaced(attribute),
             severity="warning",
         )
 

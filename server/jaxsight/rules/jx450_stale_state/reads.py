@@ -29,9 +29,11 @@ class StateRead:
     """A variable of the module or of a function around it, or an attribute of `self`."""
 
     name: str
-    """As it is written: `rate`, `self.rate`."""
+    """As it is written: `rate`, `config.rate`, `self.rate`."""
     holder: str
-    """The function that binds the variable; the class of an attribute; empty for the module."""
+    """The function that binds the variable; empty for the module."""
+    owner: str
+    """The class whose attribute it is, of the method's own object; else empty."""
     place: Place
 
 
@@ -148,11 +150,12 @@ def _reads(scope: NameScope) -> Iterator[StateRead]:
             case ast.Name(id=name, ctx=ast.Load()) if id(node) not in called:
                 holder = scope.holder(name)
                 if holder is not scope and name not in scope.imports:
-                    yield StateRead(name, holder.name, place_of(node))
+                    yield StateRead(name, holder.name, "", place_of(node))
             case ast.Attribute(value=ast.Name(id=name), attr=attr, ctx=ast.Load()):
-                owner = _owner(scope, name)
-                if owner and id(node) not in called:
-                    yield StateRead(f"{name}.{attr}", owner, place_of(node))
+                owner, holder = _owner(scope, name), scope.holder(name)
+                is_outer = bool(owner) or (holder is not scope and name not in scope.imports)
+                if is_outer and id(node) not in called:
+                    yield StateRead(f"{name}.{attr}", holder.name, owner, place_of(node))
 
 
 def _owner(scope: NameScope, name: str) -> str:

@@ -77,6 +77,10 @@ class _Module:
             for function, read in fact.reads
             if function in module.functions and module.functions[function].compiled
         ]
+        self._outside: dict[str, list[_Reader]] = {}
+        for reader in self._readers:
+            if not reader.read.owner:
+                self._outside.setdefault(reader.read.holder, []).append(reader)
         self._local = {(of, name): inner for fact in facts for of, name, inner in fact.local}
         self._reached: dict[str, frozenset[str]] = {}
 
@@ -104,15 +108,17 @@ class _Module:
     ) -> Iterator[tuple[tuple[str, str], ModuleViolation]]:
         if any(call.name.endswith(("clear_cache", "clear_caches")) for call in frame.calls):
             return
+        yield from self._objects(of, frame, number)
+        readers = self._outside.get(of)
+        if not readers:
+            return
         called: dict[str, frozenset[str]] = {}
         for name in {call.name for call in frame.calls}:
             jitted = self._jitted.get(name)
             local = self._local.get((of, name), "")
             called[name] = self._reach(local or (jitted.of if jitted is not None else "") or name)
-        for reader in self._readers:
+        for reader in readers:
             read = reader.read
-            if read.holder != of or "." in read.name:
-                continue
             names = {name for name, reached in called.items() if reader.name in reached}
             calls = [call.moment for call in frame.calls if call.name in names]
             since = self._made(frame, names, reader.name, of)
@@ -122,7 +128,6 @@ class _Module:
                     name = reader.function.named("the lambda").strip("`")
                     kept = f"calls of {quoted(name, most=_SHORT)} keep its first value"
                     yield (of, read.name), self._stale(reader, f"changes, but {kept}")
-        yield from self._objects(of, frame, number)
 
     def _reach(self, name: str) -> frozenset[str]:
         """Return the functions that a function calls, itself included."""
@@ -193,7 +198,7 @@ class _Module:
                 first == owner
                 and jitted is not None
                 and any(
-                    reader.read.holder == class_
+                    reader.read.owner == class_
                     and reader.read.name.partition(".")[2] == attribute
                     and reader.name in self._reach(jitted.of or f"{class_}.{method}")
                     for reader in self._readers
@@ -217,35 +222,52 @@ class _Module:
 
     def _in_functions(self) -> Iterator[tuple[tuple[str, str], ModuleViolation]]:
         """Yield what other functions assign."""
+        kept = self._kept()
+        traced = {name for name, each in self._module.functions.items() if each.kinds}
         for reader in self._readers:
             read, function = reader.read, reader.function
-            if "." in read.name:
-                if function.function.owner != read.holder or not function.outside:
+            if read.owner:
+                if function.function.owner != read.owner or not function.outside:
                     continue
-                if read.holder in self._compared or not self._is_plain(read.holder):
+                if read.owner in self._compared or not self._is_plain(read.owner):
                     continue
-            elif read.holder or "<locals>" in reader.name:
+            elif read.holder or "." in read.name or "<locals>" in reader.name:
+                continue
+            if function.function.itself and reader.name not in kept:
                 continue
             assignments = [
                 each
                 for each in self._assignments
-                if (each.name, each.holder) == (read.name, read.holder)
+                if (each.name, each.holder) == (read.name, read.owner)
             ]
-            traced = {name for name, each in self._module.functions.items() if each.kinds}
             later = (e for e in assignments if not e.is_first and e.function not in traced)
             change = next(later, None)
             if change is not None and self._starts(read, assignments):
                 by = quoted(change.function.rpartition(".")[2], most=_SHORT)
                 yield (
-                    (read.holder, read.name),
+                    (read.owner, read.name),
                     self._stale(
                         reader, f"is read while tracing: what {by} assigns later is ignored"
                     ),
                 )
 
+    def _kept(self) -> set[str]:
+        """Return the functions whose programs outlive the calls of those that jit them.
+
+        A method that jits a bound method compiles it anew in each call.
+        """
+        roots = {jitted.of or name for name, jitted in self._jitted.items()}
+        for name, function in self._module.functions.items():
+            if any(how.compiled for how in function.function.decorated):
+                roots.add(name)
+            if name.endswith("__init__"):
+                handings = function.function.handings
+                roots |= {handing.callee for handing in handings if handing.tracing.compiled}
+        return {name for root in roots for name in self._reach(root)}
+
     def _starts(self, read: StateRead, assignments: Sequence[Assignment]) -> bool:
         """Whether the state has a value from the start, which a trace may have kept."""
-        if "." not in read.name:
+        if not read.owner:
             frames = (dict(fact.frames)[""] for fact in self._facts)
             changes = (change for frame in frames for change in frame.changes)
             first = next((change for change in changes if change.name == read.name), None)
@@ -265,6 +287,7 @@ class _Module:
                 continue  # a tracer: JX415
             used = any(
                 (reader.read.name, reader.read.holder) == (assignment.name, "")
+                and not reader.read.owner
                 and reader.read.place[0] != assignment.place[0]
                 for reader in self._readers
             )
@@ -281,7 +304,7 @@ class _Module:
     def _stale(self, reader: _Reader, words: str) -> ModuleViolation:
         name = quoted(reader.read.name, most=_SHORT)
         function = reader.function
-        or_pytree = f", or make `{reader.read.holder}` a pytree" if "." in reader.read.name else ""
+        or_pytree = f", or make `{reader.read.owner}` a pytree" if reader.read.owner else ""
         violation = NodeViolation(
             node_at(reader.read.place),
             f"{name} {words}",

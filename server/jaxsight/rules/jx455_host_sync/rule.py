@@ -125,11 +125,12 @@ class _Results:
         match statement:
             case ast.If(test=test):
                 yield from self.syncs_in_test(test)
-            case ast.Expr(value=ast.Call() as call) if self._is_print(call):
+            case ast.Expr(value=ast.Call(func=function, args=arguments) as call):
                 inner = list(self._syncs(call, self.names))
                 yield from inner
-                arguments = (*call.args, *(word.value for word in call.keywords))
-                if not inner and any(self._depends(each) for each in arguments):
+                prints = self.scope.full(function) == "print"
+                shown = (a for a in arguments if prints or isinstance(a, ast.JoinedStr))
+                if not inner and any(map(self._depends, shown)):
                     yield call, "print"
             case ast.Expr() | ast.Assign() | ast.AugAssign() | ast.AnnAssign():
                 if statement.value is not None:
@@ -151,16 +152,13 @@ class _Results:
                 return any(map(self._compares, values))
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return self._compares(operand)
+            case ast.Name(id=name):
+                return name in self.names
             case ast.Call(func=function):
                 full = self.scope.full(function)
                 return full.startswith("jax.numpy.is") and self._depends(test)
             case _:
                 return False
-
-    def _is_print(self, call: ast.Call) -> bool:
-        return self.scope.full(call.func) == "print" or any(
-            isinstance(argument, ast.JoinedStr) for argument in call.args
-        )
 
     def _depends(self, node: ast.AST) -> bool:
         """Whether the value of an expression is made of a result's, beyond its shape and type."""

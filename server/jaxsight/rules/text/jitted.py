@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 from jaxsight.rules.text.expressions import FunctionNode, dotted
 from jaxsight.rules.text.scopes import NameScope
-from jaxsight.rules.text.statements import Imports, Statement, imports_of
-from jaxsight.rules.text.traced import traced_module
+from jaxsight.rules.text.statements import Identical, Imports, Statement, imports_of
+from jaxsight.rules.text.traced import TracedModule, traced_module
 from jaxsight.rules.text.transformations import Tracing, handed_in, is_partial, of_decorator
 from jaxsight.text.names import bound_in_scope
 
@@ -64,11 +64,20 @@ class JittedModule:
 
 def jitted_module(statements: Sequence[Statement]) -> JittedModule:
     """Return the jitted functions that a module binds once."""
-    imports = imports_of(statements)
     traced = traced_module(statements)
     if not traced.functions:
-        return JittedModule((), (), frozenset())
-    facts = [statement.read(_facts, imports) for statement in statements]
+        return _NOTHING
+    imports = imports_of(statements)
+    facts = tuple(statement.read(_facts, imports) for statement in statements)
+    return statements[0].read(_joined, Identical((traced, *facts)))
+
+
+_NOTHING = JittedModule((), (), frozenset())
+
+
+def _joined(_: ast.Module, read: Identical) -> JittedModule:
+    facts = [each for each in read.values if isinstance(each, _Facts)]
+    traced = next(each for each in read.values if isinstance(each, TracedModule))
     count = Counter(name for each in facts for name in each.bound)
     signatures = dict(signature for each in facts for signature in each.signatures)
     functions = []

@@ -31,6 +31,25 @@ class Statement:
         return remembered[1]  # type: ignore[return-value]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Identical:
+    """What statements were read as, equal as long as none of them was read anew.
+
+    For what is remembered of a module as a whole, with its first statement.
+    """
+
+    values: tuple[object, ...]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Identical) and self._ids() == other._ids()
+
+    def __hash__(self) -> int:
+        return hash(self._ids())
+
+    def _ids(self) -> tuple[int, ...]:
+        return tuple(map(id, self.values))
+
+
 Imports = tuple[tuple[str, str], ...]
 """Names of a module with what they were imported as: `("jnp", "jax.numpy")`."""
 _RENAMED = re.compile(r"(\w+) = (\w+(?:\.\w+)+)")

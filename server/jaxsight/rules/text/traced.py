@@ -21,7 +21,7 @@ from jaxsight.rules.text.functions import (
     facts_of,
 )
 from jaxsight.rules.text.scopes import Sources
-from jaxsight.rules.text.statements import Statement, imports_of
+from jaxsight.rules.text.statements import Identical, Statement, imports_of
 from jaxsight.rules.text.transformations import STAGED, How
 
 
@@ -92,31 +92,16 @@ def traced_module(statements: Sequence[Statement]) -> TracedModule:
     imports = imports_of(statements)
     if not any(full.partition(".")[0] in _LIBRARIES for _, full in imports):
         return _NOTHING
-    facts = _Facts(tuple(statement.read(facts_of, imports) for statement in statements))
-    return statements[0].read(_propagated, facts)
+    facts = tuple(statement.read(facts_of, imports) for statement in statements)
+    return statements[0].read(_propagated, Identical(facts))
 
 
 _LIBRARIES = frozenset({"jax", "flax", "equinox", "haiku"})
 _NOTHING = TracedModule({}, {}, frozenset(), frozenset(), frozenset())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Facts:
-    """What the statements of a module say: the same as long as none of them has changed."""
-
-    of_statements: tuple[FunctionFacts, ...]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Facts) and list(map(id, self.of_statements)) == list(
-            map(id, other.of_statements)
-        )
-
-    def __hash__(self) -> int:
-        return hash(tuple(map(id, self.of_statements)))
-
-
-def _propagated(_: ast.Module, facts: _Facts) -> TracedModule:
-    propagation = _Propagation(facts.of_statements)
+def _propagated(_: ast.Module, facts: Identical) -> TracedModule:
+    propagation = _Propagation([each for each in facts.values if isinstance(each, FunctionFacts)])
     propagation.run()
     return propagation.module
 
