@@ -72,12 +72,12 @@ def _varies(
     function: str, jitted: JitFunction, call: ast.Call, varying: Varying, which: str
 ) -> NodeViolation | None:
     """Return the finding of a call that compiles in every iteration of a loop."""
-    compiled = f"{named(function)} is compiled in every {which}iteration"
+    compiled = f"{quoted(function, most=20)} compiles in every {which}iteration"
     count = f"{varying.count:,}" if varying.count is not None else "n"
     kept = f"{count} iterations compile {count} programs, which stay in memory"
     at = ast.copy_location(ast.Constant(None), call)
     for name, argument in jitted.static_arguments(call):
-        static = "a static argument" if name.isdigit() else f"static {quoted(name, most=16)}"
+        static = "a static argument" if name.isdigit() else f"static {quoted(name, most=14)}"
         if made := varying.new_function(argument):
             return NodeViolation(
                 at,
@@ -96,7 +96,7 @@ def _varies(
         if varying.is_shape(argument):
             return NodeViolation(
                 at,
-                f"{compiled}: the shape of {quoted(written(argument), most=20)} changes",
+                f"{compiled}: the shape of {quoted(written(argument), most=18)} changes",
                 help="pad it to one size and mask the rest, or to a few sizes",
                 notes=(kept,),
             )

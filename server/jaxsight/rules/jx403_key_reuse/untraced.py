@@ -159,10 +159,9 @@ def _in_method(scope: NameScope, tree: ast.Module) -> Iterator[NodeViolation]:
         what = "gives the same keys" if function == "split" else "draws the same numbers"
         yield NodeViolation(
             ast.copy_location(ast.Constant(None), node),
-            f"PRNG key {quoted(path, most=24)} is never replaced: each call of "
-            f"{quoted(own, most=16)} {what}",
+            f"PRNG key {quoted(path, most=24)} is never replaced: each call {what}",
             help=f"replace it in the method: `{path}, subkey = jax.random.split({path})`",
-            notes=("only `__init__` assigns it",),
+            notes=(f"only `__init__` assigns it, and {quoted(own)} may be called many times",),
             data=Unreplaced(attribute),
             severity="warning",
         )

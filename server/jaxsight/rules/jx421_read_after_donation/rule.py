@@ -58,6 +58,7 @@ def _violations(
         call = quoted(ast.unparse(dead.call), most=60)
         note = f"{call} deletes the buffer of {quoted(dead.path)}, and reading it raises an error"
         if read.is_twice:
+            donor = quoted(dead.donor.name, most=26)
             message = f"{shown} is passed twice to {donor}, which donates it"
             note = "a buffer that is donated cannot be read by the same call, which raises an error"
         elif read.is_holder:

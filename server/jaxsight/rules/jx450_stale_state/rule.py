@@ -32,7 +32,7 @@ RULE = Rule(
     severity="warning",
 )
 
-_SHORT = 24
+_SHORT = 20
 """Characters of each of the two names in a message."""
 
 
