@@ -89,7 +89,9 @@ def _varies(
             return NodeViolation(
                 at,
                 f"{compiled}: {static} changes",
-                help="trace the argument: take it out of `static_argnums` or `static_argnames`",
+                help="pass the same text in all iterations"
+                if isinstance(argument, ast.JoinedStr)
+                else "trace the argument: take it out of `static_argnums` or `static_argnames`",
                 notes=(kept,),
             )
     for argument in jitted.traced_arguments(call):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 
-from jaxsight.rules.text.expressions import FunctionNode, keyword
+from jaxsight.rules.text.expressions import FunctionNode, dotted, keyword
 from jaxsight.rules.text.python_loops import PythonLoop
 from jaxsight.rules.text.scopes import NameScope
 from jaxsight.text.names import bound_in, read_in
@@ -72,11 +72,18 @@ class Varying:
                 return any(map(self.is_number, parts))
             case ast.Call(func=ast.Name(id="float" | "int" | "str"), args=[argument]):
                 return self.is_number(argument)
+            case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)]):
+                return self._is_grown(name)
+            case ast.JoinedStr(values=parts):
+                shown = (part.value for part in parts if isinstance(part, ast.FormattedValue))
+                return any(map(self.is_number, shown))
             case _:
                 return False
 
     def is_shape(self, node: ast.expr) -> bool:
         """Whether an expression is an array whose shape differs."""
+        if isinstance(node, ast.Name) and self._is_peeled(node.id):
+            return True
         node = self._resolved(node)
         match node:
             case ast.Subscript(slice=ast.Tuple(elts=parts)):
@@ -93,11 +100,23 @@ class Varying:
                     return False
                 if name in _BY_SHAPE or (name == "arange" and len(arguments) == 1):
                     return self.is_number(arguments[0])
-                if name in _JOINS and isinstance(arguments[0], ast.Name):
-                    list_name = arguments[0].id
-                    if list_name in self._grown and not self._bound[list_name]:
-                        return True
+                if name in _JOINS and self._is_grown(dotted(arguments[0])):
+                    return True
                 return name in ("array", "asarray") and self.is_shape(arguments[0])
+            case _:
+                return False
+
+    def _is_grown(self, name: str) -> bool:
+        """Whether a list is longer in each iteration."""
+        return name in self._grown and not self._bound[name]
+
+    def _is_peeled(self, name: str) -> bool:
+        """Whether an array is shorter in each iteration: `x = x[1:]`."""
+        match self._made.get(name):
+            case ast.Subscript(value=ast.Name(id=source), slice=ast.Slice(lower=lower, upper=None)):
+                first = lower.value if isinstance(lower, ast.Constant) else 0
+                is_cut = source == name and isinstance(first, int) and first > 0
+                return is_cut and self._bound[name] == 1 and not self._is_short
             case _:
                 return False
 

@@ -14,7 +14,7 @@ from typing import Literal
 from jaxsight.rules.jx414_impure_call.printing import debug_print
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import keyword
-from jaxsight.rules.text.functions import GENERATORS, Event, looked_for
+from jaxsight.rules.text.functions import GENERATORS, SELF, Event, looked_for
 from jaxsight.rules.text.scopes import NOTHING, NameScope
 from jaxsight.rules.text.statements import Statement, written
 from jaxsight.rules.text.traced import TracedFunction, traced_events
@@ -114,6 +114,8 @@ def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
             continue
         if impure.kind == "random" and impure.name and impure.name not in module.generators:
             continue
+        if impure.kind == "next" and impure.name == SELF and not function.outside:
+            continue
         holder = module.functions.get(impure.name) if impure.kind == "next" else None
         if holder is not None and holder.kinds and not function.is_root:
             continue  # the trace makes the iterator itself
@@ -154,6 +156,9 @@ def _called(scope: NameScope, node: ast.Call) -> Iterator[Event]:
         match node.args[0]:
             case ast.Name(id=name) if scope.holder(name) is not scope and not _COUNTER.search(name):
                 yield Event(node, NOTHING, Impure("next", text, scope.holder(name).name))
+            case ast.Attribute(value=ast.Name(id=name), attr=attr) if not _COUNTER.search(attr):
+                if any(around.itself == name for around in scope.enclosing()):
+                    yield Event(node, NOTHING, Impure("next", text, SELF))
     elif generator := _attribute_drawn_from(scope, node.func):
         yield Event(node, NOTHING, Impure("random", text, generator))
     elif _is_draw(scope, node.func) or (GENERATORS.fullmatch(full) and not arguments):

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.scope_tree import scopes_of
 from jaxsight.rules.text.scopes import NameScope, Sources
-from jaxsight.rules.text.statements import Imports, Statement, imports_of, written
+from jaxsight.rules.text.statements import Imports, Statement, imports_of, uses_jax, written
 from jaxsight.rules.text.traced import traced_module
 from jaxsight.rules.violation import ModuleViolation, NodeViolation
 from jaxsight.rules.wording import quoted
@@ -27,9 +27,11 @@ RULE = Rule(
 _EXCEPTIONS = frozenset(
     {
         "ZeroDivisionError", "FloatingPointError", "OverflowError", "ArithmeticError",
+        "RuntimeWarning",
         "numpy.linalg.LinAlgError", "numpy.linalg.linalg.LinAlgError", "scipy.linalg.LinAlgError",
     }
 )  # fmt: skip
+_NAMED = re.compile("|".join({name.rpartition(".")[2] for name in _EXCEPTIONS} | {"errstate"}))
 _COMPUTES = re.compile(r"jax\.(numpy|lax|nn|scipy|random)\.")
 _KNOWN = frozenset({"astype", "reshape", "sum", "mean", "max", "min", "dot", "transpose", "ravel"})
 """Methods of arrays."""
@@ -49,10 +51,11 @@ def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
     texts = [statement.text for statement in statements]
     if any(option in text for text in texts for option in _DEBUGS):
         return
-    suspects = [at for at, text in enumerate(texts) if "Error" in text or "errstate" in text]
-    if not suspects:
+    suspects = [at for at, text in enumerate(texts) if _NAMED.search(text)]
+    imports = imports_of(statements)
+    if not suspects or not uses_jax(imports):
         return
-    module, imports = traced_module(statements), imports_of(statements)
+    module = traced_module(statements)
     live = frozenset(
         (name, parameter)
         for name, function in module.functions.items()

@@ -8,11 +8,13 @@ it: logged, summed up, tested.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import dotted
 from jaxsight.rules.text.jitted import JittedCalls
 from jaxsight.rules.text.loop_findings import InLoops
 from jaxsight.rules.text.python_loops import PythonLoop
@@ -40,6 +42,10 @@ _KNOWN = frozenset(
     {"shape", "dtype", "ndim", "size", "sharding", "nbytes", "is_ready", "copy_to_host_async"}
 )
 """Attributes of arrays that are known before their values are."""
+_PRINTS = frozenset({"print", "wandb.log", "mlflow.log_metric", "mlflow.log_metrics"})
+_PRINTING = frozenset({"set_postfix", "add_scalar", "log_metric"})
+"""Methods of progress bars and of those that write metrics, which format what they are given."""
+_LOGS = re.compile(r"(.*\.)?_*(log|logger|logging)\.(debug|info|warning|error|log)", re.IGNORECASE)
 _HELP: dict[Sync, str] = {
     "number": "keep the array, and convert it after the loop or every 100 iterations",
     "array": "copy it after the loop, or every 100 iterations",
@@ -105,6 +111,13 @@ class _Results:
                 names = set(bound_in(*targets))
             case ast.AnnAssign(target=target, value=ast.expr() as value):
                 names = set(bound_in(target))
+            case ast.Expr(
+                value=ast.Call(
+                    func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[value]
+                )
+            ) if self._depends(value) and not any(self._syncs(value, self.names)):
+                self.names.add(name)  # a list of results
+                return
             case _:
                 return
         called = self.calls.called(self.scope, value) if isinstance(value, ast.Call) else None
@@ -125,11 +138,14 @@ class _Results:
         match statement:
             case ast.If(test=test):
                 yield from self.syncs_in_test(test)
-            case ast.Expr(value=ast.Call(func=function, args=arguments) as call):
+            case ast.Expr(value=ast.Call(func=function) as call):
                 inner = list(self._syncs(call, self.names))
                 yield from inner
-                prints = self.scope.full(function) == "print"
-                shown = (a for a in arguments if prints or isinstance(a, ast.JoinedStr))
+                method = function.attr if isinstance(function, ast.Attribute) else ""
+                prints = self.scope.full(function) in _PRINTS or method in _PRINTING
+                prints = prints or _LOGS.fullmatch(dotted(function)) is not None
+                arguments = (*call.args, *(word.value for word in call.keywords))
+                shown = (each for each in arguments if prints or isinstance(each, ast.JoinedStr))
                 if not inner and any(map(self._depends, shown)):
                     yield call, "print"
             case ast.Expr() | ast.Assign() | ast.AugAssign() | ast.AnnAssign():

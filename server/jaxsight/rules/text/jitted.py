@@ -13,7 +13,13 @@ from dataclasses import dataclass, replace
 
 from jaxsight.rules.text.expressions import FunctionNode, dotted
 from jaxsight.rules.text.scopes import NameScope
-from jaxsight.rules.text.statements import Identical, Imports, Statement, imports_of
+from jaxsight.rules.text.statements import (
+    Identical,
+    Imports,
+    Statement,
+    imports_of,
+    own_statements,
+)
 from jaxsight.rules.text.traced import TracedModule, traced_module
 from jaxsight.rules.text.transformations import Tracing, handed_in, is_partial, of_decorator
 from jaxsight.text.names import bound_in_scope
@@ -57,7 +63,9 @@ class JittedModule:
     functions: tuple[tuple[str, JitFunction], ...]
     """By name in the module: `step`, `Trainer.step`."""
     instances: tuple[tuple[str, str], ...]
-    """Names of the module that are bound to what a call of a class returns."""
+    """Names of the module that are bound to what a call of a class or a function returns."""
+    makers: tuple[tuple[str, JitFunction], ...]
+    """Functions of the module that return a function which they jit."""
     traced: frozenset[str]
     """The functions that are traced: what they call is part of their program."""
 
@@ -72,7 +80,7 @@ def jitted_module(statements: Sequence[Statement]) -> JittedModule:
     return statements[0].read(_joined, Identical((traced, *facts)))
 
 
-_NOTHING = JittedModule((), (), frozenset())
+_NOTHING = JittedModule((), (), (), frozenset())
 
 
 def _joined(_: ast.Module, read: Identical) -> JittedModule:
@@ -89,6 +97,7 @@ def _joined(_: ast.Module, read: Identical) -> JittedModule:
     return JittedModule(
         tuple(functions),
         tuple(pair for each in facts for pair in each.instances if count[pair[0]] == 1),
+        tuple(pair for each in facts for pair in each.makers if count[pair[0]] == 1),
         frozenset(name for name, function in traced.functions.items() if function.kinds),
     )
 
@@ -101,6 +110,7 @@ class _Facts:
     signatures: tuple[tuple[str, tuple[str, ...]], ...]
     bound: tuple[str, ...]
     instances: tuple[tuple[str, str], ...]
+    makers: tuple[tuple[str, JitFunction], ...]
 
 
 def _facts(tree: ast.Module, imported: Imports) -> _Facts:
@@ -109,18 +119,34 @@ def _facts(tree: ast.Module, imported: Imports) -> _Facts:
     signatures: list[tuple[str, tuple[str, ...]]] = []
     bound = list(bound_in_scope(*tree.body))
     instances = []
+    makers: list[tuple[str, JitFunction]] = []
     for node in tree.body:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 signatures.append((node.name, positional(node)))
                 jitted += [(node.name, each) for each in decorated(node, imports)]
+                makers += [(node.name, each) for each in _returned(node, imports)]
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 jitted += [(name, each) for each in made(value, imports)]
                 if isinstance(value, ast.Call) and isinstance(value.func, ast.Name):
                     instances.append((name, value.func.id))
             case ast.ClassDef():
                 _of_class(node, imports, jitted, signatures, bound)
-    return _Facts(tuple(jitted), tuple(signatures), tuple(bound), tuple(instances))
+    return _Facts(tuple(jitted), tuple(signatures), tuple(bound), tuple(instances), tuple(makers))
+
+
+def _returned(function: FunctionNode, imports: Mapping[str, str]) -> Iterator[JitFunction]:
+    """Yield the jitted function that a function returns, if it returns one and nothing else."""
+    inner = {node.name: node for node in function.body if isinstance(node, FunctionNode)}
+    returns = [node for node in own_statements(function.body) if isinstance(node, ast.Return)]
+    match [node.value for node in returns]:
+        case [ast.Name(id=name)] if name in inner:
+            yield from decorated(inner[name], imports)
+        case [ast.Call() as call]:
+            for each in made(call, imports):
+                target = inner.get(each.of)
+                known = positional(target) if target is not None else each.parameters
+                yield replace(each, parameters=known)
 
 
 def _of_class(
@@ -193,6 +219,7 @@ class JittedCalls:
     def __init__(self, module: JittedModule) -> None:
         self._module = dict(module.functions)
         self._instances = dict(module.instances)
+        self._makers = dict(module.makers)
         self._traced = module.traced
 
     def is_traced(self, scope: NameScope) -> bool:
@@ -218,9 +245,13 @@ class JittedCalls:
                 owner = dotted(value.func) if isinstance(value, ast.Call) else ""
             found = self._module.get(f"{owner}.{attribute}")
         elif holder.node is None:
-            found = self._module.get(name)
+            found = self._module.get(name) or self._makers.get(self._instances.get(name, ""))
         else:
             found = _local(holder, name)
+            value = holder.aliases.get(name)
+            if found is None and isinstance(value, ast.Call) and is_bound_once(holder, name):
+                is_outer = holder.holder(dotted(value.func)).node is None
+                found = self._makers.get(dotted(value.func)) if is_outer else None
         return (name, found) if found is not None else None
 
 

@@ -10,13 +10,13 @@ from jaxsight.rules.text.jitted import JittedCalls, JittedModule, jitted_module
 from jaxsight.rules.text.python_loops import PythonLoop, comprehensions, python_loops
 from jaxsight.rules.text.scope_tree import scopes_of
 from jaxsight.rules.text.scopes import NameScope
-from jaxsight.rules.text.statements import Imports, Statement, imports_of
+from jaxsight.rules.text.statements import Imports, Statement, imports_of, uses_jax
 from jaxsight.rules.violation import ModuleViolation, NodeViolation
 
 LookAtLoop = Callable[[NameScope, PythonLoop, JittedCalls], Iterator[NodeViolation]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class InLoops:
     """Finds something in loops, for `finds_in_module`."""
 
@@ -27,25 +27,39 @@ class InLoops:
     in_tests: bool = False
     """Whether those of functions count that are named as tests."""
 
+    def __post_init__(self) -> None:
+        _LOOKS.append(self)
+
     def __call__(self, statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
-        module, imports = jitted_module(statements), imports_of(statements)
+        imports = imports_of(statements)
+        if not uses_jax(imports):
+            return
+        module = jitted_module(statements)
         for number, statement in enumerate(statements):
             if "for " in statement.text or "while " in statement.text:
-                for violation in statement.read(self._found, imports, module):
-                    yield ModuleViolation(number, violation)
+                found = statement.read(_found, imports, module)
+                yield from (ModuleViolation(number, each) for each in found.get(self, ()))
 
-    def _found(
-        self, tree: ast.Module, imports: Imports, module: JittedModule
-    ) -> tuple[NodeViolation, ...]:
-        calls = JittedCalls(module)
-        found: list[NodeViolation] = []
-        for scope in scopes_of(tree, dict(imports)):
-            is_test = scope.name.rpartition(".")[2].startswith("test")
-            if isinstance(scope.node, ast.Lambda) or (is_test and not self.in_tests):
+
+_LOOKS: list[InLoops] = []
+"""All rules about loops: they look at a statement together, whose scopes take the most time."""
+
+
+def _found(
+    tree: ast.Module, imports: Imports, module: JittedModule
+) -> dict[InLoops, list[NodeViolation]]:
+    calls = JittedCalls(module)
+    found: dict[InLoops, list[NodeViolation]] = {}
+    for scope in scopes_of(tree, dict(imports)):
+        body = getattr(scope.node, "body", tree.body)
+        loops = (
+            [*python_loops(scope, body), *comprehensions(scope)] if isinstance(body, list) else []
+        )
+        is_test = scope.name.rpartition(".")[2].startswith("test")
+        traced = bool(loops) and calls.is_traced(scope)
+        for rule in _LOOKS:
+            if (is_test and not rule.in_tests) or (traced and not rule.in_traced):
                 continue
-            if calls.is_traced(scope) and not self.in_traced:
-                continue
-            body = scope.node.body if scope.node is not None else tree.body
-            for loop in (*python_loops(scope, body), *comprehensions(scope)):
-                found += self.look(scope, loop, calls)
-        return tuple(found)
+            for loop in loops:
+                found.setdefault(rule, []).extend(rule.look(scope, loop, calls))
+    return found

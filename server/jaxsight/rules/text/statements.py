@@ -73,6 +73,14 @@ def imports_of(statements: Sequence[Statement]) -> Imports:
     return tuple(sorted(imports.items()))
 
 
+def uses_jax(imports: Imports) -> bool:
+    """Whether a module imports JAX, or a library of modules that JAX traces."""
+    return any(full.partition(".")[0] in _LIBRARIES for _, full in imports)
+
+
+_LIBRARIES = frozenset({"jax", "flax", "equinox", "haiku"})
+
+
 def _imports(tree: ast.Module) -> Imports:
     imports: list[tuple[str, str]] = []
     for node in ast.walk(tree):

@@ -21,7 +21,7 @@ from jaxsight.rules.text.functions import (
     facts_of,
 )
 from jaxsight.rules.text.scopes import Sources
-from jaxsight.rules.text.statements import Identical, Statement, imports_of
+from jaxsight.rules.text.statements import Identical, Statement, imports_of, uses_jax
 from jaxsight.rules.text.transformations import STAGED, How
 
 
@@ -90,13 +90,12 @@ def traced_events(
 def traced_module(statements: Sequence[Statement]) -> TracedModule:
     """Return the functions of a module in the order of the text, with what traces them."""
     imports = imports_of(statements)
-    if not any(full.partition(".")[0] in _LIBRARIES for _, full in imports):
+    if not uses_jax(imports):
         return _NOTHING
     facts = tuple(statement.read(facts_of, imports) for statement in statements)
     return statements[0].read(_propagated, Identical(facts))
 
 
-_LIBRARIES = frozenset({"jax", "flax", "equinox", "haiku"})
 _NOTHING = TracedModule({}, {}, frozenset(), frozenset(), frozenset())
 
 
