@@ -7,11 +7,14 @@ by its error. As there, drawing and splitting consume a key, and `fold_in` does 
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from jaxsight.rules.failure_text import first_sentence, is_a, jax_page
 from jaxsight.rules.jx403_key_reuse import untraced
+from jaxsight.rules.jx403_key_reuse.in_order import SPLIT_FIRST, SPLIT_ONCE, Uses, in_functions
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.loops import loop_of
 from jaxsight.rules.program.steps import elements, parameter
@@ -19,7 +22,8 @@ from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.jitted import jitted_module
 from jaxsight.rules.text.loop_findings import InLoops
-from jaxsight.rules.text.statements import Statement, imports_of
+from jaxsight.rules.text.scope_tree import scopes_of
+from jaxsight.rules.text.statements import Statement, imports_of, uses_jax
 from jaxsight.rules.violation import ModuleViolation, Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.wire.observations import Failure
@@ -48,9 +52,6 @@ _DRAWS = re.compile(
 )
 """Calls of functions of `jax.random`, under any name of the module."""
 
-_SPLIT_FIRST = "split it first: `key, subkey = jax.random.split(key)`"
-_SPLIT_ONCE = "split it once, into all keys that you need: `jax.random.split(key, n)`"
-
 Token = object
 
 
@@ -61,7 +62,7 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
         return None
     return Violation(
         f"{quoted(expression, 'this call')} uses a PRNG key that is already consumed",
-        help=_SPLIT_FIRST,
+        help=SPLIT_FIRST,
         notes=(
             "drawing from a key and splitting it consume the key",
             f"JAX's key-reuse checker says: {first_sentence(failure.message)}",
@@ -71,15 +72,57 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
 
 
 _IN_LOOPS = InLoops(untraced.in_loop)
+_DEFINES = re.compile(r"(async )?def |class |@|import |from ")
+"""Statements that draw nothing themselves."""
 
 
 @RULE.finds_in_module
 def find_untraced(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
-    """Yield uses in loops and methods of a key that nothing replaces."""
-    yield from _IN_LOOPS(statements)
-    traced, imports = jitted_module(statements).traced, imports_of(statements)
+    """Yield uses in a text of a key that nothing replaces in between, once for each call."""
+    imports = imports_of(statements)
+    if not uses_jax(imports):
+        return
+    names = {name for name, full in imports if full.startswith("jax.random")} | {"random"}
+    drawing = [
+        number
+        for number, statement in enumerate(statements)
+        if any(name in statement.text for name in names)
+    ]
+    reported: set[tuple[int, int, int]] = set()
+    for found in chain(
+        _IN_LOOPS(statements),
+        _in_order(statements, drawing),
+        _in_methods(statements, drawing),
+    ):
+        node = found.violation.node
+        place = (found.statement, node.lineno, node.col_offset)
+        if place not in reported:
+            reported.add(place)
+            yield found
+
+
+def _in_order(statements: Sequence[Statement], drawing: Sequence[int]) -> Iterator[ModuleViolation]:
+    """Yield second uses in functions, and in the module's own statements."""
+    imports = imports_of(statements)
+    for number in drawing:
+        for violation in statements[number].read(in_functions, imports):
+            yield ModuleViolation(number, violation)
+    if all(_DEFINES.match(statements[number].text) for number in drawing):
+        return
+    uses = Uses(scopes_of(ast.Module([], []), dict(imports))[0])
     for number, statement in enumerate(statements):
-        if not statement.text.startswith("class ") or "random." not in statement.text:
+        for node in statement.tree().body:
+            yield from (ModuleViolation(number, violation) for violation in uses.read(node))
+
+
+def _in_methods(
+    statements: Sequence[Statement], drawing: Sequence[int]
+) -> Iterator[ModuleViolation]:
+    """Yield uses of attributes of objects that nothing in the module assigns again."""
+    traced, imports = jitted_module(statements).traced, imports_of(statements)
+    for number in drawing:
+        statement = statements[number]
+        if not statement.text.startswith("class "):
             continue
         others = [other.text for other in statements if other is not statement]
         for violation in statement.read(untraced.in_methods, imports, traced):
@@ -112,7 +155,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             yield Violation(
                 _reused(before, step),
                 step.path,
-                help=_SPLIT_ONCE if _splits(before) and _splits(step) else _SPLIT_FIRST,
+                help=SPLIT_ONCE if _splits(before) and _splits(step) else SPLIT_FIRST,
                 notes=(first_use,) if elsewhere else (),
                 related=((before.path, "first use of the key"),) if elsewhere else (),
             )

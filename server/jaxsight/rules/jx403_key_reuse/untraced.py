@@ -11,7 +11,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.text.expressions import FunctionNode, dotted, keyword
+from jaxsight.rules.jx403_key_reuse.key_uses import (
+    handed,
+    is_assigned,
+    root_of,
+    use_of,
+)
+from jaxsight.rules.text.expressions import FunctionNode, dotted
 from jaxsight.rules.text.jitted import JittedCalls
 from jaxsight.rules.text.python_loops import PythonLoop
 from jaxsight.rules.text.scope_tree import scopes_of
@@ -21,18 +27,39 @@ from jaxsight.rules.violation import NodeViolation
 from jaxsight.rules.wording import quoted
 from jaxsight.text.names import bound_in
 
-_SHARES = frozenset(
-    {
-        "fold_in", "key", "PRNGKey", "key_data", "wrap_key_data", "clone", "key_impl", "rbg_key",
-        "threefry2x32_key", "unsafe_rbg_key",
-    }
-)  # fmt: skip
-"""Functions of `jax.random` that consume no key."""
 _ONCE = re.compile(
     r"_*(init|initialize|setup|set_up|setUp|build|create|make|prepare|load|reset|test|main|new|"
     r"post_init)(_|$)"
 )
 """Names of functions that are called once for an object."""
+
+
+def in_loop(scope: NameScope, loop: PythonLoop, __: JittedCalls) -> Iterator[NodeViolation]:
+    """Yield uses of a key that a loop leaves as it is."""
+    if loop.count is not None and loop.count < 2:
+        return
+    bound = set(bound_in(*ast.iter_child_nodes(loop.node)))
+    changed = handed(scope, loop.node)
+    for _, call, _ in loop.calls():
+        used = use_of(scope, call)
+        if used is None:
+            continue
+        function, path = used
+        root = root_of(path)
+        if root in bound or is_assigned(loop.node, path) or (path != root and root in changed):
+            continue
+        last, always = loop.statements[-1]
+        if always and isinstance(last, ast.Break | ast.Return):
+            continue
+        splits = function == "split"
+        yield NodeViolation(
+            ast.copy_location(ast.Constant(None), call),
+            "PRNG key split in every iteration of a loop: all give the same keys"
+            if splits
+            else "PRNG key reused in every iteration of a loop: all draw the same numbers",
+            help=f"replace it in each iteration: `{path}, subkey = jax.random.split({path})`",
+            notes=(f"the loop does not change {quoted(path)}",),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,92 +81,13 @@ def in_methods(
     )
 
 
-def _uses(scope: NameScope, node: ast.AST) -> tuple[str, str] | None:
-    """Return the function of `jax.random` that a node calls, and the key as it is written."""
-    if not isinstance(node, ast.Call):
-        return None
-    package, _, function = scope.full(node.func).rpartition(".")
-    if package != "jax.random" or function in _SHARES:
-        return None
-    key = node.args[0] if node.args else keyword(node, "key")
-    path = _path(key)
-    return (function, path) if path else None
-
-
-def _path(node: ast.expr | None) -> str:
-    """Return a variable, an attribute or an item at a constant as text; else nothing."""
-    match node:
-        case ast.Name(id=name):
-            return name
-        case ast.Attribute(value=value, attr=attr):
-            return f"{before}.{attr}" if (before := _path(value)) else ""
-        case ast.Subscript(value=value, slice=ast.Constant(value=index)):
-            return f"{before}[{index!r}]" if (before := _path(value)) else ""
-        case _:
-            return ""
-
-
-def in_loop(scope: NameScope, loop: PythonLoop, __: JittedCalls) -> Iterator[NodeViolation]:
-    """Yield uses of a key that a loop leaves as it is."""
-    if loop.count is not None and loop.count < 2:
-        return
-    bound = set(bound_in(*ast.iter_child_nodes(loop.node)))
-    handed = _handed(scope, loop.node)
-    for _, call, _ in loop.calls():
-        used = _uses(scope, call)
-        if used is None:
-            continue
-        function, path = used
-        root = re.split(r"[.\[]", path)[0]
-        if root in bound or _assigned(loop.node, path) or (path != root and root in handed):
-            continue
-        last, always = loop.statements[-1]
-        if always and isinstance(last, ast.Break | ast.Return):
-            continue
-        splits = function == "split"
-        yield NodeViolation(
-            ast.copy_location(ast.Constant(None), call),
-            "PRNG key split in every iteration of a loop: all give the same keys"
-            if splits
-            else "PRNG key reused in every iteration of a loop: all draw the same numbers",
-            help=f"replace it in each iteration: `{path}, subkey = jax.random.split({path})`",
-            notes=(f"the loop does not change {quoted(path)}",),
-        )
-
-
-def _handed(scope: NameScope, node: ast.AST) -> set[str]:
-    """Return the variables that calls in a loop are given, or methods are called of.
-
-    What they are bound to may be changed there.
-    """
-    handed: set[str] = set()
-    for call in (inner for inner in ast.walk(node) if isinstance(inner, ast.Call)):
-        if scope.full(call.func).startswith(("jax.", "numpy.")):
-            continue
-        handed |= {each.id for each in call.args if isinstance(each, ast.Name)}
-        handed |= {each.value.id for each in call.keywords if isinstance(each.value, ast.Name)}
-        if isinstance(call.func, ast.Attribute):
-            handed.add(dotted(call.func).partition(".")[0])
-    return handed
-
-
-def _assigned(node: ast.AST, path: str) -> bool:
-    """Whether a part of the path, or what has it, is assigned."""
-    return any(
-        isinstance(inner, ast.Attribute | ast.Subscript)
-        and isinstance(inner.ctx, ast.Store | ast.Del)
-        and ((stored := _path(inner)) == path or not stored or path.startswith(stored))
-        for inner in ast.walk(node)
-    )
-
-
 def _in_method(scope: NameScope, tree: ast.Module) -> Iterator[NodeViolation]:
     """Yield uses of an attribute that only `__init__` assigns, in other methods."""
     own = scope.name.rpartition(".")[2]
     if _ONCE.match(own):
         return
     for node, _ in scope.nodes:
-        used = _uses(scope, node)
+        used = use_of(scope, node)
         if used is None or not isinstance(node, ast.Call):
             continue
         function, path = used

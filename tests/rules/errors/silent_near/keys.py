@@ -34,8 +34,9 @@ def folded(state, n):
 
 def replaced(state, n):
     for _ in range(n):
-        sample = jax.random.normal(state.key)
-        state = state.replace(key=jax.random.split(state.key)[0])
+        key, subkey = jax.random.split(state.key)
+        sample = jax.random.normal(subkey)
+        state = state.replace(key=key)
     return sample
 
 
