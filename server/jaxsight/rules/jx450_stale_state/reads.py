@@ -16,7 +16,7 @@ from jaxsight.rules.text.statements import Imports
 
 _FIRST = re.compile(
     r"_*(init|initialize|setup|set_up|setUp|build|create|make|prepare|load|restore|compile|"
-    r"configure|post_init|from|new|enter|setstate|deserialize)(_|$)"
+    r"configure|post_init|from|new|enter|setstate|deserialize|register|main|test)(_|$)"
 )
 """Names of functions that set state before anything is traced."""
 _PRINTS = re.compile(r"print|(.*\.)?(log|logger|logging)\.\w+")
@@ -39,10 +39,13 @@ class StateRead:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What a function assigns to a global variable, or a method to an attribute of `self`."""
+    """What a function assigns to a variable from outside of it, or to an attribute or item."""
 
     name: str
+    """`rate`, `config.rate`, `self.rate`; the container for an item with a name: `CONFIG`."""
     holder: str
+    owner: str
+    """As in `StateRead`."""
     function: str
     place: Place
     is_first: bool
@@ -138,8 +141,13 @@ def _local(scope: NameScope) -> Iterator[tuple[str, str, str]]:
 
 
 def _reads(scope: NameScope) -> Iterator[StateRead]:
-    called = {id(node.func) for node, _ in scope.nodes if isinstance(node, ast.Call)}
-    called |= {
+    aside = {id(node.func) for node, _ in scope.nodes if isinstance(node, ast.Call)}
+    aside |= {
+        id(node.value)
+        for node, _ in scope.nodes
+        if isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load)
+    }
+    aside |= {
         id(inner)
         for node, _ in scope.nodes
         if isinstance(node, ast.Call) and _PRINTS.fullmatch(dotted(node.func))
@@ -147,14 +155,14 @@ def _reads(scope: NameScope) -> Iterator[StateRead]:
     }
     for node, _ in scope.nodes:
         match node:
-            case ast.Name(id=name, ctx=ast.Load()) if id(node) not in called:
+            case ast.Name(id=name, ctx=ast.Load()) if id(node) not in aside:
                 holder = scope.holder(name)
                 if holder is not scope and name not in scope.imports:
                     yield StateRead(name, holder.name, "", place_of(node))
             case ast.Attribute(value=ast.Name(id=name), attr=attr, ctx=ast.Load()):
                 owner, holder = _owner(scope, name), scope.holder(name)
                 is_outer = bool(owner) or (holder is not scope and name not in scope.imports)
-                if is_outer and id(node) not in called:
+                if is_outer and id(node) not in aside:
                     yield StateRead(f"{name}.{attr}", holder.name, owner, place_of(node))
 
 
@@ -166,13 +174,13 @@ def _owner(scope: NameScope, name: str) -> str:
 
 
 def _assignments(scope: NameScope) -> Iterator[Assignment]:
-    own = scope.name.rpartition(".")[2]
+    names = scope.name.split(".")
     renews = any(
         dotted(node.func).rpartition(".")[2] in _RENEWS
         for node, _ in scope.nodes
         if isinstance(node, ast.Call)
     )
-    is_first = renews or _FIRST.match(own) is not None
+    is_first = renews or any(map(_FIRST.match, names))
     for node, _ in scope.nodes:
         match node:
             case ast.Assign(value=value):
@@ -182,28 +190,29 @@ def _assignments(scope: NameScope) -> Iterator[Assignment]:
             case _:
                 continue
         is_nothing = isinstance(value, ast.Constant) and value.value is None
-        for target in targets:
-            for part in _parts(target):
-                match part:
-                    case ast.Name(id=name) if scope.declared.get(name) == "global":
-                        holder = ""
-                    case ast.Attribute(value=ast.Name(id=base), attr=attr):
-                        holder, name = _owner(scope, base), f"{base}.{attr}"
-                        if not holder:
-                            continue
-                    case _:
-                        continue
-                place, sources = place_of(part), scope.sources(value)
-                yield Assignment(name, holder, scope.name, place, is_first, is_nothing, sources)
+        for part in (part for target in targets for part in _parts(target)):
+            path = dotted(part.value) if isinstance(part, ast.Subscript) else dotted(part)
+            root = path.partition(".")[0]
+            owner, holder = _owner(scope, root), scope.holder(root)
+            if not path or path.count(".") > 1 or root in scope.imports:
+                continue
+            if not owner and (
+                holder is scope or (path == root == dotted(part) and root not in scope.declared)
+            ):
+                continue
+            place, sources = place_of(part), scope.sources(value)
+            yield Assignment(
+                path, holder.name, owner, scope.name, place, is_first, is_nothing, sources
+            )
 
 
 def _parts(target: ast.expr) -> Iterator[ast.expr]:
-    """Yield what a target assigns to; of an item, the container that is changed."""
+    """Yield the variables, attributes and items with a name that a target assigns to."""
     match target:
         case ast.Tuple(elts=parts) | ast.List(elts=parts):
             for part in parts:
                 yield from _parts(part)
-        case ast.Starred(value=inner) | ast.Subscript(value=inner):
+        case ast.Starred(value=inner):
             yield from _parts(inner)
-        case _:
+        case ast.Subscript(slice=ast.Constant(value=str())) | ast.Name() | ast.Attribute():
             yield target

@@ -227,18 +227,23 @@ class _Module:
         for reader in self._readers:
             read, function = reader.read, reader.function
             if read.owner:
-                if function.function.owner != read.owner or not function.outside:
+                in_init = reader.name.startswith(f"{read.owner}.__init__.<locals>.")
+                is_method = function.function.owner == read.owner and function.outside
+                if not in_init and not (is_method and reader.name in kept):
                     continue
                 if read.owner in self._compared or not self._is_plain(read.owner):
                     continue
-            elif read.holder or "." in read.name or "<locals>" in reader.name:
-                continue
-            if function.function.itself and reader.name not in kept:
+            elif (
+                read.holder
+                or "<locals>" in reader.name
+                or (function.function.itself and reader.name not in kept)
+            ):
                 continue
             assignments = [
                 each
                 for each in self._assignments
-                if (each.name, each.holder) == (read.name, read.owner)
+                if (each.name, each.owner) == (read.name, read.owner)
+                and (read.owner or not each.holder)
             ]
             later = (e for e in assignments if not e.is_first and e.function not in traced)
             change = next(later, None)
@@ -268,9 +273,10 @@ class _Module:
     def _starts(self, read: StateRead, assignments: Sequence[Assignment]) -> bool:
         """Whether the state has a value from the start, which a trace may have kept."""
         if not read.owner:
+            root = read.name.partition(".")[0]
             frames = (dict(fact.frames)[""] for fact in self._facts)
             changes = (change for frame in frames for change in frame.changes)
-            first = next((change for change in changes if change.name == read.name), None)
+            first = next((change for change in changes if change.name == root), None)
             return first is not None and first.constant != "None"
         return any(
             not each.is_nothing and each.function.endswith(("__init__", "__post_init__"))
@@ -278,16 +284,19 @@ class _Module:
         )
 
     def _counted(self) -> Iterator[tuple[tuple[str, str], ModuleViolation]]:
-        """Yield globals that a compiled function assigns itself and computes with."""
+        """Yield state that a compiled function assigns itself and computes with."""
         for assignment in self._assignments:
             function = self._module.functions.get(assignment.function)
-            if assignment.holder or function is None or not function.compiled:
+            if function is None or not function.compiled:
+                continue
+            if assignment.owner and not (function.outside and self._is_plain(assignment.owner)):
+                continue
+            if assignment.holder and not assignment.owner:
                 continue
             if self._module.is_live(assignment.sources):
                 continue  # a tracer: JX415
             used = any(
-                (reader.read.name, reader.read.holder) == (assignment.name, "")
-                and not reader.read.owner
+                (reader.read.name, reader.read.owner) == (assignment.name, assignment.owner)
                 and reader.read.place[0] != assignment.place[0]
                 for reader in self._readers
             )
@@ -299,7 +308,8 @@ class _Module:
                     help=f"pass {name} as an argument, and return its new value",
                     notes=(function.note("the lambda"),),
                 )
-                yield ("", assignment.name), ModuleViolation(function.statement, violation)
+                key = (assignment.owner, assignment.name)
+                yield key, ModuleViolation(function.statement, violation)
 
     def _stale(self, reader: _Reader, words: str) -> ModuleViolation:
         name = quoted(reader.read.name, most=_SHORT)
