@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from jaxsight.rules.jx451_uninitialized.boxes import Box, count, moved, overlap, whole, without
 from jaxsight.rules.jx451_uninitialized.writes import sliced_by, written_by
 from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.integers.indices import Known
+from jaxsight.rules.program.integers.inference import Intervals
 from jaxsight.rules.program.loops import loop_of
 from jaxsight.rules.program.steps import elements, numbers
 from jaxsight.rules.program.view import ProgramView
@@ -22,6 +24,8 @@ from jaxsight.wire.primitives import (
     COPIES,
     CUMULATIVE,
     ELEMENTWISE,
+    LOOPS,
+    PICKS,
     RESHAPES,
     SCATTERS,
 )
@@ -72,7 +76,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
     for step in flow.forward_steps("empty"):
         if not view.wrote(step.path, "empty", "empty_like"):
             continue
-        read = _first_read(flow, step)
+        read = _Walk(flow, Intervals(flow, view.exact).of).first_read(step)
         if read is None:
             continue
         function = "empty_like" if view.wrote(step.path, "empty_like") else "empty"
@@ -90,75 +94,101 @@ def find(view: ProgramView) -> Iterator[Violation]:
         )
 
 
-def _first_read(flow: Flow, empty: Step) -> _Read | None:
-    """Return the first read of an element of an array that nothing has written before."""
-    first = empty.results[0]
-    waiting = [(flow.of(first), whole(flow.value(first).shape))]
-    seen = set[int]()
-    while waiting:
-        number, unwritten = waiting.pop()
-        if not unwritten or number in seen or len(seen) > _MOST or len(unwritten) > _MOST:
-            continue
-        seen.add(number)
-        for user in flow.used_by(number):
-            if user.backward:
+class _Walk:
+    """From an array to the first read of an element that nothing can have written."""
+
+    def __init__(self, flow: Flow, of: Known) -> None:
+        self._flow = flow
+        self._of = of
+        self._results: dict[int, int] = {}
+        """By output of a loop's body: the result of the loop that it is at the end."""
+        for step in flow.steps.values():
+            if (loop := loop_of(flow, step)) is not None:
+                outputs = (flow.of(carry.output) for carry in loop.carries)
+                self._results |= zip(outputs, step.results, strict=False)
+
+    def first_read(self, empty: Step) -> _Read | None:
+        """Return the first read of an element of an array that nothing has written before."""
+        flow, first = self._flow, empty.results[0]
+        waiting = [(flow.of(first), whole(flow.value(first).shape), False)]
+        seen = set[int]()
+        while waiting:
+            number, unwritten, looped = waiting.pop()
+            if not unwritten or number in seen or len(seen) > _MOST or len(unwritten) > _MOST:
                 continue
-            if _reads(flow, user, number, unwritten):
-                return _Read(user, count(unwritten))
-            waiting += _after(flow, user, number, unwritten)
-        rest, size = count(unwritten), elements(flow.value(number))
-        if number in flow.outputs and 2 * rest < size:
-            return _Read(None, rest)  # of a buffer that is filled later, most is empty
-    return None
+            seen.add(number)
+            for user in flow.used_by(number):
+                if user.backward:
+                    continue
+                if self._reads(user, number, unwritten, looped):
+                    return _Read(user, count(unwritten))
+                within = looped or user.primitive in LOOPS
+                waiting += (
+                    (result, boxes, within)
+                    for result, boxes in self._after(user, number, unwritten)
+                )
+            if number in self._results:
+                waiting.append((flow.of(self._results[number]), unwritten, False))
+            rest, size = count(unwritten), elements(flow.value(number))
+            if number in flow.outputs and 2 * rest < size:
+                return _Read(None, rest)  # of a buffer that is filled later, most is empty
+        return None
 
+    def _reads(self, user: Step, number: int, unwritten: tuple[Box, ...], looped: bool) -> bool:
+        """Whether an equation computes with elements that are not written.
 
-def _reads(flow: Flow, user: Step, number: int, unwritten: tuple[Box, ...]) -> bool:
-    """Whether an equation computes with elements that are not written."""
-    if user.primitive in _READS:
-        return True
-    if user.primitive in SCATTERS - {"scatter"} and flow.of(user.operands[0]) == number:
-        box = written_by(flow, user)
-        is_whole = count(unwritten) == elements(flow.value(number))
-        return is_whole if box is None else bool(overlap(unwritten, box))
-    if user.primitive in ("gather", "dynamic_slice") and flow.of(user.operands[0]) == number:
-        return count(unwritten) == elements(flow.value(number))
-    return False
+        In a loop, what is read at an index may have been written by an iteration before.
+        """
+        flow = self._flow
+        if user.primitive in _READS:
+            later = [each for result in user.results for each in flow.used_by(result)]
+            return not later or any(each.primitive != "select_n" for each in later)
+        is_array = bool(user.operands) and flow.of(user.operands[0]) == number
+        if user.primitive in SCATTERS - {"scatter"} and is_array:
+            box = written_by(flow, self._of, user)
+            return bool(count([box])) and count(overlap(unwritten, box)) == count([box])
+        if user.primitive in PICKS and is_array and not looped:
+            return count(unwritten) == elements(flow.value(number))
+        return False
 
-
-def _after(
-    flow: Flow, user: Step, number: int, unwritten: tuple[Box, ...]
-) -> Iterator[tuple[int, tuple[Box, ...]]]:
-    """Yield the values that have the array in them, with what is still not written of each."""
-    shape = flow.value(number).shape
-    match user.primitive:
-        case "scatter" | "dynamic_update_slice":
-            box = written_by(flow, user) if flow.of(user.operands[0]) == number else None
-            if box is not None:
-                yield flow.of(user.results[0]), without(unwritten, box)
-        case "slice":
-            box = sliced_by(flow, user)
-            if box is not None:
-                part = overlap(unwritten, box)
-                yield flow.of(user.results[0]), moved(part, [-first for first, _ in box])
-        case "concatenate":
-            axis = next(iter(numbers(user, "dimension")), 0)
-            before = 0
-            for operand in user.operands:
-                if flow.of(operand) == number:
-                    by = [before if at == axis else 0 for at in range(len(shape))]
-                    yield flow.of(user.results[0]), moved(unwritten, by)
-                before += flow.value(operand).shape[axis]
-        case "scan" | "while":
-            loop = loop_of(flow, user)
-            for carry in loop.carries if loop is not None else ():
-                if flow.of(carry.outer) == number:
-                    yield carry.inner, unwritten
-                    if carry.tested >= 0:
-                        yield carry.tested, unwritten
-            captured = loop.captured.items() if loop is not None else ()
-            yield from ((inner, unwritten) for inner, outer in captured if flow.of(outer) == number)
-        case name if name in COPIES:
-            yield flow.of(user.results[0]), unwritten
-        case name if name in RESHAPES | {"broadcast_in_dim", "transpose"}:
-            if count(unwritten) == elements(flow.value(number)):
-                yield flow.of(user.results[0]), whole(flow.value(user.results[0]).shape)
+    def _after(
+        self, user: Step, number: int, unwritten: tuple[Box, ...]
+    ) -> Iterator[tuple[int, tuple[Box, ...]]]:
+        """Yield the values that have the array in them, with what is not written of each."""
+        flow = self._flow
+        shape = flow.value(number).shape
+        match user.primitive:
+            case "scatter" | "dynamic_update_slice":
+                if flow.of(user.operands[0]) == number:
+                    box = written_by(flow, self._of, user)
+                    yield flow.of(user.results[0]), without(unwritten, box)
+            case "slice":
+                box_read = sliced_by(flow, user)
+                if box_read is not None:
+                    part = overlap(unwritten, box_read)
+                    yield flow.of(user.results[0]), moved(part, [-first for first, _ in box_read])
+            case "concatenate":
+                axis = next(iter(numbers(user, "dimension")), 0)
+                before = 0
+                for operand in user.operands:
+                    if flow.of(operand) == number:
+                        by = [before if at == axis else 0 for at in range(len(shape))]
+                        yield flow.of(user.results[0]), moved(unwritten, by)
+                    before += flow.value(operand).shape[axis]
+            case "scan" | "while":
+                loop = loop_of(flow, user)
+                if loop is None:
+                    return
+                for carry in loop.carries:
+                    if flow.of(carry.outer) == number:
+                        yield carry.inner, unwritten
+                        if carry.tested >= 0:
+                            yield carry.tested, unwritten
+                for inner, outer in loop.captured.items():
+                    if flow.of(outer) == number:
+                        yield inner, unwritten
+            case name if name in COPIES:
+                yield flow.of(user.results[0]), unwritten
+            case name if name in RESHAPES | {"broadcast_in_dim", "transpose"}:
+                if count(unwritten) == elements(flow.value(number)):
+                    yield flow.of(user.results[0]), whole(flow.value(user.results[0]).shape)
