@@ -36,7 +36,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 NEWEST = (0, 12)
 """The JAX that rules of kernels and fixes are tested on: what XLA fuses depends on its version."""
 ELSEWHERE = {
-    "JX306": "cli/test_recompilations.py",  # needs a program that runs
     "JX413": "miscompiled/test_miscompiled.py",  # of some versions of jaxlib alone
     "JX430": "features/test_slow_compiles.py",  # its example compiles for half a minute
     "JX900": "settings/test_settings.py",

@@ -104,7 +104,9 @@ async def findings(
     together = _TOGETHER if kernels is True else 1
     pairs += await _in_functions(engine, looked_at, check, together)
     owners = {finding: view for view, finding in one_a_line(pairs)}
-    all_findings = [*owners, *in_text, *nested.findings(subjects, views)]
+    traced = {(finding.code, finding.range) for finding in owners}
+    read = (finding for finding in in_text if (finding.code, finding.range) not in traced)
+    all_findings = [*owners, *read, *nested.findings(subjects, views)]
     all_findings += await engine.waiting.ready(contracted, limit, path)
     for finding in all_findings:
         if finding not in owners:

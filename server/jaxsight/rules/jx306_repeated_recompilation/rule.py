@@ -1,13 +1,24 @@
-"""JX306: a call site has a function compiled for many types or static values."""
+"""JX306: a call site has a function compiled for many types or static values.
+
+That is seen in a run of the user's program, or in the text: in a loop that calls a jitted function
+of the module with another static value or another shape in every iteration.
+"""
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from jaxsight.rules.jx306_repeated_recompilation.varying import Varying
 from jaxsight.rules.recompilation import FIRST_SHAPES, Miss, named
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.text.jitted import JitFunction, JittedCalls
+from jaxsight.rules.text.loop_findings import InLoops
+from jaxsight.rules.text.python_loops import PythonLoop
+from jaxsight.rules.text.scopes import NameScope
+from jaxsight.rules.text.statements import written
+from jaxsight.rules.violation import NodeViolation, Violation
 from jaxsight.rules.wording import quoted
 
 RULE = Rule(
@@ -41,3 +52,57 @@ def explain(function: str, misses: Sequence[Miss]) -> Iterator[Violation]:
                 help="pad the argument to a few sizes",
                 notes=(f"{quoted(argument)} is {few}",),
             )
+
+
+def find(scope: NameScope, loop: PythonLoop, calls: JittedCalls) -> Iterator[NodeViolation]:
+    """Yield calls that compile in every iteration of a loop."""
+    loops = [Varying(scope, around) for around in (loop, *loop.around)]
+    for _, call, always in loop.calls():
+        called = calls.called(scope, call) if always else None
+        if called is None:
+            continue
+        for varying in loops:
+            violation = _varies(*called, call, varying, "outer " if varying is not loops[0] else "")
+            if violation is not None:
+                yield violation
+                break
+
+
+def _varies(
+    function: str, jitted: JitFunction, call: ast.Call, varying: Varying, which: str
+) -> NodeViolation | None:
+    """Return the finding of a call that compiles in every iteration of a loop."""
+    compiled = f"{quoted(function, most=20)} compiles in every {which}iteration"
+    count = f"{varying.count:,}" if varying.count is not None else "n"
+    kept = f"{count} iterations compile {count} programs, which stay in memory"
+    at = ast.copy_location(ast.Constant(None), call)
+    for name, argument in jitted.static_arguments(call):
+        static = "a static argument" if name.isdigit() else f"static {quoted(name, most=14)}"
+        if made := varying.new_function(argument):
+            return NodeViolation(
+                at,
+                f"{compiled}: {static} is {made}",
+                help="create the function once, before the loop",
+                notes=("JAX compares static arguments by `==`: a new function differs", kept),
+            )
+        if varying.is_number(argument):
+            return NodeViolation(
+                at,
+                f"{compiled}: {static} changes",
+                help="pass the same text in all iterations"
+                if isinstance(argument, ast.JoinedStr)
+                else "trace the argument: take it out of `static_argnums` or `static_argnames`",
+                notes=(kept,),
+            )
+    for argument in jitted.traced_arguments(call):
+        if varying.is_shape(argument):
+            return NodeViolation(
+                at,
+                f"{compiled}: the shape of {quoted(written(argument), most=18)} changes",
+                help="pad it to one size and mask the rest, or to a few sizes",
+                notes=(kept,),
+            )
+    return None
+
+
+RULE.finds_in_module(InLoops(find, in_tests=True))

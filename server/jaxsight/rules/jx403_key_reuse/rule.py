@@ -7,16 +7,24 @@ by its error. As there, drawing and splitting consume a key, and `fold_in` does 
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from jaxsight.rules.failure_text import first_sentence, is_a, jax_page
+from jaxsight.rules.jx403_key_reuse import untraced
+from jaxsight.rules.jx403_key_reuse.in_order import SPLIT_FIRST, SPLIT_ONCE, Uses, in_functions
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.loops import loop_of
 from jaxsight.rules.program.steps import elements, parameter
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.text.jitted import jitted_module
+from jaxsight.rules.text.loop_findings import InLoops
+from jaxsight.rules.text.scope_tree import scopes_of
+from jaxsight.rules.text.statements import Statement, imports_of, uses_jax
+from jaxsight.rules.violation import ModuleViolation, Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.wire.observations import Failure
 from jaxsight.wire.primitives import ELEMENTWISE, RESHAPES, SHAPED
@@ -36,16 +44,13 @@ _FAR = 100
 """How many values after a draw are looked at: a use beyond them is missed, more take long."""
 
 _DRAWS = re.compile(
-    r"random\.\w+\(|\b(?:ball|bernoulli|beta|binomial|bits|categorical|cauchy|chisquare|choice|"
+    r"random\.\w+\)?\(|\b(?:ball|bernoulli|beta|binomial|bits|categorical|cauchy|chisquare|choice|"
     r"dirichlet|double_sided_maxwell|exponential|gamma|geometric|gumbel|laplace|loggamma|logistic|"
     r"lognormal|maxwell|multinomial|multivariate_normal|normal|orthogonal|pareto|permutation|"
     r"poisson|rademacher|randint|rayleigh|split|triangular|truncated_normal|uniform|wald|"
     r"weibull_min)\("
 )
 """Calls of functions of `jax.random`, under any name of the module."""
-
-_SPLIT_FIRST = "split it first: `key, subkey = jax.random.split(key)`"
-_SPLIT_ONCE = "split it once, into all keys that you need: `jax.random.split(key, n)`"
 
 Token = object
 
@@ -57,13 +62,74 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
         return None
     return Violation(
         f"{quoted(expression, 'this call')} uses a PRNG key that is already consumed",
-        help=_SPLIT_FIRST,
+        help=SPLIT_FIRST,
         notes=(
             "drawing from a key and splitting it consume the key",
             f"JAX's key-reuse checker says: {first_sentence(failure.message)}",
         ),
         url=jax_page(failure),
     )
+
+
+_IN_LOOPS = InLoops(untraced.in_loop)
+_DEFINES = re.compile(r"(async )?def |class |@|import |from ")
+"""Statements that draw nothing themselves."""
+
+
+@RULE.finds_in_module
+def find_untraced(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
+    """Yield uses in a text of a key that nothing replaces in between, once for each call."""
+    imports = imports_of(statements)
+    if not uses_jax(imports):
+        return
+    names = {name for name, full in imports if full.startswith("jax.random")} | {"random"}
+    drawing = [
+        number
+        for number, statement in enumerate(statements)
+        if any(name in statement.text for name in names)
+    ]
+    reported: set[tuple[int, int, int]] = set()
+    for found in chain(
+        _IN_LOOPS(statements),
+        _in_order(statements, drawing),
+        _in_methods(statements, drawing),
+    ):
+        node = found.violation.node
+        place = (found.statement, node.lineno, node.col_offset)
+        if place not in reported:
+            reported.add(place)
+            yield found
+
+
+def _in_order(statements: Sequence[Statement], drawing: Sequence[int]) -> Iterator[ModuleViolation]:
+    """Yield second uses in functions, and in the module's own statements."""
+    imports = imports_of(statements)
+    for number in drawing:
+        for violation in statements[number].read(in_functions, imports):
+            yield ModuleViolation(number, violation)
+    if all(_DEFINES.match(statements[number].text) for number in drawing):
+        return
+    uses = Uses(scopes_of(ast.Module([], []), dict(imports))[0])
+    for number, statement in enumerate(statements):
+        for node in statement.tree().body:
+            yield from (ModuleViolation(number, violation) for violation in uses.read(node))
+
+
+def _in_methods(
+    statements: Sequence[Statement], drawing: Sequence[int]
+) -> Iterator[ModuleViolation]:
+    """Yield uses of attributes of objects that nothing in the module assigns again."""
+    traced, imports = jitted_module(statements).traced, imports_of(statements)
+    for number in drawing:
+        statement = statements[number]
+        if not statement.text.startswith("class "):
+            continue
+        others = [other.text for other in statements if other is not statement]
+        for violation in statement.read(untraced.in_methods, imports, traced):
+            assert isinstance(violation.data, untraced.Unreplaced)
+            assigned = re.compile(rf"\.{violation.data.attribute}\b[^=\n]*=[^=]")
+            if not any(map(assigned.search, others)):
+                yield ModuleViolation(number, violation)
 
 
 @RULE.finds_in_program
@@ -89,7 +155,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             yield Violation(
                 _reused(before, step),
                 step.path,
-                help=_SPLIT_ONCE if _splits(before) and _splits(step) else _SPLIT_FIRST,
+                help=SPLIT_ONCE if _splits(before) and _splits(step) else SPLIT_FIRST,
                 notes=(first_use,) if elsewhere else (),
                 related=((before.path, "first use of the key"),) if elsewhere else (),
             )
@@ -104,6 +170,14 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 step.path,
                 help="carry the key and split it in the body, or fold in the counter: "
                 "`jax.random.fold_in(key, i)`",
+            )
+        elif step.path in flow.mapped and keys.is_repeated(step.operands[0]):
+            reported.add(step.span)
+            yield Violation(
+                "one PRNG key repeated for all elements of a `vmap`: all draw the same numbers",
+                step.path,
+                help="split it into a key for each element: `jax.random.split(key, n)`",
+                severity="warning",
             )
         elif _shared(flow, step):
             reported.add(step.span)
@@ -233,6 +307,22 @@ class _Keys:
         if maker is None or maker.primitive not in _MOVES or not maker.operands:
             return False
         return self.from_outside(maker.operands[0])
+
+    def is_repeated(self, number: int) -> bool:
+        """Whether an array of keys has the same key for all its elements."""
+        number = self._flow.before(number, RESHAPES | {"random_wrap", "random_unwrap"})
+        step = self._flow.made_by(number)
+        if step is None or step.span is None or not step.operands:
+            return False
+        if step.primitive in ("concatenate", "stack"):
+            return len(step.operands) > 1 and len({self._key(each) for each in step.operands}) == 1
+        grows = elements(self._flow.value(number)) > elements(self._flow.value(step.operands[0]))
+        return grows and step.primitive in ("broadcast_in_dim", "tile")
+
+    def _key(self, number: int) -> Token:
+        """Return the token of a key before it was reshaped to be a row."""
+        through = RESHAPES | {"broadcast_in_dim"}
+        return self.of(self._flow.before(number, through))
 
     def _made(self, number: int) -> Token:
         value = self._flow.values[number]

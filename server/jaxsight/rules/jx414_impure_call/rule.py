@@ -14,7 +14,7 @@ from typing import Literal
 from jaxsight.rules.jx414_impure_call.printing import debug_print
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import keyword
-from jaxsight.rules.text.functions import Event, looked_for
+from jaxsight.rules.text.functions import GENERATORS, SELF, Event, looked_for
 from jaxsight.rules.text.scopes import NOTHING, NameScope
 from jaxsight.rules.text.statements import Statement, written
 from jaxsight.rules.text.traced import TracedFunction, traced_events
@@ -40,7 +40,9 @@ _LOGS = frozenset(
     {"debug", "info", "warning", "warn", "error", "critical", "exception", "log", "fatal"}
 )
 _LOGGERS = re.compile(r"_*(log|logger|logging)", re.IGNORECASE)
-Kind = Literal["print", "text", "log", "random", "id", "clock", "sleep", "input", "write"]
+Kind = Literal[
+    "print", "text", "log", "random", "id", "clock", "sleep", "input", "write", "next", "environ"
+]  # fmt: skip
 _CALLS: dict[Kind, re.Pattern[str]] = {
     "random": re.compile(
         r"numpy\.random\.(?!default_rng|RandomState|Generator|SeedSequence|seed|get_state|"
@@ -59,9 +61,9 @@ _CALLS: dict[Kind, re.Pattern[str]] = {
     "sleep": re.compile(r"time\.sleep"),
     "input": re.compile(r"input"),
     "write": re.compile(r"(io\.)?open"),
+    "environ": re.compile(r"os\.(getenv|environ\.get)"),
 }
 """By kind the functions, with the names that they are imported from."""
-_GENERATORS = re.compile(r"numpy\.random\.(default_rng|RandomState)|random\.(Random|SystemRandom)")
 _GENERATOR = re.compile(
     r"_*((np|numpy|py|host|global)_?)?(rng|random_state|generator)\d*", re.IGNORECASE
 )
@@ -77,6 +79,8 @@ _METHODS = frozenset(
 """Methods of random number generators of NumPy and Python."""
 _HELP = 70
 """Characters of code in a help, which has few other words."""
+_COUNTER = re.compile(r"(^|_)(counter|count|uids?|ids?|names?|serial)(_|$)", re.IGNORECASE)
+"""Names of iterators that number what is made while tracing, on purpose."""
 _ABOUT_TRACING = re.compile(r"trac|compil|\bjit", re.IGNORECASE)
 """Texts of those who know when a print runs."""
 
@@ -88,14 +92,16 @@ class Impure:
     kind: Kind
     call: str
     name: str = ""
-    """An argument that may be traced."""
+    """An argument that may be traced; of `next`, the function that the iterator is of; of a draw,
+    the attribute that must hold a generator (`Model.rng`).
+    """
     instead: str = ""
     """What prints when the function runs."""
 
 
 @RULE.finds_in_module
 def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
-    """Yield prints of traced values, random draws, clocks, inputs and files in traced functions.
+    """Yield prints of traced values, random draws, clocks, iterators and files in traced functions.
 
     What is printed of sizes and types is known while tracing, so it is not reported, nor is code
     that asks whether it is traced.
@@ -106,6 +112,13 @@ def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
             continue
         if event.sources and not module.is_live(event.sources):
             continue
+        if impure.kind == "random" and impure.name and impure.name not in module.generators:
+            continue
+        if impure.kind == "next" and impure.name == SELF and not function.outside:
+            continue
+        holder = module.functions.get(impure.name) if impure.kind == "next" else None
+        if holder is not None and holder.kinds and not function.is_root:
+            continue  # the trace makes the iterator itself
         violation = _worded(impure, event, function)
         if violation is not None:
             yield ModuleViolation(function.statement, violation)
@@ -114,8 +127,15 @@ def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
 @looked_for
 def look(scope: NameScope, node: ast.AST) -> Iterator[Event]:
     """Yield the call, if it has effects or depends on more than its arguments."""
-    if not isinstance(node, ast.Call):
-        return
+    match node:
+        case ast.Subscript(value=value) if scope.full(value) == "os.environ":
+            if isinstance(node.ctx, ast.Load):
+                yield Event(node, NOTHING, Impure("environ", written(node)))
+        case ast.Call():
+            yield from _called(scope, node)
+
+
+def _called(scope: NameScope, node: ast.Call) -> Iterator[Event]:
     full, text = scope.full(node.func), written(node)
     arguments = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg != "file")]
     prints, logs = full in _PRINTS, _is_log(node, full)
@@ -132,7 +152,16 @@ def look(scope: NameScope, node: ast.AST) -> Iterator[Event]:
             yield Event(node, sources, Impure(kind, text, next(names, "x"), instead))
         elif prints and all(isinstance(argument, ast.Constant) for argument in arguments):
             yield Event(node, NOTHING, Impure("text", text))
-    elif _is_draw(scope, node.func) or (_GENERATORS.fullmatch(full) and not arguments):
+    elif full == "next" and node.args:
+        match node.args[0]:
+            case ast.Name(id=name) if scope.holder(name) is not scope and not _COUNTER.search(name):
+                yield Event(node, NOTHING, Impure("next", text, scope.holder(name).name))
+            case ast.Attribute(value=ast.Name(id=name), attr=attr) if not _COUNTER.search(attr):
+                if any(around.itself == name for around in scope.enclosing()):
+                    yield Event(node, NOTHING, Impure("next", text, SELF))
+    elif generator := _attribute_drawn_from(scope, node.func):
+        yield Event(node, NOTHING, Impure("random", text, generator))
+    elif _is_draw(scope, node.func) or (GENERATORS.fullmatch(full) and not arguments):
         yield Event(node, NOTHING, Impure("random", text))
     else:
         for kind, functions in _CALLS.items():
@@ -161,6 +190,17 @@ def _is_log(call: ast.Call, full: str) -> bool:
     return _LOGGERS.fullmatch(last) is not None
 
 
+def _attribute_drawn_from(scope: NameScope, function: ast.expr) -> str:
+    """Return the attribute of an object that a method draws from, as `Model.rng`."""
+    match function:
+        case ast.Attribute(value=ast.Attribute(value=ast.Name(id=base), attr=name), attr=method):
+            itself = (around for around in scope.enclosing() if around.itself == base)
+            owner = next((around.owner for around in itself), "")
+            return f"{owner}.{name}" if owner and method in _METHODS else ""
+        case _:
+            return ""
+
+
 def _is_draw(scope: NameScope, function: ast.expr) -> bool:
     """Whether a method of a generator is called that was made outside of the function."""
     if not isinstance(function, ast.Attribute) or function.attr not in _METHODS:
@@ -176,7 +216,7 @@ def _is_draw(scope: NameScope, function: ast.expr) -> bool:
             return name not in scope.imports and _GENERATOR.fullmatch(name) is not None
     return (
         isinstance(generator, ast.Call)
-        and _GENERATORS.fullmatch(scope.full(generator.func)) is not None
+        and GENERATORS.fullmatch(scope.full(generator.func)) is not None
     )
 
 
@@ -198,6 +238,8 @@ def _worded(impure: Impure, event: Event, function: TracedFunction) -> NodeViola
         return None
     by = function.note("this lambda")
     notes: tuple[str, ...] = (by,)
+    if impure.kind == "next":
+        notes = ("each later call, and each iteration of a loop, has the same item", by)
     if impure.kind == "random" and (staged or not batched):
         each = "each later call of the compiled function" if staged else "once jitted, each call"
         notes = (f"{each} uses the same numbers", by)
@@ -214,7 +256,7 @@ def _worded(impure: Impure, event: Event, function: TracedFunction) -> NodeViola
         help=help.format(instead),
         notes=notes,
         data=impure,
-        severity="information" if impure.kind == "text" else "",
+        severity="information" if impure.kind in ("text", "environ") else "",
     )
 
 
@@ -250,6 +292,14 @@ _WORDS: dict[tuple[Kind, str], tuple[str, str]] = {
         "call it outside of the function, and pass the result as an argument",
     ),
     ("sleep", "staged"): ("runs once, while tracing", "wait outside of the function"),
+    ("next", "staged"): (
+        "advances an iterator once, while tracing",
+        "call `next` outside of the function, and pass what it returns as an argument",
+    ),
+    ("environ", "staged"): (
+        "reads the environment once, while tracing",
+        "read it when the module is imported, or pass the setting as a static argument",
+    ),
     ("input", ""): (
         "asks while tracing",
         "ask outside of the function, and pass the answer as an argument",

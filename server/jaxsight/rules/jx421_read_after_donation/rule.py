@@ -56,7 +56,12 @@ def _violations(
         node, dead = read.node, read.dead
         shown, donor = quoted(ast.unparse(node), most=30), quoted(dead.donor.name, most=30)
         call = quoted(ast.unparse(dead.call), most=60)
-        if read.is_holder:
+        note = f"{call} deletes the buffer of {quoted(dead.path)}, and reading it raises an error"
+        if read.is_twice:
+            donor = quoted(dead.donor.name, most=26)
+            message = f"{shown} is passed twice to {donor}, which donates it"
+            note = "a buffer that is donated cannot be read by the same call, which raises an error"
+        elif read.is_holder:
             message = f"{shown} holds a buffer that was donated to {donor}"
         elif any(part is node for part in ast.walk(dead.call)):
             message = f"{shown} is donated to {donor} again after its buffer was deleted"
@@ -66,9 +71,7 @@ def _violations(
             node,
             message,
             help=f"use the result of the call, or donate a copy: `jnp.copy({dead.path})`",
-            notes=(
-                f"{call} deletes the buffer of {quoted(dead.path)}, and reading it raises an error",
-            ),
+            notes=(note,),
         )
 
 

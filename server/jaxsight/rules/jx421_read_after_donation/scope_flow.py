@@ -21,6 +21,7 @@ from jaxsight.rules.jx421_read_after_donation.variables import (
     joined_state,
     leaves,
     path_of,
+    unwrapped,
 )
 from jaxsight.rules.text.expressions import dotted
 
@@ -55,6 +56,8 @@ class DeadRead:
     node: ast.expr
     dead: Dead
     is_holder: bool
+    is_twice: bool = False
+    """It is passed a second time in the call that donates it."""
 
 
 class ScopeFlow:
@@ -72,6 +75,8 @@ class ScopeFlow:
         self._donors = donors
         self._made = donor_of_call
         self._state = ScopeState()
+        self._contents: dict[Token, frozenset[Token]] = {}
+        """What tuples, lists and dicts hold that have not been changed since they were made."""
         self._silent = 0
         self._breaks: list[list[ScopeState]] = []
         self._continues: list[list[ScopeState]] = []
@@ -251,6 +256,8 @@ class ScopeFlow:
             value = argument.value if isinstance(argument, ast.Starred) else argument
             if last not in _ASKS or not path_of(value):
                 self._evaluate(value)
+        if isinstance(node.func, ast.Attribute):
+            self._change(node.func.value)
         if donor is not None:
             self._donate(node, donor)
         elif holder and node.args and (added := path_of(node.args[-1])):
@@ -262,6 +269,7 @@ class ScopeFlow:
             return
         donated = [call.args[at] for at in sorted(donor.positions) if 0 <= at < len(call.args)]
         donated += [keyword.value for keyword in call.keywords if keyword.arg in donor.keywords]
+        given: dict[Token, ast.expr] = {}
         for argument in donated:
             for node in leaves(argument):
                 path = path_of(node)
@@ -269,7 +277,25 @@ class ScopeFlow:
                 if len(tokens) > 1:  # one of them: no other variable is certain to be it
                     tokens = self._state.values[path] = frozenset({object()})
                 for token in tokens - {ON_HOST}:
-                    self._state.dead.setdefault(token, Dead(path, call, donor))
+                    for each in (token, *self._contents.get(token, ())):
+                        if each in given:
+                            dead = Dead(path, call, donor)
+                            self._report(DeadRead(node, dead, is_holder=False, is_twice=True))
+                        given.setdefault(each, node)
+                        self._state.dead.setdefault(each, Dead(path, call, donor))
+        others = [argument for argument in call.args if argument not in donated]
+        others += [keyword.value for keyword in call.keywords if keyword.value not in donated]
+        for node in (leaf for argument in others for leaf in leaves(argument)):
+            tokens = self._tokens(path) if (path := path_of(node)) else frozenset()
+            if len(tokens) == 1 and (token := next(iter(tokens))) in given:
+                dead = self._state.dead[token]
+                self._report(DeadRead(node, dead, is_holder=False, is_twice=True))
+
+    def _change(self, holder: ast.expr) -> None:
+        """Forget what a container held when it was made: `state["w"] = …`, `state.pop("w")`."""
+        if path := path_of(holder):
+            for token in self._state.values.get(path, ()):
+                self._contents.pop(token, None)
 
     def _tokens(self, path: str) -> frozenset[Token]:
         tokens = self._state.values.get(path)
@@ -333,7 +359,9 @@ class ScopeFlow:
         path = path_of(target)
         if not path:
             return
-        source = path_of(value) if value is not None else ""
+        if isinstance(target, ast.Subscript | ast.Attribute):
+            self._change(target.value)
+        source = path_of(unwrapped(value)) if value is not None else ""
         tokens = frozenset({object()})
         if source:
             tokens = self._tokens(source)
@@ -344,6 +372,9 @@ class ScopeFlow:
             for part in leaves(value):
                 if inner_path := path_of(part):
                     held_tokens |= self._tokens(inner_path)
+            single = (self._tokens(p) for part in leaves(value) if (p := path_of(part)))
+            sure = frozenset(token for part in single if len(part) == 1 for token in part)
+            self._contents[next(iter(tokens))] = sure - {ON_HOST}
         elif source:
             held_tokens = self._state.holds.get(source, frozenset())
         self._forget(target)

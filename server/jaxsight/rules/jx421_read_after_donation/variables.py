@@ -100,3 +100,24 @@ def is_on_host(node: ast.expr | None) -> bool:
             return name.startswith(_NUMPY) or name.endswith("device_get")
         case _:
             return False
+
+
+def unwrapped(node: ast.expr) -> ast.expr:
+    """Return what an expression has the buffers of, where it makes no new ones.
+
+    `jnp.asarray(x)` is `x`, and so are the leaves of `jax.tree.map(lambda x: x, tree)`.
+    """
+    match node:
+        case ast.Call(func=function, args=[argument], keywords=[]):
+            return argument if dotted(function) in ("jnp.asarray", "jax.numpy.asarray") else node
+        case ast.Call(
+            func=function,
+            args=[ast.Lambda(args=ast.arguments(args=[parameter]), body=ast.Name(id=name)), tree],
+            keywords=[],
+        ) if parameter.arg == name and dotted(function) in _MAPS:
+            return tree
+        case _:
+            return node
+
+
+_MAPS = frozenset({"jax.tree.map", "jax.tree_util.tree_map", "tree_map", "jtu.tree_map"})

@@ -112,6 +112,8 @@ class FunctionFacts:
     """Names of the module and attributes (`Model.history`) that are lists, dicts, sets."""
     references: tuple[str, ...]
     """The same for what can be changed in a trace."""
+    generators: tuple[str, ...]
+    """The same for generators of random numbers of NumPy and Python."""
 
 
 def facts_of(tree: ast.Module, imported: Imports) -> FunctionFacts:
@@ -139,6 +141,7 @@ def facts_of(tree: ast.Module, imported: Imports) -> FunctionFacts:
         tuple(aliases),
         tuple(_made(scopes, _CONTAINERS)),
         tuple(_made(scopes, _REFERENCES)),
+        tuple(_made(scopes, GENERATORS)),
     )
 
 
@@ -188,6 +191,8 @@ def is_reference(scope: NameScope, value: ast.expr) -> bool:
 _CONTAINERS = re.compile(
     r"list|dict|set|collections\.(defaultdict|deque|Counter|OrderedDict)|queue\.\w*Queue"
 )
+GENERATORS = re.compile(r"numpy\.random\.(default_rng|RandomState)|random\.(Random|SystemRandom)")
+"""Functions that make generators of random numbers."""
 _REFERENCES = re.compile(
     r"jax\.(new_ref|array_ref|empty_ref|Ref|ref\..*|core\.mutable_array|"
     r"experimental\.(array_ref|mutable_array))|flax\.nnx\..*|haiku\..*"

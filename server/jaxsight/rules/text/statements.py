@@ -31,6 +31,25 @@ class Statement:
         return remembered[1]  # type: ignore[return-value]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Identical:
+    """What statements were read as, equal as long as none of them was read anew.
+
+    For what is remembered of a module as a whole, with its first statement.
+    """
+
+    values: tuple[object, ...]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Identical) and self._ids() == other._ids()
+
+    def __hash__(self) -> int:
+        return hash(self._ids())
+
+    def _ids(self) -> tuple[int, ...]:
+        return tuple(map(id, self.values))
+
+
 Imports = tuple[tuple[str, str], ...]
 """Names of a module with what they were imported as: `("jnp", "jax.numpy")`."""
 _RENAMED = re.compile(r"(\w+) = (\w+(?:\.\w+)+)")
@@ -52,6 +71,14 @@ def imports_of(statements: Sequence[Statement]) -> Imports:
         if renamed is not None and renamed[2].partition(".")[0] in imports:
             imports.setdefault(renamed[1], full_name(renamed[2], imports))
     return tuple(sorted(imports.items()))
+
+
+def uses_jax(imports: Imports) -> bool:
+    """Whether a module imports JAX, or a library of modules that JAX traces."""
+    return any(full.partition(".")[0] in _LIBRARIES for _, full in imports)
+
+
+_LIBRARIES = frozenset({"jax", "flax", "equinox", "haiku"})
 
 
 def _imports(tree: ast.Module) -> Imports:
@@ -106,3 +133,12 @@ def own_statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
             elif isinstance(child, ast.ExceptHandler | ast.match_case):
                 inner += child.body
         waiting += reversed(inner)
+
+
+def blocks_of(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
+    """Yield the blocks of a compound statement: bodies, `else`, handlers, cases, `finally`."""
+    for name in ("body", "orelse"):
+        yield getattr(statement, name, [])
+    for part in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
+        yield part.body
+    yield getattr(statement, "finalbody", [])

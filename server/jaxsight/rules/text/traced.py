@@ -6,6 +6,7 @@ it. `traced_events` yields what rules look for in traced functions, with what is
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -20,7 +21,7 @@ from jaxsight.rules.text.functions import (
     facts_of,
 )
 from jaxsight.rules.text.scopes import Sources
-from jaxsight.rules.text.statements import Statement, imports_of
+from jaxsight.rules.text.statements import Identical, Statement, imports_of, uses_jax
 from jaxsight.rules.text.transformations import STAGED, How
 
 
@@ -41,6 +42,8 @@ class TracedFunction:
     """A transformation is given it: a trace begins with it."""
     outside: bool = False
     """Its `self` was made outside of the trace."""
+    compiled: bool = False
+    """Whether `jit` keeps what is traced for later calls, perhaps that of its callers."""
 
     def named(self, a_lambda: str) -> str:
         """Return the function as messages name it."""
@@ -62,6 +65,7 @@ class TracedModule:
     classes: Mapping[str, NamedClass]
     containers: frozenset[str]
     references: frozenset[str]
+    generators: frozenset[str]
 
     def is_live(self, sources: Sources) -> bool:
         """Whether one of these is traced."""
@@ -76,22 +80,29 @@ def traced_events(
     statements: Sequence[Statement],
 ) -> Iterator[tuple[TracedFunction, Event, TracedModule]]:
     """Yield what rules look for in traced functions, in the order of the text."""
-    imports = imports_of(statements)
-    if not any(full.partition(".")[0] in _LIBRARIES for _, full in imports):
-        return
-    facts = [statement.read(facts_of, imports) for statement in statements]
-    propagation = _Propagation(facts)
-    propagation.run()
-    module = propagation.module
-    order = [function.name for fact in facts for function in fact.functions]
-    for name in dict.fromkeys(order):
-        callee = module.functions.get(name)
-        if callee is not None and callee.kinds:
+    module = traced_module(statements)
+    for callee in module.functions.values():
+        if callee.kinds:
             for event in callee.function.events:
                 yield callee, event, module
 
 
-_LIBRARIES = frozenset({"jax", "flax", "equinox", "haiku"})
+def traced_module(statements: Sequence[Statement]) -> TracedModule:
+    """Return the functions of a module in the order of the text, with what traces them."""
+    imports = imports_of(statements)
+    if not uses_jax(imports):
+        return _NOTHING
+    facts = tuple(statement.read(facts_of, imports) for statement in statements)
+    return statements[0].read(_propagated, Identical(facts))
+
+
+_NOTHING = TracedModule({}, {}, frozenset(), frozenset(), frozenset())
+
+
+def _propagated(_: ast.Module, facts: Identical) -> TracedModule:
+    propagation = _Propagation([each for each in facts.values if isinstance(each, FunctionFacts)])
+    propagation.run()
+    return propagation.module
 
 
 class _Propagation:
@@ -112,6 +123,7 @@ class _Propagation:
             self._classes,
             frozenset(name for statement in facts for name in statement.containers),
             frozenset(name for statement in facts for name in statement.references),
+            frozenset(name for statement in facts for name in statement.generators),
         )
 
     def run(self) -> None:
@@ -125,7 +137,8 @@ class _Propagation:
                 unregistered = bool(function.itself) and is_plain(self._classes, function.owner)
                 outside = how.library == "jax" and (static or unregistered)
                 by = how.by
-                self._trace(callee, {how.kind}, traced - {function.itself}, by, "", outside)
+                own = traced - {function.itself}
+                self._trace(callee, {how.kind}, own, by, "", outside, how.compiled)
         for definition in [
             *self._modules,
             *(callee.function for callee in self._functions.values()),
@@ -167,16 +180,19 @@ class _Propagation:
         by: str,
         caller: str,
         outside: bool,
+        compiled: bool = False,
     ) -> None:
         """Add that a function is traced in some ways, with some parameters traced."""
-        before = (len(callee.kinds), len(callee.traced), callee.outside)
+        before = (len(callee.kinds), len(callee.traced), callee.outside, callee.compiled)
         was_staged = STAGED in callee.kinds
         callee.kinds |= kinds
         callee.traced |= traced
         callee.outside |= outside
+        callee.compiled |= compiled
         if not callee.by or (STAGED in kinds and not was_staged):
             callee.by, callee.caller = by, caller
-        if before != (len(callee.kinds), len(callee.traced), callee.outside):
+        after = (len(callee.kinds), len(callee.traced), callee.outside, callee.compiled)
+        if before != after:
             self._changed.append(callee.function.name)
 
     def _hand(self, handing: Handing, within: TracedFunction | None) -> None:
@@ -195,7 +211,8 @@ class _Propagation:
             kinds |= within.kinds
             if how.kind != STAGED and STAGED in within.kinds:
                 by, caller = within.by, within.caller or within.function.name
-        self._trace(callee, kinds, traced, by, caller, outside)
+        compiled = how.compiled or (within is not None and within.compiled)
+        self._trace(callee, kinds, traced, by, caller, outside, compiled)
 
     def _call(self, call: NamedCall, caller: TracedFunction) -> None:
         """Trace a function that a traced function calls."""
@@ -206,7 +223,8 @@ class _Propagation:
         root = caller.caller or caller.function.name
         outside = call.of == SELF and caller.outside
         outside |= call.callee.partition(".")[0] in self._instances
-        self._trace(callee, set(caller.kinds), traced, caller.by, root, outside)
+        kinds, compiled = set(caller.kinds), caller.compiled
+        self._trace(callee, kinds, traced, caller.by, root, outside, compiled)
 
 
 def _passed(call: NamedCall, callee: NamedFunction, module: TracedModule) -> frozenset[str]:

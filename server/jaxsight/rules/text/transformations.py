@@ -32,6 +32,8 @@ class Tracing:
     """Which arguments are static is not to be seen."""
     library: str = "jax"
     """Where the transformation is from."""
+    compiled: bool = False
+    """Whether it is `jit` or its like, which keeps what it traced for the next call."""
 
     def traces(self, parameters: tuple[str, ...], bound: int = 0) -> frozenset[str]:
         """Return which of a function's parameters are traced.
@@ -171,7 +173,7 @@ def _unwrapped(function: ast.expr, how: Tracing, imports: Mapping[str, str]) -> 
 def tracing(full: str, written: str, call: ast.Call | None, imports: Mapping[str, str]) -> Tracing:
     """Return how a transformation traces, by its name and the arguments besides the function."""
     kind, library = _KINDS[full], full.partition(".")[0]
-    how = Tracing(written, kind, library=library)
+    how = Tracing(written, kind, library=library, compiled=full in _JIT)
     if full in _GRADIENTS:
         if library != "jax":
             return replace(how, only=(0,))

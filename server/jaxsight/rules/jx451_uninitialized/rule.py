@@ -1,0 +1,194 @@
+"""JX451: elements of `jnp.empty` are read that nothing has written.
+
+Since JAX 0.11 they are not zero but what the memory holds, where the platform allows that (the
+primitive `empty`). The program is followed from the array through what is written into it; what is
+not known is not reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jaxsight.rules.jx451_uninitialized.boxes import Box, count, moved, overlap, whole, without
+from jaxsight.rules.jx451_uninitialized.writes import sliced_by, written_by
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.integers.indices import Known
+from jaxsight.rules.program.integers.inference import Intervals
+from jaxsight.rules.program.loops import loop_of
+from jaxsight.rules.program.steps import elements, numbers
+from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
+from jaxsight.wire.primitives import (
+    COPIES,
+    CUMULATIVE,
+    ELEMENTWISE,
+    LOOPS,
+    PICKS,
+    RESHAPES,
+    SCATTERS,
+)
+from jaxsight.wire.program import Step
+
+RULE = Rule(
+    "JX451",
+    "uninitialized",
+    "Elements of `jnp.empty` are read before they are written.",
+    severity="warning",
+    without_inputs=True,
+)
+
+_MOST = 64
+"""Boxes and equations that are followed, a choice: more is long code that few write."""
+_READS = (
+    ELEMENTWISE - COPIES - {"select_n"}
+    | CUMULATIVE
+    | {
+        "argmax", "argmin", "dot_general", "reduce_sum", "reduce_prod", "reduce_max", "reduce_min",
+        "reduce_and", "reduce_or", "sort", "fft", "cholesky", "triangular_solve", "lu", "qr",
+        "conv_general_dilated",
+    }
+)  # fmt: skip
+"""Primitives that compute with all elements of each operand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Empty:
+    """The call that makes the array, for the fix."""
+
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The first read of elements that nothing has written."""
+
+    step: Step | None
+    """`None` for what the program returns."""
+    unwritten: int
+
+
+@RULE.finds_in_program
+def find(view: ProgramView) -> Iterator[Violation]:
+    """Yield arrays of the user's `jnp.empty` whose elements are read before they are written."""
+    flow = view.flow
+    for step in flow.forward_steps("empty"):
+        if not view.wrote(step.path, "empty", "empty_like"):
+            continue
+        read = _Walk(flow, Intervals(flow, view.exact).of).first_read(step)
+        if read is None:
+            continue
+        function = "empty_like" if view.wrote(step.path, "empty_like") else "empty"
+        written = view.quote(read.step.path) if read.step is not None else ""
+        size = elements(flow.value(step.results[0]))
+        which = "elements" if read.unwritten == size else f"{read.unwritten:,} of {size:,} elements"
+        how = "read before they are" if read.step is not None else "returned and never"
+        yield Violation(
+            f"{which} of `jnp.{function}` are {how} written",
+            read.step.path if read.step is not None and written else step.path,
+            help=f"use `jnp.{function.replace('empty', 'zeros')}`, or write all elements first",
+            notes=(f"since JAX 0.11, `jnp.{function}` returns what the memory holds",),
+            data=Empty(function),
+            related=((step.path, "created here"),) if read.step is not None and written else (),
+        )
+
+
+class _Walk:
+    """From an array to the first read of an element that nothing can have written."""
+
+    def __init__(self, flow: Flow, of: Known) -> None:
+        self._flow = flow
+        self._of = of
+        self._results: dict[int, int] = {}
+        """By output of a loop's body: the result of the loop that it is at the end."""
+        for step in flow.steps.values():
+            if (loop := loop_of(flow, step)) is not None:
+                outputs = (flow.of(carry.output) for carry in loop.carries)
+                self._results |= zip(outputs, step.results, strict=False)
+
+    def first_read(self, empty: Step) -> _Read | None:
+        """Return the first read of an element of an array that nothing has written before."""
+        flow, first = self._flow, empty.results[0]
+        waiting = [(flow.of(first), whole(flow.value(first).shape), False)]
+        seen = set[int]()
+        while waiting:
+            number, unwritten, looped = waiting.pop()
+            if not unwritten or number in seen or len(seen) > _MOST or len(unwritten) > _MOST:
+                continue
+            seen.add(number)
+            for user in flow.used_by(number):
+                if user.backward:
+                    continue
+                if self._reads(user, number, unwritten, looped):
+                    return _Read(user, count(unwritten))
+                within = looped or user.primitive in LOOPS
+                waiting += (
+                    (result, boxes, within)
+                    for result, boxes in self._after(user, number, unwritten)
+                )
+            if number in self._results:
+                waiting.append((flow.of(self._results[number]), unwritten, False))
+            rest, size = count(unwritten), elements(flow.value(number))
+            if number in flow.outputs and 2 * rest < size:
+                return _Read(None, rest)  # of a buffer that is filled later, most is empty
+        return None
+
+    def _reads(self, user: Step, number: int, unwritten: tuple[Box, ...], looped: bool) -> bool:
+        """Whether an equation computes with elements that are not written.
+
+        In a loop, what is read at an index may have been written by an iteration before.
+        """
+        flow = self._flow
+        if user.primitive in _READS:
+            later = [each for result in user.results for each in flow.used_by(result)]
+            return not later or any(each.primitive != "select_n" for each in later)
+        is_array = bool(user.operands) and flow.of(user.operands[0]) == number
+        if user.primitive in SCATTERS - {"scatter"} and is_array:
+            box = written_by(flow, self._of, user)
+            return bool(count([box])) and count(overlap(unwritten, box)) == count([box])
+        if user.primitive in PICKS and is_array and not looped:
+            return count(unwritten) == elements(flow.value(number))
+        return False
+
+    def _after(
+        self, user: Step, number: int, unwritten: tuple[Box, ...]
+    ) -> Iterator[tuple[int, tuple[Box, ...]]]:
+        """Yield the values that have the array in them, with what is not written of each."""
+        flow = self._flow
+        shape = flow.value(number).shape
+        match user.primitive:
+            case "scatter" | "dynamic_update_slice":
+                if flow.of(user.operands[0]) == number:
+                    box = written_by(flow, self._of, user)
+                    yield flow.of(user.results[0]), without(unwritten, box)
+            case "slice":
+                box_read = sliced_by(flow, user)
+                if box_read is not None:
+                    part = overlap(unwritten, box_read)
+                    yield flow.of(user.results[0]), moved(part, [-first for first, _ in box_read])
+            case "concatenate":
+                axis = next(iter(numbers(user, "dimension")), 0)
+                before = 0
+                for operand in user.operands:
+                    if flow.of(operand) == number:
+                        by = [before if at == axis else 0 for at in range(len(shape))]
+                        yield flow.of(user.results[0]), moved(unwritten, by)
+                    before += flow.value(operand).shape[axis]
+            case "scan" | "while":
+                loop = loop_of(flow, user)
+                if loop is None:
+                    return
+                for carry in loop.carries:
+                    if flow.of(carry.outer) == number:
+                        yield carry.inner, unwritten
+                        if carry.tested >= 0:
+                            yield carry.tested, unwritten
+                for inner, outer in loop.captured.items():
+                    if flow.of(outer) == number:
+                        yield inner, unwritten
+            case name if name in COPIES:
+                yield flow.of(user.results[0]), unwritten
+            case name if name in RESHAPES | {"broadcast_in_dim", "transpose"}:
+                if count(unwritten) == elements(flow.value(number)):
+                    yield flow.of(user.results[0]), whole(flow.value(user.results[0]).shape)
