@@ -7,12 +7,12 @@ tree. A carry, and the slots of a scatter, are rounded after each addition.
 from __future__ import annotations
 
 import ast
-import math
 import re
 from collections.abc import Iterator
 
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.loops import LoopParts, loop_of
+from jaxsight.rules.program.scatters import scattered
 from jaxsight.rules.program.steps import parameter
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.walks import stripped
@@ -36,7 +36,6 @@ _BITS = {"bfloat16": 8, "float16": 11}
 """Significant bits, with the implicit one (`jnp.finfo(dtype).nmant + 1`)."""
 _ADDS = re.compile(r"\b(?:add|subtract)\b")
 _SCATTERS = re.compile(r"\bsegment_sum\(|\.add\(")
-_AXES = re.compile(r"scatter_dims_to_operand_dims=\(([\d, ]*)\)")
 _DEPTH = 20
 """Equations between a carry and its addition that are looked at: moves, casts and selections."""
 
@@ -131,13 +130,8 @@ def _addition(flow: Flow, after: int, before: int, dtype: str) -> Step | None:
 
 def _per_slot(flow: Flow, step: Step) -> int:
     """Return how many updates a slot of a scatter gets on average."""
-    match = _AXES.search(dict(step.parameters).get("dimension_numbers", ""))
-    if match is None or len(step.operands) != 3:
-        return 0
-    shape = flow.value(step.operands[0]).shape
-    slots = math.prod(shape[int(axis)] for axis in re.findall(r"\d+", match[1]))
-    updates = math.prod(flow.value(step.operands[1]).shape[:-1])
-    return updates // slots if slots else 0
+    found = scattered(flow, step)
+    return found.rows // found.slots if found is not None and found.slots else 0
 
 
 def _is_written(text: str) -> bool:
