@@ -1,0 +1,348 @@
+"""Run the gradient of a selection at points, in search of one where a hidden case makes it NaN.
+
+All arguments are arrays of one number each, so that most arrays of the program are, too, and one
+number stands for each. What is not such an array, or is computed in ways that are not known here,
+is a number of its own, within what is known of its bounds.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from jaxsight.rules.jx405_nan.scalars import (
+    LOGICAL,
+    NAN,
+    PICKS_ANY,
+    REDUCES,
+    RUN,
+    STEEP,
+    Slopes,
+    contracted,
+    rounded,
+    slopes,
+    value,
+)
+from jaxsight.rules.program.bounds import KnownValues
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.guards import is_flat
+from jaxsight.rules.program.steps import elements, is_inexact, is_known
+from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.program.walks import literal
+from jaxsight.wire.primitives import COMPARISONS
+from jaxsight.wire.program import LITERAL, Step
+
+_USUAL = 1.0
+_TRIED = (0.0, -1.0, 2.0, -2.0, 0.5, -0.5, 100.0, -100.0, 1e3, -1e3)
+"""Numbers that are tried: most functions that are unsafe anywhere are at one of them, or where a
+comparison changes. `exp` overflows at the last ones."""
+_CONSTANTS = (1.0, -1.0, 0.25)
+"""Numbers in place of captured arrays, whose values are not known: a point is needed for each."""
+_EQUATIONS = 150
+"""Equations before a selection that are run; what is computed by others is any number."""
+_WORK, _ALL_WORK = 30_000, 150_000
+"""Equations that are run for a selection and for all of a program, about 0.2 s: more are not fast
+while typing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Where the gradient is NaN for what the selection hides, and which equation makes it so."""
+
+    cause: Step
+    holds: bool
+    """Whether the condition is true there."""
+    is_infinite: bool
+    """Whether the derivative of that equation is infinite there, else NaN."""
+    at: tuple[tuple[str, float], ...]
+    """Arguments by name. Empty if values were chosen that no argument gives directly."""
+
+
+@dataclass(slots=True)
+class Gradients:
+    """The derivatives of one program's selections."""
+
+    view: ProgramView
+    known: KnownValues
+    work: int = _ALL_WORK
+    """How many equations may still be run."""
+    _order: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._order = {path: index for index, path in enumerate(self.view.flow.steps)}
+
+    def point(self, select: Step) -> Point | None:
+        """Return where a hidden case makes the gradient of a selection NaN, if it is found.
+
+        Its value is finite there, and so is the gradient by what the selection shows.
+        """
+        cone = _Cone.of(self, select)
+        if cone is None:
+            return None
+        found = None
+        for number in _CONSTANTS if cone.constants else _CONSTANTS[:1]:
+            given = dict.fromkeys(cone.constants, number)
+            found = next(cone.points(given), None)
+            if found is None:
+                return None
+        return found
+
+    def ordered(self, steps: Sequence[Step]) -> list[Step]:
+        """Return equations in the order of the program."""
+        return sorted(steps, key=lambda step: self._order[step.path])
+
+
+@dataclass(slots=True)
+class _Cone:
+    """A selection, the equations that it is computed by, and the values that these begin with."""
+
+    gradients: Gradients
+    select: Step
+    steps: list[Step]
+    counts: dict[str, int]
+    fixed: dict[int, float]
+    """Literals."""
+    constants: list[int]
+    """Captured arrays."""
+    free: dict[int, list[float]]
+    """Arguments and values of unknown origin, each with the numbers to try, the usual one first."""
+    differentiable: frozenset[int]
+    """Those of them that have a gradient."""
+
+    @staticmethod
+    def of(gradients: Gradients, select: Step) -> _Cone | None:
+        """Return what a selection is computed by; `None` where its condition guards nothing."""
+        flow = gradients.view.flow
+        makers: dict[str, Step] = {}
+        leaves: set[int] = set()
+        waiting = [flow.of(number) for number in select.operands]
+        visited: set[int] = set()
+        for number in waiting:
+            if number in visited:
+                continue
+            visited.add(number)
+            step = flow.made_by(number)
+            if step is None or not _is_run(flow, step) or len(makers) == _EQUATIONS:
+                leaves.add(number)
+            else:
+                makers[step.path] = step
+                waiting += [flow.of(operand) for operand in step.operands]
+        cone = _Cone(gradients, select, [], {}, {}, [], {}, frozenset())
+        cone._plan(gradients.ordered(list(makers.values())), leaves)
+        return cone if cone._is_related() else None
+
+    def _plan(self, steps: Sequence[Step], leaves: set[int]) -> None:
+        """Decide what is run: the elements of an array that is reduced have to be equal."""
+        flow = self.gradients.view.flow
+        even = {number for number in leaves if not flow.value(number).shape}
+        even.update(number for number in leaves if number in flow.inputs)
+        even.update(number for number in leaves if flow.value(number).origin == LITERAL)
+        for step in steps:
+            operands, result = list(map(flow.of, step.operands)), flow.of(step.results[0])
+            moved = operands[:1] if step.primitive in PICKS_ANY else operands
+            is_even = all(operand in even for operand in moved)
+            if not is_even and step.primitive in REDUCES | PICKS_ANY:
+                leaves.add(result)
+                continue
+            if is_even:
+                even.add(result)
+            self.steps.append(step)
+            shape = flow.value(operands[0]).shape
+            self.counts[step.path] = (
+                contracted(step, shape)
+                if step.primitive == "dot_general"
+                else elements(flow.value(operands[0])) // max(1, elements(flow.value(result)))
+            )
+        read = {
+            flow.of(operand) for step in (*self.steps, self.select) for operand in step.operands
+        }
+        bounds = self._compared()
+        for number in sorted(leaves & read):
+            scalar = literal(flow, number)
+            value = flow.value(number)
+            if scalar is not None:
+                self.fixed[number] = scalar
+            elif is_known(value) and not value.integers:
+                self.constants.append(number)
+            else:
+                self.free[number] = self._numbers(number, bounds)
+        self.differentiable = frozenset(
+            number
+            for number in self.free
+            if is_inexact(flow.value(number)) and self._has_derivative(number)
+        )
+
+    def _is_related(self) -> bool:
+        """Whether what the condition compares and what the cases are made of have a common origin.
+
+        A condition on something else guards nothing.
+        """
+        flow = self.gradients.view.flow
+        origins: dict[int, set[int]] = {number: {number} for number in self.free}
+        for step in self.steps:
+            origins[flow.of(step.results[0])] = set[int]().union(
+                *(origins.get(flow.of(operand), ()) for operand in step.operands)
+            )
+        condition, *cases = (origins.get(flow.of(n), set()) for n in self.select.operands)
+        is_unsafe = any(step.primitive in STEEP for step in self.steps) or any(
+            math.isnan(number) for tried in self.free.values() for number in tried
+        )
+        return is_unsafe and bool(self.differentiable) and any(condition & case for case in cases)
+
+    def _compared(self) -> list[float]:
+        """Return the numbers that something is compared with."""
+        flow = self.gradients.view.flow
+        found = (
+            literal(flow, operand)
+            for step in self.steps
+            if step.primitive in COMPARISONS | {"max", "min", "clamp"}
+            for operand in step.operands
+        )
+        finite = {number for number in found if number is not None and math.isfinite(number)}
+        return sorted(finite - {0.0}, key=abs)[:4]
+
+    def _numbers(self, number: int, compared: Sequence[float]) -> list[float]:
+        """Return the numbers to try for a value: the usual one, then others within its bounds."""
+        flow, known = self.gradients.view.flow, self.gradients.known
+        value = flow.value(number)
+        if value.dtype == "bool":
+            return [1.0, 0.0]
+        if value.integers:
+            return [float(n) for n in sorted(set(value.integers))[:8]]
+        near = [c * factor for c in compared for factor in (1.0, 2.0, 0.5)]
+        tried = list(dict.fromkeys([_USUAL, *_TRIED[:6], *near, *_TRIED[6:]]))
+        if not is_inexact(value):
+            tried = [n for n in tried if n.is_integer()]
+        elif self._is_asked_whether_finite(number):
+            tried.append(NAN)
+        if number not in flow.inputs:
+            low, high = known.bounds(number)
+            positive = known.is_positive(number)
+            tried = [n for n in tried if low <= n <= high and not (positive and n <= 0)]
+        return [rounded(n, value.dtype) for n in tried] or [_USUAL]
+
+    def _is_asked_whether_finite(self, number: int) -> bool:
+        """Whether the program asks of a value whether it is NaN."""
+        flow = self.gradients.view.flow
+        return any(
+            (user.primitive == "ne" and len(set(map(flow.of, user.operands))) == 1)
+            or user.primitive == "is_finite"
+            for user in flow.used_by(number)
+        )
+
+    def _has_derivative(self, number: int) -> bool:
+        """Whether a value depends on an inexact input by differentiable operations."""
+        flow = self.gradients.view.flow
+        through = flow.sources(
+            number, lambda step: bool(step.operands) and not is_flat(flow, step), most=500
+        )
+        return through is None or any(
+            flow.made_by(source) is None
+            and not is_known(flow.values[source])
+            and is_inexact(flow.values[source])
+            for source in through
+        )
+
+    def points(self, given: dict[int, float]) -> Iterator[Point]:
+        """Yield points where a hidden case makes the gradient NaN, the most usual ones first."""
+        names = list(self.free)
+        usual = {number: tried[0] for number, tried in self.free.items()}
+        each = len(self.steps) + 1
+        for changed in itertools.islice(self._changes(names), 1 + _WORK // each):
+            if self.gradients.work < each:
+                return
+            self.gradients.work -= each
+            found = self._point({**self.fixed, **given, **usual, **dict(changed)})
+            if found is not None:
+                yield found
+
+    def _changes(self, names: Sequence[int]) -> Iterator[tuple[tuple[int, float], ...]]:
+        """Yield how a point differs from the usual one: nowhere, in one value, in two."""
+        for count in range(min(3, len(names)) + 1):
+            for chosen in itertools.combinations(names, count):
+                for others in itertools.product(*(self.free[name][1:] for name in chosen)):
+                    yield tuple(zip(chosen, others, strict=True))
+
+    def _point(self, start: dict[int, float]) -> Point | None:
+        """Return the point if the hidden case makes the gradient NaN, and nothing else does."""
+        flow = self.gradients.view.flow
+        values = self._values(start)
+        predicate, *cases = map(flow.of, self.select.operands)
+        index = int(values[predicate])
+        if index >= len(cases) or not math.isfinite(values[cases[index]]):
+            return None
+        hidden = [case for i, case in enumerate(cases) if i != index and case != cases[index]]
+        zeros = self._cotangents(values, dict.fromkeys(hidden, 0.0))
+        given = (number for number in self.differentiable if not math.isnan(values[number]))
+        if not any(math.isnan(zeros.of.get(number, 0.0)) for number in given):
+            return None
+        shown = self._cotangents(values, {cases[index]: 1.0})
+        if zeros.cause is None or not all(map(math.isfinite, shown.of.values())):
+            return None
+        arguments = {number: flow.values[number].said for number in self.free}
+        is_certain = all(n in flow.inputs and name for n, name in arguments.items())
+        at = tuple((name, start[n]) for n, name in arguments.items()) if is_certain else ()
+        return Point(zeros.cause, index == 1, zeros.is_infinite, at)
+
+    def _values(self, start: dict[int, float]) -> dict[int, float]:
+        """Return the values of all equations."""
+        flow, values = self.gradients.view.flow, dict(start)
+        for step in self.steps:
+            operands = [values[flow.of(operand)] for operand in step.operands]
+            result = flow.of(step.results[0])
+            computed = value(step, operands, self.counts[step.path])
+            values[result] = rounded(computed, flow.values[result].dtype)
+        return values
+
+    def _cotangents(self, values: dict[int, float], start: dict[int, float]) -> _Cotangents:
+        """Return the cotangents of all values, from those of the cases."""
+        flow = self.gradients.view.flow
+        found = _Cotangents(dict(start))
+        for step in reversed(self.steps):
+            result = flow.of(step.results[0])
+            cotangent = found.of.get(result)
+            if cotangent is None or is_flat(flow, step):
+                continue
+            operands = [values[flow.of(operand)] for operand in step.operands]
+            for operand, factor in zip(step.operands, self._factors(step, values), strict=False):
+                number = flow.of(operand)
+                if factor is None or number in self.fixed or not is_inexact(flow.values[number]):
+                    continue
+                # A selection gives zero to the case that it does not choose, even in place of NaN.
+                is_hidden = step.primitive == "select_n" and not factor
+                part = 0.0 if is_hidden else cotangent * factor
+                found.of[number] = found.of.get(number, 0.0) + part
+                is_first = found.cause is None and math.isnan(part)
+                is_finite = math.isfinite(factor) and math.isfinite(values[result])
+                if is_first or (all(map(math.isfinite, operands)) and not is_finite):
+                    found.cause, found.is_infinite = step, not math.isnan(factor)
+        return found
+
+    def _factors(self, step: Step, values: dict[int, float]) -> Slopes:
+        flow = self.gradients.view.flow
+        operands = [values[flow.of(operand)] for operand in step.operands]
+        if step.primitive == "select_n":
+            return [None, *(float(i == int(operands[0])) for i in range(len(operands) - 1))]
+        if step.path in flow.ruled:
+            return [1.0] * len(operands)
+        return slopes(step, operands, values[flow.of(step.results[0])], self.counts[step.path])
+
+
+@dataclass(slots=True)
+class _Cotangents:
+    """Cotangents by value, and the first equation of the program that is not finite."""
+
+    of: dict[int, float]
+    cause: Step | None = None
+    is_infinite: bool = False
+
+
+def _is_run(flow: Flow, step: Step) -> bool:
+    """Whether an equation is one of those that are run."""
+    if len(step.results) != 1 or flow.value(step.results[0]).dtype.startswith("complex"):
+        return False
+    if step.primitive in LOGICAL:
+        return flow.value(step.results[0]).dtype == "bool"
+    return step.primitive in RUN and not step.bodies
