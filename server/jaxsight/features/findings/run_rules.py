@@ -196,6 +196,7 @@ def _judged(
         warnings=reply.warnings,
         quote=places.text,
         around=places.around,
+        assigned=functools.partial(_assigned, view.module),
         target=result.target if result is not None else None,
         platform=result.target.platform if result is not None else platform,
         compiled=compiled,
@@ -217,6 +218,18 @@ def _judged(
             _placed(rule, view, places, violation, notes) for violation in violations
         )
     return judged
+
+
+def _assigned(module: Module, name: str) -> ast.expr | None:
+    """Return what the only statement that binds a name assigns to it."""
+    match module.bindings.definers.get(name):
+        case [index] if module.chunks[index].broken is None:
+            match tree_of(module.chunks[index].text).body:
+                case [ast.Assign(targets=[ast.Name()], value=value)]:
+                    return value
+                case [ast.AnnAssign(target=ast.Name(), value=value)]:
+                    return value
+    return None
 
 
 def _numbers(specs: Iterable[InputSpec]) -> Iterator[str]:

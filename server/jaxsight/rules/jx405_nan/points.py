@@ -21,13 +21,13 @@ from jaxsight.rules.jx405_nan.scalars import (
     STEEP,
     Slopes,
     contracted,
-    rounded,
     slopes,
     value,
 )
 from jaxsight.rules.program.bounds import KnownValues
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.guards import is_flat
+from jaxsight.rules.program.rounding import rounded
 from jaxsight.rules.program.steps import elements, is_inexact, is_known
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.walks import literal

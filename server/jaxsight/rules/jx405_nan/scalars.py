@@ -1,14 +1,13 @@
 """The primitives at a point: their values, and the slopes that JAX multiplies cotangents by.
 
-Numbers are Python's floats. They follow IEEE 754 where Python raises, and are rounded to the type
-of the result. The slopes are those of the derivative rules in `jax/_src/lax/lax.py` and
-`special.py`, also where they are infinite or NaN: that decides whether zero times a slope is NaN.
+Numbers are Python's floats, which follow IEEE 754 where Python raises. The slopes are those of the
+derivative rules in `jax/_src/lax/lax.py` and `special.py`, also where they are infinite or NaN:
+that decides whether zero times a slope is NaN.
 """
 
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Callable, Sequence
 
 from jaxsight.rules.program.steps import numbers, parameter
@@ -19,26 +18,6 @@ NAN, INF = math.nan, math.inf
 Numbers = Sequence[float]
 Slopes = Sequence[float | None]
 """One for each operand; `None` where no cotangent flows."""
-
-_DIGITS = {"float16": "e", "float32": "f"}
-
-
-def rounded(number: float, dtype: str) -> float:
-    """Return a number as an array of this type holds it."""
-    if dtype == "bool":
-        return float(number != 0)
-    if dtype.startswith(("int", "uint")):
-        return float(math.trunc(number)) if math.isfinite(number) else 0.0
-    if dtype == "bfloat16":
-        bits = struct.unpack("I", struct.pack("f", rounded(number, "float32")))[0]
-        return float(struct.unpack("f", struct.pack("I", bits + 0x8000 & 0xFFFF0000))[0])
-    digits = _DIGITS.get(dtype)
-    if digits is None:
-        return number
-    try:
-        return float(struct.unpack(digits, struct.pack(digits, number))[0])
-    except OverflowError:
-        return math.copysign(INF, number)
 
 
 def over(a: float, b: float) -> float:

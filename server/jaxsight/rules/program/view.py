@@ -34,6 +34,8 @@ class ProgramView:
     """What the user wrote at an equation's place, on one line; empty where that is nothing."""
     around: Callable[[str], Sequence[ast.AST]]
     """The syntax around an equation's place in its function, the innermost first."""
+    assigned: Callable[[str], ast.expr | None]
+    """What the module's only statement that binds a name assigns to it."""
     target: Target | None = None
     platform: str = ""
     """That of the first target that is asked for: `cpu`, `cuda`, `rocm` or `tpu`."""
