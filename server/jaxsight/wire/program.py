@@ -71,6 +71,8 @@ class Step:
     """Whether it was traced under `vmap`."""
     scope: tuple[str, ...] = ()
     """The functions, modules and named scopes that it was created in, as of `replies.Equation`."""
+    call: int = -1
+    """The index of the innermost call that created it, as of `replies.Equation`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,6 +196,8 @@ def _judged(
         warnings=reply.warnings,
         quote=places.text,
         around=places.around,
+        syntax=places.syntax,
+        calls=outlined.calls,
         assigned=functools.partial(_assigned, view.module),
         target=result.target if result is not None else None,
         platform=result.target.platform if result is not None else platform,

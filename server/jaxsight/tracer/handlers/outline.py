@@ -22,6 +22,7 @@ from jaxsight.tracer.compat import jaxprs, lowering
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.observation import scopes
 from jaxsight.tracer.programs import folding_costs, jaxpr_text
+from jaxsight.tracer.programs.call_tree import Around, CallTree
 from jaxsight.wire.messages.replies import Outlined, Runtime
 from jaxsight.wire.messages.requests import Outline
 from jaxsight.wire.program import CONSTANT, INPUT, LITERAL, RESULT, Body, Program, Step, Value
@@ -44,8 +45,10 @@ def outline(job: Job[Outline]) -> Outlined:
         UserError: it is no longer kept.
     """
     traced = job.traces.of(job.request.trace).shown
-    program = ProgramOutliner().program(traced)
-    return Outlined(job.request.id, program, folding_costs.predicted(traced), runtime())
+    outliner = ProgramOutliner()
+    program = outliner.program(traced)
+    calls = tuple(outliner.tree.calls)
+    return Outlined(job.request.id, program, folding_costs.predicted(traced), runtime(), calls)
 
 
 def runtime() -> Runtime:
@@ -84,9 +87,14 @@ class ProgramOutliner:
         """
         self._around: scopes.Scope | None = None
         """The scope of the equation around."""
+        self.tree = CallTree.of(())
+        """The calls of the user's functions that equations were created in."""
+        self._calls = Around()
+        self._traced_at: dict[int, int] = {}
 
     def program(self, traced: Traced) -> Program:
         opened = open_jaxpr(traced.jaxpr)
+        self.tree = CallTree.of(opened.eqns)
         names = list(getattr(opened.debug_info, "arg_names", None) or ())
         if len(names) != len(opened.invars):
             names = [None] * len(opened.invars)
@@ -104,27 +112,29 @@ class ProgramOutliner:
             self._number(var, CONSTANT)
         inputs = tuple(self._number(var, INPUT) for var in (*opened.constvars, *opened.invars))
         steps = []
+        base = self._traced_at.setdefault(id(opened), self._calls.depth)
         for index, equation in enumerate(opened.eqns):
             if self._count >= jaxpr_text.MOST_EQUATIONS:
                 self._cut = True
                 break
             self._count += 1
-            steps.append(self._step(equation, f"{prefix}{index}"))
+            steps.append(self._step(equation, f"{prefix}{index}", base))
         outputs = tuple(self._number(var, RESULT) for var in opened.outvars)
         return Body(name, inputs, outputs, tuple(steps))
 
-    def _step(self, equation: Equation, path: str) -> Step:
+    def _step(self, equation: Equation, path: str, base: int) -> Step:
         operands = tuple(self._number(var, RESULT) for var in equation.invars)
         scope = locations.scope(equation)
         within = scopes.scope(equation, self._around)
-        outer = self._forward, self._backward, self._around
+        outer = self._forward, self._backward, self._around, self._calls
         self._around = within
+        self._calls = around = self.tree.around(equation, self._calls, base)
         self._backward = backward = self._backward or locations.is_backward(equation)
         self._forward = forward = (self._forward or "jvp(" in scope) and not backward
         # A jaxpr that several equations share is repeated for each, because facts about its values
         # differ.
         bodies = [self._inner(part, f"{path}/{part.name}/") for part in inner_jaxprs(equation)]
-        self._forward, self._backward, self._around = outer
+        self._forward, self._backward, self._around, self._calls = outer
         results = tuple(self._number(var, RESULT) for var in equation.outvars)
         # Equations created by one call share its traceback.
         traceback = equation.source_info.traceback
@@ -151,6 +161,7 @@ class ProgramOutliner:
             forward,
             "vmap(" in scope,
             within,
+            around.call,
         )
 
     def _inner(self, part: Inner, prefix: str) -> Body:

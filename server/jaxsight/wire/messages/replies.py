@@ -18,7 +18,7 @@ from jaxsight.wire.observations import (
 from jaxsight.wire.program import Program
 from jaxsight.wire.spans import Span
 
-VERSION = 21
+VERSION = 22
 """Incremented when a message changes; a tracer with another version is rejected."""
 
 
@@ -354,6 +354,8 @@ class Outlined:
     program: Program
     folds: tuple[Fold, ...] = ()
     runtime: Runtime = field(default=Runtime())
+    calls: tuple[Call, ...] = ()
+    """The calls that the program's equations were created in."""
 
 
 @dataclass(frozen=True, slots=True)
