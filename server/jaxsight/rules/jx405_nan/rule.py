@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 
 from jaxsight.rules.failure_text import first_sentence, is_a, jax_page
 from jaxsight.rules.jx405_nan.points import Gradients, Point
@@ -53,8 +54,8 @@ def find(view: ProgramView) -> Iterator[Violation]:
     read.
     """
     flow, gradients = view.flow, Gradients(view, KnownValues(view.flow))
-    causes: set[str] = set()
-    reported: list[ast.AST] = []
+    found: dict[str, list[tuple[Step, Point]]] = defaultdict(list)
+    calls: list[ast.AST] = []
     for select in reversed(flow.steps.values()):
         if select.primitive != "select_n" or len(select.operands) != 3 or select.backward:
             continue
@@ -63,25 +64,32 @@ def find(view: ProgramView) -> Iterator[Violation]:
         if has_rule(view, select) or not _is_differentiated(flow, select):
             continue
         around = view.around(select.path)
-        if any(outer in around for outer in reported):
+        if any(outer in around for outer in calls):
             continue  # one of several nested selections is enough
         point = gradients.point(select)
-        if point is None or point.cause.path in causes:
-            continue
-        causes.add(point.cause.path)
-        reported += [node for node in around if isinstance(node, ast.Call)][:1]
-        form = "jnp.where(bad, 0.0, f(jnp.where(bad, 1.0, x)))" if point.holds else _SAFE
-        expression = quoted(view.quote(point.cause.path), "the operand")
-        derivative = "infinite, and 0 times that is NaN" if point.is_infinite else "NaN"
-        yield Violation(
-            _message(point),
-            select.path,
-            help=f"make the operand safe: `{form}`",
-            notes=(f"{expression} is differentiated there too: its derivative is {derivative}",),
-            related=((point.cause.path, "its derivative is infinite or NaN"),)
-            if point.cause.span != select.span
-            else (),
-        )
+        if point is not None:
+            found[point.cause.path].append((select, point))
+            calls += [node for node in around if isinstance(node, ast.Call)][:1]
+    for hidden in found.values():
+        yield _violation(view, hidden[::-1])
+
+
+def _violation(view: ProgramView, hidden: Sequence[tuple[Step, Point]]) -> Violation:
+    """Return the violation for the selections that hide one cause."""
+    (select, point), *others = hidden
+    form = "jnp.where(bad, 0.0, f(jnp.where(bad, 1.0, x)))" if point.holds else _SAFE
+    expression = quoted(view.quote(point.cause.path), "the operand")
+    derivative = "infinite, and 0 times that is NaN" if point.is_infinite else "NaN"
+    related = [(other.path, "this hides it, too") for other, _ in others]
+    if point.cause.span != select.span:
+        related = [(point.cause.path, "its derivative is infinite or NaN"), *related]
+    return Violation(
+        _message(point),
+        select.path,
+        help=f"make the operand safe: `{form}`",
+        notes=(f"{expression} is differentiated there too: its derivative is {derivative}",),
+        related=tuple(related),
+    )
 
 
 def _message(point: Point) -> str:
