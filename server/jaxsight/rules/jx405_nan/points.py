@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from jaxsight.rules.jx405_nan.scalars import (
@@ -20,14 +20,14 @@ from jaxsight.rules.jx405_nan.scalars import (
     RUN,
     STEEP,
     Slopes,
+    computing,
     contracted,
     slopes,
-    value,
 )
 from jaxsight.rules.program.bounds import KnownValues
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.guards import is_flat
-from jaxsight.rules.program.rounding import rounded
+from jaxsight.rules.program.rounding import rounded, rounder
 from jaxsight.rules.program.steps import elements, is_inexact, is_known
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.walks import literal
@@ -42,8 +42,8 @@ _CONSTANTS = (1.0, -1.0, 0.25)
 """Numbers in place of captured arrays, whose values are not known: a point is needed for each."""
 _EQUATIONS = 150
 """Equations before a selection that are run; what is computed by others is any number."""
-_WORK, _ALL_WORK = 30_000, 150_000
-"""Equations that are run for a selection and for all of a program, about 0.2 s: more are not fast
+_WORK, _ALL_WORK = 20_000, 60_000
+"""Equations that are run for a selection and for all of a program, about 0.1 s: more are not fast
 while typing."""
 
 
@@ -69,6 +69,8 @@ class Gradients:
     work: int = _ALL_WORK
     """How many equations may still be run."""
     _order: dict[str, int] = field(default_factory=dict)
+    _operations: dict[str, _Operation] = field(default_factory=dict)
+    _differentiable: dict[int, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._order = {path: index for index, path in enumerate(self.view.flow.steps)}
@@ -93,6 +95,32 @@ class Gradients:
         """Return equations in the order of the program."""
         return sorted(steps, key=lambda step: self._order[step.path])
 
+    def operation(self, step: Step) -> _Operation:
+        """Return how an equation is run."""
+        if step.path not in self._operations:
+            self._operations[step.path] = _Operation.of(self.view.flow, step)
+        return self._operations[step.path]
+
+    def is_differentiable(self, number: int) -> bool:
+        """Whether a value depends on an inexact input by differentiable operations."""
+        if number not in self._differentiable:
+            self._differentiable[number] = self._has_derivative(number)
+        return self._differentiable[number]
+
+    def _has_derivative(self, number: int) -> bool:
+        flow = self.view.flow
+        if not is_inexact(flow.value(number)):
+            return False
+        through = flow.sources(
+            number, lambda step: bool(step.operands) and not is_flat(flow, step), most=500
+        )
+        return through is None or any(
+            flow.made_by(source) is None
+            and not is_known(flow.values[source])
+            and is_inexact(flow.values[source])
+            for source in through
+        )
+
 
 @dataclass(slots=True)
 class _Cone:
@@ -100,8 +128,7 @@ class _Cone:
 
     gradients: Gradients
     select: Step
-    steps: list[Step]
-    counts: dict[str, int]
+    operations: list[_Operation]
     fixed: dict[int, float]
     """Literals."""
     constants: list[int]
@@ -129,7 +156,7 @@ class _Cone:
             else:
                 makers[step.path] = step
                 waiting += [flow.of(operand) for operand in step.operands]
-        cone = _Cone(gradients, select, [], {}, {}, [], {}, frozenset())
+        cone = _Cone(gradients, select, [], {}, [], {}, frozenset())
         cone._plan(gradients.ordered(list(makers.values())), leaves)
         return cone if cone._is_related() else None
 
@@ -139,6 +166,7 @@ class _Cone:
         even = {number for number in leaves if not flow.value(number).shape}
         even.update(number for number in leaves if number in flow.inputs)
         even.update(number for number in leaves if flow.value(number).origin == LITERAL)
+        run = []
         for step in steps:
             operands, result = list(map(flow.of, step.operands)), flow.of(step.results[0])
             moved = operands[:1] if step.primitive in PICKS_ANY else operands
@@ -148,17 +176,9 @@ class _Cone:
                 continue
             if is_even:
                 even.add(result)
-            self.steps.append(step)
-            shape = flow.value(operands[0]).shape
-            self.counts[step.path] = (
-                contracted(step, shape)
-                if step.primitive == "dot_general"
-                else elements(flow.value(operands[0])) // max(1, elements(flow.value(result)))
-            )
-        read = {
-            flow.of(operand) for step in (*self.steps, self.select) for operand in step.operands
-        }
-        bounds = self._compared()
+            run.append(step)
+        read = {flow.of(operand) for step in (*run, self.select) for operand in step.operands}
+        compared = self._compared(run)
         for number in sorted(leaves & read):
             scalar = literal(flow, number)
             value = flow.value(number)
@@ -167,12 +187,9 @@ class _Cone:
             elif is_known(value) and not value.integers:
                 self.constants.append(number)
             else:
-                self.free[number] = self._numbers(number, bounds)
-        self.differentiable = frozenset(
-            number
-            for number in self.free
-            if is_inexact(flow.value(number)) and self._has_derivative(number)
-        )
+                self.free[number] = self._numbers(number, compared)
+        self.differentiable = frozenset(filter(self.gradients.is_differentiable, self.free))
+        self.operations = list(map(self.gradients.operation, run))
 
     def _is_related(self) -> bool:
         """Whether what the condition compares and what the cases are made of have a common origin.
@@ -181,22 +198,20 @@ class _Cone:
         """
         flow = self.gradients.view.flow
         origins: dict[int, set[int]] = {number: {number} for number in self.free}
-        for step in self.steps:
-            origins[flow.of(step.results[0])] = set[int]().union(
-                *(origins.get(flow.of(operand), ()) for operand in step.operands)
-            )
+        for run in self.operations:
+            origins[run.result] = set[int]().union(*(origins.get(n, ()) for n in run.operands))
         condition, *cases = (origins.get(flow.of(n), set()) for n in self.select.operands)
-        is_unsafe = any(step.primitive in STEEP for step in self.steps) or any(
+        is_unsafe = any(run.is_steep for run in self.operations) or any(
             math.isnan(number) for tried in self.free.values() for number in tried
         )
         return is_unsafe and bool(self.differentiable) and any(condition & case for case in cases)
 
-    def _compared(self) -> list[float]:
+    def _compared(self, run: Sequence[Step]) -> list[float]:
         """Return the numbers that something is compared with."""
         flow = self.gradients.view.flow
         found = (
             literal(flow, operand)
-            for step in self.steps
+            for step in run
             if step.primitive in COMPARISONS | {"max", "min", "clamp"}
             for operand in step.operands
         )
@@ -232,24 +247,11 @@ class _Cone:
             for user in flow.used_by(number)
         )
 
-    def _has_derivative(self, number: int) -> bool:
-        """Whether a value depends on an inexact input by differentiable operations."""
-        flow = self.gradients.view.flow
-        through = flow.sources(
-            number, lambda step: bool(step.operands) and not is_flat(flow, step), most=500
-        )
-        return through is None or any(
-            flow.made_by(source) is None
-            and not is_known(flow.values[source])
-            and is_inexact(flow.values[source])
-            for source in through
-        )
-
     def points(self, given: dict[int, float]) -> Iterator[Point]:
         """Yield points where a hidden case makes the gradient NaN, the most usual ones first."""
         names = list(self.free)
         usual = {number: tried[0] for number, tried in self.free.items()}
-        each = len(self.steps) + 1
+        each = len(self.operations) + 1
         for changed in itertools.islice(self._changes(names), 1 + _WORK // each):
             if self.gradients.work < each:
                 return
@@ -265,13 +267,24 @@ class _Cone:
                 for others in itertools.product(*(self.free[name][1:] for name in chosen)):
                     yield tuple(zip(chosen, others, strict=True))
 
-    def _point(self, start: dict[int, float]) -> Point | None:
-        """Return the point if the hidden case makes the gradient NaN, and nothing else does."""
+    def _point(self, values: dict[int, float]) -> Point | None:
+        """Return the point if the hidden case makes the gradient NaN, and nothing else does.
+
+        Args:
+            values: the arguments and literals; results are added.
+        """
         flow = self.gradients.view.flow
-        values = self._values(start)
+        is_steep = False
+        for run in self.operations:
+            operands = [values[number] for number in run.operands]
+            values[run.result] = result = run.rounding(run.computing(*operands))
+            if run.is_steep and not is_steep:
+                factors = run.slopes(*operands, result)
+                is_steep = not all(factor is None or math.isfinite(factor) for factor in factors)
         predicate, *cases = map(flow.of, self.select.operands)
         index = int(values[predicate])
-        if index >= len(cases) or not math.isfinite(values[cases[index]]):
+        is_odd = is_steep or not all(map(math.isfinite, values.values()))
+        if not is_odd or index >= len(cases) or not math.isfinite(values[cases[index]]):
             return None
         hidden = [case for i, case in enumerate(cases) if i != index and case != cases[index]]
         zeros = self._cotangents(values, dict.fromkeys(hidden, 0.0))
@@ -283,51 +296,70 @@ class _Cone:
             return None
         arguments = {number: flow.values[number].said for number in self.free}
         is_certain = all(n in flow.inputs and name for n, name in arguments.items())
-        at = tuple((name, start[n]) for n, name in arguments.items()) if is_certain else ()
+        at = tuple((name, values[n]) for n, name in arguments.items()) if is_certain else ()
         return Point(zeros.cause, index == 1, zeros.is_infinite, at)
-
-    def _values(self, start: dict[int, float]) -> dict[int, float]:
-        """Return the values of all equations."""
-        flow, values = self.gradients.view.flow, dict(start)
-        for step in self.steps:
-            operands = [values[flow.of(operand)] for operand in step.operands]
-            result = flow.of(step.results[0])
-            computed = value(step, operands, self.counts[step.path])
-            values[result] = rounded(computed, flow.values[result].dtype)
-        return values
 
     def _cotangents(self, values: dict[int, float], start: dict[int, float]) -> _Cotangents:
         """Return the cotangents of all values, from those of the cases."""
-        flow = self.gradients.view.flow
         found = _Cotangents(dict(start))
-        for step in reversed(self.steps):
-            result = flow.of(step.results[0])
-            cotangent = found.of.get(result)
-            if cotangent is None or is_flat(flow, step):
+        for run in reversed(self.operations):
+            cotangent = found.of.get(run.result)
+            if cotangent is None or run.is_flat:
                 continue
-            operands = [values[flow.of(operand)] for operand in step.operands]
-            for operand, factor in zip(step.operands, self._factors(step, values), strict=False):
-                number = flow.of(operand)
-                if factor is None or number in self.fixed or not is_inexact(flow.values[number]):
+            operands, result = [values[number] for number in run.operands], values[run.result]
+            factors = run.slopes(*operands, result)
+            for number, factor, flows in zip(run.operands, factors, run.flows, strict=False):
+                if factor is None or not flows:
                     continue
                 # A selection gives zero to the case that it does not choose, even in place of NaN.
-                is_hidden = step.primitive == "select_n" and not factor
+                is_hidden = run.step.primitive == "select_n" and not factor
                 part = 0.0 if is_hidden else cotangent * factor
                 found.of[number] = found.of.get(number, 0.0) + part
                 is_first = found.cause is None and math.isnan(part)
-                is_finite = math.isfinite(factor) and math.isfinite(values[result])
+                is_finite = math.isfinite(factor) and math.isfinite(result)
                 if is_first or (all(map(math.isfinite, operands)) and not is_finite):
-                    found.cause, found.is_infinite = step, not math.isnan(factor)
+                    found.cause, found.is_infinite = run.step, not math.isnan(factor)
         return found
 
-    def _factors(self, step: Step, values: dict[int, float]) -> Slopes:
-        flow = self.gradients.view.flow
-        operands = [values[flow.of(operand)] for operand in step.operands]
-        if step.primitive == "select_n":
-            return [None, *(float(i == int(operands[0])) for i in range(len(operands) - 1))]
-        if step.path in flow.ruled:
-            return [1.0] * len(operands)
-        return slopes(step, operands, values[flow.of(step.results[0])], self.counts[step.path])
+
+@dataclass(frozen=True, slots=True)
+class _Operation:
+    """An equation that is run."""
+
+    step: Step
+    operands: tuple[int, ...]
+    result: int
+    computing: Callable[..., float]
+    rounding: Callable[[float], float]
+    slopes: Callable[..., Slopes]
+    flows: tuple[bool, ...]
+    """Which operands get cotangents: inexact ones that are no literals."""
+    is_flat: bool
+    """Whether none does."""
+    is_steep: bool
+    """Whether a slope may be infinite where the operands are finite."""
+
+    @staticmethod
+    def of(flow: Flow, step: Step) -> _Operation:
+        operands, result = tuple(map(flow.of, step.operands)), flow.of(step.results[0])
+        first = flow.value(operands[0])
+        count = (
+            contracted(step, first.shape)
+            if step.primitive == "dot_general"
+            else elements(first) // max(1, elements(flow.value(result)))
+        )
+        is_ruled = step.path in flow.ruled  # whoever writes a rule takes care of its slopes
+        return _Operation(
+            step,
+            operands,
+            result,
+            computing(step, count),
+            rounder(flow.values[result].dtype),
+            (lambda *rest: [1.0] * (len(rest) - 1)) if is_ruled else slopes(step, count),
+            tuple(is_inexact(v) and v.origin != LITERAL for v in map(flow.value, operands)),
+            is_flat(flow, step),
+            step.primitive in STEEP and not is_ruled,
+        )
 
 
 @dataclass(slots=True)

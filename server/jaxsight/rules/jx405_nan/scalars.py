@@ -15,7 +15,6 @@ from jaxsight.wire.primitives import MOVES
 from jaxsight.wire.program import Step
 
 NAN, INF = math.nan, math.inf
-Numbers = Sequence[float]
 Slopes = Sequence[float | None]
 """One for each operand; `None` where no cotangent flows."""
 
@@ -159,46 +158,58 @@ STEEP = frozenset(
 """Primitives with an infinite slope, or a result that overflows, where their operand is finite."""
 
 
-def value(step: Step, operands: Numbers, count: int) -> float:
-    """Return what an equation computes.
+def computing(step: Step, count: int) -> Callable[..., float]:
+    """Return what an equation computes of its operands, arrays of equal elements.
 
     Args:
         step: an equation of one of the primitives that are run.
-        operands: its operands, arrays of equal elements.
         count: the elements of the first operand for each of the result, or those of a contraction.
     """
     name = step.primitive
     if name == "select_n":
-        return operands[1 + int(operands[0])]
+        return lambda which, *cases: cases[_chosen(which, len(cases))]
     if name == "integer_pow":
-        return _power(operands[0], float(_exponent(step)))
+        exponent = float(_exponent(step))
+        return lambda x: _power(x, exponent)
     if name == "reduce_sum":
-        return operands[0] * count
+        return lambda x: x * count
     if name == "reduce_prod":
-        return _power(operands[0], float(count))
+        return lambda x: _power(x, float(count))
     if name == "dot_general":
-        return operands[0] * operands[1] * count
+        return lambda a, b: a * b * count
     if name in KEEPS or name in REDUCES:
-        return operands[0]
-    return (_VALUES.get(name) or LOGICAL[name])(*operands)
+        return lambda x, *others: x
+    return _VALUES.get(name) or LOGICAL[name]
 
 
-def slopes(step: Step, operands: Numbers, result: float, count: int) -> Slopes:
-    """Return the factors that the cotangent of a result is multiplied by for each operand."""
+def slopes(step: Step, count: int) -> Callable[..., Slopes]:
+    """Return what the cotangent of a result is multiplied by for each operand.
+
+    It is computed from the operands and the result.
+    """
     name = step.primitive
+    if name == "select_n":
+        return lambda which, *rest: [
+            None,
+            *(float(i == _chosen(which, len(rest) - 1)) for i in range(len(rest) - 1)),
+        ]
     if name == "stop_gradient":
-        return (None,)
+        return lambda x, r: (None,)
     if name in KEEPS or name in ("reduce_sum", "reduce_max", "reduce_min"):
-        return (1.0,)
+        return lambda x, *others: (1.0,)
     if name == "integer_pow":
         exponent = _exponent(step)
-        return (exponent * _power(operands[0], float(exponent - 1)),)
+        return lambda x, r: (exponent * _power(x, float(exponent - 1)),)
     if name == "reduce_prod":
-        return (_power(operands[0], float(count - 1)),)
+        return lambda x, r: (_power(x, float(count - 1)),)
     if name == "dot_general":
-        return (operands[1], operands[0])
-    function = _SLOPES.get(name)
-    return function(*operands, result) if function is not None else [None] * len(operands)
+        return lambda a, b, r: (b, a)
+    return _SLOPES.get(name, lambda *_: ())
+
+
+def _chosen(which: float, count: int) -> int:
+    """Return the index of the case that a selection shows."""
+    return min(max(int(which), 0), count - 1)
 
 
 def _exponent(step: Step) -> int:

@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import struct
+from collections.abc import Callable
 
-_DIGITS = {"float16": "e", "float32": "f"}
+_HALF, _BITS = struct.Struct("e"), struct.Struct("I")
+_SINGLE = struct.Struct("f")
+
+
+def rounder(dtype: str) -> Callable[[float], float]:
+    """Return the function that returns a number as an array of this type holds it."""
+    if dtype == "bool":
+        return lambda number: float(number != 0)
+    if dtype.startswith(("int", "uint")):
+        return lambda number: float(math.trunc(number)) if math.isfinite(number) else 0.0
+    return {"float32": _single, "float16": _half, "bfloat16": _brain}.get(dtype, float)
 
 
 def rounded(number: float, dtype: str) -> float:
     """Return a number as an array of this type holds it."""
-    if dtype == "bool":
-        return float(number != 0)
-    if dtype.startswith(("int", "uint")):
-        return float(math.trunc(number)) if math.isfinite(number) else 0.0
-    if dtype == "bfloat16":
-        bits = struct.unpack("I", struct.pack("f", rounded(number, "float32")))[0]
-        return float(struct.unpack("f", struct.pack("I", bits + 0x8000 & 0xFFFF0000))[0])
-    digits = _DIGITS.get(dtype)
-    if digits is None:
-        return number
+    return rounder(dtype)(number)
+
+
+def _single(number: float) -> float:
+    return ctypes.c_float(number).value
+
+
+def _half(number: float) -> float:
     try:
-        return float(struct.unpack(digits, struct.pack(digits, number))[0])
+        return float(_HALF.unpack(_HALF.pack(number))[0])
     except OverflowError:
         return math.copysign(math.inf, number)
+
+
+def _brain(number: float) -> float:
+    single = _single(number)
+    if not math.isfinite(single):
+        return single
+    bits = _BITS.unpack(_SINGLE.pack(single))[0] + 0x8000 & 0xFFFF0000
+    return float(_SINGLE.unpack(_BITS.pack(bits))[0])
