@@ -104,22 +104,20 @@ class Gradients:
     def is_differentiable(self, number: int) -> bool:
         """Whether a value depends on an inexact input by differentiable operations."""
         if number not in self._differentiable:
-            self._differentiable[number] = self._has_derivative(number)
+            flow = self.view.flow
+            sources = flow.sources(
+                number, lambda step: bool(step.operands) and not is_flat(flow, step), most=500
+            )
+            self._differentiable[number] = is_inexact(flow.value(number)) and (
+                sources is None
+                or any(
+                    flow.made_by(source) is None
+                    and not is_known(flow.values[source])
+                    and is_inexact(flow.values[source])
+                    for source in sources
+                )
+            )
         return self._differentiable[number]
-
-    def _has_derivative(self, number: int) -> bool:
-        flow = self.view.flow
-        if not is_inexact(flow.value(number)):
-            return False
-        through = flow.sources(
-            number, lambda step: bool(step.operands) and not is_flat(flow, step), most=500
-        )
-        return through is None or any(
-            flow.made_by(source) is None
-            and not is_known(flow.values[source])
-            and is_inexact(flow.values[source])
-            for source in through
-        )
 
 
 @dataclass(slots=True)
@@ -178,7 +176,14 @@ class _Cone:
                 even.add(result)
             run.append(step)
         read = {flow.of(operand) for step in (*run, self.select) for operand in step.operands}
-        compared = self._compared(run)
+        literals = {
+            literal(flow, operand)
+            for step in run
+            if step.primitive in COMPARISONS | {"max", "min", "clamp"}
+            for operand in step.operands
+        }
+        compared = [n for n in literals if n is not None and math.isfinite(n) and n != 0]
+        compared = sorted(compared, key=abs)[:4]
         for number in sorted(leaves & read):
             scalar = literal(flow, number)
             value = flow.value(number)
@@ -206,18 +211,6 @@ class _Cone:
         )
         return is_unsafe and bool(self.differentiable) and any(condition & case for case in cases)
 
-    def _compared(self, run: Sequence[Step]) -> list[float]:
-        """Return the numbers that something is compared with."""
-        flow = self.gradients.view.flow
-        found = (
-            literal(flow, operand)
-            for step in run
-            if step.primitive in COMPARISONS | {"max", "min", "clamp"}
-            for operand in step.operands
-        )
-        finite = {number for number in found if number is not None and math.isfinite(number)}
-        return sorted(finite - {0.0}, key=abs)[:4]
-
     def _numbers(self, number: int, compared: Sequence[float]) -> list[float]:
         """Return the numbers to try for a value: the usual one, then others within its bounds."""
         flow, known = self.gradients.view.flow, self.gradients.known
@@ -230,22 +223,17 @@ class _Cone:
         tried = list(dict.fromkeys([_USUAL, *_TRIED[:6], *near, *_TRIED[6:]]))
         if not is_inexact(value):
             tried = [n for n in tried if n.is_integer()]
-        elif self._is_asked_whether_finite(number):
-            tried.append(NAN)
+        elif any(
+            user.primitive == "is_finite"
+            or (user.primitive == "ne" and len(set(map(flow.of, user.operands))) == 1)
+            for user in flow.used_by(number)
+        ):
+            tried.append(NAN)  # the program asks for it
         if number not in flow.inputs:
             low, high = known.bounds(number)
             positive = known.is_positive(number)
             tried = [n for n in tried if low <= n <= high and not (positive and n <= 0)]
         return [rounded(n, value.dtype) for n in tried] or [_USUAL]
-
-    def _is_asked_whether_finite(self, number: int) -> bool:
-        """Whether the program asks of a value whether it is NaN."""
-        flow = self.gradients.view.flow
-        return any(
-            (user.primitive == "ne" and len(set(map(flow.of, user.operands))) == 1)
-            or user.primitive == "is_finite"
-            for user in flow.used_by(number)
-        )
 
     def points(self, given: dict[int, float]) -> Iterator[Point]:
         """Yield points where a hidden case makes the gradient NaN, the most usual ones first."""

@@ -80,26 +80,21 @@ def _violation(view: ProgramView, hidden: Sequence[tuple[Step, Point]]) -> Viola
     form = "jnp.where(bad, 0.0, f(jnp.where(bad, 1.0, x)))" if point.holds else _SAFE
     expression = quoted(view.quote(point.cause.path), "the operand")
     derivative = "infinite, and 0 times that is NaN" if point.is_infinite else "NaN"
+    where = f"where the condition is {'true' if point.holds else 'false'}"
+    values = ", ".join(f"`{name} = {number:g}`" for name, number in point.at[:_NAMES])
+    message = f"gradient of `where` is NaN at {values}, {where}"
+    if not 0 < len(point.at) <= _NAMES or len(message) > MOST:
+        message = f"gradient of `where` may be NaN {where}"
     related = [(other.path, "this hides it, too") for other, _ in others]
     if point.cause.span != select.span:
         related = [(point.cause.path, "its derivative is infinite or NaN"), *related]
     return Violation(
-        _message(point),
+        message,
         select.path,
         help=f"make the operand safe: `{form}`",
         notes=(f"{expression} is differentiated there too: its derivative is {derivative}",),
         related=tuple(related),
     )
-
-
-def _message(point: Point) -> str:
-    where = f"where the condition is {'true' if point.holds else 'false'}"
-    if 0 < len(point.at) <= _NAMES:
-        values = ", ".join(f"`{name} = {number:g}`" for name, number in point.at)
-        message = f"gradient of `where` is NaN at {values}, {where}"
-        if len(message) <= MOST:
-            return message
-    return f"gradient of `where` may be NaN {where}"
 
 
 def _is_differentiated(flow: Flow, select: Step) -> bool:

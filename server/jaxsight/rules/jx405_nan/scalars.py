@@ -56,25 +56,17 @@ def _extreme(choose: Callable[[float, float], float]) -> Callable[[float, float]
     return lambda a, b: NAN if math.isnan(a) or math.isnan(b) else choose(a, b)
 
 
-def _logistic(x: float) -> float:
-    return over(1, 1 + _exp(-x))
-
-
-def _remainder(a: float, b: float) -> float:
-    return NAN if b == 0 else _guarded(math.fmod)(a, b)
-
-
 _exp, _sqrt = _guarded(math.exp), _guarded(math.sqrt)
 _sinh = _guarded(math.sinh)
 _VALUES: dict[str, Callable[..., float]] = {
     "abs": abs, "add": lambda a, b: a + b, "add_any": lambda a, b: a + b,
     "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": over, "neg": lambda x: -x,
-    "max": _extreme(max), "min": _extreme(min), "rem": _remainder, "pow": _power,
+    "max": _extreme(max), "min": _extreme(min), "rem": _guarded(math.fmod), "pow": _power,
     "square": lambda x: x * x, "sqrt": _sqrt, "rsqrt": lambda x: over(1, _sqrt(x)),
     "cbrt": lambda x: math.copysign(abs(x) ** (1 / 3), x), "exp": _exp,
     "exp2": lambda x: _power(2.0, x), "expm1": _guarded(math.expm1), "log": _log,
     "log2": lambda x: _log(x) / math.log(2), "log1p": lambda x: _log(1 + x),
-    "logistic": _logistic, "tanh": math.tanh,
+    "logistic": lambda x: over(1, 1 + _exp(-x)), "tanh": math.tanh,
     "sin": _guarded(math.sin), "cos": _guarded(math.cos), "tan": _guarded(math.tan),
     "asin": _guarded(math.asin), "acos": _guarded(math.acos), "atan": math.atan,
     "atan2": math.atan2, "sinh": lambda x: math.copysign(1, x) * _sinh(abs(x)),
@@ -107,11 +99,6 @@ def _inverse_root(x: float) -> float:
     return over(1, _sqrt(x))
 
 
-def _base(x: float) -> float:
-    """Return the logarithm of a base, as the derivative by the exponent takes it."""
-    return _log(1.0 if x == 0 else x)
-
-
 _SLOPES: dict[str, Callable[..., Slopes]] = {
     "abs": lambda x, r: (_VALUES["sign"](x),),
     "add": lambda a, b, r: (1, 1), "add_any": lambda a, b, r: (1, 1),
@@ -120,7 +107,7 @@ _SLOPES: dict[str, Callable[..., Slopes]] = {
     "max": lambda a, b, r: (_share(a, b), _share(b, a)),
     "min": lambda a, b, r: (_share(b, a), _share(a, b)),
     "rem": lambda a, b, r: (1, -_guarded(math.trunc)(over(a, b))),
-    "pow": lambda a, b, r: (b * _power(a, 1.0 if b == 0 else b - 1), _base(a) * r),
+    "pow": lambda a, b, r: (b * _power(a, b - 1 if b else 1.0), _log(a or 1.0) * r),
     "square": lambda x, r: (2 * x,), "sqrt": lambda x, r: (over(0.5, r),),
     "rsqrt": lambda x, r: (-0.5 * over(r, x),), "cbrt": lambda x, r: (_power(r, -2.0) / 3,),
     "exp": lambda x, r: (r,), "exp2": lambda x, r: (math.log(2) * r,),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.steps import numbers
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.work import most_temporaries
 from jaxsight.rules.rule import Rule
@@ -13,7 +11,6 @@ from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.text.units import MIB, size
 from jaxsight.wire.kernel_graph import Graph, Kernel
-from jaxsight.wire.primitives import COMPARISONS, ELEMENTWISE
 
 RULE = Rule(
     "JX409",
@@ -26,13 +23,6 @@ LARGE = 64 * MIB
 reports what fits anywhere, higher misses functions that a batch multiplies."""
 _NAMED = 3
 """Temporaries that the notes name."""
-
-
-_CHUNK = (
-    "chunk the work with `jax.lax.map` or `jax.lax.scan`, or rematerialize with `jax.checkpoint`"
-)
-_SEARCH = "use `jnp.searchsorted(sorted, x)` in place of comparing each element with all"
-_COUNTS = frozenset({"reduce_sum", "argmax", "argmin"})
 
 
 @RULE.finds_in_kernels
@@ -66,7 +56,8 @@ def find(view: ProgramView) -> Iterator[Violation]:
     yield Violation(
         f"peak memory is {bound}{size(total)}, {size(temporaries)} of it temporaries",
         named[0][0],
-        help=_SEARCH if _compares_all(view.flow, named[0][0]) else _CHUNK,
+        help="chunk the work with `jax.lax.map` or `jax.lax.scan`, or rematerialize with "
+        "`jax.checkpoint`",
         notes=(
             f"inputs and outputs take {size(fixed)}",
             *filter(None, [tuned]),
@@ -74,24 +65,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
         ),
         related=tuple((at, f"{size(count)} here") for at, count in named[1:]),
     )
-
-
-def _compares_all(flow: Flow, at: str) -> bool:
-    """Whether an equation is near a comparison of all pairs of two vectors, which is counted."""
-    near = ELEMENTWISE - COMPARISONS
-    for step in flow.backwards(flow.steps[at].results[0], near, 10):
-        if step.primitive not in COMPARISONS:
-            continue
-        makers = [flow.made_by(operand) for operand in step.operands]
-        axes = [
-            set(numbers(maker, "broadcast_dimensions"))
-            for maker in makers
-            if maker is not None and maker.primitive == "broadcast_in_dim"
-        ]
-        if len(axes) == 2 and all(axes) and axes[0].isdisjoint(axes[1]):
-            users = flow.forwards(step.results[0], near, 10)
-            return any(user.primitive in _COUNTS for _, user in users)
-    return False
 
 
 def _largest(graph: Graph) -> list[tuple[int, str]]:
