@@ -336,6 +336,7 @@ class _Operation:
             if step.primitive == "dot_general"
             else elements(first) // max(1, elements(flow.value(result)))
         )
+        whole = not is_inexact(flow.value(operands[-1]))
         is_ruled = step.path in flow.ruled  # whoever writes a rule takes care of its slopes
         return _Operation(
             step,
@@ -343,7 +344,9 @@ class _Operation:
             result,
             computing(step, count),
             rounder(flow.values[result].dtype),
-            (lambda *rest: [1.0] * (len(rest) - 1)) if is_ruled else slopes(step, count),
+            (lambda *rest: [1.0] * (len(rest) - 1))
+            if is_ruled
+            else slopes(step, count, whole=whole),
             tuple(is_inexact(v) and v.origin != LITERAL for v in map(flow.value, operands)),
             is_flat(flow, step),
             step.primitive in STEEP and not is_ruled,

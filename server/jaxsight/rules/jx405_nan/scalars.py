@@ -62,7 +62,8 @@ _VALUES: dict[str, Callable[..., float]] = {
     "abs": abs, "add": lambda a, b: a + b, "add_any": lambda a, b: a + b,
     "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": over, "neg": lambda x: -x,
     "max": _extreme(max), "min": _extreme(min), "rem": _guarded(math.fmod), "pow": _power,
-    "square": lambda x: x * x, "sqrt": _sqrt, "rsqrt": lambda x: over(1, _sqrt(x)),
+    "square": lambda x: x * x, "one_minus_square": lambda x: (1 + x) * (1 - x),
+    "sqrt": _sqrt, "rsqrt": lambda x: over(1, _sqrt(x)),
     "cbrt": lambda x: math.copysign(abs(x) ** (1 / 3), x), "exp": _exp,
     "exp2": lambda x: _power(2.0, x), "expm1": _guarded(math.expm1), "log": _log,
     "log2": lambda x: _log(x) / math.log(2), "log1p": lambda x: _log(1 + x),
@@ -107,8 +108,9 @@ _SLOPES: dict[str, Callable[..., Slopes]] = {
     "max": lambda a, b, r: (_share(a, b), _share(b, a)),
     "min": lambda a, b, r: (_share(b, a), _share(a, b)),
     "rem": lambda a, b, r: (1, -_guarded(math.trunc)(over(a, b))),
-    "pow": lambda a, b, r: (b * _power(a, b - 1 if b else 1.0), _log(a or 1.0) * r),
-    "square": lambda x, r: (2 * x,), "sqrt": lambda x, r: (over(0.5, r),),
+    "pow": lambda a, b, r: (b * _power(a, b - 1), _log(a or 1.0) * r),
+    "square": lambda x, r: (2 * x,), "one_minus_square": lambda x, r: (-2 * x,),
+    "sqrt": lambda x, r: (over(0.5, r),),
     "rsqrt": lambda x, r: (-0.5 * over(r, x),), "cbrt": lambda x, r: (_power(r, -2.0) / 3,),
     "exp": lambda x, r: (r,), "exp2": lambda x, r: (math.log(2) * r,),
     "expm1": lambda x, r: (r + 1,), "log": lambda x, r: (over(1, x),),
@@ -169,12 +171,14 @@ def computing(step: Step, count: int) -> Callable[..., float]:
     return _VALUES.get(name) or LOGICAL[name]
 
 
-def slopes(step: Step, count: int) -> Callable[..., Slopes]:
+def slopes(step: Step, count: int, *, whole: bool) -> Callable[..., Slopes]:
     """Return what the cotangent of a result is multiplied by for each operand.
 
-    It is computed from the operands and the result.
+    It is computed from the operands and the result; `whole` says that an exponent has integers.
     """
     name = step.primitive
+    if name == "pow" and whole:
+        return lambda a, b, r: (b * _power(a, b - 1) if b else 0.0, None)
     if name == "select_n":
         return lambda which, *rest: [
             None,
