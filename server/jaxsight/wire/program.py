@@ -37,6 +37,8 @@ class Value:
 
     The least and the greatest element where it has more than 64.
     """
+    numbers: tuple[float, ...] = ()
+    """The elements of a captured array of floats, if it has at most 64 and all are finite."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -189,7 +189,7 @@ class _Cone:
             value = flow.value(number)
             if scalar is not None:
                 self.fixed[number] = scalar
-            elif is_known(value) and not value.integers:
+            elif is_known(value) and not (value.integers or value.numbers):
                 self.constants.append(number)
             else:
                 self.free[number] = self._numbers(number, compared)
@@ -217,8 +217,8 @@ class _Cone:
         value = flow.value(number)
         if value.dtype == "bool":
             return [1.0, 0.0]
-        if value.integers:
-            return [float(n) for n in sorted(set(value.integers))[:8]]
+        if listed := value.integers or value.numbers:
+            return [float(n) for n in sorted(set(listed))[:8]]
         near = [c * factor for c in compared for factor in (1.0, 2.0, 0.5)]
         tried = list(dict.fromkeys([_USUAL, *_TRIED[:6], *near, *_TRIED[6:]]))
         if not is_inexact(value):

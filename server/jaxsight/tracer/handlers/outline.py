@@ -103,7 +103,7 @@ class ProgramOutliner:
         for var, constant in zip(
             opened.constvars, getattr(traced.jaxpr, "consts", ()), strict=False
         ):
-            self._number(var, CONSTANT, _rule(constant), _integers(constant))
+            self._number(var, CONSTANT, _rule(constant), constant)
         body = self._body(opened, "", "")
         return Program(tuple(self._values), body, lowering.donated(traced), self._cut)
 
@@ -168,22 +168,22 @@ class ProgramOutliner:
         outer, self._numbers = self._numbers, {}
         try:
             for var, constant in zip(part.jaxpr.constvars, part.program.consts, strict=False):
-                self._number(var, CONSTANT, integers=_integers(constant))
+                self._number(var, CONSTANT, constant=constant)
             return self._body(part.jaxpr, part.name, prefix)
         finally:
             self._numbers = outer
 
-    def _number(self, var: Var, origin: str, text: str = "", integers: tuple[int, ...] = ()) -> int:
+    def _number(self, var: Var, origin: str, text: str = "", constant: object = None) -> int:
         if hasattr(var, "val"):
             self._values.append(self._value(var.aval, LITERAL, _literal(var.val)))
             return len(self._values) - 1
         number = self._numbers.get(var)
         if number is None:
             number = self._numbers[var] = len(self._values)
-            self._values.append(self._value(var.aval, origin, text, integers))
+            self._values.append(self._value(var.aval, origin, text, constant))
         return number
 
-    def _value(self, aval: Aval, origin: str, name: str, integers: tuple[int, ...] = ()) -> Value:
+    def _value(self, aval: Aval, origin: str, name: str, constant: object = None) -> Value:
         """Return a value; most values have one of few types, which are cached."""
         kind = self._kinds.get(aval)
         if kind is None:
@@ -192,7 +192,8 @@ class ProgramOutliner:
             kind = avals.text(aval), dtype, shape, avals.size(aval), avals.weak(aval)
             self._kinds[aval] = kind
         type_text, dtype, shape, size, weak = kind
-        return Value(type_text, dtype, shape, size, origin, weak, name, integers)
+        integers, numbers = _integers(constant), _floats(constant)
+        return Value(type_text, dtype, shape, size, origin, weak, name, integers, numbers)
 
 
 def _literal(value: object) -> str:
@@ -229,6 +230,18 @@ def _integers(constant: object) -> tuple[int, ...]:
     if array.size > _LISTED_ELEMENTS:
         return int(array.min()), int(array.max())
     return tuple(map(int, array.reshape(-1)))
+
+
+def _floats(constant: object) -> tuple[float, ...]:
+    """All numbers of a small captured array of floats."""
+    if not 0 < getattr(constant, "nbytes", 0) <= _LISTED_ELEMENTS * 8:
+        return ()
+    try:
+        array = np.asarray(constant)
+    except (TypeError, ValueError):
+        return ()
+    listed = array.size <= _LISTED_ELEMENTS and array.dtype.kind == "f" and np.isfinite(array).all()
+    return tuple(map(float, array.reshape(-1))) if listed else ()
 
 
 def _may_be_regular(constant: Any) -> bool:
