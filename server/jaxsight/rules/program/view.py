@@ -36,12 +36,6 @@ class ProgramView:
     """What the user wrote at an equation's place, on one line; empty where that is nothing."""
     around: Callable[[str], Sequence[ast.AST]]
     """The syntax around an equation's place in its function, the innermost first."""
-    syntax: Callable[[Span], Sequence[ast.AST]]
-    """The syntax around a place, the innermost first."""
-    calls: Sequence[Call]
-    """The calls of the user's functions that equations were created in (`Step.call`)."""
-    assigned: Callable[[str], ast.expr | None]
-    """What the module's only statement that binds a name assigns to it."""
     target: Target | None = None
     platform: str = ""
     """That of the first target that is asked for: `cpu`, `cuda`, `rocm` or `tpu`."""
@@ -64,13 +58,19 @@ class ProgramView:
     """Those of them that `argnums` names, or the first one; not all that `jax.vjp` is given."""
     gradients: frozenset[str] = frozenset()
     """The module's names of functions that compute derivatives: `g` of `g = jax.grad(f)`."""
+    syntax: Callable[[Span], Sequence[ast.AST]] = lambda span: ()
+    """The syntax around a place, the innermost first."""
+    calls: Sequence[Call] = ()
+    """The calls of the user's functions that equations were created in (`Step.call`)."""
+    assigned: Callable[[str], ast.expr | None] = lambda name: None
+    """What the module's only statement that binds a name assigns to it."""
 
     def places(self, step: Step) -> Iterator[Span]:
         """Yield where an equation was created, then the calls around it, the innermost first."""
         if step.span is not None:
             yield step.span
         number = step.call
-        while number >= 0:
+        while 0 <= number < len(self.calls):
             call = self.calls[number]
             if call.span is not None:
                 yield call.span
