@@ -70,10 +70,22 @@ class Gradients:
     """How many equations may still be run."""
     _order: dict[str, int] = field(default_factory=dict)
     _operations: dict[str, _Operation] = field(default_factory=dict)
-    _differentiable: dict[int, bool] = field(default_factory=dict)
+    differentiable: set[int] = field(default_factory=set)
+    """The values that depend on an inexact input by differentiable operations."""
 
     def __post_init__(self) -> None:
-        self._order = {path: index for index, path in enumerate(self.view.flow.steps)}
+        flow = self.view.flow
+        self._order = {path: index for index, path in enumerate(flow.steps)}
+        self.differentiable = {
+            number
+            for number, value in enumerate(flow.values)
+            if is_inexact(value) and not is_known(value) and flow.made_by(number) is None
+        }
+        for step in flow.steps.values():
+            if not is_flat(flow, step) and any(
+                flow.of(operand) in self.differentiable for operand in step.operands
+            ):
+                self.differentiable.update(step.results)
 
     def point(self, select: Step) -> Point | None:
         """Return where a hidden case makes the gradient of a selection NaN, if it is found.
@@ -101,24 +113,6 @@ class Gradients:
             self._operations[step.path] = _Operation.of(self.view.flow, step)
         return self._operations[step.path]
 
-    def is_differentiable(self, number: int) -> bool:
-        """Whether a value depends on an inexact input by differentiable operations."""
-        if number not in self._differentiable:
-            flow = self.view.flow
-            sources = flow.sources(
-                number, lambda step: bool(step.operands) and not is_flat(flow, step), most=500
-            )
-            self._differentiable[number] = is_inexact(flow.value(number)) and (
-                sources is None
-                or any(
-                    flow.made_by(source) is None
-                    and not is_known(flow.values[source])
-                    and is_inexact(flow.values[source])
-                    for source in sources
-                )
-            )
-        return self._differentiable[number]
-
 
 @dataclass(slots=True)
 class _Cone:
@@ -133,7 +127,7 @@ class _Cone:
     """Captured arrays."""
     free: dict[int, list[float]]
     """Arguments and values of unknown origin, each with the numbers to try, the usual one first."""
-    differentiable: frozenset[int]
+    differentiable: set[int]
     """Those of them that have a gradient."""
 
     @staticmethod
@@ -154,7 +148,7 @@ class _Cone:
             else:
                 makers[step.path] = step
                 waiting += [flow.of(operand) for operand in step.operands]
-        cone = _Cone(gradients, select, [], {}, [], {}, frozenset())
+        cone = _Cone(gradients, select, [], {}, [], {}, set())
         cone._plan(gradients.ordered(list(makers.values())), leaves)
         return cone if cone._is_related() else None
 
@@ -193,7 +187,7 @@ class _Cone:
                 self.constants.append(number)
             else:
                 self.free[number] = self._numbers(number, compared)
-        self.differentiable = frozenset(filter(self.gradients.is_differentiable, self.free))
+        self.differentiable = self.gradients.differentiable & self.free.keys()
         self.operations = list(map(self.gradients.operation, run))
 
     def _is_related(self) -> bool:
@@ -282,10 +276,14 @@ class _Cone:
         shown = self._cotangents(values, {cases[index]: 1.0})
         if zeros.cause is None or not all(map(math.isfinite, shown.of.values())):
             return None
-        arguments = {number: flow.values[number].said for number in self.free}
-        is_certain = all(n in flow.inputs and name for n, name in arguments.items())
-        at = tuple((name, values[n]) for n, name in arguments.items()) if is_certain else ()
-        return Point(zeros.cause, index == 1, zeros.is_infinite, at)
+        captured = [number for number in self.free if is_known(flow.values[number])]
+        arguments = [number for number in self.free if number not in captured]
+        # Elements of one captured array meet any argument, those of two may not meet one another.
+        is_certain = len(captured) <= 1 and all(
+            number in flow.inputs and flow.values[number].said for number in arguments
+        )
+        at = tuple((flow.values[number].said, values[number]) for number in arguments)
+        return Point(zeros.cause, index == 1, zeros.is_infinite, at if is_certain else ())
 
     def _cotangents(self, values: dict[int, float], start: dict[int, float]) -> _Cotangents:
         """Return the cotangents of all values, from those of the cases."""

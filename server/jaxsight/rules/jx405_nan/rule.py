@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from jaxsight.rules.failure_text import first_sentence, is_a, jax_page
@@ -27,6 +27,8 @@ RULE = Rule(
 )
 
 _SAFE = "jnp.where(ok, f(jnp.where(ok, x, 1.0)), 0.0)"
+_TRIED = 4
+"""Selections of one expression that are looked at: an unrolled loop has many."""
 _NAMES = 3
 """Arguments that a message names."""
 
@@ -56,6 +58,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
     flow, gradients = view.flow, Gradients(view, KnownValues(view.flow))
     found: dict[str, list[tuple[Step, Point]]] = defaultdict(list)
     calls: list[ast.AST] = []
+    tried: Counter[object] = Counter()
     for select in reversed(flow.steps.values()):
         if select.primitive != "select_n" or len(select.operands) != 3 or select.backward:
             continue
@@ -64,8 +67,9 @@ def find(view: ProgramView) -> Iterator[Violation]:
         if has_rule(view, select) or not _is_differentiated(flow, select):
             continue
         around = view.around(select.path)
-        if any(outer in around for outer in calls):
-            continue  # one of several nested selections is enough
+        tried[select.span] += 1
+        if tried[select.span] > _TRIED or any(outer in around for outer in calls):
+            continue  # one of several nested selections, or of many copies, is enough
         point = gradients.point(select)
         if point is not None:
             found[point.cause.path].append((select, point))
