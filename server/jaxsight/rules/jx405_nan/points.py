@@ -26,7 +26,7 @@ from jaxsight.rules.jx405_nan.scalars import (
 )
 from jaxsight.rules.program.bounds import KnownValues
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.guards import is_flat
+from jaxsight.rules.program.guards import DECIDES, is_flat
 from jaxsight.rules.program.rounding import rounded, rounder
 from jaxsight.rules.program.steps import elements, is_inexact, is_known
 from jaxsight.rules.program.view import ProgramView
@@ -34,7 +34,8 @@ from jaxsight.rules.program.walks import literal
 from jaxsight.wire.primitives import COMPARISONS
 from jaxsight.wire.program import LITERAL, Step
 
-_USUAL = 1.0
+_USUAL = (1.0, 1.5, 0.75, 1.25, 1.75, 0.625)
+"""Numbers of arguments that nothing is wrong with, one after the other: equal ones would cancel."""
 _TRIED = (0.0, -1.0, 2.0, -2.0, 0.5, -0.5, 100.0, -100.0, 1e3, -1e3)
 """Numbers that are tried: most functions that are unsafe anywhere are at one of them, or where a
 comparison changes. `exp` overflows at the last ones."""
@@ -42,6 +43,10 @@ _CONSTANTS = (1.0, -1.0, 0.25)
 """Numbers in place of captured arrays, whose values are not known: a point is needed for each."""
 _EQUATIONS = 150
 """Equations before a selection that are run; what is computed by others is any number."""
+_SHARE = 3
+"""How many times as often a guard may show what it is to hide: for the half of some arguments."""
+_COUNTED = 200
+"""Points that are counted in order to tell a guard from a condition on something else."""
 _WORK, _ALL_WORK = 20_000, 60_000
 """Equations that are run for a selection and for all of a program, about 0.1 s: more are not fast
 while typing."""
@@ -98,8 +103,8 @@ class Gradients:
         found = None
         for number in _CONSTANTS if cone.constants else _CONSTANTS[:1]:
             given = dict.fromkeys(cone.constants, number)
-            found = next(cone.points(given), None)
-            if found is None:
+            found = cone.point(given)
+            if found is None or not cone.is_guard(found, given):
                 return None
         return found
 
@@ -127,6 +132,12 @@ class _Cone:
     """Captured arrays."""
     free: dict[int, list[float]]
     """Arguments and values of unknown origin, each with the numbers to try, the usual one first."""
+    compared: list[int]
+    """What the condition compares, other than in order to ask whether it is finite."""
+    origins: dict[int, set[int]]
+    """By value the arguments and values of unknown origin that it is computed from."""
+    is_whole: bool
+    """Whether all that the selection depends on is run."""
     differentiable: set[int]
     """Those of them that have a gradient."""
 
@@ -148,7 +159,7 @@ class _Cone:
             else:
                 makers[step.path] = step
                 waiting += [flow.of(operand) for operand in step.operands]
-        cone = _Cone(gradients, select, [], {}, [], {}, set())
+        cone = _Cone(gradients, select, [], {}, [], {}, [], {}, True, set())
         cone._plan(gradients.ordered(list(makers.values())), leaves)
         return cone if cone._is_related() else None
 
@@ -185,8 +196,19 @@ class _Cone:
                 self.fixed[number] = scalar
             elif is_known(value) and not (value.integers or value.numbers):
                 self.constants.append(number)
-            else:
+            elif self._is_searched(number):
                 self.free[number] = self._numbers(number, compared)
+            else:  # as a number drawn, or read from a table
+                low, high = self.gradients.known.bounds(number)
+                usual = _USUAL[len(self.fixed) % len(_USUAL)]
+                self.fixed[number] = rounded(min(max(usual, low), high), value.dtype)
+                self.is_whole = False
+        self.compared = [
+            flow.of(operand)
+            for step in flow.backwards(self.select.operands[0], DECIDES, 30)
+            if step.primitive in COMPARISONS and len(set(map(flow.of, step.operands))) > 1
+            for operand in step.operands
+        ]
         self.differentiable = self.gradients.differentiable & self.free.keys()
         self.operations = list(map(self.gradients.operation, run))
 
@@ -196,14 +218,27 @@ class _Cone:
         A condition on something else guards nothing.
         """
         flow = self.gradients.view.flow
-        origins: dict[int, set[int]] = {number: {number} for number in self.free}
+        self.origins = {number: {number} for number in self.free}
         for run in self.operations:
-            origins[run.result] = set[int]().union(*(origins.get(n, ()) for n in run.operands))
-        condition, *cases = (origins.get(flow.of(n), set()) for n in self.select.operands)
+            behind = (self.origins.get(number, set()) for number in run.operands)
+            self.origins[run.result] = set[int]().union(*behind)
+        condition, *cases = (self.origins.get(flow.of(n), set()) for n in self.select.operands)
         is_unsafe = any(run.is_steep for run in self.operations) or any(
             math.isnan(number) for tried in self.free.values() for number in tried
         )
         return is_unsafe and bool(self.differentiable) and any(condition & case for case in cases)
+
+    def _is_searched(self, number: int) -> bool:
+        """Whether other numbers than a usual one are tried for a value: it is one that may vary."""
+        flow = self.gradients.view.flow
+        maker = flow.made_by(number)
+        return (
+            number in flow.inputs
+            or number in self.gradients.differentiable
+            or is_known(flow.value(number))
+            or flow.value(number).dtype == "bool"
+            or (maker is not None and maker.primitive == "iota")
+        )
 
     def _numbers(self, number: int, compared: Sequence[float]) -> list[float]:
         """Return the numbers to try for a value: the usual one, then others within its bounds."""
@@ -214,9 +249,11 @@ class _Cone:
         if listed := value.integers or value.numbers:
             return [float(n) for n in sorted(set(listed))[:8]]
         near = [c * factor for c in compared for factor in (1.0, 2.0, 0.5)]
-        tried = list(dict.fromkeys([_USUAL, *_TRIED[:6], *near, *_TRIED[6:]]))
+        far = _TRIED[6:] if number in flow.inputs else ()  # others may have bounds not known here
+        usual = _USUAL[len(self.free) % len(_USUAL)]
+        tried = list(dict.fromkeys([usual, _USUAL[0], *_TRIED[:6], *near, *far]))
         if not is_inexact(value):
-            tried = [n for n in tried if n.is_integer()]
+            tried = [float(n) for n in dict.fromkeys(map(math.ceil, tried))]
         elif any(
             user.primitive == "is_finite"
             or (user.primitive == "ne" and len(set(map(flow.of, user.operands))) == 1)
@@ -227,10 +264,48 @@ class _Cone:
             low, high = known.bounds(number)
             positive = known.is_positive(number)
             tried = [n for n in tried if low <= n <= high and not (positive and n <= 0)]
-        return [rounded(n, value.dtype) for n in tried] or [_USUAL]
+        return [rounded(n, value.dtype) for n in tried] or [_USUAL[0]]
 
-    def points(self, given: dict[int, float]) -> Iterator[Point]:
-        """Yield points where a hidden case makes the gradient NaN, the most usual ones first."""
+    def point(self, given: dict[int, float]) -> Point | None:
+        """Return the most usual point where a hidden case makes the gradient NaN."""
+        points = (self._point(values) for values in self._tried(given))
+        return next((point for point in points if point is not None), None)
+
+    def is_guard(self, point: Point, given: dict[int, float]) -> bool:
+        """Whether what is not finite is hidden about as often as it is shown, or more often.
+
+        A condition on something else shows it at most points.
+        """
+        cause = self.gradients.operation(point.cause)
+        predicate, *cases = map(self.gradients.view.flow.of, self.select.operands)
+        hidden = shown = 0
+        for values in itertools.islice(self._tried(given), _COUNTED):
+            self._run(values)
+            operands, result = [values[number] for number in cause.operands], values[cause.result]
+            factors = cause.slopes(*operands, result)
+            is_finite = all(factor is None or math.isfinite(factor) for factor in factors)
+            if (is_finite and math.isfinite(result)) or not all(map(math.isfinite, operands)):
+                continue
+            chosen = min(max(int(values[predicate]), 0), len(cases) - 1)
+            if self._reaches(values, cases[chosen], cause.result):
+                shown += 1
+            elif chosen == int(point.holds):
+                hidden += 1
+        return not shown or _SHARE * hidden > shown
+
+    def _reaches(self, values: dict[int, float], case: int, number: int) -> bool:
+        """Whether a case is computed from a value by what inner selections show."""
+        reached = {case}
+        for run in reversed(self.operations):
+            if run.result in reached:
+                first, *others = run.operands
+                is_selection = run.step.primitive == "select_n"
+                chosen = min(max(int(values[first]), 0), len(others) - 1) if is_selection else 0
+                reached.update(others[chosen : chosen + 1] if is_selection else run.operands)
+        return number in reached
+
+    def _tried(self, given: dict[int, float]) -> Iterator[dict[int, float]]:
+        """Yield the arguments and literals of points, the most usual ones first."""
         names = list(self.free)
         usual = {number: tried[0] for number, tried in self.free.items()}
         each = len(self.operations) + 1
@@ -238,9 +313,20 @@ class _Cone:
             if self.gradients.work < each:
                 return
             self.gradients.work -= each
-            found = self._point({**self.fixed, **given, **usual, **dict(changed)})
-            if found is not None:
-                yield found
+            yield {**self.fixed, **given, **usual, **dict(changed)}
+
+    def _run(self, values: dict[int, float]) -> bool:
+        """Add the results of all equations; return whether one of them may have odd slopes."""
+        is_odd = not all(map(math.isfinite, values.values()))
+        for run in self.operations:
+            operands = [values[number] for number in run.operands]
+            values[run.result] = result = run.rounding(run.computing(*operands))
+            if is_odd or not math.isfinite(result):
+                is_odd = True
+            elif run.is_steep:
+                factors = run.slopes(*operands, result)
+                is_odd = not all(factor is None or math.isfinite(factor) for factor in factors)
+        return is_odd
 
     def _changes(self, names: Sequence[int]) -> Iterator[tuple[tuple[int, float], ...]]:
         """Yield how a point differs from the usual one: nowhere, in one value, in two."""
@@ -256,17 +342,13 @@ class _Cone:
             values: the arguments and literals; results are added.
         """
         flow = self.gradients.view.flow
-        is_steep = False
-        for run in self.operations:
-            operands = [values[number] for number in run.operands]
-            values[run.result] = result = run.rounding(run.computing(*operands))
-            if run.is_steep and not is_steep:
-                factors = run.slopes(*operands, result)
-                is_steep = not all(factor is None or math.isfinite(factor) for factor in factors)
+        is_odd = self._run(values)
         predicate, *cases = map(flow.of, self.select.operands)
         index = int(values[predicate])
-        is_odd = is_steep or not all(map(math.isfinite, values.values()))
         if not is_odd or index >= len(cases) or not math.isfinite(values[cases[index]]):
+            return None
+        # Where what is compared is infinite or NaN, the condition does not guard against that.
+        if not all(math.isfinite(values.get(number, 0.0)) for number in self.compared):
             return None
         hidden = [case for i, case in enumerate(cases) if i != index and case != cases[index]]
         zeros = self._cotangents(values, dict.fromkeys(hidden, 0.0))
@@ -276,11 +358,16 @@ class _Cone:
         shown = self._cotangents(values, {cases[index]: 1.0})
         if zeros.cause is None or not all(map(math.isfinite, shown.of.values())):
             return None
+        about = self.origins.get(predicate, set())
+        if not any(about & self.origins.get(flow.of(n), set()) for n in zeros.cause.operands):
+            return None
         captured = [number for number in self.free if is_known(flow.values[number])]
         arguments = [number for number in self.free if number not in captured]
         # Elements of one captured array meet any argument, those of two may not meet one another.
-        is_certain = len(captured) <= 1 and all(
-            number in flow.inputs and flow.values[number].said for number in arguments
+        is_certain = (
+            self.is_whole
+            and len(captured) <= 1
+            and all(number in flow.inputs and flow.values[number].said for number in arguments)
         )
         at = tuple((flow.values[number].said, values[number]) for number in arguments)
         return Point(zeros.cause, index == 1, zeros.is_infinite, at if is_certain else ())

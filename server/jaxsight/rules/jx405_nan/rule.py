@@ -86,9 +86,11 @@ def _violation(view: ProgramView, hidden: Sequence[tuple[Step, Point]]) -> Viola
     derivative = "infinite, and 0 times that is NaN" if point.is_infinite else "NaN"
     where = f"where the condition is {'true' if point.holds else 'false'}"
     values = ", ".join(f"`{name} = {number:g}`" for name, number in point.at[:_NAMES])
-    message = f"gradient of `where` is NaN at {values}, {where}"
+    message = f"gradient of `where` is NaN at {values}"
     if not 0 < len(point.at) <= _NAMES or len(message) > MOST:
         message = f"gradient of `where` may be NaN {where}"
+    elif len(f"{message}, {where}") <= MOST:
+        message += f", {where}"
     related = [(other.path, "this hides it, too") for other, _ in others]
     if point.cause.span != select.span:
         related = [(point.cause.path, "its derivative is infinite or NaN"), *related]
