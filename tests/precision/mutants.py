@@ -4,7 +4,7 @@ Rules that report nothing in hundreds of library functions may be right, or may 
 The result of a function that returns one array is given to an expression with an error, in the text
 of the library's own file; the rule has to report it on that line, whatever the function does before:
 
-    python -m tests.precision.mutants --functions functions.jsonl [--each 10] [CODE…]
+    python -m tests.precision.mutants --functions functions.jsonl [CODE…]
 
 `functions.jsonl` is what `python -m tests.precision look` writes.
 """
@@ -18,7 +18,7 @@ import json
 import logging
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,17 +103,16 @@ def _example(function: Found) -> str:
 
 
 async def measured(
-    functions: Sequence[Found], codes: Sequence[str], each: int
-) -> Iterator[tuple[str, int, list[str]]]:
-    """Return for each rule how many mutants were traced, and those that it does not report."""
-    results = []
+    functions: Sequence[Found], codes: Sequence[str], each: int, python: str
+) -> None:
+    """Print for each rule how many mutants were traced, and those that it does not report."""
     with scratch() as folder:
         examples = dict.fromkeys(map(_example, functions))
         text = "\n".join(["[tool.jaxsight.examples]", *examples])
         (folder / "pyproject.toml").write_text(text, encoding="utf-8")
         for code in codes:
             session = Session(Projects(Trust(Policy.ALWAYS)))
-            settings = {"python": sys.executable, "target": "cpu", "select": [code]}
+            settings = {"python": python, "target": "cpu", "select": [code]}
             session.configure([str(folder)], {**QUIET, **settings})
             traced, missed = 0, []
             try:
@@ -130,8 +129,6 @@ async def measured(
             finally:
                 await session.aclose()
             print(f"{code}: {traced - len(missed)} of {traced}", *missed, sep="\n  ", flush=True)
-            results.append((code, traced, missed))
-    return iter(results)
 
 
 async def _finds(session: Session, made: Mutant, code: str) -> bool | None:
@@ -155,12 +152,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.precision.mutants", description=__doc__)
     parser.add_argument("codes", nargs="*", default=list(ERRORS))
     parser.add_argument("--functions", type=Path, required=True)
+    parser.add_argument("--python", default=sys.executable, help="the Python with the libraries")
     parser.add_argument("--each", type=int, default=10)
     parser.add_argument("--seed", type=int, default=17)
     options = parser.parse_args()
     functions = load(options.functions)
     random.Random(options.seed).shuffle(functions)
-    asyncio.run(measured(functions, options.codes, options.each))
+    asyncio.run(measured(functions, options.codes, options.each, options.python))
 
 
 if __name__ == "__main__":
