@@ -10,11 +10,15 @@ _LAZY = {
     "CannotCompile": "jaxsight.library.compiling",
     "ContractBroken": "jaxsight.library.contracts",
     "Difference": "jaxsight.interpreters.same.difference",
+    "CannotMeasure": "jaxsight.measuring.programs",
+    "NotHere": "jaxsight.library.measuring",
     "NotInvertible": "jaxsight.interpreters.inversion.errors",
     "expect": "jaxsight.library.contracts",
     "inverse": "jaxsight.interpreters.inversion.transform",
     "kernels": "jaxsight.library.kernels",
+    "measure": "jaxsight.library.measuring",
     "sourcerize": "jaxsight.sourcerizer.api",
+    "sweep": "jaxsight.library.sweeps",
     "same_jaxpr": "jaxsight.interpreters.same.comparison",
 }
 

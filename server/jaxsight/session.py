@@ -9,7 +9,7 @@ obsolete is cancelled, and earlier answers are shown meanwhile, marked as stale.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from jaxsight.events import Consent, Event
 from jaxsight.features import code_actions, completion, named_function
@@ -22,14 +22,20 @@ from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.hover.hover import hover
 from jaxsight.features.inlay_hints.hints import hints
 from jaxsight.features.lenses import inputs_range, lenses
+from jaxsight.features.measuring.asked import AskedMeasurements
+from jaxsight.features.measuring.matching import MatchedTimes
+from jaxsight.features.measuring.measure import measured_function
 from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Panel, VirtualText
 from jaxsight.features.panel.panel import panel
+from jaxsight.features.profiles import document as profile
 from jaxsight.features.proposals import actions as proposing
 from jaxsight.features.proposals.assumed import BUDGET
 from jaxsight.features.recording.actions import UntilSeen
 from jaxsight.features.repros.repros import KINDS, Repros
 from jaxsight.features.setup.installing import Installer
 from jaxsight.features.setup.targets import Offers, targets
+from jaxsight.features.sweeps.drawn_sweep import DrawnSweep, drawn_sweep
+from jaxsight.features.sweeps.sweeping import OnPoint, sweep
 from jaxsight.features.virtual_documents.show import show
 from jaxsight.projects.projects import Projects
 from jaxsight.projects.python_discovery import PythonInterpreter
@@ -39,6 +45,10 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question
 from jaxsight.rules.finding import Finding
 from jaxsight.source.text import Edit, Position, Range
+from jaxsight.sweeps.points import Sweep
+from jaxsight.sweeps.swept_sizes import SweptSize
+from jaxsight.wire.messages.measuring import MeasuringLimits
+from jaxsight.wire.messages.replies import Stage
 from jaxsight.wire.messages.requests import JAXPR, SourceOptions
 
 
@@ -51,6 +61,7 @@ class Session:
         self._fixing = FixScheduler.of(self.engine)
         self.repros = Repros(self.engine)
         self.until_seen = UntilSeen(self.engine)
+        self.measuring = AskedMeasurements(self.engine)
         self.installer = Installer(self.engine, self._retry)
         self._background = Background(self.engine, self._look_for_decisions)
         self.events: asyncio.Queue[Event] = self.engine.events
@@ -181,7 +192,7 @@ class Session:
         document = self.engine.documents.get(path)
         if document is not None and document.module is report.module:
             self.repros.learn(path, report.module, report.owners)
-            self._fixing.start(path, report.owners, report.target)
+            self._fixing.start(path, report)
 
     async def fixes(self, path: str) -> list[Fix]:
         """Return the verified fixes of a file's findings, also about kernels; for the terminal."""
@@ -218,6 +229,23 @@ class Session:
             return self.repros.shown(path, function, what)
         return await show(self.engine, path, function, what)
 
+    async def open_profile(
+        self, path: str, report: Callable[[str], object], stop: asyncio.Event
+    ) -> str | None:
+        """Open a profile, whose lines have hints from now on; return the name of its report.
+
+        `report` is called with how far it is; it is `None` after `stop`.
+
+        Raises:
+            LookupError: there is no profile, or it cannot be read.
+        """
+        folder = self.engine.projects.first_folder
+        if await self.engine.profiles.open(path, folder, report, stop) is None:
+            return None
+        for file in self.engine.documents.by_path:
+            self.engine.waiting.refresh(file)
+        return profile.FUNCTION
+
     async def calls(self, path: str) -> TracedCalls:
         """Return the traced functions of a file, and which of them call which."""
         return await traced_calls(self.engine, path)
@@ -225,6 +253,12 @@ class Session:
     async def panel(self, path: str, where: Position | str) -> Panel | None:
         """Return the panel's data for the function at a position or with a name, if any."""
         return await panel(self.engine, path, where)
+
+    async def drawn_sweep(
+        self, path: str, function: str, sizes: Sequence[str], figure: str
+    ) -> DrawnSweep:
+        """Return a sweep of a function as a panel shows it, or what may be swept."""
+        return await drawn_sweep(self.engine, path, function, sizes, figure)
 
     # What the terminal asks
 
@@ -260,6 +294,51 @@ class Session:
         """Return a function compiled for a target; raise `LookupError` if it cannot be."""
         return await named_function.compiled_function(
             self.engine, path, function, target, complete=complete
+        )
+
+    async def sweep(
+        self,
+        path: str,
+        function: str,
+        swept: Sequence[SweptSize],
+        target: str | None = None,
+        *,
+        memory: int | None = None,
+        largest: bool = True,
+        measured: bool = False,
+        on_point: OnPoint | None = None,
+    ) -> Sweep:
+        """Return a function's figures with one size after another; see `features.sweeps`."""
+        return await sweep(
+            self.engine,
+            path,
+            function,
+            swept,
+            target,
+            memory=memory,
+            largest=largest,
+            measured=measured,
+            on_point=on_point,
+        )
+
+    async def measure(
+        self,
+        path: str,
+        function: str,
+        target: str | None = None,
+        *,
+        against: View | None = None,
+        limits: MeasuringLimits | None = None,
+        on_stage: Callable[[Stage], None] = lambda stage: None,
+    ) -> MatchedTimes:
+        """Run a function, as the user has asked for, and return its times; see its module.
+
+        Raises:
+            LookupError: no such function or target, or it is not traced.
+            NotMeasured: it was not measured; the message says why.
+        """
+        return await measured_function(
+            self.engine, path, function, target, against=against, limits=limits, on_stage=on_stage
         )
 
     def functions(self, path: str) -> list[str]:

@@ -143,6 +143,8 @@ COMMANDS = {
     "no such file": ["show", f"{NAME}{NAME}"],
     "bad inputs": ["show", f"{NAME}:cannot"],
     "kernels": ["kernels", f"{NAME}:works{FILLER}"],
+    "sweep": ["sweep", f"{NAME}:works{FILLER}", "B=1"],
+    "no such size": ["sweep", f"{NAME}:works{FILLER}", f"B=1{HIDDEN}"],
     "no such revision": ["kernels", f"{NAME}:works{FILLER}", "--against", HIDDEN],
     "source that cannot be": ["sourcerize", f"{NAME}:branches"],
     "no such interpreter": ["check", NAME, "--python", HIDDEN],

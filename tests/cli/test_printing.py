@@ -17,7 +17,7 @@ ONLY_THERE = {
     "ShowMessageParams": {"lsp/context.py"},
     "ShowMessageRequestParams": {
         "lsp/context.py",
-        "lsp/features/repros.py",
+        "lsp/features/runs/repros.py",
         "lsp/notifications/event_pump.py",
     },
     "LogMessageParams": {"lsp/context.py"},

@@ -20,9 +20,9 @@ from typing import Any
 import jax
 
 from jaxsight.compiler.hlo import read
+from jaxsight.measuring.profile import profiled
 from jaxsight.repro.capturing.call_function import with_numbers
 from tests.device.cases import Case, cases
-from tests.device.profile import profiled
 
 RUNS = 5
 """Runs that are profiled; figures are those of one."""
@@ -73,20 +73,20 @@ def _measured(executable: Any, arguments: Any, platform: str) -> dict[str, Any]:
     _timed(run)
     first = _timed(run)
     runs = 1 if first > LONG else RUNS
-    events = profiled(platform, lambda: [run() for _ in range(runs)])
+    profile = profiled(platform, lambda _: run(), runs)
+    events = profile.times(lambda event: event.title or event.op)
     wall = min(first, *(_timed(run) for _ in range(runs)))
     hlo = executable.runtime_executable().hlo_modules()[0].to_string()
     graph = read(hlo, platform="cpu" if platform == "cpu" else "cuda")
     memory = executable.memory_analysis()
     return {
         "kernels": graph.kernel_count,
-        "gpu_events": round(events.counts.total() / runs, 2),
+        "gpu_events": round(sum(each.calls for each in events), 2),
         "temp_bytes": memory.temp_size_in_bytes,
-        "device_us": round(events.durations.total() / runs / 1e3, 2),
+        "device_us": round(sum(each.seconds for each in events) * 1e6, 2),
         "wall_us_no_command_buffers": round(wall * 1e6, 1),
         "by_kernel": [
-            [name, round(count / runs, 2), round(events.durations[name] / runs / 1e3, 2)]
-            for name, count in events.counts.items()
+            [each.name, round(each.calls, 2), round(each.seconds * 1e6, 2)] for each in events
         ],
         "ops": [[kernel.title, kernel.name] for kernel in graph.kernels],
     }

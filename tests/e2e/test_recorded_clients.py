@@ -103,7 +103,8 @@ async def test_made_documents_are_offered_to_clients_that_open_them(editor: Reco
     assert editor.server_capabilities.workspace is not None
     offered = editor.server_capabilities.workspace.text_document_content
     compiled = {"hlo", "hlo-metadata", "kernels"}
-    kinds = {"jaxpr", "stablehlo", "view", "lax", "pretty", "repro", "reduced", *compiled}
+    source = {"lax", "pretty", "repro", "reduced"}
+    kinds = {"jaxpr", "stablehlo", "view", "profile", *source, *compiled}
     assert (offered is not None) == (editor.name in OPENS_CONTENT)
     if offered is not None:
         assert set(offered.schemes) == {f"jaxsight-{kind}" for kind in kinds}

@@ -11,6 +11,7 @@ import pytest
 
 from tests.editors.neovim import REPOSITORY, Neovim, missing, neovim
 from tests.editors.project import KERNELS, NORMALIZED
+from tests.profiles.made import PROGRAMS, gpu_plane, host_plane, write
 
 pytestmark = pytest.mark.slow
 
@@ -186,6 +187,36 @@ def test_kernels_show_in_a_floating_window(editor: Neovim) -> None:
     )
     assert "normalized" in shown
     assert "launch" in shown
+
+
+def test_a_function_is_measured_once_the_user_agrees(editor: Neovim) -> None:
+    editor.place("jnp.ta|nh")
+    editor.lua(
+        """
+        T.select, T.notify, T.told = vim.ui.select, vim.notify, nil
+        vim.ui.select = function(items, options, choose)
+          T.asked = options.prompt
+          choose(items[2], 2)
+        end
+        vim.notify = function(words) T.told = words end
+        vim.cmd('Jaxsight measure')
+        """
+    )
+    told = editor.until("return T.told")
+    assert told.startswith("scaled: ")
+    assert " measured on cpu" in told.split("\n")[0]
+    assert "Measure `scaled` on this machine's CPU?" in editor.lua("return T.asked")
+    editor.lua("vim.ui.select, vim.notify = T.select, T.notify")
+    editor.until(
+        "for _, label in pairs(T.hints()) do if label:match('⏱ %d+ %%') then return label end end"
+    )
+
+
+def test_a_profile_shows_beside_its_source(editor: Neovim, tmp_path: Path) -> None:
+    write(tmp_path / "logs" / "host.xplane.pb", PROGRAMS, host_plane(3), gpu_plane(0, 3))
+    editor.lua(f"vim.cmd('Jaxsight profile {tmp_path / 'logs'}')")
+    lines = beside(editor, "3 steps of 1.00 ms", "GPU:0 busy 78 %")
+    assert any("model.py:4" in line for line in lines)
 
 
 def test_another_example_set_is_chosen(editor: Neovim) -> None:

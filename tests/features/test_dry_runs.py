@@ -10,8 +10,11 @@ import pytest
 import pytest_asyncio
 
 from jaxsight.events import Refresh
+from jaxsight.features import background
+from jaxsight.projects.project import Project
 from jaxsight.session import Session
 from jaxsight.source.text import Position
+from jaxsight.wire.messages.requests import DryRun, Request, Trace
 from tests.features.rendering import with_hints
 from tests.quiet import QUIET
 
@@ -285,6 +288,54 @@ async def test_the_background_shows_them_and_says_so(session: Session, tmp_path:
     path = str(tmp_path / "models.py")
     session.open(path, MODELS)
     while not await session.hints(path):
-        while not isinstance(await session.events.get(), Refresh):
-            pass
+        await refreshed(session)
     assert "apply" in session.functions(path)
+
+
+WRITTEN = MODELS.replace(
+    "    return jnp.sin(x)",
+    '    """Sine.\n\n    Example inputs:\n        x: f32[3]\n    """\n    return jnp.sin(x)',
+)
+
+
+async def test_programs_do_not_run_while_the_file_is_edited(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tracer would be busy when the next edit is asked about."""
+    program(tmp_path, "models_test.py", TEST)
+    path = str(tmp_path / "models.py")
+    session.open(path, WRITTEN)
+    while "y⟦: f32[7,3]⟧" not in with_hints(WRITTEN, await session.hints(path)):
+        await refreshed(session)
+    asked: list[Request[object]] = []
+    ask = Project.ask
+
+    async def noting(project: Project, request: Request[object], **options: object) -> object:
+        asked.append(request)
+        return await ask(project, request, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Project, "ask", noting)
+    monkeypatch.setattr(background, "_TYPING", 1000.0)
+    for number in range(3):
+        edited = WRITTEN.replace("sin(x)", f"sin({number} * x)")
+        session.change(path, edited)
+        hover = await session.hover(
+            path, Position(WRITTEN[: WRITTEN.index("unused")].count("\n"), 5)
+        )
+        assert hover is not None
+        assert "mul" in hover.markdown
+        await refreshed(session)  # what follows an edit in the background has begun
+        hints = await session.hints(path)
+        assert any(hint.stale for hint in hints)
+    programs = [r for r in asked if isinstance(r, DryRun) or (isinstance(r, Trace) and r.dry_call)]
+    assert programs == []
+    monkeypatch.setattr(background, "_TYPING", 0.0)
+    edited = edited.replace("(size, 3)", "(size, 2)")
+    session.change(path, edited)
+    while "y⟦: f32[7,2]⟧" not in with_hints(edited, await session.hints(path)):
+        await refreshed(session)
+
+
+async def refreshed(session: Session) -> None:
+    while not isinstance(await session.events.get(), Refresh):
+        pass

@@ -11,9 +11,13 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import cast
 
 from jaxsight.events import Consent, Event
 from jaxsight.features.findings.findings import Findings
+from jaxsight.features.measuring.asked import MeasurePlan
+from jaxsight.features.measuring.shown import ShownTimes
 from jaxsight.features.model import (
     Action,
     Completion,
@@ -26,8 +30,13 @@ from jaxsight.features.model import (
 )
 from jaxsight.features.setup.installing import InstallPlan
 from jaxsight.features.setup.targets import Compiler, Group, Offer, Offers
+from jaxsight.features.sweeps.drawn_sweep import DrawnSweep
+from jaxsight.queries.memory import Measurement
 from jaxsight.rules.finding import Finding, Place, Severity
 from jaxsight.source.text import Edit, Position, Range
+from jaxsight.sweeps.picture import DrawnShape, Picture
+from jaxsight.targets.target import parse
+from jaxsight.wire.messages.measuring import ProgramTimes, Spread
 from jaxsight.wire.messages.requests import SourceOptions
 from jaxsight.workers.compilation.target_states import State
 
@@ -43,11 +52,47 @@ class Configured:
     by_root: Mapping[str, Mapping[str, object]]
 
 
+TIMES = ProgramTimes(Spread(412e-6, 4e-4, 42e-5, 4e-4, 42e-5, 4e-4, 9), 390e-6, 0.0)
+
 REFUSAL = (
     "deep cannot be inverted: dot_general is invertible for a product with a matrix that does not "
     'depend on the argument\n  File "model.py", line 3\n    return x @ x.T'
 )
 """A reason that no pop-up shows as a whole."""
+
+
+@dataclass
+class FakeMeasurements:
+    """Measures `f` in 412 µs, and `endless` until it is cancelled."""
+
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    cancelled: list[tuple[str, str]] = field(default_factory=list)
+    ended: list[str] = field(default_factory=list)
+
+    async def plan(self, path: str, function: str) -> MeasurePlan:
+        if function == "absent":
+            raise LookupError("absent cannot be measured on cuda:h100")
+        return MeasurePlan(path, function, "/home/user/project", parse("cpu"))
+
+    async def run(self, plan: MeasurePlan, report: Callable[[str], None]) -> ShownTimes | None:
+        self.asked.append((plan.path, plan.function))
+        report("compiling")
+        if plan.function == "endless":
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self.ended.append(plan.function)
+        known = cast(Measurement, SimpleNamespace(times=TIMES))
+        return cast(
+            ShownTimes,
+            SimpleNamespace(
+                measurement=known, headline="412 µs measured (≈ 380)", facts=["median of 9 runs"]
+            ),
+        )
+
+    def cancel(self, path: str, function: str) -> bool:
+        self.cancelled.append((path, function))
+        return True
 
 
 @dataclass
@@ -64,6 +109,7 @@ class FakeSession:
     cancelled: list[str] = field(default_factory=list)
     shown: list[tuple[str, str, bool]] = field(default_factory=list)
     """Functions that are shown with proposed inputs, and whether they are hidden."""
+    measured: FakeMeasurements = field(default_factory=lambda: FakeMeasurements())
     slow: asyncio.Event | None = None
     """While it is set up and not set, hovers wait for it."""
     fault: Exception | None = None
@@ -204,6 +250,8 @@ class FakeSession:
     async def show(
         self, path: str, function: str, what: str | SourceOptions = "jaxpr"
     ) -> VirtualText:
+        if what == "profile":
+            return VirtualText("report.profile", f"{function} of {path}\n")
         if path not in self.texts:
             raise LookupError(f"{path} is not open")
         places = self.words(path, rf"(?<=def ){function}\b")
@@ -218,11 +266,30 @@ class FakeSession:
             f"{function}.{what}", f"{{ {function} }}\n", (Linked(0, "0", places[0][0]),)
         )
 
+    async def open_profile(
+        self, path: str, report: Callable[[str], object], stop: asyncio.Event
+    ) -> str | None:
+        if path.endswith("empty"):
+            raise LookupError(f"no profile in {path}")
+        report("50%")
+        return "report"
+
     async def panel(self, path: str, where: Position | str) -> Panel | None:
         for named, word in self.words(path, r"(?<=def )\w+"):
             if where == word or (not isinstance(where, str) and where in named):
                 return Panel(path, word, named, "", ("", "decode"), "tpu:v9", trouble="no compiler")
         return None
+
+    async def drawn_sweep(
+        self, path: str, function: str, sizes: Sequence[str], figure: str
+    ) -> DrawnSweep:
+        if not sizes:
+            return DrawnSweep("B=1..64", ("B", "D"))
+        shape = DrawnShape("circle", {"cx": "1"}, f"{function}: {figure}")
+        picture = Picture(function, 720, 400, (shape,))
+        return DrawnSweep(
+            "B=1..64", ("B", "D"), picture, ("B",), tuple((s,) for s in sizes), ("!",)
+        )
 
     def sets(self, path: str, function: str) -> list[str]:
         if function == "nothing":
@@ -247,6 +314,10 @@ class FakeSession:
         )
         compiler = Compiler("cuda", "NVIDIA GPUs", 290, (), 0)
         return Offers(active, "", "0.12.0", offers, (compiler,))
+
+    @property
+    def measuring(self) -> FakeMeasurements:
+        return self.measured
 
     @property
     def installer(self) -> FakeSession:

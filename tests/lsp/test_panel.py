@@ -57,3 +57,36 @@ async def test_panel_hears_of_new_answers_about_its_file_alone(
     session.events.put_nowait(Refresh("/another.py"))
     session.events.put_nowait(Refresh(PATH))
     assert await client.heard("jaxsight/panelRefresh") == [{"uri": URI}]
+
+
+async def test_a_sweep_is_curves_and_a_table_and_before_it_what_may_be_swept(
+    client: Client,
+) -> None:
+    await client.initialize(recorded("vscode_139")["initialize"])
+    client.open(URI, "def f(): pass\n")
+    asked = {"uri": URI, "function": "f"}
+    first = await client.request("jaxsight/sweep", {**asked, "sizes": ""})
+    assert (first["suggested"], first["sizes"], first["picture"]) == ("B=1..64", ["B", "D"], None)
+    swept = await client.request(
+        "jaxsight/sweep", {**asked, "sizes": "B=1..4 D=8", "figure": "kernels"}
+    )
+    assert swept["picture"] == {
+        "title": "f",
+        "width": 720,
+        "height": 400,
+        "shapes": [{"tag": "circle", "attributes": {"cx": "1"}, "text": "f: kernels"}],
+    }
+    assert (swept["columns"], swept["rows"]) == (["B"], [["B=1..4"], ["D=8"]])
+    assert (swept["remarks"], swept["trouble"]) == (["!"], "")
+
+
+async def test_a_sweep_of_nothing_is_refused(client: Client) -> None:
+    await client.initialize(recorded("vscode_139")["initialize"])
+    client.open(URI, "def f(): pass\n")
+    asked = {"uri": URI, "function": "f", "sizes": "B=1"}
+    for params in ({"uri": URI}, {**asked, "figure": "beauty"}, {**asked, "figure": 3}):
+        with pytest.raises(ResponseError) as error:
+            await client.request("jaxsight/sweep", params)
+        assert error.value.code == -32602
+    gone = {**asked, "uri": "file:///home/user/project/gone.py"}
+    assert await client.request("jaxsight/sweep", gone) is None

@@ -351,3 +351,26 @@ async def test_a_target_is_chosen_by_name_or_by_asking(
     await client.request(command, nowhere)
     (message,) = await client.heard("window/showMessage")
     assert "there is no target" in message["message"]
+
+
+@pytest.mark.parametrize("argument", ["/home/user/logs/", "file:///home/user/logs"])
+async def test_opened_profile_is_shown_as_a_document(client: Client, argument: str) -> None:
+    client.answers["window/showDocument"] = lambda params: {"success": True}
+    await client.initialize(recorded("vscode_139")["initialize"])
+    answer = await client.request(
+        "workspace/executeCommand", command("jaxsight.openProfile", argument)
+    )
+    assert answer is None  # this client does not wait for long work
+    (document,) = await client.heard("window/showDocument")
+    uri = "jaxsight-profile:/home/user/logs/report.profile.txt"
+    assert document["uri"] == uri
+    content = await client.request("workspace/textDocumentContent", {"uri": uri})
+    assert content == {"text": "report of /home/user/logs\n"}
+
+
+async def test_what_is_no_profile_is_said(client: Client) -> None:
+    await client.initialize(recorded("vscode_139")["initialize"])
+    params = command("jaxsight.openProfile", "/home/user/empty")
+    assert await client.request("workspace/executeCommand", params) is None
+    (message,) = await client.heard("window/showMessage")
+    assert message["message"] == "no profile in /home/user/empty"

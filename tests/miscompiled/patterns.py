@@ -216,7 +216,7 @@ def findings(pattern: Pattern, runtime: Runtime | None = None) -> list[str]:
         function = eval(pattern.function, {"jax": jax, "jnp": jnp, "math": math})
         traced = jax.jit(function).trace(*structs)
         traces = Traces()
-        traces.keep(1, KeptTrace.of(traced, Outcome()))
+        traces.keep(1, KeptTrace.of(traced, Outcome(), {}))
         outlined = outline(Job(Outline(2, 1), traces))
     outlined = replace(outlined, runtime=runtime or outlined.runtime)
     view = ProgramView(

@@ -89,12 +89,11 @@ def of_a_package(root: Path, runs: int) -> list[Figure]:
     checking = [sys.executable, "-m", "jaxsight", "check", PACKAGE, "--python", sys.executable]
     tracing = [sys.executable, "-c", _PLAIN, str(FILES)]
     functions = FILES * FUNCTIONS
-    examined = f"({functions} docstring, "
-    first = [_run(checking, root, environment, examined)]
+    first = [_run(checking, root, environment, f"{functions} functions")]
     warm: list[float] = []
     plain: list[float] = []
     for _ in range(max(runs // 3, 2)):
-        warm.append(_run(checking, root, environment, examined))
+        warm.append(_run(checking, root, environment, f"{functions} functions"))
         plain.append(_run(tracing, root, environment, ""))
     goal = Goal(START + EACH * functions)
     baseline = "import and trace"

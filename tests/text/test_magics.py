@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxsight.text.magics import without_magics
+from jaxsight.text.magics import shown, without_magics
 
 STAYS = [
     "x = 5 % 3",
@@ -40,19 +40,31 @@ def test_python_stays_as_it_is(cell: str) -> None:
         ("files = !ls *.py\nx = 1", "files = None\nx = 1"),
         ("t = %timeit -o f(x)\nx = 1", "t = None\nx = 1"),
         ("%load_ext \\\n  autoreload\nx = 1", "\n\nx = 1"),
-        ("%%time\nx = 1", "\nx = 1"),
-        ("%%time\n%%capture\nx = 1", "\n\nx = 1"),
-        ("%%timeit -n 10\n!ls\nx = 1", "\n\nx = 1"),
+        ("%%capture\nx = 1", "\nx = 1"),
+        ("%%capture\n%%prun\nx = 1", "\n\nx = 1"),
+        ("%%prun -r\n!ls\nx = 1", "\n\nx = 1"),
         ("%%bash\nls\necho", "\n\n"),
         ("%%writefile x.py\nimport os", "\n"),
         ("%%time", ""),
+        ("%%time\nx = (", "\nx = ("),
         ("x = f(1)  # ok?\n%time !ls", "x = f(1)  # ok?\n"),
         ("%timeit y = 2", ""),
     ],
 )
 def test_magics_leave_their_lines_empty(cell: str, python: str) -> None:
     assert without_magics(cell) == python
-    ast.parse(python)
+
+
+@pytest.mark.parametrize(
+    ("cell", "python"),
+    [
+        ("%%time\nx = 1", "0 or 1\nx = 1"),
+        ("%%time\n%%capture\nx = 1", "0 or 1\n\nx = 1"),
+        ("%%timeit -n 10\n!ls\nx = 1\n\nfor i in x:\n    f(i)", None),
+    ],
+)
+def test_timed_cells_have_the_number_of_their_statements(cell: str, python: str | None) -> None:
+    assert without_magics(cell) == (python or "0 or 2\n\nx = 1\n\nfor i in x:\n    f(i)")
 
 
 @pytest.mark.parametrize(
@@ -69,6 +81,11 @@ def test_magics_leave_their_lines_empty(cell: str, python: str) -> None:
 def test_timed_python_stays_in_its_columns(cell: str, python: str) -> None:
     assert without_magics(cell) == python
     ast.parse(python)
+
+
+@pytest.mark.parametrize("cell", ["%time y = f(2)", "%timeit f(x)", "x = 0 and 1", "y = f(2)"])
+def test_timed_lines_are_shown_with_their_magic(cell: str) -> None:
+    assert shown(without_magics(cell)) == cell
 
 
 PIECES = st.sampled_from(

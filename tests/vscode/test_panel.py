@@ -196,7 +196,7 @@ def test_a_kernel_of_the_list_is_chosen_in_the_graph_and_lit_in_the_source(
 def test_a_bar_has_the_share_of_the_time(panel: FrameLocator) -> None:
     panel.get_by_placeholder("Filter").fill("")
     panel.get_by_role("button", name="share").click()
-    cells = panel.locator(".kernel-list .row[data-kernel] .column-5")
+    cells = panel.locator(".kernel-list .row[data-kernel] .column-6")
     first, last = cells.first, cells.nth(15)
     assert re.fullmatch(r"\d+(\.\d)?%", first.inner_text())
     assert _share(first) > _share(last) > 0

@@ -58,6 +58,7 @@ def main(mode: str) -> None:
     overlays: dict[str, str | None] = {}
     broken = False
     spoiled_by = ""
+    is_cancelled = False
     imported: list[str] = []
     reader = wire.FrameReader()
     waiting: list[wire.Message] = []
@@ -92,6 +93,14 @@ def main(mode: str) -> None:
                         spoiled_by = file
                     case ["break"]:
                         broken = True
+                    case ["program", "until", "cancelled"]:
+                        wire.write(outgoing, Stage(id, "inputs"))
+                        if not is_cancelled:
+                            is_cancelled = True
+                            while next_message() != Cancel(id):
+                                pass
+                            wire.write(outgoing, Cancelled(id))
+                            continue
                     case ["until", "cancelled"]:
                         while next_message() != Cancel(id):
                             pass

@@ -34,7 +34,7 @@ specs = st.deferred(
         | st.builds(ValueSpec, source=text, literal=st.booleans())
         | st.builds(
             TreeSpec,
-            kind=text,
+            kind=st.sampled_from(("dict", "list", "tuple")),
             children=st.lists(specs, max_size=3).map(tuple),
             keys=st.lists(text, max_size=3).map(tuple),
         )

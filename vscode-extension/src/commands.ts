@@ -30,6 +30,7 @@ export function registerCommands(
     command("jaxsight.chooseInterpreter", () => pythons.choose()),
     command("jaxsight.showJaxpr", () => runOnFunction("jaxsight.show", ["jaxpr"])),
     command("jaxsight.sourcerizeFunction", () => runOnFunction("jaxsight.show", ["pretty"])),
+    command("jaxsight.measureFunction", () => runOnFunction("jaxsight.measure", [])),
     command("jaxsight.extractReproAtCursor", () => runOnFunction("jaxsight.extractRepro", [])),
     command("jaxsight.runFileUntilSeen", () => {
       const uri = vscode.window.activeTextEditor?.document.uri.toString();

@@ -10,6 +10,7 @@ import { Logs } from "./logs";
 import { Membership } from "./membership";
 import { Messages } from "./messages";
 import { Panel } from "./panel/panel";
+import { Profiles } from "./profiles";
 import { Pythons } from "./pythons";
 import { Recordings } from "./recordings";
 import { Server } from "./server";
@@ -40,8 +41,9 @@ export function activate(context: vscode.ExtensionContext): Api {
   const membership = new Membership(server);
   const panel = new Panel(context.extensionUri, server, logs);
   const recordings = new Recordings(context, pythons);
+  const profiles = new Profiles(server);
   const commands = registerCommands(context, server, logs, pythons);
-  const parts = [logs, status, messages, pythons, targets, examples, links, membership, panel, recordings];
+  const parts = [logs, status, messages, pythons, targets, examples, links, membership, panel, profiles, recordings];
   context.subscriptions.push(...parts, ...commands);
   const ready = whenWanted(context).then(() => server?.whenStarted());
   return { ready };

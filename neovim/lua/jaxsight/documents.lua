@@ -5,6 +5,7 @@ local M = {}
 local lit = vim.api.nvim_create_namespace('jaxsight.lit')
 local FILETYPES = { jaxpr = 'jaxpr', stablehlo = 'mlir', hlo = 'hlo', lax = 'python', pretty = 'python' }
 local SHOW = 'jaxsight.show'
+local OPEN_PROFILE = 'jaxsight.openProfile'
 -- Kinds of documents that the server reads: definitions, references, outline, folds and colours of their names.
 local PROGRAMS = { jaxpr = true, stablehlo = true, hlo = true }
 
@@ -53,7 +54,7 @@ function M.show(client, arguments, name)
   client:request('workspace/executeCommand', command, function(problem, shown)
     if problem then return vim.notify(problem.message, vim.log.levels.WARN) end
     if not shown or shown == vim.NIL then return end -- The server has shown the reason.
-    local kind = command.command == SHOW and (arguments[3] or 'jaxpr') or 'pretty'
+    local kind = command.command == SHOW and (arguments[3] or 'jaxpr') or command.command ~= OPEN_PROFILE and 'pretty'
     local buffer = buffer_of(shown.uri)
     if not buffer then
       buffer = vim.api.nvim_create_buf(false, true)

@@ -88,6 +88,13 @@ local commands = {
       show_result('jaxsight.reduceRepro')
     end,
   },
+  profile = {
+    run = function(path)
+      local server = client()
+      if not server then return end
+      documents.show(server, { vim.fn.fnamemodify(path or '.jaxsight/profiles', ':p') }, 'jaxsight.openProfile')
+    end,
+  },
   kernels = {
     run = function()
       local server, uri, name = here()
@@ -98,6 +105,18 @@ local commands = {
         if not shown or shown == vim.NIL then return end
         local lines = vim.split(vim.trim(shown.text), '\n')
         vim.lsp.util.open_floating_preview(lines, '', { border = 'rounded', focus_id = 'jaxsight.kernels', wrap = false })
+      end)
+    end,
+  },
+  measure = {
+    run = function()
+      local server, uri, name = here()
+      if not server then return end
+      local command = { command = 'jaxsight.measure', arguments = { uri, name } }
+      server:request('workspace/executeCommand', command, function(problem, measured)
+        if problem then return vim.notify(problem.message, vim.log.levels.WARN) end
+        if not measured or measured == vim.NIL then return end -- Cancelled, or the server has shown the reason.
+        vim.notify(table.concat({ measured.headline, unpack(measured.notes) }, '\n'), vim.log.levels.INFO)
       end)
     end,
   },

@@ -19,9 +19,13 @@ _COMMANDS = {
     "show": "Show the jaxpr and the shapes of a function.",
     "sourcerize": "Write a function as equivalent source in pure JAX, "
     "without classes and libraries.",
-    "kernels": "Show the kernels XLA generates for a function; "
+    "figures.kernels": "Show the kernels XLA generates for a function; "
     "the target device need not be present.",
+    "figures.sweep": "Show how a function's memory, kernels and estimated time grow "
+    "with its sizes.",
+    "figures.measure": "Run a function on this machine's device, and show what its kernels take.",
     "record": "Run a program, and use what its functions are called with as their example inputs.",
+    "figures.profile": "Show which lines of your files a run spent its time on, from its profile.",
     "check": "Trace all functions and report errors and performance problems.",
     "reduce": "Make a repro smaller while it fails in the same way.",
     "explain": "Explain a rule, or list all rules.",
@@ -31,11 +35,13 @@ _COMMANDS = {
     "repro": "Extract a bug in a JAX program as one standalone file.",
     "dataset": "Make datasets of Python functions with their jaxprs, HLO and kernels.",
 }
-"""The commands in the order of the help, with the first sentence of the help of each.
+"""The modules of the commands in the order of the help, with the first sentence of each help.
 
-`commands/` has a module for each, which is imported only when the command is given: `--help` and
-completions must not wait for the engine (1 s).
+A module is imported only when its command is given: `--help` and completions must not wait for the
+engine (1 s).
 """
+
+_MODULES = {module.rpartition(".")[2]: module for module in _COMMANDS}
 
 _COMPLAINT: Any = typer.BadParameter.__mro__[2]
 """Click's `ClickException`, of whichever click Typer brings along."""
@@ -50,7 +56,9 @@ class _Commands(TyperGroup):
 
     def __init__(self, **extra: Any) -> None:
         """Create the commands as they are listed, in help and completions."""
-        listed = {name: TyperCommand(name, help=summary) for name, summary in _COMMANDS.items()}
+        listed = {
+            name: TyperCommand(name, help=_COMMANDS[module]) for name, module in _MODULES.items()
+        }
         super().__init__(**{**extra, "commands": listed})
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -70,12 +78,12 @@ class _Commands(TyperGroup):
 
 
 def _imported(name: str) -> Any:
-    """Return the command of a module: its `app`, or its function of the same name."""
+    """Return a command of its module: the module's `app`, or its function of the same name."""
     # A third of what a command imports is code that `dataclasses` compiles.
     from jaxsight.files.bytecode import cached_bytecode, file_for
 
     with cached_bytecode(file_for(f"command{name}"), dataclasses):
-        module = importlib.import_module(f"jaxsight.cli.commands.{name}")
+        module = importlib.import_module(f"jaxsight.cli.commands.{_MODULES[name]}")
     typed = typer.Typer(rich_markup_mode="rich")
     if app := getattr(module, "app", None):
         typed.add_typer(app, name=name)

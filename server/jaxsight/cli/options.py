@@ -55,4 +55,12 @@ Allow = Annotated[
     ),
 ]
 
+Against = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE:FUNCTION|REVISION",
+        help="Compare with another function, or with the same function in a git revision.",
+    ),
+]
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -15,9 +15,9 @@ from jaxsight.examples.notation.shapes import read_size
 from jaxsight.examples.notation.tokens import TokenReader
 from jaxsight.examples.notation.values import Array, Key, Node, Number, Size
 from jaxsight.examples.problems import Malformed
-from jaxsight.source.analysis.quiet_compiler import expression_in
 from jaxsight.source.analysis.syntax_trees import last_name
 from jaxsight.text.names import words
+from jaxsight.text.parsing import expression_in
 
 _KINDS = {
     "Float": "float32",
@@ -52,7 +52,7 @@ def example_of(annotation: str | None) -> Node | None:
     """Return the example that an annotation describes, its sizes by name; `None` without one."""
     if annotation is None:
         return None
-    tree = expression_in(annotation.strip())
+    tree = expression_in(annotation)
     return _example(tree) if tree is not None else None
 
 

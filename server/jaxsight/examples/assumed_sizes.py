@@ -23,8 +23,8 @@ from jaxsight.examples.notation.values import (
 )
 from jaxsight.examples.resizing import SizedInputs
 from jaxsight.examples.signature import Signature
-from jaxsight.source.analysis.quiet_compiler import expression_in
 from jaxsight.source.functions import Function
+from jaxsight.text.parsing import expression_in
 from jaxsight.wire.messages.inputs import Argument, ValueSpec
 
 _LETTERS = "NMKDEFPQRSUV"

@@ -34,6 +34,7 @@ from jaxsight.source.module import Module
 from jaxsight.source.statements import tree_of
 from jaxsight.text.inert import clause
 from jaxsight.text.names import bound_in, bound_in_scope, free_in, parameters_of, with_defaults
+from jaxsight.text.parsing import expression_in
 
 _FUNCTIONS = 40
 """Functions of a file that get example inputs from such calls, a choice: all of most files."""
@@ -437,8 +438,8 @@ class _Resolver:
             followed = part and self._value(ast.unparse(part), definer, deepest - 1)
             if not followed:
                 return None
-            values[name] = ast.parse(followed, mode="eval").body
-        whole = inlined(ast.parse(source, mode="eval").body, values)
+            values[name] = expression_in(followed)
+        whole = inlined(expression_in(source), values)
         return ast.unparse(whole) if whole is not None else None
 
 

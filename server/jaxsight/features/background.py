@@ -32,8 +32,9 @@ trace's time. clangd has the same and the whole time (`DebouncePolicy` in `TUSch
 ones would trace texts that nobody looks at, longer ones would be felt."""
 _FIRST = 4.0
 """Seconds to propose inputs right after a file was opened, a choice: dry runs wait meanwhile."""
-_PROPOSING_PAUSE = 1.0
-"""Seconds without an edit after which inputs are proposed, a choice: less is amid a word."""
+_TYPING = 1.0
+"""Seconds without an edit after which programs are run and inputs are proposed, a choice: less is
+amid a word, and the next answer would wait for that."""
 
 _SHOWN_AFTER = LONG_COMPILE + 0.1
 """Seconds after which a hint says that a function is being compiled: past `LONG_COMPILE`."""
@@ -50,8 +51,8 @@ class Background:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._rejecting: set[str] = set()
         """Documents of which example sets were rejected since the last look at all functions."""
-        self._proposed: set[str] = set()
-        """Documents for which example inputs were proposed since they were opened."""
+        self._seen: set[str] = set()
+        """Documents whose functions were traced since they were opened."""
 
     def schedule(self, path: str) -> None:
         """Trace a document after a pause, in place of what is scheduled for it."""
@@ -90,7 +91,7 @@ class Background:
     def close(self, path: str) -> None:
         """Stop, and forget a document."""
         self.stop(path)
-        self._proposed.discard(path)
+        self._seen.discard(path)
         self._rejecting.discard(path)
         self._statuses.forget(path)
 
@@ -110,29 +111,40 @@ class Background:
             return
         self._before()
         await self._statuses.update(document, is_settled=False)
-        if not await self._trace_all(document):
+        if not await self._trace_all(document, in_programs=False):
             return
-        if path not in self._proposed:  # before programs run, which takes longer
-            await self._propose(path, _FIRST)
-        await asyncio.gather(self._name_sizes(path), self._compile(path), self._run_dry(document))
-        await self._propose(path, BUDGET)
+        pauses = (0.0, _TYPING)
+        if path in self._seen:
+            pauses = (_TYPING, 0.0)
+        else:
+            self._seen.add(path)
+            await self._propose(path, _FIRST)  # before programs run, which takes longer
+        programs = self._run_dry(document, pauses[0])
+        await asyncio.gather(self._name_sizes(path), self._compile(path), programs)
+        await self._propose(path, BUDGET, pauses[1])
         if (document := engine.documents.get(path)) is not None:
             await self._statuses.update(document, is_settled=True)
 
-    async def _trace_all(self, document: Document) -> bool:
+    async def _trace_all(self, document: Document, *, in_programs: bool = True) -> bool:
         """Trace all functions of a document without an answer; return whether all were asked.
 
         Functions with example inputs of their own come first: their traces call the others.
+
+        Args:
+            document: the document.
+            in_programs: whether also those for which a program has to run.
         """
         engine, path = self._engine, document.path
         await reconsider(engine, document)
         for from_callers in (False, True):
             engine.callers.update()
-            if not await self._trace_functions(document, from_callers=from_callers):
+            if not await self._trace_functions(
+                document, from_callers=from_callers, in_programs=in_programs
+            ):
                 return False
         if path in self._rejecting:  # functions have other sets now, of a weaker origin
             self._rejecting.discard(path)
-            return await self._trace_all(document)
+            return await self._trace_all(document, in_programs=in_programs)
         self.schedule_called(path)
         engine.waiting.refresh(path)
         return True
@@ -152,14 +164,18 @@ class Background:
             log.exception("running programs that reach %s", document.path)
         return changed
 
-    async def _run_dry(self, document: Document) -> None:
+    async def _run_dry(self, document: Document, pause: float) -> None:
         """Run programs for their calls, and trace the functions that have inputs from these."""
-        path = document.path
-        outdated = not self._engine.dry_runs.is_current(document)
-        if await self._settle(document):
-            await asyncio.gather(self._name_sizes(path), self._compile(path))
-        elif outdated:
+        await asyncio.sleep(pause)
+        path, dry_runs = document.path, self._engine.dry_runs
+        outdated = not dry_runs.is_current(document)
+        changed = await self._settle(document)
+        if not changed and dry_runs.are_shown(document):
+            changed = await self._trace_all(document)
+        if outdated:  # calls were shown as stale until the last program had run
             self._engine.waiting.refresh(path)
+        if changed:
+            await asyncio.gather(self._name_sizes(path), self._compile(path))
 
     async def settle(self, path: str, *, only: str = "", patience: float = BUDGET) -> float:
         """Find the inputs of a document's functions now, in the order of the background.
@@ -186,12 +202,15 @@ class Background:
             await assume(engine, path, left, only)
         return clock() - began
 
-    async def _trace_functions(self, document: Document, *, from_callers: bool) -> bool:
+    async def _trace_functions(
+        self, document: Document, *, from_callers: bool, in_programs: bool
+    ) -> bool:
         """Trace functions of a document without an answer; return whether all could be asked.
 
         Args:
             document: the document.
             from_callers: whether those with example inputs from callers, or the others.
+            in_programs: whether also those for which a program has to run.
         """
         engine, path = self._engine, document.path
         rank = functools.partial(engine.attention.rank, path)
@@ -211,6 +230,8 @@ class Background:
                 continue
             question = await engine.traces.question(document, subject)
             if isinstance(question, Unasked) or engine.traces.cache.known(question) is not None:
+                continue
+            if question.trace.dry_call is not None and not in_programs:
                 continue
             try:
                 seen = engine.attention.urgency(path, subject.range) is Urgency.SEEN
@@ -248,7 +269,7 @@ class Background:
         if named:
             engine.waiting.refresh(path)
 
-    async def _propose(self, path: str, budget: float) -> None:
+    async def _propose(self, path: str, budget: float, pause: float = 0.0) -> None:
         """Try proposed example inputs of functions without any, and compile those shown."""
         engine = self._engine
         document = engine.documents.get(path)
@@ -262,9 +283,7 @@ class Background:
             if settings.examples_assumed and is_worth_proposing(engine, document):
                 project.ask_consent()
             return
-        if path in self._proposed:
-            await asyncio.sleep(_PROPOSING_PAUSE)
-        self._proposed.add(path)
+        await asyncio.sleep(pause)
         before = document.proposed
         await assume(engine, path, budget)
         if document.proposed != before and budget == BUDGET:
@@ -281,7 +300,7 @@ class Background:
             return
         rank = functools.partial(engine.attention.rank, path)
         for with_memory in (False, True):
-            views = await engine.traces.views(document, None)
+            views = await engine.traces.views(document, 0)  # all that can be traced now are
             for view in sorted(
                 views, key=lambda view: (view.subject.is_from_caller, *rank(view.subject_range))
             ):

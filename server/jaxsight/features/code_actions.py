@@ -12,6 +12,7 @@ from typing import Final
 from jaxsight.features.fixes.scheduler import FixScheduler
 from jaxsight.features.insertion import INSERTED_STYLE, inserted_name, insertion
 from jaxsight.features.lenses import SHOW
+from jaxsight.features.measuring.asked import MEASURE
 from jaxsight.features.model import Action
 from jaxsight.features.proposals import actions as adding
 from jaxsight.features.repros.actions import extractions
@@ -33,6 +34,7 @@ QUICK_FIX: Final = "quickfix"
 VIEW: Final = "refactor.rewrite.jaxsight.view"
 SOURCERIZE: Final = "refactor.rewrite.jaxsight.sourcerize"
 RUN: Final = "refactor.rewrite.jaxsight.run"
+MEASURES: Final = "refactor.rewrite.jaxsight.measure"
 
 _RUN_TITLES = {ALWAYS: "Always run this statement", NEVER: "Never run this statement"}
 
@@ -72,6 +74,10 @@ async def actions(
             title = f"Show {subject.name} with interpreter {name}"
             arguments = (path, subject.name, "view", name)
             actions.append(Action(title, VIEW, command=SHOW, arguments=arguments))
+        target = engine.choices.target(path)
+        if target.is_own and isinstance(reply, Traced) and range.touches(subject.name_range):
+            title = f"Measure {subject.name} on {target.short}"
+            actions.append(Action(title, MEASURES, command=MEASURE, arguments=(path, subject.name)))
         view = next((view for view in views if view.subject.name == subject.name), None)
         actions += extractions(engine, path, document.module, subject, range, view, repros)
     return actions

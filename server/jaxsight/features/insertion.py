@@ -14,6 +14,7 @@ from jaxsight.source.module import Module
 from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Edit, Position, Range, lines_of
 from jaxsight.text.names import bound_in, bound_in_scope
+from jaxsight.text.parsing import parse
 from jaxsight.wire.messages.requests import Style
 
 INSERTED_STYLE: Style = "pretty"
@@ -47,7 +48,7 @@ def insertion(module: Module, subject: Subject, text: str, name: str = "") -> tu
         NotSourcerized: the file defines a name that the source reads differently.
     """
     text = _without_own_import(text, name)
-    tree = ast.parse(text)
+    tree = parse(text)
     there: set[_Import] = set()
     first = next(iter(module.chunks), None)
     below = 0
@@ -131,7 +132,7 @@ def _without_own_import(text: str, name: str) -> str:
     Raises:
         NotSourcerized: the text redefines one of these names.
     """
-    tree = ast.parse(text)
+    tree = parse(text)
     own = next(
         (node for node in tree.body if _dotted(node) and f".{name}".endswith(f".{_dotted(node)}")),
         None,

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from jaxsight.examples.sets import ExampleSet
 from jaxsight.features.kernels.launches import kernel_figure
 from jaxsight.features.kernels.summary import NOT_YET, UNKNOWN, shorter_temporary_memory
+from jaxsight.features.measuring.asked import CANCEL, MEASURE
+from jaxsight.features.measuring.shown import shown_times
 from jaxsight.features.model import Lens
 from jaxsight.features.proposals import assumptions
 from jaxsight.features.proposals.functions import worth_proposing
@@ -45,6 +47,7 @@ async def lenses(engine: Engine, path: str) -> list[Lens]:
             assumed = assumptions.words(question, engine.size_names(question))
         figures = await _figures(engine, document, subject, chosen)
         shown += _lenses(path, subject, chosen, figures, assumed)
+        shown += await _measuring(engine, document, subject, chosen)
     if engine.projects.of(path).settings.propose_inputs:
         for chunk, function in worth_proposing(document, subjects):
             outcome = await engine.proposals.known(document, chunk, function)
@@ -77,6 +80,33 @@ def _lenses(
     yield Lens(above, "jaxpr", SHOW, (path, subject.name, "jaxpr"))
     yield Lens(above, f"kernels{figures}", SHOW, (path, subject.name, "kernels"))
     yield Lens(above, "sourcerize", SHOW, (path, subject.name, "pretty"))
+
+
+async def _measuring(
+    engine: Engine, document: Document, subject: Subject, chosen: ExampleSet
+) -> list[Lens]:
+    """Return the lens that measures a function, with what it took last, or that cancels it.
+
+    There is none for a target that is compiled for without a device, and with inputs that jaxsight
+    assumed.
+    """
+    path, target = document.path, engine.choices.target(document.path)
+    is_program = chosen.dry_call is not None and chosen.dry_call.is_run
+    if not target.is_own or chosen.assumed or is_program:
+        return []
+    above = Range(subject.range.start, subject.range.start)
+    if engine.measurements.is_running(path, subject.name):
+        return [Lens(above, "cancel measuring", MEASURE, (path, subject.name, CANCEL))]
+    title = "measure"
+    if engine.memory.measured.get((path, subject.name, chosen.name, target.name)) is not None:
+        question = await engine.traces.question(document, subject)
+        answer = engine.traces.cache.known(question) if isinstance(question, Question) else None
+        if isinstance(question, Question) and answer is not None:
+            view = engine.traces.located(answer, document.module, question, subject)
+            times = shown_times(engine, view, target, None)
+            if times is not None:
+                title = f"measure{' again' if times.stale else ''}: {times.figure}"
+    return [Lens(above, title, MEASURE, (path, subject.name))]
 
 
 async def _figures(engine: Engine, document: Document, subject: Subject, chosen: ExampleSet) -> str:

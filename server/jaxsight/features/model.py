@@ -20,12 +20,16 @@ CompiledKind = Literal["hlo", "hlo-metadata", "kernels"]
 
 ReproKind = Literal["repro", "reduced"]
 
-DocumentKind = Literal["jaxpr", "stablehlo", CompiledKind, ReproKind, "view", Style]
-"""Virtual documents of a function. A view comes from one of the user's jaxpr interpreters."""
+DocumentKind = Literal["jaxpr", "stablehlo", CompiledKind, ReproKind, "view", Style, "profile"]
+"""Virtual documents, all but a profile of a function.
+
+A view comes from one of the user's jaxpr interpreters.
+"""
 
 ActionKind = Literal[
     "quickfix",
     "refactor.rewrite.jaxsight.addExamples",
+    "refactor.rewrite.jaxsight.measure",
     "refactor.rewrite.jaxsight.repro",
     "refactor.rewrite.jaxsight.run",
     "refactor.rewrite.jaxsight.sourcerize",
@@ -207,6 +211,26 @@ class PanelGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class PanelTimes:
+    """What was measured of a function.
+
+    `stale`: of another program than the one that is drawn. Then `kernels` is empty, otherwise it
+    has the measured seconds of each kernel, or `None`.
+    """
+
+    headline: str
+    """`412 µs measured (≈ 380)`"""
+    stale: bool
+    seconds: float
+    """The median of a call."""
+    device_seconds: float | None
+    unmatched_seconds: float
+    """Device time of what is no kernel of the graph."""
+    kernels: tuple[float | None, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Drawn:
     """The data that a panel draws.
 
@@ -238,6 +262,8 @@ class Drawn:
     """For each kernel the index of its group; -1 for kernels of the function itself."""
     inputs: tuple[str, ...] = ()
     """The names of the program's parameters; empty if they are unknown."""
+    measured: PanelTimes | None = None
+    """The last measurement, if the user had one made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,3 +285,5 @@ class Panel:
     """How the answer may differ from that of the imported module."""
     assumed: str = ""
     """The assumed inputs in words, with their sizes; empty if there are none."""
+    measurable: bool = False
+    """Whether the target is a device that is there, not a chip that is compiled for."""

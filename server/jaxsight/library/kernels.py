@@ -24,7 +24,7 @@ from jaxsight.meshes import named_shardings
 from jaxsight.targets.roofline import total
 from jaxsight.targets.target import Target, parse, recognized
 from jaxsight.text.units import count, interval
-from jaxsight.wire.donation import Donation, donations
+from jaxsight.wire.donation import Alias, Donation, donations
 from jaxsight.wire.host_transfers import HostTransfer
 from jaxsight.wire.kernel_graph import Graph, Kernel
 from jaxsight.wire.kernels.undecided import at_least, at_most
@@ -77,6 +77,8 @@ class Kernels:
     _temporaries: int = field(default=-1, repr=False, compare=False)
     """Known before the compile is complete, or -1."""
     _memory: Callable[[], Memory] = field(default=Memory, repr=False, compare=False)
+    aliases: tuple[Alias, ...] = field(default=(), repr=False)
+    """The results in the buffers of donated parameters, by number."""
 
     @functools.cached_property
     def memory(self) -> Memory:
@@ -169,14 +171,7 @@ class Kernels:
 
     def lines(self, kernel: Kernel | HostTransfer) -> list[str]:
         """Return the lines (`model.py:12`) that a kernel computes, or else those that it feeds."""
-        paths = kernel.equations or kernel.feeds
-        return list(dict.fromkeys(filter(None, map(self._source, paths))))
-
-    def _source(self, path: str) -> str:
-        """Return the line of an equation; without one, the line of the equation around it."""
-        while path and path not in self.sources:
-            path = path.rpartition("/")[0].rpartition("/")[0]
-        return self.sources.get(path, "")
+        return lines_of(kernel, self.sources)
 
     def __str__(self) -> str:
         rows: list[tuple[str, ...]] = [
@@ -346,7 +341,7 @@ def _kernels(
             results,
             lowered.named(names, lowering.donated(traced)),
         ),
-        dict(_sources(traced.jaxpr)),
+        dict(sources_of(traced.jaxpr)),
         bool(traps),
         answer.device_kind,
         answer.devices,
@@ -355,6 +350,7 @@ def _kernels(
         specs(named_shardings.of_results(answer.shardings, results)),
         answer.memory.temporaries,
         functools.partial(_memory, name, target, request, answer),
+        answer.aliases,
     )
 
 
@@ -365,7 +361,26 @@ def _memory(name: str, target: Target, request: Compile, answer: Compiled) -> Me
     return compiling.compiled(name, target, replace(request, complete=True)).memory
 
 
-def _sources(jaxpr: object) -> Iterator[tuple[str, str]]:
+def lines_of(kernel: Kernel | HostTransfer, sources: Mapping[str, str]) -> list[str]:
+    """Return the lines that a kernel computes, or else those that it feeds.
+
+    That of an equation without one is that of the equation around it.
+
+    Args:
+        kernel: the kernel, or the transfer.
+        sources: the lines of equations (`model.py:12`), by their paths.
+    """
+    lines: dict[str, None] = {}
+    for path in kernel.equations or kernel.feeds:
+        while path and path not in sources:
+            path = path.rpartition("/")[0].rpartition("/")[0]
+        if path:
+            lines[sources[path]] = None
+    return list(lines)
+
+
+def sources_of(jaxpr: object) -> Iterator[tuple[str, str]]:
+    """Yield the paths of equations, each with its line (`model.py:12`), if it has one."""
     from jaxsight.interpreters.compat.inner import walk
     from jaxsight.interpreters.compat.locations import locations
 

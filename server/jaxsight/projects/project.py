@@ -265,6 +265,8 @@ class Project:
             execute=timeouts.execute,
             inputs=timeouts.inputs,
             trace=timeouts.trace,
+            compile=timeouts.compile,
+            measure=timeouts.measure,
             memory=self.settings.memory_limit,
         )
 

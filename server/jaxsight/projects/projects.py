@@ -115,6 +115,11 @@ class Projects:
         self._told_problems = set(problems)
         return self._look_again()
 
+    @property
+    def first_folder(self) -> str:
+        """The first workspace folder in the editor's order; without one, the current folder."""
+        return self._first or str(Path.cwd())
+
     def start_ahead(self) -> None:
         """Start the tracers of workspace folders before the first question, if JAX is installed.
 
@@ -318,7 +323,7 @@ class Projects:
     def _find_root(self, path: str) -> str:
         workspace = next((root for root in self._roots if _holds(root, path)), None)
         if workspace is None and _is_library(path):
-            first = self._first or str(Path.cwd())
+            first = self.first_folder
             if not _is_library(first):
                 project = self.of(str(Path(first, SETTINGS_FILE)))
                 python = project.interpreter

@@ -14,8 +14,10 @@ from jaxsight.queries.callers import Callers
 from jaxsight.queries.choices import UserChoices
 from jaxsight.queries.dry_runs.dry_runs import ProgramCalls
 from jaxsight.queries.long_work import Aside, Turns
+from jaxsight.queries.measurements import Measurements
 from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.open_documents import OpenDocuments
+from jaxsight.queries.profiles import OpenProfiles
 from jaxsight.queries.programs.programs import Programs
 from jaxsight.queries.proposals.proposals import Proposals
 from jaxsight.queries.rules_ahead import RulesAhead
@@ -51,6 +53,8 @@ class Engine:
     turns: Turns
     """Turns of the event loop, which long work shares."""
     rules: RulesAhead
+    measurements: Measurements
+    profiles: OpenProfiles
 
     @staticmethod
     def of(projects: Projects) -> Engine:
@@ -83,6 +87,8 @@ class Engine:
             aside,
             turns,
             RulesAhead(turns),
+            Measurements(projects, choices, memory, programs),
+            OpenProfiles(),
         )
 
     @property
@@ -110,6 +116,7 @@ class Engine:
         self.attention.close(path)
         self.dry_runs.close(path)
         self.proposals.close(path)
+        self.measurements.close(path)
         self.memory.close(path)
         self.projects.closed(path)
 
@@ -139,6 +146,7 @@ class Engine:
         for path in self.documents.by_path:
             self.traces.cache.cancel(path)
         self.sizes.cancel_all()
+        await self.measurements.aclose()
         await self.rules.aclose()
         await self.programs.aclose()
         await self.proposals.aclose()

@@ -17,8 +17,10 @@ from jaxsight.queries.cache import Cache
 from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.sizes.exploring import Explored
 from jaxsight.queries.traces.located_answer import Answer, View
+from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Compiled, Folding, SlowCompile
-from jaxsight.wire.messages.replies import Lowered, Miscompiled, Outlined, Shown
+from jaxsight.wire.messages.measuring import Conditions, Measured, ProgramTimes
+from jaxsight.wire.messages.replies import Lowered, Miscompiled, Outlined, Shown, Traced
 from jaxsight.wire.messages.requests import SourceOptions
 from jaxsight.workers.compilation.compilers import Trouble
 
@@ -54,6 +56,34 @@ class HeldResult:
     ended: float = math.inf
 
 
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What a function took on a target.
+
+    `answer` is the trace that was measured: that of a view with the same `answer.key` is current.
+    """
+
+    answer: Answer
+    target: Target
+    measured: Measured
+
+    @property
+    def times(self) -> ProgramTimes:
+        """The times of the function."""
+        return self.measured.program
+
+    @property
+    def conditions(self) -> Conditions:
+        """The machine while it measured."""
+        return self.measured.conditions
+
+    @property
+    def trace_seconds(self) -> float | None:
+        """How long JAX traced the function, with the observation of its expressions."""
+        reply = self.answer.reply
+        return dict(reply.seconds).get("trace") if isinstance(reply, Traced) else None
+
+
 class SessionMemory:
     """The caches of a session."""
 
@@ -81,9 +111,7 @@ class SessionMemory:
         self.sources: Cache[tuple[str, SourceOptions], tuple[Answer, Shown]] = Cache(size=_SOURCES)
         """Verified source, by the key of the question and the options."""
         self.lowered: Cache[tuple[str, str, str], tuple[Answer, Lowered | Trouble]] = Cache(
-            size=_COMPILED,
-            function=lambda key, lowered: (lowered[0].question.unit, *key[1:]),
-            outdated=True,
+            size=_COMPILED, function=lambda key, of: (of[0].question.unit, *key[1:]), outdated=True
         )
         """StableHLO, by the key of the question, platform and compute capability."""
         self.compiled: Cache[str, Compiled | Trouble] = Cache(size=_ON_DISK, outdated=True)
@@ -93,9 +121,7 @@ class SessionMemory:
         self.slow: Cache[str, SlowCompile] = Cache(size=_COMPILED, outdated=True)
         """What saves time of compiling, by the digest of the program."""
         self.results: Cache[tuple[str, str], tuple[Answer, CompileResult]] = Cache(
-            size=_COMPILED,
-            function=lambda key, result: (result[0].question.unit, key[1]),
-            outdated=True,
+            size=_COMPILED, function=lambda key, of: (of[0].question.unit, key[1]), outdated=True
         )
         """Compiled programs with their places, by the key of the question and the target."""
         self.miscompiled: Cache[str, Miscompiled] = Cache(size=_ANSWERS)
@@ -112,6 +138,10 @@ class SessionMemory:
         """Results of functions that were last not compiled for the first target."""
         self.saved: Cache[Unit, Compiled] = Cache(file=_file)
         """The program of a function when its file was last saved, by function and target."""
+        self.measured: Cache[tuple[str, str, str, str], Measurement] = Cache(
+            file=_file, outdated=True
+        )
+        """The last measurement of a function, by file, function, example set and target."""
         self.proposals: Cache[Unit, Tried] = Cache(
             size=_ANSWERS, file=_file, function=lambda key, _: key[:2], outdated=True, retried=True
         )

@@ -7,9 +7,14 @@ the notation of example inputs, and `observing/log.py` appends them to a file at
 loses nothing. The starting process merges these files into `.jaxsight/recorded.json`
 (`recorded_file.py`), which the server reads.
 
+With `record --profile`, `profiling.py` starts the program, and `observing/profiled.py` has JAX
+profile a few steps in it.
+
 No values of arrays are stored, and of other values only those that select what a program is.
 What runs in the user's Python uses the standard library, numpy and jax.
 """
+
+from enum import StrEnum
 
 FOLDER = "JAXSIGHT_RECORDING"
 """The variable with the folder that processes log into."""
@@ -17,6 +22,24 @@ ROOT = "JAXSIGHT_RECORDING_ROOT"
 """The variable with the root of the project."""
 TESTS = "JAXSIGHT_RECORDING_TESTS"
 """The variable that is set if functions of tests are recorded, too."""
+PROFILE = "JAXSIGHT_PROFILE"
+"""The variable with the folder that a profile is written to; nothing else is recorded then."""
+PROFILE_STEPS = "JAXSIGHT_PROFILE_STEPS"
+"""The variable with the number of steps to profile."""
+PROFILE_FUNCTION = "JAXSIGHT_PROFILE_FUNCTION"
+"""The variable with the name of the function whose calls are steps; without it, the first that JAX
+compiles and that is called a few times."""
+PROFILE_OUTCOME = "profile.json"
+"""The file that says what came of a profile; the process that creates it is profiled."""
 MISSING = "JAXSIGHT_RECORDING_MISSING"
 """The variable with modules that are not installed, and that do nothing in this run; without it,
 their imports fail as always."""
+
+
+class ProfileOutcome(StrEnum):
+    """What came of a profile, as the program's process reports it."""
+
+    BEGUN = "begun"
+    DONE = "done"
+    ENDED_EARLY = "ended early"
+    FAILED = "failed"

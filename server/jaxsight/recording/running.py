@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -49,19 +49,35 @@ def record(
     root = Path(os.path.realpath(root))
     with tempfile.TemporaryDirectory(prefix="jaxsight-recording-") as name:
         folder = Path(name)
-        variables = observed_environment(environment, folder, root, tests=tests)
-        process = subprocess.Popen(list(command), env=variables)
-        with _signals_of(process):
-            merger = Merger(folder, root)
-            while True:
-                try:
-                    code = process.wait(_SECONDS)
-                    break
-                except subprocess.TimeoutExpired:
-                    merger.merge()
+        variables = recorded_environment(environment, folder, root, tests=tests)
+        merger = Merger(folder, root)
+        status = run(command, variables, merger.merge)
         merger.merge()
-        status = 128 - code if code < 0 else code
         return merger.result(status)
+
+
+def run(
+    command: Sequence[str], variables: Mapping[str, str], meanwhile: Callable[[], object]
+) -> int:
+    """Run a command to its end, and return its exit status as a shell would.
+
+    Args:
+        command: the program with its arguments.
+        variables: all of its environment.
+        meanwhile: is called every few seconds.
+
+    Raises:
+        FileNotFoundError, PermissionError: there is no such program.
+    """
+    process = subprocess.Popen(list(command), env=variables)
+    with _signals_of(process):
+        while True:
+            try:
+                code = process.wait(_SECONDS)
+                break
+            except subprocess.TimeoutExpired:
+                meanwhile()
+    return 128 - code if code < 0 else code
 
 
 @contextlib.contextmanager
@@ -85,13 +101,17 @@ def _signals_of(process: subprocess.Popen[bytes]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def observed_environment(
+def recorded_environment(
     environment: Mapping[str, str], folder: Path, root: Path, *, tests: bool
 ) -> dict[str, str]:
     """Return a program's variables with those that let its processes log into a folder."""
-    variables = {**environment, FOLDER: str(folder), ROOT: str(root)}
-    if tests:
-        variables[TESTS] = "1"
+    ours = {FOLDER: str(folder), ROOT: str(root), **({TESTS: "1"} if tests else {})}
+    return observed_environment(environment, ours)
+
+
+def observed_environment(environment: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
+    """Return a program's variables with some of ours, so that its processes are observed."""
+    variables = {**environment, **ours}
     paths = [str(SITE), *filter(None, [environment.get("PYTHONPATH")])]
     variables["PYTHONPATH"] = os.pathsep.join(paths)
     return variables

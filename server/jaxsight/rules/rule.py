@@ -28,7 +28,7 @@ ExplainMisses = Callable[[str, Sequence[Miss]], Iterator[Violation]]
 ExplainWrongResult = Callable[[Miscompiled], Violation]
 
 
-class Measured(Enum):
+class CompileTimes(Enum):
     """What a rule about kernels is told of a compile besides its kernels."""
 
     FOLDING = "how long it takes with constant folding and without"
@@ -88,7 +88,7 @@ class Rule:
     """
     needs_value: bool = False
     """Whether it reports that Python needs a value that is traced."""
-    measures: Measured | None = None
+    measures: CompileTimes | None = None
     """What has to be measured for it."""
     says_times: bool = False
     """Whether its words have compile times, which differ between machines."""

@@ -102,6 +102,12 @@ class InlayHints:
         "Functions with example inputs are compiled in the background.",
     )
     barriers: bool = _setting(FLAG, True, "Show fusion boundaries at the end of the line.")
+    measured: bool = _setting(
+        FLAG,
+        True,
+        "Show each line's share of the device's time at its end (`⏱ 38 %`), in functions that you "
+        "had measured.",
+    )
     collectives: bool = _setting(
         FLAG,
         True,
@@ -109,6 +115,12 @@ class InlayHints:
         "bytes on one device, and the mesh axes. Also show arrays that are moved between host and "
         "device: the direction and the bytes. "
         "Functions with example inputs are compiled in the background.",
+    )
+    profile: bool = _setting(
+        FLAG,
+        True,
+        "Show the share of each line in the time of the profile that is open, at the end of the "
+        "line.",
     )
 
 
@@ -151,6 +163,12 @@ class Timeouts:
     trace: float = _setting(SECONDS, 60, "Time limit in seconds for tracing a function.")
     compile: float = _setting(
         SECONDS, 120, "Time limit in seconds for compiling a function for one target."
+    )
+    measure: float = _setting(
+        SECONDS,
+        60,
+        "Time limit in seconds for all runs of a function that is measured. The function is run "
+        "only when you ask for it.",
     )
 
 

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from jaxsight.source import limits
 from jaxsight.source.analysis.name_effects import NameEffects, guessed_name_effects, name_effects_of
 from jaxsight.source.analysis.name_reads import NameReads, name_reads_of
-from jaxsight.source.analysis.quiet_compiler import quiet
 from jaxsight.source.analysis.side_effects import SideEffects, effects_of_call
 from jaxsight.source.analysis.syntax_digest import digest
 from jaxsight.source.definitions import functions_in
 from jaxsight.source.functions import Function
 from jaxsight.source.slicing.loop_calls import Code, code_of
 from jaxsight.source.text import Position, Range
+from jaxsight.text.parsing import parse
 
 _TREES_KEPT = 64
 """Syntax trees that are kept, those around an edit: they are many times larger than their text."""
@@ -149,8 +149,7 @@ def tree_of(text: str) -> ast.Module:
     Raises:
         SyntaxError: (or ValueError, RecursionError, MemoryError) it does not parse.
     """
-    with quiet():
-        return ast.parse(text)
+    return parse(text)
 
 
 def _problem(error: SyntaxError, text: str) -> SyntaxProblem:

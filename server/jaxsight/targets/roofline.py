@@ -218,24 +218,41 @@ def _moving(moved: int, whole: int, chip: Gpu) -> float:
     return missed * slow + (1 - missed) * moved / chip.measured.l2
 
 
-def _units(work: Work, chip: Gpu | Tpu) -> dict[str, float] | None:
-    """Return the seconds of each unit, or `None` if it has no rate for a dtype."""
+def at_peak(work: Work, target: Target) -> float | None:
+    """Return the seconds of one run's operations at the rates of the chip's data sheet.
+
+    They are those of the unit that is busy the longest; `None` if a rate is not known, or without
+    operations.
+    """
+    units = _units(work, target.chip, at_peak=True) if target.chip is not None else None
+    return max(units.values()) or None if units else None
+
+
+def _units(work: Work, chip: Gpu | Tpu, *, at_peak: bool = False) -> dict[str, float] | None:
+    """Return the seconds of each unit, or `None` if it has no rate for a dtype.
+
+    Args:
+        work: the operations.
+        chip: the chip.
+        at_peak: whether the rates are those of the data sheet, not those that kernels reach.
+    """
     units: dict[str, float] = {}
     for operations in work.operations:
-        rate = _rate(chip, operations)
+        rate = _rate(chip, operations, at_peak=at_peak)
         if rate is None:
             return None
-        count = operations.padded or operations.count
+        count = (0 if at_peak else operations.padded) or operations.count
         units[operations.unit] = units.get(operations.unit, 0.0) + count / rate
     return units
 
 
-def _rate(chip: Gpu | Tpu, operations: Operations) -> float | None:
+def _rate(chip: Gpu | Tpu, operations: Operations, *, at_peak: bool) -> float | None:
     if operations.unit == "matrix":
         if isinstance(chip, Tpu):
-            rate = _tpu_matrix(chip, operations)
-            return None if rate is None else _TPU_MATRIX * rate
-        return _gpu_matrix(chip, operations)
+            rate, reached = _tpu_matrix(chip, operations), _TPU_MATRIX
+        else:
+            rate, reached = _gpu_matrix(chip, operations)
+        return rate if rate is None or at_peak else reached * rate
     rate = _vector(chip, operations.dtype)
     if rate is None or isinstance(chip, Tpu):
         return rate
@@ -253,8 +270,8 @@ def _vector(chip: Gpu | Tpu, dtype: str) -> float | None:
     return chip.vector.get("f64" if dtype in ("f64", "c128") else "f32")
 
 
-def _gpu_matrix(chip: Gpu, operations: Operations) -> float | None:
-    """Return the rate of a product on a GPU.
+def _gpu_matrix(chip: Gpu, operations: Operations) -> tuple[float | None, float]:
+    """Return the peak rate of a product on a GPU, and the share of it that kernels reach.
 
     Products of float32 use TF32 if the chip supports it, unless the precision is `highest`
     (`GetBlasComputationType` and `IsTf32Allowed` in XLA's stream_executor and matmul_utils.cc).
@@ -280,7 +297,7 @@ def _gpu_matrix(chip: Gpu, operations: Operations) -> float | None:
         efficiency = _BYTES
     else:
         efficiency = _CONVOLUTION if operations.padded else _TENSOR
-    return efficiency * rate / passes if rate is not None else None
+    return rate / passes if rate is not None else None, efficiency
 
 
 def _tpu_matrix(chip: Tpu, operations: Operations) -> float | None:

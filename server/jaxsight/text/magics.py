@@ -3,7 +3,8 @@
 `%line` magics, `!commands` and `help?` become blank lines (or `pass`, if they are indented),
 `x = !ls` becomes `x = None`, and a cell that starts with `%%` is Python only for the magics
 that run Python. `%time x = f(y)` is the statement after it, and `%timeit f(x)` an expression that
-is read and not evaluated; both stay in their columns.
+is read and not evaluated; both stay in their columns. `%%time` and `%%timeit` leave the number of
+statements in their cell.
 The number of lines does not change.
 """
 
@@ -11,7 +12,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+from jaxsight.text.parsing import module_in
 
 _PYTHON_CELLS = frozenset({"capture", "prun", "time", "timeit"})
 """The `%%` magics of IPython whose cell is Python, run in the notebook's own process."""
@@ -19,6 +22,8 @@ _PYTHON_CELLS = frozenset({"capture", "prun", "time", "timeit"})
 _CELL_MAGIC = re.compile(r"%%(\w*)")
 _LINE_MAGIC = re.compile(r"(\s*)(?:[%!?]|[^#'\"]*\w\?{1,2}\s*(?:#.*)?$)")
 _TIMED = re.compile(r"%(time|timeit)((?:[ \t]+-(?:[nrt][ \t]*\d+|[qpco]))*[ \t]+)(?=[^-\s])")
+_STATEMENT, _EXPRESSION, _CELL = "0;", "0 and", "0 or"
+"""What stands for `%time` and `%timeit` before what they measure, and for both with `%%`."""
 _ASSIGNED_MAGIC = re.compile(r"(\s*[\w.,\[\]'\" ]*?\w[\w.\]]*\s*=\s*)[%!](?=\S)")
 _TOKEN = re.compile(
     r"""\#[^\n]*                                       # a comment
@@ -39,7 +44,11 @@ def without_magics(text: str) -> str:
         lines = text.split("\n")
         if magic[1] not in _PYTHON_CELLS:
             return "\n" * (len(lines) - 1)
-        return "\n" + without_magics("\n".join(lines[1:])) if len(lines) > 1 else ""
+        if len(lines) == 1:
+            return ""
+        python = without_magics("\n".join(lines[1:]))
+        count = _count(python) if magic[1] in ("time", "timeit") else 0
+        return f"{_CELL} {count}\n{python}" if count else f"\n{python}"
     return "\n".join(_cleaned(text.split("\n")))
 
 
@@ -68,13 +77,50 @@ def _timed(line: str) -> str:
     magic = _TIMED.match(line)
     if magic is None:
         return ""
-    begin = "0;" if magic[1] == "time" else "0 and"
+    begin = _STATEMENT if magic[1] == "time" else _EXPRESSION
     python = begin.ljust(magic.end()) + line[magic.end() :]
-    try:
-        ast.parse(python)
-    except (SyntaxError, ValueError):
-        return ""
-    return python
+    return python if module_in(python) is not None else ""
+
+
+def shown(line: str) -> str:
+    """Return a line without magics for people, with the magic that measures what is on it."""
+    for magic, begin in (("%timeit", _EXPRESSION), ("%time", _STATEMENT)):
+        if line.startswith(begin.ljust(len(magic) + 1)):
+            return magic + line[len(magic) :]
+    return line
+
+
+def is_timed(text: str) -> bool:
+    """Return whether a top-level statement's text, without magics, may have been measured."""
+    return text.startswith((_STATEMENT, _EXPRESSION, _CELL))
+
+
+def timed_by_magics(trees: Sequence[ast.Module]) -> Iterator[list[ast.stmt]]:
+    """Yield the statements that each magic measures, of all statements of a text without magics.
+
+    Statements that share a line are one tree.
+    """
+    for number, tree in enumerate(trees):
+        match tree.body:
+            case [ast.Expr(value=ast.Constant(value=0)), ast.stmt() as statement]:
+                yield [statement]
+            case [ast.Expr(value=ast.BoolOp(op=ast.And(), values=[ast.Constant(value=0), value]))]:
+                yield [ast.copy_location(ast.Expr(value), value)]
+            case [
+                ast.Expr(
+                    value=ast.BoolOp(
+                        op=ast.Or(), values=[ast.Constant(value=0), ast.Constant(value=int(count))]
+                    )
+                )
+            ]:
+                cell = [statement for each in trees[number + 1 :] for statement in each.body]
+                yield cell[:count]
+
+
+def _count(python: str) -> int:
+    """Return the number of statements of a cell; 0 if it does not parse."""
+    tree = module_in(python)
+    return len(tree.body) if tree is not None else 0
 
 
 class _State:

@@ -25,6 +25,8 @@ BYTES_PER_UNIT = {
 """The units that `parse_size` reads, in capitals."""
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 
+MEASURED = "⏱"
+"""Marks times that were measured."""
 SHORTEST = 5e-8
 """The shortest time in seconds that is shown as a figure: less rounds to `0.0 µs`."""
 
@@ -78,6 +80,11 @@ def _digits(amount: float, decimals: int) -> str:
     """Return a number with at most `decimals` decimals, and none past its third digit."""
     before = len(f"{amount:.0f}")
     return f"{amount:.{max(0, min(decimals, 3 - before))}f}"
+
+
+def percent(share: float) -> str:
+    """Return a share, such as `38 %` or `0.4 %`."""
+    return f"{share * 100:.0f} %" if share >= 0.0995 else f"{share * 100:.1f} %"
 
 
 def interval(least: int, most: int | None, write: Callable[[int], str] = str) -> str:

@@ -7,9 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+import jax
+import numpy as np
+
 from jaxsight.files.texts import Version
 from jaxsight.meshes.compat import meshes
 from jaxsight.tracer.calls.inputs import Evaluator, Inputs
+from jaxsight.tracer.calls.leaves import is_number
 from jaxsight.tracer.calls.parameters import named
 from jaxsight.tracer.calls.user_function import UserFunction, as_called, find
 from jaxsight.tracer.execution import device_demand
@@ -87,6 +91,24 @@ class ExecutedModule:
                 )
             else:
                 yield function, inputs
+
+    def values(self, function: UserFunction) -> dict[str, object]:
+        """Return the values that example inputs have, by JAX's names of them (`params['w']`).
+
+        There are none of arguments that only a type is known of, nor of those of a dry run.
+        """
+        evaluator = Evaluator(concrete=True, keeps_numbers=True)
+        try:
+            with self.recorder.tracing():
+                inputs = evaluator.inputs(self.trace, function, self.namespace)
+        except UserError:
+            return {}
+        return {
+            f"{name}{jax.tree_util.keystr(path)}": leaf
+            for name, value in inputs.named.items()
+            for path, leaf in jax.tree_util.tree_flatten_with_path(value)[0]
+            if isinstance(leaf, jax.Array | np.ndarray | np.generic) or is_number(leaf)
+        }
 
     def observed_dry(self, wanted: DryCall) -> Observed:
         """Return what was observed of the function, and of those in it, in a dry run."""

@@ -34,12 +34,14 @@ class KeptTrace:
     """Settings of the trace, as JAX traces functions of its own during lowering."""
     axes: tuple[str, ...]
     """The named axes of the program around the function, which is not traced."""
+    values: Mapping[str, object]
+    """Values of flat arguments by JAX's names of them (`params['w']`), if they were asked for."""
 
     @staticmethod
-    def of(stage: Traced, outcome: Outcome) -> KeptTrace:
-        """Keep a trace with the current settings."""
+    def of(stage: Traced, outcome: Outcome, values: Mapping[str, object]) -> KeptTrace:
+        """Keep a trace with the current settings, and with values of its arguments."""
         shown = lowering.without_first(stage, outcome.markers)
-        return KeptTrace(stage, shown, outcome, _settings(), traces.named_axes())
+        return KeptTrace(stage, shown, outcome, _settings(), traces.named_axes(), values)
 
 
 class Traces:

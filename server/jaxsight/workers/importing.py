@@ -14,9 +14,10 @@ from jaxsight.wire.messages.replies import Failed, Imported
 from jaxsight.wire.messages.requests import Import
 from jaxsight.workers.environment import neutral_folder, tracer_environment
 from jaxsight.workers.limits import Limits
+from jaxsight.workers.output import nowhere
 from jaxsight.workers.process import TracerProcess
 from jaxsight.workers.results import Death, Died, Reason
-from jaxsight.workers.supervisor import nowhere, tracer_command
+from jaxsight.workers.supervisor import tracer_command
 
 GRACE = 2.0
 """Seconds past the deadline in which a process has to print its traceback and exit, a choice:

@@ -17,9 +17,14 @@ class Limits:
     start: float = 60.0
     """From the spawn of a tracer to its handshake: Python starts and imports JAX, which takes 0.4
     s, on a loaded machine 2.1 s (`docs/performance.md`), from a cold network disk far more."""
-    execute: float = 30.0  # this and the next two are settings of a project
+    execute: float = 30.0  # this and the next four are settings of a project
     inputs: float = 10.0
     trace: float = 30.0
+    compile: float = 120.0
+    """Those of a process that measures; compilers have a deadline of their own."""
+    measure: float = 60.0
+    wait: float = 600.0
+    """How long a measurement waits for others on this machine, a choice: longer than any takes."""
     cancel: float = 1.0
     """How long a cancelled request may continue while another waits, a choice; then its tracer is
     replaced, which costs the next hover more than most requests take."""
@@ -42,5 +47,11 @@ class Limits:
                 return self.execute
             case "inputs":
                 return self.inputs
+            case "compile":
+                return self.compile
+            case "measure" | "profile":
+                return self.measure
+            case "wait":
+                return self.wait
             case _:
                 return self.trace

@@ -17,6 +17,12 @@ Locate = Callable[[str, str], int | None]
 file no longer has it.
 """
 
+
+def nowhere(path: str, chunk: str) -> int | None:
+    """Return `None` for every chunk, so that lines in output are unknown."""
+    return None
+
+
 LONGEST_TAIL = 8 * 1024
 """Characters of an unfinished line that are held back until its end arrives: a line of a traceback
 fits, and a progress bar without ends of lines is not held back forever."""

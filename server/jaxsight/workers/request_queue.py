@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from jaxsight.wire.messages.inputs import DryCall
 from jaxsight.wire.messages.replies import Stage
-from jaxsight.wire.messages.requests import AboutTrace, Request
+from jaxsight.wire.messages.requests import AboutTrace, DryRun, Request, Trace
 from jaxsight.workers.pool import PooledTracer
 from jaxsight.workers.results import Outcome
 
@@ -90,6 +91,8 @@ class QueuedRequest:
     timer: asyncio.Timeout | None = None
     cancelled_at: float | None = None
     """Time of the event loop, in seconds."""
+    gave_way: bool = False
+    """Whether it was stopped for a more urgent request, and is to be answered after that."""
 
     def settle(self, outcome: Outcome[object]) -> None:
         """Give the answer, unless there is one."""
@@ -104,6 +107,19 @@ class QueuedRequest:
     def begin_again(self) -> None:
         """Forget the steps of a process that could not answer."""
         self.stage = self.chunk = self.detail = ""
+
+    @property
+    def can_give_way(self) -> bool:
+        """Whether it runs a program that no person waits for, which takes up to seconds.
+
+        Before that, it executes statements that others may need as well.
+        """
+        match self.message:
+            case DryRun() | Trace(dry_call=DryCall()):
+                is_waited_for = self.haste.priority is Priority.PERSON
+                return not is_waited_for and self.stage not in ("", "execute")
+            case _:
+                return False
 
     @property
     def step(self) -> CurrentStep:
@@ -143,6 +159,11 @@ class RequestQueue:
 
     def __bool__(self) -> bool:
         return bool(self._entries)
+
+    @property
+    def has_person(self) -> bool:
+        """Whether a person waits for one of them."""
+        return any(e.haste.priority is Priority.PERSON for e in self._entries.values())
 
     def push(self, entry: QueuedRequest) -> None:
         """Add a request after those of the same priority."""

@@ -13,6 +13,7 @@ from jaxsight.wire.messages.replies import (
     Failed,
     Hello,
 )
+from jaxsight.wire.messages.requests import Request
 
 SENT_BY_OTHERS = (9, 15)
 """SIGKILL and SIGTERM, signal(7): sent by a user, or by the kernel when memory runs out."""
@@ -85,6 +86,10 @@ class Died:
             "trace": "tracing the function",
             "lower": "lowering the function",
             "compare": "running the function",
+            "wait": "waiting for another measurement",
+            "compile": "compiling the function",
+            "measure": "running the function",
+            "profile": "profiling the function",
         }.get(self.stage, "the request")
         death = self.death
         match death.reason:
@@ -113,7 +118,7 @@ class Died:
         """The setting to change; empty if no setting helps."""
         match self.death.reason:
             case Reason.TIMEOUT:
-                setting = self.stage if self.stage in ("execute", "inputs") else "trace"
+                setting = _SETTINGS.get(self.stage, "trace")
                 return f"increase the setting `timeouts.{setting}`"
             case Reason.MEMORY:
                 return "increase the setting `memoryLimit`"
@@ -126,10 +131,29 @@ class Died:
         return ("it will not run again until the code changes",) if self.repeated else ()
 
 
+_SETTINGS = {
+    "execute": "execute",
+    "inputs": "inputs",
+    "compile": "compile",
+    "measure": "measure",
+    "profile": "measure",
+}
+"""The settings of the time limits of stages, for those that are not `timeouts.trace`."""
+
 R = TypeVar("R")
 
 Outcome: TypeAlias = Union[R, Failed, Cancelled, Died]  # noqa: UP007 - a generic alias
 """The end of a request whose reply is a `Reply`."""
+
+
+def is_internal(outcome: Outcome[object]) -> bool:
+    """Return whether the tracer itself failed, not user code."""
+    return isinstance(outcome, Failed) and outcome.failure.stage == "internal"
+
+
+def unavailable(message: Request[object], why: str) -> Died:
+    """Return the outcome of a request that no tracer could answer."""
+    return Died(message.id, "", Death(Reason.UNAVAILABLE, last_words=why))
 
 
 class State(Enum):

@@ -1,6 +1,6 @@
 """The tracers of one project root and Python environment, and the queue of their requests.
 
-Requests run one at a time, the most urgent first.
+Requests run one at a time, the most urgent first; a program that runs gives way to a person's.
 Each is answered exactly once: by the tracer, by `Cancelled`, or by `Died`.
 When a tracer dies, the spare takes over at once and gets the next request; a death costs a process,
 never the server.
@@ -27,7 +27,7 @@ from jaxsight.wire.messages.requests import Cancel, Request
 from jaxsight.workers.crash_backoff import CrashBackoff
 from jaxsight.workers.environment import neutral_folder, tracer_environment
 from jaxsight.workers.limits import Limits
-from jaxsight.workers.output import Locate
+from jaxsight.workers.output import Locate, nowhere
 from jaxsight.workers.own_python import booted
 from jaxsight.workers.pool import Pool, PooledTracer
 from jaxsight.workers.process import TracerProcess
@@ -49,6 +49,8 @@ from jaxsight.workers.results import (
     State,
     TracerOutput,
     TracerStatus,
+    is_internal,
+    unavailable,
 )
 from jaxsight.workers.warm_imports import WarmImports
 
@@ -66,11 +68,6 @@ SHUT_DOWN = "the tracers are shut down"
 def tracer_command(python: str) -> list[str]:
     """Return the command that starts a tracer with this Python executable; see `own_python`."""
     return [python, "-X", "utf8", *booted("tracer")]
-
-
-def nowhere(path: str, chunk: str) -> int | None:
-    """Return `None` for every chunk, so that lines in output are unknown."""
-    return None
 
 
 class Tracers:
@@ -100,8 +97,7 @@ class Tracers:
                 that imported JAX).
             environ: the base of the tracers' environment variables, by default the server's.
             variables: the user's settings of environment variables, e.g. `JAX_PLATFORMS`, which
-            take
-                precedence.
+                take precedence.
             locate: returns the current line of a chunk, for places in output.
             command: the command to run instead of jaxsight's tracer; it must use the same protocol.
         """
@@ -181,7 +177,7 @@ class Tracers:
         """
         message = request.numbered(next(self._ids))
         if self._closed:
-            return _unavailable(message, SHUT_DOWN)
+            return unavailable(message, SHUT_DOWN)
         self.start()
         haste = Haste(priority) if isinstance(priority, Priority) else priority
         haste.on_rise = self._run_past_slow_step
@@ -241,7 +237,7 @@ class Tracers:
                 task.cancel()
                 await asyncio.wait([task])
         for entry in self._queue.drain():
-            entry.settle(_unavailable(entry.message, SHUT_DOWN))
+            entry.settle(unavailable(entry.message, SHUT_DOWN))
         await self._pool.aclose()
 
     async def _work(self) -> None:
@@ -250,17 +246,31 @@ class Tracers:
             while self._queue:
                 entry = self._running = self._queue.pop()
                 self._pool.paused.clear()
+                outcome: Outcome[object] = unavailable(entry.message, SHUT_DOWN)
                 try:
-                    entry.settle(await self._answer(entry))
+                    outcome = await self._answer(entry)
                 finally:
-                    entry.settle(_unavailable(entry.message, SHUT_DOWN))
                     self._running = None
+                    if isinstance(outcome, Cancelled) and entry.gave_way:
+                        self._push_again(entry)
+                    else:
+                        entry.settle(outcome)
             self._pool.paused.set()
             if self._status.state is State.BUSY:
                 self._report_status(TracerStatus(State.READY, "", self._status.hello))
             self._pool.use_pause()
             self._arrived.clear()
             await self._arrived.wait()
+
+    def _push_again(self, entry: QueuedRequest) -> None:
+        """Let a request that gave way be answered later, unless it was cancelled meanwhile."""
+        if entry.answer.done():
+            return
+        # Another number: its cancellation must not stop it a second time, should it come late.
+        entry.message = entry.message.numbered(next(self._ids))
+        entry.begin_again()
+        entry.tracer, entry.gave_way = None, False
+        self._queue.push(entry)
 
     async def _answer(self, entry: QueuedRequest) -> Outcome[object]:
         message = entry.message
@@ -270,7 +280,7 @@ class Tracers:
         while True:
             tracer = await self._pool.ready()
             if tracer is None:
-                return _unavailable(message, self._pool.problem)
+                return unavailable(message, self._pool.problem)
             if entry.cancelled_at is not None:
                 return Cancelled(message.id)
             retried = entry.tracer is not None
@@ -278,7 +288,7 @@ class Tracers:
             try:
                 outcome = await self._run(entry, tracer)
             except WireError as error:
-                return _unavailable(message, f"cannot send the request to the tracer: {error}")
+                return unavailable(message, f"cannot send the request to the tracer: {error}")
             if isinstance(outcome, Spoiled):
                 death = Death(Reason.SPOILED, last_words=outcome.reason)
                 tracer.process.kill(death)
@@ -293,7 +303,7 @@ class Tracers:
             if isinstance(outcome, Died) and not entry.stage and not retried:
                 continue
             slice = message.executes
-            if slice is not None and _is_internal(outcome):
+            if slice is not None and is_internal(outcome):
                 failed_before = retried or self._crash_backoff.has_failed(slice)
                 if tracer.answered > 1 and not failed_before:
                     # An earlier request may have corrupted the tracer: a fresh one shows whether
@@ -331,6 +341,7 @@ class Tracers:
                                 entry.timer.reschedule(end)
                                 self._limit_cancelled()
                             entry.reach(reached)
+                            self._give_way()
                             if entry.on_stage is not None and not entry.answer.done():
                                 entry.on_stage(reached)
                         case answer if isinstance(answer, _ANSWERS):
@@ -373,8 +384,18 @@ class Tracers:
             self._report_step(entry, tracer)
             self._run_past_slow_step()
 
+    def _give_way(self) -> None:
+        """Stop the program that runs if a person waits for another request."""
+        entry = self._running
+        if entry is None or entry.tracer is None or entry.gave_way or not entry.can_give_way:
+            return
+        if self._queue.has_person:
+            entry.gave_way = True
+            entry.tracer.process.send(Cancel(entry.message.id))
+
     def _run_past_slow_step(self) -> None:
-        """Answer requests in the spare that do not need what the running one waits for."""
+        """Let requests not wait for a program, or for a step that the spare does not need."""
+        self._give_way()
         slow = self._running
         if slow is None or self._past is not None or slow.step.seconds < SLOW:
             return
@@ -402,7 +423,7 @@ class Tracers:
                     entry = self._queue.pop_past(slow, tracer)
         finally:
             if entry is not None:
-                entry.settle(_unavailable(entry.message, SHUT_DOWN))
+                entry.settle(unavailable(entry.message, SHUT_DOWN))
             self._passing = self._past = None
             self._pool.give_back(tracer)
 
@@ -420,10 +441,10 @@ class Tracers:
         try:
             outcome = await self._run(entry, tracer)
         except WireError as error:
-            outcome = _unavailable(message, f"cannot send the request to the tracer: {error}")
+            outcome = unavailable(message, f"cannot send the request to the tracer: {error}")
         if isinstance(outcome, Spoiled):
             tracer.process.kill(Death(Reason.SPOILED, last_words=outcome.reason))
-        if isinstance(outcome, Spoiled) or _is_internal(outcome):
+        if isinstance(outcome, Spoiled) or is_internal(outcome):
             entry.begin_again()
             entry.tracer = None
             self._queue.push(entry)
@@ -475,12 +496,3 @@ class Tracers:
         if status != self._status or status.state is State.STARTING:
             self._status = status
             self.events.put_nowait(status)
-
-
-def _is_internal(outcome: Outcome[object]) -> bool:
-    """Return whether the tracer itself failed, not user code."""
-    return isinstance(outcome, Failed) and outcome.failure.stage == "internal"
-
-
-def _unavailable(message: Request[object], why: str) -> Died:
-    return Died(message.id, "", Death(Reason.UNAVAILABLE, last_words=why))

@@ -12,6 +12,7 @@ import ast
 from pathlib import Path
 
 from jaxsight.files import reading
+from jaxsight.text.parsing import module_in
 from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.messages.requests import Trace
 
@@ -65,12 +66,11 @@ class WarmImports:
 
 def _imports_packages(chunk: Chunk, roots: tuple[str, ...]) -> bool:
     """Return whether a chunk has only imports, all of them from outside the project."""
-    try:
-        statements = ast.parse(chunk.text).body
-    except SyntaxError:
+    tree = module_in(chunk.text)
+    if tree is None:
         return False
     names: list[str] = []
-    for statement in statements:
+    for statement in tree.body:
         match statement:
             case ast.Import(names=aliases):
                 names += [alias.name for alias in aliases]

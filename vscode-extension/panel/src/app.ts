@@ -5,6 +5,7 @@ import { differenceDetails, kernelDetails } from "./details";
 import { type Difference, difference } from "./diff";
 import { h, on, set, write } from "./dom";
 import { GraphView } from "./graph_view";
+import { GrowthView } from "./growth_view";
 import { KernelList } from "./kernel_list";
 import type { Layout } from "./layout";
 import { layoutDetails } from "./layout_picture";
@@ -17,7 +18,8 @@ import { Tabs } from "./tabs";
 import { TextView } from "./text_view";
 import { button, Toolbar } from "./toolbar";
 
-type TabName = "graph" | "jaxpr" | "stablehlo" | "hlo" | "memory" | "source";
+type TextTab = "jaxpr" | "stablehlo" | "hlo" | "source";
+type TabName = "graph" | "memory" | "growth" | TextTab;
 
 const NOTHING = "Place the cursor in a function with example inputs.";
 /** Graphs of fewer kernels begin without a list of them: all are seen. */
@@ -33,7 +35,8 @@ export class App {
   /** The boxes around what is drawn and what keys act on. */
   private readonly crumbs = h("nav", { class: "crumbs", "aria-label": "Boxes around" });
   private readonly memory: MemoryView;
-  private readonly texts: Readonly<Record<Exclude<TabName, "graph" | "memory">, TextView>>;
+  private readonly growth: GrowthView;
+  private readonly texts: Readonly<Record<TextTab, TextView>>;
   /** How the value at the cursor is divided over devices. */
   private divided: Divided | undefined;
   private readonly details = h("aside", { "aria-live": "polite" });
@@ -54,7 +57,7 @@ export class App {
   private comparing = false;
   private changed: Difference | undefined;
   private omitted = "";
-  private busy = { answer: false, layout: false };
+  private busy = { answer: false, layout: false, measuring: false };
 
   constructor(
     private readonly host: Host,
@@ -78,6 +81,9 @@ export class App {
         if (shown) {
           this.tabs.open("graph");
         }
+      },
+      measure: () => {
+        host.send({ type: "measure" });
       },
       copy: () => {
         this.copy();
@@ -113,6 +119,11 @@ export class App {
     this.memory = new MemoryView({
       chosen: (kernels, places, focus) => {
         this.choose(kernels, focus, places);
+      },
+    });
+    this.growth = new GrowthView({
+      asked: (sizes, figure) => {
+        host.send({ type: "sweep", sizes, figure });
       },
     });
     const text = (label: string, kind: () => Kind): TextView =>
@@ -151,12 +162,20 @@ export class App {
         this.busy.answer = message.busy;
         this.tellStatus();
         break;
+      case "measuring":
+        this.busy.measuring = message.measuring;
+        this.toolbar.measure(message.measuring);
+        this.tellStatus();
+        break;
       case "cursor":
         this.moveTo(message.uri, message.position);
         break;
       case "content":
         this.contents.set(message.kind, message.content);
         this.showText();
+        break;
+      case "swept":
+        this.growth.hear(message.swept);
         break;
       case "following":
         this.follow(message.following);
@@ -173,7 +192,7 @@ export class App {
   }
 
   /** The text of a tab. */
-  private kindOf(tab: Exclude<TabName, "graph" | "memory">): Kind {
+  private kindOf(tab: TextTab): Kind {
     return tab === "source" ? this.sourceKind : tab === "hlo" ? this.hloKind : tab;
   }
 
@@ -206,6 +225,7 @@ export class App {
         { name: "stablehlo", title: "StableHLO", page: h("div", { class: "page" }, this.texts.stablehlo.element) },
         { name: "hlo", title: "HLO", page: h("div", { class: "page" }, hlo) },
         { name: "memory", title: "Memory", page: h("div", { class: "page" }, this.memory.element) },
+        { name: "growth", title: "Growth", page: h("div", { class: "page" }, this.growth.element) },
         { name: "source", title: "Sourcerized", page: h("div", { class: "page" }, source) },
       ],
       "graph",
@@ -236,6 +256,7 @@ export class App {
     this.toolbar.show(this.shown);
     this.tell(shown.trouble);
     this.element.classList.toggle("stale", this.shown.stale);
+    this.growth.show(!same, this.shown.drawn?.headline ?? "");
     if (!kept) {
       this.adopt(before?.function !== shown.function || before.uri !== shown.uri);
     }
@@ -334,7 +355,10 @@ export class App {
   private showText(): void {
     const tab = this.tabs.current;
     const { shown } = this;
-    if (tab === "graph" || tab === "memory" || shown === undefined) {
+    if (tab === "growth" && shown !== undefined) {
+      this.growth.open();
+    }
+    if (!isText(tab) || shown === undefined) {
       return;
     }
     const kind = this.kindOf(tab);
@@ -386,7 +410,7 @@ export class App {
       this.list.light(kernels);
     } else if (tab === "memory") {
       this.memory.light(this.model?.pathsAt(uri, position) ?? new Set(), this.model?.kernelsAt(uri, position) ?? []);
-    } else {
+    } else if (isText(tab)) {
       const content = this.contents.get(this.kindOf(tab));
       if (content !== undefined && content !== "asked") {
         this.texts[tab].light(linesAt(content.links, uri, position));
@@ -429,7 +453,7 @@ export class App {
     this.graph.choose(this.chosen);
     this.list.choose(this.chosen);
     const tab = this.tabs.current;
-    if (tab === "graph" || tab === "memory") {
+    if (!isText(tab)) {
       return;
     }
     const content = this.contents.get(this.kindOf(tab));
@@ -467,7 +491,7 @@ export class App {
       return;
     }
     const tab = this.tabs.current;
-    if (tab === "graph" || tab === "memory") {
+    if (!isText(tab)) {
       this.host.send({ type: "copy", text: listed(this.shown), what: "the kernels as a table" });
       return;
     }
@@ -490,20 +514,22 @@ export class App {
   }
 
   private tellStatus(): void {
-    const { answer, layout } = this.busy;
+    const { answer, layout, measuring } = this.busy;
     const drawn = this.shown?.drawn ?? undefined;
     const parts = [
-      answer ? "compiling…" : layout ? "laying out…" : this.shown?.stale === true ? "before the last edits" : "",
+      measuring ? "measuring…" : answer ? "compiling…" : layout ? "laying out…" : this.shown?.stale === true ? "before the last edits" : "",
       drawn?.headline ?? "",
+      drawn?.measured?.headline ?? "",
       drawn?.before === null ? "" : (drawn?.change ?? ""),
       drawn?.device ?? "",
       this.omitted,
+      ...(drawn?.measured?.notes ?? []),
       ...(drawn?.notes ?? []),
     ];
     const words = parts.filter((part) => part !== "").join(" · ");
     write(this.status, words);
     set(this.status, "title", words);
-    this.element.classList.toggle("busy", answer || layout);
+    this.element.classList.toggle("busy", answer || layout || measuring);
   }
 
   private tellDetails(): void {
@@ -526,4 +552,8 @@ export class App {
     this.element.classList.toggle("comparing", this.comparing);
     this.details.hidden = this.details.childElementCount === 0;
   }
+}
+
+function isText(tab: TabName): tab is TextTab {
+  return tab !== "graph" && tab !== "memory" && tab !== "growth";
 }

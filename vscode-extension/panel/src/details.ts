@@ -18,7 +18,7 @@ export function kernelDetails(model: Model, index: number, reveal: Reveal): HTML
     launched(kernel),
     kernel.endsBecause === "output" || kernel.endsBecause === "XLA's choice" ? "" : `fusion boundary: ${kernel.endsBecause}`,
     kernel.flops > 0 ? flops(kernel.flops) : "",
-    kernel.seconds === null || kernel.launches === 0 ? "" : `≈ ${duration(kernel.seconds)} (estimate)`,
+    timed(kernel),
   ].filter((fact) => fact !== "");
   const again = new Set(kernel.recomputes);
   const equations = model.innermost(index);
@@ -40,6 +40,16 @@ export function kernelDetails(model: Model, index: number, reveal: Reveal): HTML
 /** What is known of a collective; its title stands above. */
 function communication(lines: readonly string[]): HTMLElement {
   return h("ul", { class: "communication" }, ...lines.slice(1).map((line) => h("li", {}, line)));
+}
+
+/** `120 µs measured (≈ 100 µs, 1.2×)`, or `≈ 100 µs (estimate)`; nothing where no time is known. */
+function timed({ measured, seconds, launches }: Kernel): string {
+  const estimate = seconds === null || launches === 0 ? "" : `≈ ${duration(seconds)}`;
+  if (measured === null) {
+    return estimate && `${estimate} (estimate)`;
+  }
+  const ratio = seconds === null || seconds === 0 || estimate === "" ? "" : `, ${Number((measured / seconds).toPrecision(2))}×`;
+  return `${duration(measured)} measured${estimate && ` (${estimate}${ratio})`}`;
 }
 
 /** `launched 7 times`; nothing for one launch. */

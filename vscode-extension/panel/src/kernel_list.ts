@@ -26,9 +26,10 @@ const COLUMNS: readonly Column[] = [
   { name: "group", words: "The calls that created it", text: (model, index) => model.groupName(index).split(" › ").slice(-NAMED).join(" › ") },
   { name: "line", words: "First line in the source", text: (model, index) => lines(model, index), amount: (model, index) => firstLine(model, index) },
   { name: "≈ time", words: "Estimated time of all launches", ...amount((kernel) => kernel.seconds ?? -1, (seconds) => (seconds < 0 ? "" : duration(seconds))) },
+  { name: "time", words: "Measured time of all launches", ...amount((kernel) => kernel.measured ?? -1, (seconds) => (seconds < 0 ? "" : duration(seconds))) },
   {
     name: "share",
-    words: "Share of the estimated time of all kernels",
+    words: "Share of the time of all kernels: of the measured one where there is one",
     text: (model, index) => percent(model.timeShare(index)),
     amount: (model, index) => model.timeShare(index) ?? -1,
   },
@@ -115,6 +116,7 @@ export class KernelList {
   show(model: Model | undefined): void {
     this.model = model;
     const all = model?.drawn.kernels ?? [];
+    this.element.classList.toggle("measured", model?.measured === true);
     this.texts = all.map((_, index) =>
       model === undefined ? "" : [titled(model.kernel(index)), model.groupName(index), ...model.sources(index)].join(" ").toLowerCase(),
     );

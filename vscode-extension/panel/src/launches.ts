@@ -22,11 +22,16 @@ export interface Figures {
   readonly read: number;
   readonly written: number;
   readonly flops: number;
-  /** An estimate; `null` where that of no kernel is known. */
+  /** Measured, else an estimate; `null` where that of no kernel is known. */
   readonly seconds: number | null;
-  /** `≥` where a number of iterations is not known, `≈` for the time, as it is estimated. */
+  /** `≥` where a number of iterations is not known, `≈` for a time that is estimated. */
   readonly bytesSign: "" | "≥ ";
-  readonly timeSign: "≈ " | "≥ ";
+  readonly timeSign: "" | "≈ " | "≥ ";
+}
+
+/** Whether kernels have measured times: those of a measurement of an older text are of other kernels. */
+export function isMeasured(drawn: Drawn): boolean {
+  return drawn.measured?.stale === false;
 }
 
 /** @param within the branch that all of them are in, which is taken; -1: none. */
@@ -35,14 +40,18 @@ export function figuresOf(drawn: Drawn, indexes: readonly number[], within = -1)
   const most = (figure: (kernel: Kernel) => number): number =>
     oneArmEach(drawn.branches, kernels, within, figure, Math.max);
   const areCounted = kernels.every((kernel) => kernel.runsKnown);
+  const measured = kernels.flatMap((kernel) => kernel.measured ?? []);
   const timed = kernels.filter((kernel) => kernel.seconds !== null);
+  const estimated = timed.length === 0 ? null : most((kernel) => kernel.seconds ?? 0);
+  const estimateSign = areCounted && timed.length === kernels.length ? "≈ " : "≥ ";
   return {
     read: most((kernel) => kernel.runs * bytesOf(kernel.inputs)),
     written: most((kernel) => kernel.runs * bytesOf(kernel.outputs)),
     flops: most((kernel) => kernel.runs * kernel.flops),
-    seconds: timed.length === 0 ? null : most((kernel) => kernel.seconds ?? 0),
+    // Of a conditional, the arm that ran was measured.
+    seconds: measured.length > 0 ? measured.reduce((sum, each) => sum + each, 0) : estimated,
     bytesSign: areCounted ? "" : "≥ ",
-    timeSign: areCounted && timed.length === kernels.length ? "≈ " : "≥ ",
+    timeSign: measured.length > 0 ? "" : estimateSign,
   };
 }
 

@@ -4,7 +4,7 @@ import { plainInMarkdown } from "./inert";
 import type { Shown } from "./messages";
 import { Model } from "./model";
 import { titled } from "./scene";
-import { launchFigure, size } from "./words";
+import { duration, launchFigure, size } from "./words";
 
 export function listed(shown: Shown): string {
   const { drawn } = shown;
@@ -17,16 +17,18 @@ export function listed(shown: Shown): string {
       size(values.reduce((sum, value) => sum + value.bytes, 0));
     const fed = model.fedLines(index).join(", ");
     const lines = model.linesOf(index).join(", ") || (fed && `for ${fed}`);
-    return `| ${index + 1} | ${plainInMarkdown(titled(kernel))} | ${kernel.launchesKnown ? launchFigure(kernel) : "?"} | ${bytes(kernel.inputs)} | ${bytes(kernel.outputs)} | ${plainInMarkdown(kernel.endsBecause)} | ${lines} |`;
+    const time = model.measured ? ` ${kernel.measured === null ? "" : duration(kernel.measured)} |` : "";
+    return `| ${index + 1} | ${plainInMarkdown(titled(kernel))} | ${kernel.launchesKnown ? launchFigure(kernel) : "?"} | ${bytes(kernel.inputs)} | ${bytes(kernel.outputs)} | ${plainInMarkdown(kernel.endsBecause)} | ${lines} |${time}`;
   });
   return [
     `**${plainInMarkdown(shown.function)}**: ${plainInMarkdown(drawn.headline)}`,
     "",
-    "| | kernel | launches | in | out | fusion boundary | lines |",
-    "|---|---|---|---|---|---|---|",
+    `| | kernel | launches | in | out | fusion boundary | lines |${model.measured ? " time |" : ""}`,
+    `|---|---|---|---|---|---|---|${model.measured ? "---|" : ""}`,
     ...rows,
     "",
     plainInMarkdown(drawn.device),
+    ...(drawn.measured === null ? [] : [drawn.measured.headline, ...drawn.measured.notes].map(plainInMarkdown)),
     ...drawn.notes.map(plainInMarkdown),
     "",
   ].join("\n");

@@ -89,6 +89,8 @@ export interface Kernel extends KernelBefore {
   readonly group: number;
   /** An estimate, of all launches. */
   readonly seconds: number | null;
+  /** Measured, of all launches; `null` where nothing was measured of the kernel. */
+  readonly measured: number | null;
   /** What is known of a collective, for people. */
   readonly description: readonly string[];
 }
@@ -177,6 +179,21 @@ export interface Memory {
   readonly peak: number;
 }
 
+/** What was measured of the program on the device. */
+export interface Measured {
+  /** `412 µs measured (≈ 380 µs)` */
+  readonly headline: string;
+  /** Whether it is of the text before the last edits: then no kernel has a measured time. */
+  readonly stale: boolean;
+  /** The median of a call. */
+  readonly seconds: number;
+  /** Of it, what the device worked; `null` where nobody knows. */
+  readonly deviceSeconds: number | null;
+  /** Of that, what belongs to no kernel that is drawn. */
+  readonly unmatchedSeconds: number;
+  readonly notes: readonly string[];
+}
+
 export interface Before extends Launches {
   /** `null` until the program is compiled completely. */
   readonly memory: Memory | null;
@@ -209,6 +226,8 @@ export interface Drawn extends Launches {
   readonly notes: readonly string[];
   readonly change: string;
   readonly before: Before | null;
+  /** `null` until the user has it measured. */
+  readonly measured: Measured | null;
 }
 
 /** The texts that a function became; the last two are its source, written anew. */
@@ -225,6 +244,8 @@ export interface Shown {
   readonly stale: boolean;
   readonly trouble: string;
   readonly documents: Readonly<Record<Kind, string>>;
+  /** Whether the function can be measured on the target: a device that is there. */
+  readonly measurable: boolean;
   readonly drawn: Drawn | null;
 }
 
@@ -239,6 +260,32 @@ export interface Content {
   readonly text: string;
   readonly stale: boolean;
   readonly links: readonly Link[];
+}
+
+/** An element of the curves of a sweep: what it shows is its text, else its tooltip. */
+export interface Shape {
+  readonly tag: "text" | "line" | "polyline" | "circle";
+  readonly attributes: Readonly<Record<string, string>>;
+  readonly text: string;
+}
+
+export interface Picture {
+  readonly title: string;
+  readonly width: number;
+  readonly height: number;
+  readonly shapes: readonly Shape[];
+}
+
+/** The server's answer to `jaxsight/sweep`: how figures grow with sizes; before a sweep, only what may be swept. */
+export interface Swept {
+  /** `B=1..64`; empty where nothing has a size. */
+  readonly suggested: string;
+  readonly sizes: readonly string[];
+  readonly picture: Picture | null;
+  readonly columns: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+  readonly remarks: readonly string[];
+  readonly trouble: string;
 }
 
 /** Whether the panel keeps its function when the cursor goes to another one, and whether it keeps its picture while the text changes. */
@@ -258,8 +305,11 @@ export type ToPanel =
   | { readonly type: "show"; readonly shown: Shown | null }
   /** An answer is awaited. */
   | { readonly type: "busy"; readonly busy: boolean }
+  /** The function is being measured. */
+  | { readonly type: "measuring"; readonly measuring: boolean }
   | { readonly type: "cursor"; readonly uri: string; readonly position: Position }
   | { readonly type: "content"; readonly kind: Kind; readonly content: Content }
+  | { readonly type: "swept"; readonly swept: Swept | null }
   | { readonly type: "following"; readonly following: Following };
 
 export type FromPanel =
@@ -267,8 +317,11 @@ export type FromPanel =
   /** Light these places of the source; `focus`: go there. */
   | { readonly type: "reveal"; readonly places: readonly Place[]; readonly focus: boolean }
   | { readonly type: "content"; readonly kind: Kind }
+  /** Sweep the function over sizes such as `B=1..64`; none: say what may be swept. */
+  | { readonly type: "sweep"; readonly sizes: string; readonly figure: string }
   | { readonly type: "chooseSet"; readonly set: string }
   | { readonly type: "chooseTarget"; readonly target: string }
+  | { readonly type: "measure" }
   | { readonly type: "follow"; readonly following: Following }
   | { readonly type: "copy"; readonly text: string; readonly what: string }
   | { readonly type: "save"; readonly name: string; readonly svg: string };

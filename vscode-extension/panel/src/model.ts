@@ -1,6 +1,6 @@
 /** A function's kernels, ready to be asked: which equations, places and kernels belong together. Knows nothing of how they are drawn. */
 
-import { figuresOf } from "./launches";
+import { figuresOf, isMeasured } from "./launches";
 import type { Divided, Drawn, Equation, Kernel, Link, Parameter, Place, Position, Range, Value } from "./messages";
 
 export class Model {
@@ -11,11 +11,16 @@ export class Model {
   /** The program's inputs that each kernel reads. */
   private readonly inputs = new Map<number, Parameter[]>();
 
-  /** The estimated seconds of all kernels, of each conditional one arm. */
+  /** Whether times are measured. */
+  readonly measured: boolean;
+
+  /** The measured seconds of the device; else the estimated ones of all kernels, of each conditional one arm. */
   private readonly seconds: number;
 
   constructor(readonly drawn: Drawn) {
-    this.seconds = figuresOf(drawn, [...drawn.kernels.keys()]).seconds ?? 0;
+    this.measured = isMeasured(drawn);
+    const unmatched = this.measured ? (drawn.measured?.unmatchedSeconds ?? 0) : 0;
+    this.seconds = (figuresOf(drawn, [...drawn.kernels.keys()]).seconds ?? 0) + unmatched;
     for (const { source, target } of drawn.edges) {
       const input = source.what === "parameter" && target.what === "kernel" ? drawn.parameters[source.index] : undefined;
       if (input !== undefined) {
@@ -47,9 +52,15 @@ export class Model {
     return found;
   }
 
+  /** The time of all launches of a kernel, as it was measured, else as it is estimated. */
+  secondsOf(index: number): number | null {
+    const { measured, seconds } = this.kernel(index);
+    return this.measured ? measured : seconds;
+  }
+
   /** The part of all kernels' time that one takes, at most 1: arms of a conditional that are not taken may be longer. */
   timeShare(index: number): number | undefined {
-    const { seconds } = this.kernel(index);
+    const seconds = this.secondsOf(index);
     return seconds === null || this.seconds === 0 ? undefined : Math.min(1, seconds / this.seconds);
   }
 

@@ -146,7 +146,8 @@ function kernelNode(model: Model, index: number): SceneNode {
   const kernel = model.kernel(index);
   const all = model.sources(index).map((text) => short(text, LONGEST));
   const sources = all.length > SOURCES ? [...all.slice(0, SOURCES - 1), `… ${all.length - SOURCES + 1} more`] : all;
-  const time = kernel.seconds === null || kernel.launches === 0 ? "" : `≈ ${duration(kernel.seconds)}`;
+  const seconds = model.secondsOf(index);
+  const time = seconds === null || kernel.launches === 0 ? "" : `${model.measured ? "" : "≈ "}${duration(seconds)}`;
   const { collective } = kernel;
   const unsaid = UNSAID.has(kernel.endsBecause);
   const reason = collective !== null ? moved(collective) : unsaid ? "" : `⊣ ${kernel.endsBecause}`;

@@ -9,11 +9,13 @@ export interface ToolbarEvents {
   targetChosen(target: string): void;
   followed(following: Following): void;
   differenceAsked(shown: boolean): void;
+  measure(): void;
   copy(): void;
   save(): void;
 }
 
 const FIRST_SET = "(unnamed)";
+const MEASURE = "Measure: run the function, and time its kernels";
 
 export class Toolbar {
   readonly element: HTMLElement;
@@ -25,7 +27,10 @@ export class Toolbar {
   private readonly pin: HTMLButtonElement;
   private readonly pause: HTMLButtonElement;
   private readonly difference: HTMLButtonElement;
+  private readonly measuring: HTMLButtonElement;
   private readonly saving: HTMLButtonElement;
+  private shown: Shown | undefined;
+  private isMeasuring = false;
 
   constructor(events: ToolbarEvents) {
     const follow = (): void => {
@@ -36,6 +41,10 @@ export class Toolbar {
     this.difference = toggle("difference", "Compare with the last save", () => {
       events.differenceAsked(pressed(this.difference));
     });
+    this.measuring = button("measure", MEASURE, () => {
+      events.measure();
+    });
+    this.measuring.disabled = true;
     const copy = button("copy", "Copy the content of this tab", () => {
       events.copy();
     });
@@ -49,7 +58,7 @@ export class Toolbar {
       events.targetChosen(this.targets.value);
     });
     const tools = h("div", { class: "tools", role: "toolbar", "aria-label": "Panel" });
-    tools.append(this.pin, this.pause, this.difference, copy, this.saving);
+    tools.append(this.measuring, this.pin, this.pause, this.difference, copy, this.saving);
     this.element = h("header", {}, this.name, this.setsLabel, this.targetsLabel, tools);
   }
 
@@ -63,6 +72,24 @@ export class Toolbar {
     const changed = shown.drawn?.before !== null && shown.drawn?.before !== undefined;
     this.difference.classList.toggle("news", changed);
     this.saving.disabled = shown.drawn === null;
+    this.shown = shown;
+    this.tellMeasure();
+  }
+
+  /** A measurement begins or ends. */
+  measure(isMeasuring: boolean): void {
+    this.isMeasuring = isMeasuring;
+    this.tellMeasure();
+  }
+
+  private tellMeasure(): void {
+    const { shown, measuring } = this;
+    const measured = shown?.drawn?.measured ?? null;
+    const words = shown?.measurable === false ? `${shown.target} is not here to be measured` : measured === null ? MEASURE : `${MEASURE} again`;
+    set(measuring, "title", words);
+    set(measuring, "aria-label", words);
+    measuring.disabled = this.isMeasuring || shown?.measurable !== true || shown.drawn === null;
+    measuring.classList.toggle("news", measured?.stale === true);
   }
 
   follow(following: Following): void {

@@ -6,9 +6,9 @@ import { Window } from "happy-dom";
 import type { App } from "../src/app";
 import type { Layout } from "../src/layout";
 import { live } from "../src/live";
-import type { FromPanel, Kept, Shown, Temporary, ToPanel } from "../src/messages";
+import type { FromPanel, Kept, Shown, Swept, Temporary, ToPanel } from "../src/messages";
 import type { Scene, SceneNode } from "../src/scene";
-import { SHOWN, TEXTS, URI } from "./nested";
+import { measured, SHOWN, TEXTS, URI } from "./nested";
 
 /** Everything in one column: where nodes stand is the layout's business, and tested with it. */
 const COLUMN = {
@@ -294,6 +294,49 @@ test("kernels are listed, sorted and filtered, and what is chosen is chosen ever
   assert.equal(last("reveal")?.type, "reveal");
 });
 
+test("a function is measured where its target is a device of the machine", async () => {
+  const button = (): HTMLButtonElement => found(".tools .tool:first-child") as HTMLButtonElement;
+  await hear(show());
+  assert.ok(button().disabled);
+  assert.equal(button().title, "cuda:h100 is not here to be measured");
+  await hear(show({ measurable: true }));
+  button().click();
+  assert.deepEqual(last("measure"), { type: "measure" });
+  await hear({ type: "measuring", measuring: true });
+  assert.ok(button().disabled);
+  assert.match(found("footer").textContent, /^measuring…/);
+  await hear({ type: "measuring", measuring: false });
+  assert.ok(!button().disabled);
+});
+
+test("measured times stand beside estimates", async () => {
+  await hear(show({ drawn: measured(false), measurable: true }));
+  assert.match(found("footer").textContent, / · 8 µs measured \(≈ 4\) · .* · median of 500 runs · /);
+  const list = found(".kernel-list");
+  assert.ok(list.classList.contains("measured"));
+  const row = found("#kernel-row-0");
+  assert.equal(row.querySelector(".column-5")?.textContent, "3 µs");
+  assert.equal(row.querySelector(".column-6")?.textContent, "60%");
+  assert.match(found(".list-tools span").textContent, / · 4 µs$/);
+  row.click();
+  await settled();
+  assert.match(found("aside p").textContent, /3 µs measured \(≈ .*×\)$/);
+  found("[title^=Copy]").click();
+  const copied = last("copy");
+  assert.ok(copied?.type === "copy");
+  assert.match(copied.text, /\| lines \| time \|\n/);
+  assert.match(copied.text, /\n\| 1 \|.*\| 3 µs \|\n/);
+});
+
+test("a measurement of an older text is marked, and its kernels have no times", async () => {
+  await hear(show({ drawn: measured(true), measurable: true }));
+  assert.match(found("footer").textContent, / · ~8 µs measured · /);
+  assert.ok(!found(".kernel-list").classList.contains("measured"));
+  const button = found(".tools .tool:first-child");
+  assert.ok(button.classList.contains("news"));
+  assert.match(button.title, /^Measure.* again$/);
+});
+
 test("HLO has its metadata on request", async () => {
   await hear(show(), { type: "content", kind: "hlo", content: TEXTS.hlo });
   found("#tab-hlo").click();
@@ -386,7 +429,7 @@ test("a saved graph is XML whatever is written in it", async () => {
 
 test("the table that is copied has no markup of its texts", async () => {
   await hear({ type: "show", shown: hostile(SHOWN) });
-  found(".tools .tool:nth-child(4)").click();
+  found(".tools [title^=Copy]").click();
   const copied = sent.find((message) => message.type === "copy");
   assert.ok(copied);
   for (const line of copied.text.split("\n")) {
@@ -401,4 +444,69 @@ test("a set is told back by its exact name", async () => {
   select.value = HOSTILE;
   select.dispatchEvent(new page.Event("change") as never);
   assert.deepEqual(sent.at(-1), { type: "chooseSet", set: HOSTILE });
+});
+
+const SWEPT: Swept = {
+  suggested: "B=1..64",
+  sizes: ["B", "D"],
+  picture: {
+    title: "f: temporary memory over B, h100",
+    width: 720,
+    height: 400,
+    shapes: [
+      { tag: "text", attributes: { class: "ink", x: "84", y: "22" }, text: "temporary memory" },
+      { tag: "polyline", attributes: { points: "1,2 3,4", stroke: "#1a73e8" }, text: "" },
+      { tag: "circle", attributes: { cx: "1", cy: "2", r: "3.5" }, text: "f: B=1: 1 KiB" },
+    ],
+  },
+  columns: ["B", "kernels"],
+  rows: [["1", "2"], ["2", "3"]],
+  remarks: ["B=2: XLA makes 3 kernels of the same program, 2 with B=1: + loop fusion"],
+  trouble: "",
+};
+
+test("a sweep is asked for with the suggested sizes, and drawn with its table", async () => {
+  await hear(show());
+  found("#tab-growth").click();
+  found("#tab-growth").click();
+  assert.deepEqual(sent.filter((message) => message.type === "sweep"), [{ type: "sweep", sizes: "", figure: "temp" }]);
+  await hear({ type: "swept", swept: { ...SWEPT, picture: null, columns: [], rows: [], remarks: [] } });
+  assert.equal((found(".sweep input") as HTMLInputElement).value, "B=1..64");
+  assert.equal(app.element.querySelector("svg.growth"), null);
+  found(".sweep").dispatchEvent(new page.Event("submit") as never);
+  assert.deepEqual(sent.at(-1), { type: "sweep", sizes: "B=1..64", figure: "temp" });
+  await hear({ type: "swept", swept: SWEPT });
+  assert.equal(found("svg.growth polyline").getAttribute("points"), "1,2 3,4");
+  assert.equal(found("svg.growth circle title").textContent, "f: B=1: 1 KiB");
+  assert.equal(found(".growth-table tbody").textContent, "1223");
+  assert.match(found(".growth-area").textContent, /XLA makes 3 kernels/);
+});
+
+test("a sweep that fails says why, and one of another function is gone", async () => {
+  await hear(show());
+  found("#tab-growth").click();
+  await hear({ type: "swept", swept: { ...SWEPT, picture: null, trouble: "f has no size Q; it has B, D" } });
+  assert.equal(found(".growth-area [role=status]").textContent, "f has no size Q; it has B, D");
+  await hear({ type: "swept", swept: SWEPT }, show({ function: "other" }));
+  assert.equal(app.element.querySelector("svg.growth"), null);
+  assert.equal((found(".sweep input") as HTMLInputElement).value, "");
+});
+
+test("a sweep of an older text of the function says so", async () => {
+  await hear(show());
+  found("#tab-growth").click();
+  const { drawn } = SHOWN;
+  assert.ok(drawn);
+  await hear({ type: "swept", swept: SWEPT }, show());
+  assert.equal(found(".growth-area [role=status]").textContent, "");
+  await hear(show({ drawn: { ...drawn, headline: "3 kernels" } }));
+  assert.equal(found(".growth-area [role=status]").textContent, "The function has changed since it was swept.");
+});
+
+test("the texts of a sweep are only text", async () => {
+  await hear(show());
+  found("#tab-growth").click();
+  await hear({ type: "swept", swept: { ...SWEPT, columns: [HOSTILE], rows: [[HOSTILE]], remarks: [HOSTILE] } });
+  assert.deepEqual([...app.element.querySelectorAll(".growth-area img, .growth-area script, .growth-area [onerror]")], []);
+  assert.doesNotMatch(found(".growth-area").textContent, /[\u202e\x1b\x07\u2066\u200b]|\p{Cs}/u);
 });

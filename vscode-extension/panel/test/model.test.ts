@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import type { Equation } from "../src/messages";
 import { linesAt, Model } from "../src/model";
-import { SHOWN, TEXTS, URI } from "./nested";
+import { measured, SHOWN, TEXTS, URI } from "./nested";
 
 const model = new Model(SHOWN.drawn);
 
@@ -54,4 +54,18 @@ test("the layout at a position is that of the innermost expression, if all of it
   };
   assert.equal(at("f32[8@x]", "f32[8@x]"), "f32[8@x]");
   assert.equal(at("f32[8@x]", "f32[8]"), undefined);
+});
+
+test("times are measured where they were, and shares are of all that the device did", () => {
+  const now = new Model(measured(false));
+  assert.deepEqual([0, 1, 2].map((index) => now.secondsOf(index)), [3e-6, 1e-6, null]);
+  const shares = [0, 1].map((index) => Math.round(100 * (now.timeShare(index) ?? 0)));
+  assert.deepEqual(shares, [60, 20], "a fifth is of no kernel");
+  assert.equal(now.timeShare(2), undefined);
+});
+
+test("a measurement of an older text says nothing of kernels", () => {
+  const older = new Model(measured(true));
+  assert.equal(older.secondsOf(6), SHOWN.drawn.kernels[6]?.seconds);
+  assert.equal(older.timeShare(6), model.timeShare(6));
 });

@@ -6,7 +6,7 @@
 import * as vscode from "vscode";
 
 import { oneLine } from "../../panel/src/inert";
-import type { Content, Following, FromPanel, Kept, Kind, Position, Shown, ToPanel } from "../../panel/src/messages";
+import type { Content, Following, FromPanel, Kept, Kind, Position, Shown, Swept, ToPanel } from "../../panel/src/messages";
 import type { Logs } from "../logs";
 import type { Server } from "../server";
 import { built, page } from "./page";
@@ -27,6 +27,7 @@ export class Panel implements vscode.Disposable, vscode.WebviewPanelSerializer<K
   /** The function of before a reload, until it is shown again. */
   private kept: Kept | undefined;
   private asking: vscode.CancellationTokenSource | undefined;
+  private sweeping: vscode.CancellationTokenSource | undefined;
   private resting: NodeJS.Timeout | undefined;
 
   constructor(
@@ -63,6 +64,7 @@ export class Panel implements vscode.Disposable, vscode.WebviewPanelSerializer<K
   dispose(): void {
     clearTimeout(this.resting);
     this.asking?.cancel();
+    this.sweeping?.cancel();
     this.view?.dispose();
     vscode.Disposable.from(...this.subscriptions).dispose();
   }
@@ -99,6 +101,7 @@ export class Panel implements vscode.Disposable, vscode.WebviewPanelSerializer<K
         this.view = undefined;
         this.shown = undefined;
         this.asking?.cancel();
+        this.sweeping?.cancel();
         this.source.clear();
       }
     });
@@ -118,6 +121,9 @@ export class Panel implements vscode.Disposable, vscode.WebviewPanelSerializer<K
       case "content":
         await this.content(message.kind);
         break;
+      case "sweep":
+        await this.sweep(message.sizes, message.figure);
+        break;
       case "chooseSet":
         if (this.shown !== undefined) {
           const { uri, function: name } = this.shown;
@@ -128,6 +134,9 @@ export class Panel implements vscode.Disposable, vscode.WebviewPanelSerializer<K
       case "chooseTarget":
         await vscode.commands.executeCommand("jaxsight.chooseTarget", message.target);
         this.again();
+        break;
+      case "measure":
+        await this.measure();
         break;
       case "follow":
         this.following = message.following;
@@ -229,6 +238,7 @@ export class Panel implements vscode.Disposable, vscode.WebviewPanelSerializer<K
   private show(shown: Shown): void {
     if (this.shown?.function !== shown.function || this.shown.uri !== shown.uri) {
       this.source.clear();
+      this.sweeping?.cancel();
     }
     this.shown = shown;
     this.kept = undefined;
@@ -236,6 +246,36 @@ export class Panel implements vscode.Disposable, vscode.WebviewPanelSerializer<K
       this.view.title = oneLine(shown.function);
     }
     this.tell({ type: "show", shown });
+  }
+
+  /** Has what is shown measured; the server asks before, shows its progress, and says when there are figures. */
+  private async measure(): Promise<void> {
+    if (this.shown === undefined) {
+      return;
+    }
+    const { uri, function: name } = this.shown;
+    this.tell({ type: "measuring", measuring: true });
+    try {
+      await vscode.commands.executeCommand("jaxsight.measure", uri, name);
+    } finally {
+      this.tell({ type: "measuring", measuring: false });
+    }
+  }
+
+  /** Asks for a sweep of the function that is shown; one before, or of another function, is given up. */
+  private async sweep(sizes: string, figure: string): Promise<void> {
+    this.sweeping?.cancel();
+    if (this.shown === undefined) {
+      return;
+    }
+    const { uri, function: name } = this.shown;
+    const sweeping = (this.sweeping = new vscode.CancellationTokenSource());
+    const params = { uri, function: name, sizes, figure };
+    const swept = await this.server.request<Swept | null>("jaxsight/sweep", params, sweeping.token);
+    if (!sweeping.token.isCancellationRequested) {
+      this.tell({ type: "swept", swept: swept ?? null });
+    }
+    sweeping.dispose();
   }
 
   private async content(kind: Kind): Promise<void> {

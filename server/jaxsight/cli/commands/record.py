@@ -14,6 +14,7 @@ from jaxsight.cli.execution import command
 from jaxsight.cli.options import Python
 from jaxsight.cli.output.printing import Printer
 from jaxsight.cli.recorded_examples import WrittenTo, write_examples
+from jaxsight.cli.recording.starting import program_environment, starting
 from jaxsight.cli.recording.until_seen import (
     FILE_OPTION,
     OPTION,
@@ -22,7 +23,6 @@ from jaxsight.cli.recording.until_seen import (
     RunRequest,
     run,
 )
-from jaxsight.cli.user_python import user_environment, user_interpreter
 from jaxsight.features.recording.until_seen import TIME_LIMIT
 from jaxsight.recording import recorded_file, running, summary
 from jaxsight.recording.merging import Recording
@@ -97,6 +97,28 @@ ProgressForm = Annotated[
     ),
 ]
 
+Profiled = Annotated[
+    bool,
+    typer.Option(
+        "--profile",
+        help="Profile some steps instead: record which lines the device spends its time on.",
+    ),
+]
+
+Steps = Annotated[
+    int, typer.Option("--steps", metavar="N", help="With [cyan]--profile[/cyan]: steps.", min=1)
+]
+
+StepFunction = Annotated[
+    str | None,
+    typer.Option(
+        "--step",
+        metavar="NAME",
+        help="With [cyan]--profile[/cyan]: the compiled function whose calls are steps.",
+        show_default="the first that is called four times",
+    ),
+]
+
 Tests = Annotated[bool, typer.Option("--tests", help="Record functions in files of tests, too.")]
 
 
@@ -112,6 +134,9 @@ async def record(
     only: Only = None,
     limit: Limit = 20,
     tests: Tests = False,
+    profile: Profiled = False,
+    steps: Steps = 5,
+    step: StepFunction = None,
     python: Python = None,
 ) -> int:
     """Run a program, and use what its functions are called with as their example inputs.
@@ -124,6 +149,9 @@ async def record(
     With [cyan]--until-seen[/cyan], the program is ended, with all that it started, once the
     functions of a file were called. The exit status is 0 if all were, and 1 otherwise.
 
+    With [cyan]--profile[/cyan], JAX profiles some steps of the program once it has compiled them,
+    to [bold].jaxsight/profiles[/bold], as [cyan]jaxsight profile[/cyan] shows them.
+
     [bold]Examples[/bold]
 
         jaxsight record -- python train.py --epochs 1
@@ -132,7 +160,15 @@ async def record(
         jaxsight record --until-seen model.py -- pytest tests/test_model.py
         jaxsight record
         jaxsight record --write --only 'model.py:*'
+        jaxsight record --profile --steps 10 -- python train.py
     """
+    if profile:
+        if not program or until_seen or write:
+            hint = "`jaxsight record --profile -- python train.py`"
+            raise CommandError(f"`--profile` needs a program and records nothing else: {hint}")
+        from jaxsight.cli.recording.profiled import run_profiled  # others do not wait for it
+
+        return run_profiled(program, python, steps, step or "")
     status = 0
     if until_seen and not program:
         raise CommandError(
@@ -178,13 +214,7 @@ async def _ran(
     request: RunRequest, python: str | None, limit: int, *, until_seen: bool
 ) -> Recording:
     """Run a program, and print what was recorded; its status is that of the command."""
-    try:
-        interpreter = user_interpreter(python, request.root)
-    except CommandError:
-        if python is not None:
-            raise
-        interpreter = None  # the program's own is used
-    environment = running.program_environment(interpreter, user_environment())
+    interpreter, environment = program_environment(python, request.root)
     if until_seen:
         status, outcome = await run(request, interpreter, environment)
         recording = replace(outcome.recording, status=status)
@@ -199,11 +229,8 @@ async def _ran(
 def _run(request: RunRequest, interpreter: str | None, environment: dict[str, str]) -> Recording:
     """Run a program to its end."""
     command = running.with_python(request.program, interpreter)
-    try:
+    with starting(request.program):
         return running.record(command, request.root, environment, tests=request.tests)
-    except OSError as error:
-        name = one_line(request.program[0])
-        raise CommandError(f"cannot run {name}: {error.strerror}") from error
 
 
 def _chosen(functions: Functions, only: list[str] | tuple[str, ...]) -> Functions:

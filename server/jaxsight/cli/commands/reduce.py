@@ -34,6 +34,7 @@ from jaxsight.repro.boot_commands import Event, facts, progress, reduce_command
 from jaxsight.repro.checks.base import InvalidCheck
 from jaxsight.repro.checks.parsing import FORMS, parse
 from jaxsight.repro.failures import HANG_AFTER, RunFailure
+from jaxsight.text import parsing
 from jaxsight.text.inert import one_line
 
 Repro = Annotated[Path, typer.Argument(metavar="REPRO.py", help="A repro, or a script that fails.")]
@@ -130,8 +131,9 @@ def reduce(
 
 def _is_repro(text: str) -> bool:
     """Return whether a file defines `main` and `inputs`, as repros do."""
-    with failing_on(SyntaxError, ValueError, RecursionError, about="not a Python file: "):
-        tree = ast.parse(text)
+    unreadable = (SyntaxError, ValueError, RecursionError, MemoryError)
+    with failing_on(*unreadable, about="not a Python file: "):
+        tree = parsing.parse(text)
     functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     return functions >= {"main", "inputs"}
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -41,6 +41,9 @@ _UNSAFE_JSON = re.compile(r"[^\n -~]|(?<=#)#")
 
 Part = str | tuple[str, str]
 """A text, or a text and its style."""
+
+MOST_ROWS = 200
+"""Rows of a table, a choice: fewer hide kernels of a training step; JSON has all of them."""
 
 
 class Printer(Console):
@@ -180,3 +183,37 @@ def _json_escape(match: re.Match[str]) -> str:
         return char
     units = char.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
+def print_rows(
+    printer: Printer,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    sides: str,
+    total: int = 0,
+    *,
+    is_cut: bool = False,
+) -> None:
+    """Print a table without its empty columns, and how many of `total` rows it leaves out.
+
+    Args:
+        printer: where to print.
+        columns: the titles.
+        rows: the texts of each row.
+        sides: for each column `l` or `r`: left- or right-aligned.
+        total: the number of all rows.
+        is_cut: whether a row has one line, with texts that are cut where they do not fit.
+    """
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    filled = [column for column in zip(columns, sides, *rows, strict=True) if any(column[2:])]
+    for title, side, *_ in filled:
+        is_number = side == "r"
+        table.add_column(title, justify="right" if is_number else "left", no_wrap=is_number)
+    for row in zip(*(texts for _, _, *texts in filled), strict=True):
+        shown = list(cells(*row))
+        for text in shown if is_cut else ():
+            text.no_wrap, text.overflow = True, "ellipsis"
+        table.add_row(*shown)
+    printer.print(table)
+    if (more := total - MOST_ROWS) > 0:
+        printer.print(styled((f"and {more} more (use --json to list all)", "dim")))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from jaxsight.cli import git
 from jaxsight.cli.errors import CommandError, failing_on, or_nearest
 from jaxsight.cli.sources import notebooks
 from jaxsight.files import reading
@@ -71,6 +72,23 @@ def read_source(path: Path) -> str:
     """
     with failing_on(reading.UnreadableError):
         return notebooks.read(path)[0] if notebooks.is_notebook(path) else reading.source(path)
+
+
+def parse_against(text: str | None) -> Address | str | None:
+    """Return what a function is compared with: another function, or a git revision of its file."""
+    if text is None:
+        return None
+    return parse_address(text) if ":" in text or reading.is_file(text) else text
+
+
+def read_committed(path: Path, revision: str) -> str:
+    """Return the text of a file in a git revision.
+
+    Raises:
+        CommandError: git does not have it.
+    """
+    with failing_on(git.NoAnswer, about=f"cannot read {path.name} at {revision}: "):
+        return git.committed(path, revision).decode("utf-8", "replace")
 
 
 def python_files(paths: Iterable[Path], *, with_notebooks: bool = False) -> Iterator[Path]:

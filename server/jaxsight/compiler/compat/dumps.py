@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxsight.compiler.hlo.shapes import HOST_SPACE
+from jaxsight.files.protobuf import fields
 from jaxsight.wire.messages.compiling import HostMemory, Memory
 
 _PREFIX = "jaxsight-dump-"
@@ -106,7 +107,7 @@ def read(folder: Path) -> Dumped | None:
     files = list(folder.glob("*_gpu_after_optimizations.hlo.pb"))
     if len(files) != 1:
         return None
-    match dict(_fields(files[0].read_bytes())):
+    match dict(fields(files[0].read_bytes())):
         case {1: bytes(program), 3: bytes(assignment)}:  # `hlo_module`, `buffer_assignment`
             host = HostMemory(*_sizes(assignment, on_host=True))
             return Dumped(program, Memory(*_sizes(assignment, on_host=False), host=host))
@@ -125,10 +126,10 @@ def _sizes(assignment: bytes, *, on_host: bool) -> tuple[int, int, int, int]:
         on_host: whether they are those of the host, or of the device.
     """
     temporaries = arguments = outputs = aliased = 0
-    for field, allocation in _fields(assignment):
+    for field, allocation in fields(assignment):
         if field != _ALLOCATION or not isinstance(allocation, bytes):
             continue
-        values = dict(_fields(allocation))
+        values = dict(fields(allocation))
         size = values.get(_SIZE, 0)
         if not isinstance(size, int) or (values.get(_COLOR) == HOST_SPACE) is not on_host:
             continue
@@ -139,41 +140,3 @@ def _sizes(assignment: bytes, *, on_host: bool) -> tuple[int, int, int, int]:
         others = is_parameter, is_result, values.get(_THREAD_LOCAL), values.get(_CONSTANT)
         temporaries += size * (not any(others))
     return temporaries, arguments, outputs, aliased
-
-
-def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yield the numbers and values of a message's fields.
-
-    Raises:
-        ValueError, IndexError: these bytes are not a message.
-    """
-    at = 0
-    while at < len(message):
-        key, at = _varint(message, at)
-        match key & 7:
-            case 0:  # https://protobuf.dev/programming-guides/encoding
-                value, at = _varint(message, at)
-                yield key >> 3, value
-                continue
-            case 2:
-                length, at = _varint(message, at)
-            case 1:
-                length = 8
-            case 5:
-                length = 4
-            case kind:
-                raise ValueError(f"unknown wire type {kind}")
-        yield key >> 3, message[at : at + length]
-        at += length
-
-
-def _varint(message: bytes, at: int) -> tuple[int, int]:
-    """Return the number at a position, and the position after it."""
-    value = shift = 0
-    while True:
-        byte = message[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return value, at

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxlib import _jax, version
 from jaxlib.mlir.dialects import stablehlo
@@ -29,6 +29,9 @@ from jaxsight import timeline
 from jaxsight.compiler.compat import configuration, dumps, partitioning, schedule
 from jaxsight.wire.meshes import ONE_DEVICE, Distribution
 from jaxsight.wire.messages.compiling import HostMemory, Memory, Refusal
+
+if TYPE_CHECKING:  # it imports JAX, which compiles for CPUs do without
+    from jaxsight.compiler.compat.running import LoadedExecutable
 
 log = logging.getLogger(__name__)
 
@@ -342,6 +345,18 @@ def _compiled(module: Any, devices: Devices, options: Mapping[str, str | bool]) 
             return devices.toolchain.load(devices.devices, module, settings)
     except Exception as error:
         raise Refused("xla", f"{type(error).__name__}: {error}") from error
+
+
+def executable(
+    program: bytes, devices: Devices, options: Mapping[str, str | bool]
+) -> LoadedExecutable:
+    """Compile a portable artifact for devices that are present, to run it.
+
+    Raises:
+        Refused: as for `compile`.
+    """
+    loaded: LoadedExecutable = _compiled(_parsed(program, devices), devices, options)
+    return loaded
 
 
 def _dump_in(folder: Path) -> dumps.Dumped | None:

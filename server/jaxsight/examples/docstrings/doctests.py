@@ -19,6 +19,7 @@ from jaxsight.source.functions import Docstring, Function
 from jaxsight.source.limits import docstring_problem
 from jaxsight.source.text import Range
 from jaxsight.text.names import bound_in_scope, free_in
+from jaxsight.text.parsing import expression_in, module_in
 
 _PROMPT = re.compile(r"[ \t]*>>> (?P<code>.*)")
 _CONTINUED = re.compile(r"[ \t]*\.\.\.(?: (?P<code>.*))?")
@@ -80,12 +81,8 @@ def _statements(docstring: Docstring) -> Iterator[tuple[ast.stmt, Range]]:
             line += 1
         start = source.line_bounds(first)[0] + prompt.start("code")
         range = source.range(start, source.line_bounds(line - 1)[1])
-        try:
-            body = ast.parse("\n".join(code)).body
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
-        for statement in body:
-            yield statement, range
+        if (tree := module_in("\n".join(code))) is not None:
+            yield from ((statement, range) for statement in tree.body)
 
 
 def _calls_of(name: str, statement: ast.stmt) -> Iterator[ast.Call]:
@@ -163,7 +160,7 @@ def _import(
     text = f"__import__({module!r}, fromlist=['_'])"
     if attribute:
         text = f"{text}.{attribute}"
-    values[name] = ast.parse(text, mode="eval").body
+    values[name] = expression_in(text)
 
 
 _USUAL = {"jax.numpy": "jnp", "numpy": "np"}

@@ -7,14 +7,10 @@ from dataclasses import dataclass, field
 
 from jaxsight.examples.notation.chunk_text import ChunkText
 from jaxsight.examples.notation.tokens import DEEPEST, TokenReader
-from jaxsight.examples.problems import (
-    Malformed,
-    malformed,
-    python_error,
-    quoted,
-)
+from jaxsight.examples.problems import Malformed, malformed, python_error, quoted
 from jaxsight.source.text import Position, Range
 from jaxsight.text import names
+from jaxsight.text.parsing import quiet
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +32,12 @@ def read_expression(source: ChunkText, start: int, end: int, subject: str) -> Ex
     text = source.text[first:end]
     try:
         # Parentheses let an expression continue over lines without its own.
-        tree = ast.parse(f"({text}\n)", mode="eval")
+        with quiet():
+            tree = ast.parse(f"({text}\n)", mode="eval")
         written = ast.unparse(tree)
-    except SyntaxError as error:
-        message, help = python_error(error, "Python expression")
-        raise malformed(_place(source, first, end, error), message, help) from error
-    except (ValueError, RecursionError, MemoryError) as error:
-        message, help = python_error(error, "Python expression")
-        raise malformed(source.range(first, end), message, help) from error
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        place = _place(source, first, end, error)
+        raise malformed(place, *python_error(error, "Python expression")) from error
     return Expression(written, names.free_in(written), reader.range_from(first))
 
 
@@ -72,8 +66,10 @@ def _check_brackets(reader: TokenReader) -> None:
         raise open_[-1][1]
 
 
-def _place(source: ChunkText, first: int, end: int, error: SyntaxError) -> Range:
-    """Return the range of a syntax error, inside the expression."""
+def _place(source: ChunkText, first: int, end: int, error: Exception) -> Range:
+    """Return the range of a parser's error, inside the expression."""
+    if not isinstance(error, SyntaxError):
+        return source.range(first, end)
 
     def offset(line: int | None, column: int | None) -> int | None:
         if line is None or column is None or line < 1 or column < 1:

@@ -32,6 +32,7 @@ from jaxsight.examples.problems import (
     python_error,
     quoted,
 )
+from jaxsight.text.parsing import quiet
 
 _CONSTANTS = ("True", "False", "None")
 _KEY_HELP = "use `fry`, `rbg` or `urbg`"
@@ -233,11 +234,11 @@ class _Parser:
             case _:
                 source = self._number()
         try:
-            ast.literal_eval(source)
+            with quiet():
+                ast.literal_eval(source)
         except (SyntaxError, ValueError) as error:
-            message, help = python_error(error, "Python literal")
             range = self.reader.range_from(first.start)
-            raise malformed(range, message, help) from error
+            raise malformed(range, *python_error(error, "Python literal")) from error
         return Literal(source, self.reader.range_from(first.start))
 
     def _string(self) -> str:

@@ -7,7 +7,7 @@ import re
 
 from jaxsight.examples.proposals.kinds import UNKNOWN, Kind, What
 from jaxsight.examples.proposals.sources import ModuleScope
-from jaxsight.source.analysis.quiet_compiler import expression_in
+from jaxsight.text.parsing import expression_in
 
 _DEEPEST = 2
 """Definitions of types that are followed from one to the next, a choice: an alias of an alias."""

@@ -9,7 +9,7 @@ from jaxsight.examples.proposals import names
 from jaxsight.examples.proposals.annotated import kind_of
 from jaxsight.examples.proposals.interpreting.evidence import Evidence
 from jaxsight.examples.proposals.kinds import Kind
-from jaxsight.source.analysis.quiet_compiler import expression_in
+from jaxsight.text.parsing import expression_in
 
 _SCALARS = (Kind.SCALAR, Kind.FLOAT)
 ANY = "lambda *args: args[0]"

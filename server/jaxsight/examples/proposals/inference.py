@@ -41,6 +41,7 @@ from jaxsight.examples.signature import Signature
 from jaxsight.source.functions import Function, Parameter
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.statements import tree_of
+from jaxsight.text.parsing import literal_in
 
 _KEYS = re.compile(r"prng_key|key_data|wrap_key")
 _PASSES = 2
@@ -287,8 +288,8 @@ class _Facts:
 
 def _constant(text: str) -> Const | None:
     try:
-        return Const(ast.literal_eval(text))
-    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return Const(literal_in(text))
+    except ValueError:
         return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,6 +13,7 @@ from pathlib import Path
 from jaxsight.files import reading
 from jaxsight.source.module import Module
 from jaxsight.source.statements import tree_of
+from jaxsight.text.parsing import module_in
 
 _MODULES_KEPT = 4
 _FILES_KEPT = 48
@@ -100,10 +102,9 @@ def _collect(body: Iterable[ast.stmt], source: Definitions, package: str) -> Non
 def _read(path: str, package: str, changed: float) -> Definitions:
     """Return what a file defines; `changed` is its time of modification."""
     source = Definitions()
-    try:
-        _collect(ast.parse(reading.text(path, _LARGEST)).body, source, package)
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return Definitions()
+    with contextlib.suppress(OSError, RecursionError):
+        tree = module_in(reading.text(path, _LARGEST))
+        _collect(tree.body if tree is not None else (), source, package)
     return source
 
 

@@ -15,6 +15,7 @@ from jaxsight.rules.finding import Finding, Place, Severity, finding_of
 from jaxsight.rules.violation import Violation
 from jaxsight.source.text import Position, Range
 from jaxsight.text.markdown import prose
+from jaxsight.text.parsing import expression_in
 from jaxsight.wire import observations
 from jaxsight.wire.messages.replies import Failed, Traced
 from jaxsight.wire.observations import Failure
@@ -73,10 +74,7 @@ def is_quiet(view: View) -> bool:
 
 def _has_settings(text: str) -> bool:
     """Return whether a doctest's call has a dict, list or tuple display with numbers."""
-    try:
-        call = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError):
-        return False
+    call = expression_in(text)
     if not isinstance(call, ast.Call):
         return False
     return any(

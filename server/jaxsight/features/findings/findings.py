@@ -21,7 +21,7 @@ from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules import RULES
 from jaxsight.rules.finding import Finding
-from jaxsight.rules.rule import Measured
+from jaxsight.rules.rule import CompileTimes
 from jaxsight.rules.selection import ignored
 from jaxsight.source.module import Module
 from jaxsight.targets.target import Target
@@ -260,7 +260,7 @@ async def _in_kernels(
     excluded = engine.projects.of(path).settings.ignored_on(result.target)
     codes = [code for code in check.codes if not ignored(code, excluded)]
     folding: Folding | None = None
-    if any(RULES[code].measures is Measured.FOLDING for code in codes):
+    if any(RULES[code].measures is CompileTimes.FOLDING for code in codes):
         measured = engine.programs.folding(view, result)
         folding = await engine.waiting.within(measured, check.patience, view)
     if folding is not None and result.is_unfolded and not folding.is_ended:
@@ -284,7 +284,7 @@ async def _slow(
     engine: Engine, view: View, result: CompileResult, codes: Sequence[str], check: _Check
 ) -> SlowCompile | None:
     """Return what saves time of a slow compile, where a wanted rule reports it."""
-    if all(RULES[code].measures is not Measured.SLOWNESS for code in codes):
+    if all(RULES[code].measures is not CompileTimes.SLOWNESS for code in codes):
         return None
     measuring = engine.programs.slow_compile(view, result)
     return await engine.waiting.within(measuring, check.patience, view)

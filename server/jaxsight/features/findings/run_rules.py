@@ -15,7 +15,7 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules import RULES
 from jaxsight.rules.finding import Finding, Place, Severity, finding_of
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import FindInProgram, Measured, Rule
+from jaxsight.rules.rule import CompileTimes, FindInProgram, Rule
 from jaxsight.rules.text.statements import Statement
 from jaxsight.rules.violation import NodeViolation, Violation
 from jaxsight.source import differentiated
@@ -23,6 +23,7 @@ from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import TopLevelStatement, tree_of
 from jaxsight.source.text import Range
+from jaxsight.text.parsing import literal_in
 from jaxsight.wire.messages.compiling import Compiled, Folding, Incomplete, SlowCompile
 from jaxsight.wire.messages.inputs import InputSpec, TreeSpec, ValueSpec
 from jaxsight.wire.messages.replies import Miscompiled, Outlined, Traced
@@ -77,9 +78,9 @@ def of_kernels(
     """
     certain: Iterable[str] = codes
     if not isinstance(result.outcome, Compiled):
-        certain = [code for code in codes if RULES[code].measures is Measured.SLOWNESS]
+        certain = [code for code in codes if RULES[code].measures is CompileTimes.SLOWNESS]
     elif result.is_unfolded:
-        certain = [code for code in codes if RULES[code].measures is Measured.FOLDING]
+        certain = [code for code in codes if RULES[code].measures is CompileTimes.FOLDING]
     slow = slow or result.slow
     rules = [(RULES[code], find) for code in certain if (find := RULES[code].in_kernels)]
     return _judged(view, outlined, result, rules, folding, slow)
@@ -241,8 +242,8 @@ def _numbers(specs: Iterable[InputSpec]) -> Iterator[str]:
             yield from _numbers(spec.children)
         elif isinstance(spec, ValueSpec) and spec.literal:
             try:
-                value = ast.literal_eval(spec.source.strip())
-            except (ValueError, SyntaxError):
+                value = literal_in(spec.source)
+            except ValueError:
                 continue
             if type(value) in (int, float, complex):
                 yield type(value).__name__

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from jaxsight.features.findings.findings import Findings
 from jaxsight.features.fixes.registry import FIXES
 from jaxsight.features.fixes.verifier import Fix, FixVerifier
 from jaxsight.projects.project import Project
@@ -18,6 +19,7 @@ from jaxsight.queries.engine import Engine
 from jaxsight.queries.sandbox import Sandboxes
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules.finding import Finding
+from jaxsight.rules.fixing.remedy import Proof
 from jaxsight.source.module import Module
 from jaxsight.source.text import Edit, Range
 from jaxsight.targets.target import Target
@@ -30,7 +32,9 @@ PAUSE = 0.5
 
 @dataclass(eq=False, slots=True)
 class _Work:
-    view: View
+    module: Module
+    view: View | None
+    """The function that the finding is in; `None` for a fix that is proved by the text alone."""
     finding: Finding
     target: Target | None
     done: asyncio.Future[Fix | None]
@@ -63,27 +67,31 @@ class FixScheduler:
     def start(
         self,
         path: str,
-        pairs: Sequence[tuple[View, Finding]],
-        target: Target | None,
+        report: Findings,
         *,
         pause: float = PAUSE,
     ) -> None:
         """Verify fixes of a file's current findings, in place of the earlier ones."""
-        pairs = [
-            (view, finding)
-            for view, finding in pairs
-            if finding.code in FIXES and not finding.stale and not view.stale
-        ]
-        before = [
-            (work.finding, work.view.module, work.target) for work in self._work.get(path, [])
-        ]
-        if before == [(finding, view.module, target) for view, finding in pairs]:
+        views = {finding: view for view, finding in report.owners}
+        pairs: list[tuple[View | None, Finding]] = []
+        for finding in report.reported if report.module is not None else ():
+            if finding.code not in FIXES or finding.stale:
+                continue
+            if FIXES[finding.code].proof is Proof.WRITTEN:
+                pairs.append((None, finding))
+            elif (view := views.get(finding)) is not None and not view.stale:
+                pairs.append((view, finding))
+        module, target = report.module, report.target
+        before = [(work.finding, work.module, work.target) for work in self._work.get(path, [])]
+        if before == [(finding, module, target) for _, finding in pairs]:
             return
         self.stop(path)
-        if not pairs:
+        if not pairs or module is None:
             return
         loop = asyncio.get_running_loop()
-        works = [_Work(view, finding, target, loop.create_future()) for view, finding in pairs]
+        works = [
+            _Work(module, view, finding, target, loop.create_future()) for view, finding in pairs
+        ]
         self._work[path] = works
         if self._worker is None or self._worker.done():
             self._worker = loop.create_task(self._run(pause), name="fixes")
@@ -106,7 +114,7 @@ class FixScheduler:
         works = [
             work
             for work in self._work.get(path, [])
-            if work.view.module is module and (range is None or range.touches(work.finding.range))
+            if work.module is module and (range is None or range.touches(work.finding.range))
         ]
         if range is not None and path in self._work:
             self._work[path].sort(key=lambda work: work not in works)
@@ -145,6 +153,8 @@ class FixScheduler:
             sandbox = self._sandboxes.of(self.project_of(path))
             trying = asyncio.create_task(
                 self.verifying.fix(sandbox, work.view, work.finding, work.target)
+                if work.view is not None
+                else self.verifying.in_text(work.module, work.finding)
             )
             self._current = path, trying
             fix: Fix | None = None

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
 from jaxsight.features.findings import failures, run_rules
+from jaxsight.features.fixes import waits
 from jaxsight.features.fixes.registry import FIXES
 from jaxsight.features.kernels.summary import devices
 from jaxsight.files.texts import Version
@@ -28,11 +29,12 @@ from jaxsight.queries.traces.query import Question, ask
 from jaxsight.rules import RULES
 from jaxsight.rules.finding import Finding
 from jaxsight.rules.fixing import figures
-from jaxsight.rules.fixing.context import Candidate, FixContext, applied
+from jaxsight.rules.fixing.context import Candidate, FixContext, UntracedText, applied
 from jaxsight.rules.fixing.figures import Figures
 from jaxsight.rules.fixing.remedy import Proof, Remedy
 from jaxsight.rules.program.folding import is_worth_measuring
-from jaxsight.rules.rule import Measured
+from jaxsight.rules.rule import CompileTimes
+from jaxsight.source.module import Module
 from jaxsight.source.text import Edit
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Compiled, Folding, Incomplete
@@ -131,6 +133,10 @@ class FixVerifier:
                 title = candidate.title
                 return Fix(finding, f"{title}{effect}", candidate.edits, is_safe, title)
         return None
+
+    async def in_text(self, module: Module, finding: Finding) -> Fix | None:
+        """Return the first candidate for a finding that the text alone proves."""
+        return await self.aside.judge(module, lambda: _in_text(module, finding))
 
     async def _harmless(self, sandbox: Sandbox, view: View, candidate: Candidate) -> bool:
         """Return whether the change leaves other example sets and functions of the file unaffected.
@@ -295,7 +301,7 @@ class FixVerifier:
         result: CompileResult | None = None
         if target is not None and interpreter is not None:
             how = (answer, target, interpreter.path, sandbox.lower)
-            compiling, is_measured = self.compiling(), RULES[code].measures is Measured.FOLDING
+            compiling, is_measured = self.compiling(), RULES[code].measures is CompileTimes.FOLDING
             with contextlib.suppress(TraceGone):
                 if is_measured and is_worth_measuring(outlined.folds):
                     folding = await compiling.folding(*how)
@@ -316,10 +322,30 @@ class FixVerifier:
             platform = target.platform if target is not None else ""
             findings = run_rules.of_program(view, outlined, [code], platform)
         else:
-            of_text = chain.from_iterable(map(run_rules.of_text, question.module.chunks))
-            every = chain(of_text, run_rules.of_module(question.module))
-            findings = [finding for finding in every if finding.code == code]
+            count = _count_in_text(question.module, code)
+            return _Look(count, Figures.of(answer.reply, compiled, folding))
         return _Look(len(findings), Figures.of(answer.reply, compiled, folding))
+
+
+def _in_text(module: Module, finding: Finding) -> Fix | None:
+    """Return the first candidate that only adds waits, and takes a finding away."""
+    context = FixContext.of(UntracedText(module), finding)
+    if context is None:
+        return None
+    for candidate in islice(FIXES[finding.code].propose(context), _TRIED):
+        with contextlib.suppress(ValueError):
+            after = module.edited(applied(module.text, candidate.edits))
+            findings = [_count_in_text(each, finding.code) for each in (module, after)]
+            if waits.are_all_that_differs(module, after) and findings[1] < findings[0]:
+                edits, title = candidate.edits, candidate.title
+                return Fix(finding, title, edits, candidate.safe, title)
+    return None
+
+
+def _count_in_text(module: Module, code: str) -> int:
+    """Return the number of findings of a code in a text, for which nothing is traced."""
+    of_text = chain.from_iterable(map(run_rules.of_text, module.chunks))
+    return sum(found.code == code for found in chain(of_text, run_rules.of_module(module)))
 
 
 def _judged(compared: Compared | Died | None, *, same: bool) -> Compared | _Verdict:

@@ -17,11 +17,13 @@ from jaxsight.features.hover.text import (
     with_wait,
 )
 from jaxsight.features.kernels.expressions import expression_words
+from jaxsight.features.measuring.shown import ShownTimes, expression_times, shown_times
 from jaxsight.features.model import Hover
 from jaxsight.features.setup.unshown import untraced
 from jaxsight.queries.documents import Document, Subject, subject_at
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.compile_result import CompileResult
+from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question, Unasked
 from jaxsight.queries.traces.waits import Waits
@@ -178,7 +180,10 @@ def _observed(engine: Engine, view: View, places: Sequence[Range]) -> Hover | No
         layouts, compiled = traced_layouts(view.seen(observation)), ""
         kernels = engine.programs.kernels(view)
         if kernels is not None and kernels.view.stale == view.stale:
-            compiled = expression_words(kernels, place)
+            times = shown_times(engine, view, kernels.target, kernels)
+            matched = times.matched if times is not None else None
+            took = expression_times(matched, kernels.holding(place)) if matched is not None else ""
+            compiled = " · ".join(filter(None, (expression_words(kernels, place), took)))
             if not view.subject.is_from_caller:  # alone, it may be partitioned differently
                 layouts = layouts or chosen_layouts(kernels, place, view.seen(observation))
         source = view.module.slice_text(place)
@@ -223,7 +228,12 @@ async def _target_words(engine: Engine, view: View) -> str:
         for task in tasks:
             if not task.done():
                 engine.waiting.go_on(task, view)
-    words = target_rows(view, results)
+    times: dict[str, ShownTimes] = {}
+    for result in results:
+        known = shown_times(engine, view, result.target, Kernels.of(view, result))
+        if known is not None:
+            times[result.target.name] = known
+    words = target_rows(view, results, times)
     if waiting:
         words += f"\n\n*compiling for {', '.join(waiting)}…*"
     return words.strip()

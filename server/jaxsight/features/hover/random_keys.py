@@ -12,6 +12,7 @@ from jaxsight.source.analysis.syntax_trees import dotted_name
 from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Position, Range
 from jaxsight.text.names import bound_in
+from jaxsight.text.parsing import expression_in
 
 _MODULE = "jax.random."
 _MAKE = frozenset({"PRNGKey", "split", "fold_in", "key_data", "clone"})
@@ -32,9 +33,8 @@ def key_note(view: View, place: Range, texts: Iterable[str]) -> str:
     kinds = {"PRNG keys" if match["several"] else "PRNG key" for match in found if match}
     if len(kinds) != 1 or not all(found):
         return ""
-    try:
-        node = ast.parse(view.module.slice_text(place).strip(), mode="eval").body
-    except (SyntaxError, ValueError):
+    node = expression_in(view.module.slice_text(place))
+    if node is None:
         return ""
     makes = makes_key(node, functools.partial(_full_name, dict(_origins(view))))
     is_key = makes or dotted_name(node) in _names_at(view, place.start)

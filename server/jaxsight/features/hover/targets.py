@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from jaxsight.features.distributed import collectives
 from jaxsight.features.kernels import compile_time, host_transfers, modules
 from jaxsight.features.kernels.launches import kernel_figure, launch_figure
 from jaxsight.features.kernels.summary import distribution_lines, how, temporary_memory
 from jaxsight.features.kernels.uncompiled import explanation
+from jaxsight.features.measuring.shown import ShownTimes, kernel_rows
 from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View
@@ -22,19 +23,28 @@ from jaxsight.workers.compilation.compilers import Trouble
 
 _MODULES = 12
 """Modules or functions that kernels are summed by, a choice: about half of a hover."""
+_DEAREST = 5
+"""Measured kernels that are listed, a choice: the tooltip and the panel have all."""
 _COLLECTIVES = 12
 """Collectives that a table has, likewise; the document of kernels has all."""
 
 
-def target_rows(view: View, results: Sequence[CompileResult]) -> str:
+def target_rows(
+    view: View, results: Sequence[CompileResult], times: Mapping[str, ShownTimes]
+) -> str:
     """Return a Markdown table with a row for each target, for a hover.
 
     Programs for several devices follow: their mesh, memory and collectives.
+
+    Args:
+        view: the function.
+        results: its programs.
+        times: what it took, by the names of the targets on which it was measured.
     """
-    rows = [
-        "| target | kernels | launches | read | written | temporaries | time | compiled |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    names = ["target", "kernels", "launches", "read", "written", "temporaries", "time", "compiled"]
+    if times:
+        names.insert(-1, "measured")
+    rows = [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
     troubles = []
     for result in results:
         match result.outcome:
@@ -44,6 +54,9 @@ def target_rows(view: View, results: Sequence[CompileResult]) -> str:
                 estimated = total(graph, result.target)
                 sign = "≥" if estimated is not None and estimated.is_lower_bound else "≈"
                 time = f"{sign} {units.time(estimated.seconds)}" if estimated else "–"
+                if times:
+                    took = times.get(result.target.name)
+                    time += f" | {escaped(took.figure) if took is not None else '–'}"
                 rows.append(
                     f"| {escaped(_name(compiled, result.target))} | {kernel_figure(graph)} | "
                     f"{launch_figure(graph)} | {' | '.join(_traffic(graph))} | "
@@ -54,6 +67,11 @@ def target_rows(view: View, results: Sequence[CompileResult]) -> str:
                 why = explanation(trouble, result.target)
                 troubles.append(f"**{escaped(result.target.name)}**: {prose(why)}")
     parts = ["\n".join(rows)] if len(rows) > 2 else []
+    for name, shown in times.items():
+        lines = [*shown.facts]
+        if (matched := shown.matched) is not None:
+            lines += kernel_rows(matched, _DEAREST)
+        parts.append(_listed(f"**{escaped(name)}** measured:", map(prose, lines)))
     known = [each for result in results if (each := Kernels.of(view, result)) is not None]
     for kernels in known[:1]:  # how the first one was made, and of what
         parts += map(prose, compile_time.notable_lines(kernels))

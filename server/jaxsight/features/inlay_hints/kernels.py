@@ -22,6 +22,7 @@ from jaxsight.features.kernels.summary import (
     temporary_memory,
 )
 from jaxsight.features.kernels.table import table
+from jaxsight.features.measuring.shown import ShownTimes, shown_times
 from jaxsight.features.model import Hint
 from jaxsight.features.proposals.assumptions import WITH_SIZES
 from jaxsight.queries.programs.kernels import Kernels
@@ -45,7 +46,8 @@ def hints(shown: ShownDocument) -> Iterator[Hint]:
         before, reply = shown.engine.programs.before(view), view.answer.reply
         difference = change(before, kernels.compiled) if before is not None else SAME
         updates = reply.updates if isinstance(reply, Traced) else ()
-        parts = list(_figures(kernels, difference))
+        times = shown_times(shown.engine, view, kernels.target, kernels)
+        parts = list(_figures(kernels, difference, times))
         if updates:
             more = [ELLIPSIS] if len(updates) > _UPDATED else []
             first = f"updates: {', '.join([*updates[:_UPDATED], *more])}"
@@ -58,19 +60,24 @@ def hints(shown: ShownDocument) -> Iterator[Hint]:
         yield Hint(
             head(view),
             f"{mark}{fitted(parts, shown.wanted.width - len(mark))}",
-            "\n\n".join(filter(None, (stale.notice(view), table(kernels), *map(prose, facts)))),
+            "\n\n".join(
+                filter(None, (stale.notice(view), table(kernels, times), *map(prose, facts)))
+            ),
             view.stale,
         )
 
 
-def _figures(kernels: Kernels, difference: str) -> Iterator[LabelPart]:
+def _figures(kernels: Kernels, difference: str, times: ShownTimes | None) -> Iterator[LabelPart]:
     """Yield kernels, launches if there are more or fewer, memory, collectives and the target.
 
     Args:
         difference: what changed since the file was saved, which is shown after the target.
+        times: what the function took, after the kernels, if the user had it measured.
     """
     compiled, graph = kernels.compiled, kernels.graph
     yield LabelPart(kernel_count(graph), 0)
+    if times is not None:
+        yield LabelPart(times.headline, 1, (f"{times.figure} measured",))
     counts = graph.launches_at_least, graph.launch_count
     if not graph.trips_known or any(count != graph.kernel_count for count in counts):
         yield LabelPart(launches(graph))

@@ -10,6 +10,7 @@ from jaxsight.features.kernels import compile_time, host_transfers
 from jaxsight.features.kernels.launches import iterations, launches_of, undecided
 from jaxsight.features.kernels.modules import FEW
 from jaxsight.features.kernels.summary import memory_lines, origin
+from jaxsight.features.measuring.shown import ShownTimes, seconds_words
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.text import units
 from jaxsight.text.markdown import escaped, prose
@@ -20,9 +21,17 @@ _TRANSFERS = 12
 """Transfers between host and device that a table has, a choice: one for each kind of array."""
 
 
-def table(kernels: Kernels) -> str:
-    """Return a table of the first kernels, one of transfers, and the facts below them."""
+def table(kernels: Kernels, times: ShownTimes | None = None) -> str:
+    """Return a table of the first kernels, one of transfers, and the facts below them.
+
+    Args:
+        kernels: of the function.
+        times: what the function took, if the user had it measured.
+    """
+    matched = times.matched if times is not None else None
     rows = ["| | kernel | launches | in | out | fusion boundary |", "|---|---|---|---|---|---|"]
+    if matched is not None:
+        rows = [f"{rows[0]} measured | share |", f"{rows[1]}---|---|"]
     shown = kernels.graph.kernels[:FEW]
     for index, kernel in enumerate(shown):
         description = f"{collectives.kernel_title(kernel)} {kernels.feeding(kernel)}".rstrip()
@@ -31,6 +40,12 @@ def table(kernels: Kernels) -> str:
             f"{units.size(kernel.bytes_in)} | "
             f"{units.size(kernel.bytes_out)} | {escaped(kernels.reason(kernel))} |"
         )
+        if matched is not None:
+            row = matched.row(index)
+            cells = ("–", "–")
+            if row is not None:
+                cells = seconds_words(row.seconds, row.estimate_seconds), units.percent(row.share)
+            rows[-1] += f" {' | '.join(map(escaped, cells))} |"
     more = kernels.graph.kernel_count - len(shown)
     end = [f"and {more} more"] if more else []
     if transfers := host_transfers.rows(kernels):
@@ -40,7 +55,8 @@ def table(kernels: Kernels) -> str:
         end.append("\n".join(lines))
         if (more := len(transfers) - _TRANSFERS) > 0:
             end.append(f"and {more} more")
-    facts = [escaped(origin(kernels.compiled, kernels.target))]
+    measured = [times.headline, *times.facts] if times is not None else []
+    facts = [*map(prose, measured), escaped(origin(kernels.compiled, kernels.target))]
     known = (*memory_lines(kernels), *compile_time.notable_lines(kernels))
     facts += map(prose, (*kernels.target.facts, *known))
     left_out = caveats.markdown(kernels.view.caveats)

@@ -15,6 +15,7 @@ from jaxsight.features.model import PanelGroup
 from jaxsight.features.panel.call_chains import Chains, chains
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.source.text import Range
+from jaxsight.text.parsing import expression_in
 from jaxsight.wire.messages.replies import Call, Equation
 
 _LONGEST = 60  # characters of a name in the panel, which a narrow sidebar cuts anyway
@@ -122,9 +123,8 @@ def _name(kernels: Kernels, call: Call, place: Range | None) -> str:
         name = call.name.rpartition("<locals>.")[2]
         return name.removesuffix(".__call__") or name
     text = kernels.view.module.slice_text(place) if place is not None else ""
-    try:
-        tree = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = expression_in(text)
+    if tree is None:
         return "library"
     name = " ".join(ast.unparse(tree.func if isinstance(tree, ast.Call) else tree).split())
     return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"

@@ -8,6 +8,7 @@ documents of their own.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from jaxsight.features.distributed import chosen_shardings
 from jaxsight.features.distributed.collectives import described
@@ -15,7 +16,8 @@ from jaxsight.features.distributed.layout import layout
 from jaxsight.features.kernels import compile_time
 from jaxsight.features.kernels.launches import undecided
 from jaxsight.features.kernels.summary import change, headline, memory_lines, meshes, origin
-from jaxsight.features.model import DividedResult, Drawn, Panel, PanelEquation
+from jaxsight.features.measuring.shown import ShownTimes, shown_times
+from jaxsight.features.model import DividedResult, Drawn, Panel, PanelEquation, PanelTimes
 from jaxsight.features.named_function import compiled_function
 from jaxsight.features.panel.groups import grouped
 from jaxsight.features.proposals.assumptions import figures, header
@@ -59,6 +61,10 @@ async def panel(engine: Engine, path: str, where: Position | str) -> Panel | Non
         completing = engine.programs.result(view, result.target, complete=True)
         engine.waiting.go_on(asyncio.ensure_future(completing), view)
     contents = drawn(view, result, engine.programs.before(view))
+    if isinstance(contents, Drawn):
+        times = shown_times(engine, view, result.target, Kernels.of(view, result))
+        measured = _times(times, len(contents.reasons)) if times is not None else None
+        contents = replace(contents, measured=measured)
     return Panel(
         path,
         subject.name,
@@ -71,6 +77,23 @@ async def panel(engine: Engine, path: str, where: Position | str) -> Panel | Non
         contents if isinstance(contents, str) else "",
         view.caveats,
         header(view.answer.question, view.size_names) if view.assumed else "",
+        result.target.is_own,
+    )
+
+
+def _times(times: ShownTimes, kernels: int) -> PanelTimes:
+    """Return a measurement as a panel shows it, beside a number of kernels."""
+    known, matched = times.measurement.times, times.matched
+    rows = map(matched.row, range(kernels)) if matched is not None else ()
+    others = [row for row in matched.rows if row.index is None] if matched is not None else []
+    return PanelTimes(
+        times.headline,
+        times.stale,
+        known.wall.median,
+        known.device_seconds if known.device_seconds >= 0 else None,
+        sum(row.seconds for row in others),
+        tuple(row.seconds if row is not None else None for row in rows),
+        tuple(times.facts),
     )
 
 

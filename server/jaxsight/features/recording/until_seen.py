@@ -105,7 +105,7 @@ async def run_until_seen(
             path.mkdir()
         merger = Merger(logs, run.root)
         given = {**_QUIET, **run.environment, "TMPDIR": str(temporary)}
-        environment = running.observed_environment(given, logs, run.root, tests=run.tests)
+        environment = running.recorded_environment(given, logs, run.root, tests=run.tests)
         end = time.monotonic() + limit
         replaced: tuple[str, ...] = ()
         while True:

@@ -14,6 +14,7 @@ from jaxsight.recording.program import StartedProgram
 from jaxsight.source.functions import Function
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.text import normalized
+from jaxsight.text.parsing import module_in
 
 Key = tuple[str, str]
 """A file, relative to the root of its project, and the qualified name of a function in it."""
@@ -62,10 +63,7 @@ def files_reached(ran: StartedProgram, root: Path) -> list[Path]:
 
 def imported(file: Path, root: Path) -> Iterator[Path]:
     """Yield the files of a project that a module imports, by its text."""
-    text = text_of(file)
-    try:
-        tree = ast.parse(text or "")
-    except (SyntaxError, ValueError, RecursionError):
+    if (tree := module_in(text_of(file) or "")) is None:
         return
     near = [file.parent, root, root / "src"]
     for node in ast.walk(tree):

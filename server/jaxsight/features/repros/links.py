@@ -9,6 +9,7 @@ from pathlib import Path
 from jaxsight.features.model import Linked
 from jaxsight.source.module import Module
 from jaxsight.source.text import Position, Range
+from jaxsight.text.parsing import parse
 
 _ORIGIN = re.compile(r"Captured from (.+):(\d+) in (\S+)\.$")
 
@@ -40,7 +41,7 @@ def links_of(text: str, root: str, path: str, module: Module, subject: str) -> t
             places["main"] = place
     links += [
         Linked(node.lineno - 1, node.name, places[node.name])
-        for node in ast.walk(ast.parse(text))
+        for node in ast.walk(parse(text))
         if isinstance(node, ast.FunctionDef) and node.name in places
     ]
     return tuple(sorted(links, key=lambda link: link.line))

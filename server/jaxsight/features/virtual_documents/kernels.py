@@ -8,11 +8,14 @@ from dataclasses import replace
 from jaxsight.features.distributed.collectives import SIGN, collective_text
 from jaxsight.features.kernels import compile_time, host_transfers, modules
 from jaxsight.features.kernels.summary import headline, memory_lines, origin, sentence
+from jaxsight.features.measuring.shown import ShownTimes, seconds_words, shown_times
 from jaxsight.features.model import CompiledKind, Linked, VirtualText
 from jaxsight.features.proposals.assumptions import figures
+from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View
+from jaxsight.text import units
 from jaxsight.wire.chunks import equation_path
 from jaxsight.workers.compilation.compilers import Trouble
 
@@ -20,7 +23,7 @@ _METADATA = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}')
 """The metadata of an instruction: names for profilers, and the path of its equation."""
 
 
-def document(view: View, result: CompileResult, kind: CompiledKind) -> VirtualText:
+def document(engine: Engine, view: View, result: CompileResult, kind: CompiledKind) -> VirtualText:
     """Return a text of a compiled function.
 
     Raises:
@@ -38,18 +41,25 @@ def document(view: View, result: CompileResult, kind: CompiledKind) -> VirtualTe
             shown = _hlo(kernels, title)
             return replace(shown, text=_METADATA.sub("", shown.text))
         case "kernels":
-            return _listed(kernels, title)
+            return _listed(kernels, title, shown_times(engine, view, result.target, kernels))
 
 
-def _listed(kernels: Kernels, title: str) -> VirtualText:
+def _listed(kernels: Kernels, title: str, times: ShownTimes | None) -> VirtualText:
     """Return the list of kernels, each line linked to the kernel's equations.
 
     Successive kernels of one function or module have a comment with their figures before them.
+
+    Args:
+        kernels: of the function.
+        title: of the document.
+        times: what the function took, if the user had it measured.
     """
+    matched = times.matched if times is not None else None
     view = kernels.view
     headed = f"{view.subject.name}: {headline(kernels.compiled, kernels.target)}"
     lines = [f"{headed}{figures(view)}"]
     lines += [origin(kernels.compiled, kernels.target), *kernels.target.facts]
+    lines += [times.headline, *times.facts] if times is not None else []
     lines += [*memory_lines(kernels), *compile_time.lines(kernels), ""]
     links: list[Linked] = []
     sections = modules.runs(kernels)
@@ -62,7 +72,12 @@ def _listed(kernels: Kernels, title: str) -> VirtualText:
             indent = "  " * (len(kernel.loops) + (len(sections) > 1))
             paths = kernel.equations or kernel.feeds
             links += [Linked(len(lines), path, kernels.place(path)) for path in paths]
-            lines.append(indent + sentence(kernels, index, kernel))
+            row = matched.row(index) if matched is not None else None
+            took = ""
+            if row is not None:
+                time = seconds_words(row.seconds, row.estimate_seconds)
+                took = f"; measured {time}, {units.percent(row.share)}"
+            lines.append(f"{indent}{sentence(kernels, index, kernel)}{took}")
     if kernels.graph.host_transfers:
         lines += ["", "# transfers between host and device"]
     for transfer in kernels.graph.host_transfers:

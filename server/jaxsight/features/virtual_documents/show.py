@@ -8,6 +8,7 @@ from dataclasses import replace
 from jaxsight.features.findings import failures
 from jaxsight.features.model import VirtualText
 from jaxsight.features.named_function import compiled_function, question_of, traced_function
+from jaxsight.features.profiles import document as profile
 from jaxsight.features.proposals.assumptions import header
 from jaxsight.features.stale_marks import marked
 from jaxsight.features.virtual_documents import kernels
@@ -27,13 +28,16 @@ async def show(engine: Engine, path: str, function: str, what: str | SourceOptio
         path: an open document.
         function: the qualified name of a function with example inputs.
         what: `jaxpr`, `stablehlo`, `hlo`, `hlo-metadata` or `kernels`, options for its source, or
-            the name of a jaxpr interpreter in the user's environment.
+            the name of a jaxpr interpreter in the user's environment; `profile` for the report of
+            the open profile, which is at `path`.
 
     Raises:
         LookupError: there is no such function with example inputs, it cannot be traced, the
             interpreter fails, or no source could be verified (`NotSourcerized`); the message
             says which.
     """
+    if what == "profile":
+        return profile.document(engine, path)
     shown = await current(engine, path, function, what)
     assumed = ""
     with contextlib.suppress(LookupError):  # of an older text, if it cannot be traced now
@@ -54,7 +58,7 @@ async def current(
             return await source(engine, view, with_settings(engine, path, what))
         case "hlo" | "hlo-metadata" | "kernels":
             compiled = await compiled_function(engine, path, function, complete=what == "kernels")
-            return kernels.document(*compiled, what)
+            return kernels.document(engine, *compiled, what)
         case _:
             return await _text(engine, path, function, what)
 

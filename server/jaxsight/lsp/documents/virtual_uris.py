@@ -25,6 +25,7 @@ _SCHEME_START = "jaxsight-"
 _VIEWED = re.compile(r"([^()]+)\((.*)\)", re.DOTALL)
 _TRANSFORMED = re.compile(rf"({'|'.join(TRANSFORMS)})\((.*)\)", re.DOTALL)
 
+PROFILE: Final = "profile"
 VIEW: Final = "view"
 
 PLAIN: Mapping[DocumentKind, str] = {
@@ -42,6 +43,7 @@ REPROS: Mapping[DocumentKind, str] = {"repro": ".repro.py", "reduced": ".reduced
 _ENDINGS: Mapping[DocumentKind, str] = {
     **PLAIN,
     **REPROS,
+    PROFILE: ".profile.txt",
     VIEW: ".txt",
     **{style: f".{style}.py" for style in STYLES},
 }
@@ -110,7 +112,7 @@ class VirtualDocument:
                 file = file[1].lower() + file[2:]
             file = file.replace("/", "\\")
         function = title.removesuffix(_ENDINGS[kind])
-        if kind in PLAIN or kind in REPROS:
+        if kind in PLAIN or kind in REPROS or kind == PROFILE:
             return VirtualDocument(file, function, kind)
         pattern = _VIEWED if kind == VIEW else _TRANSFORMED
         if (match := pattern.fullmatch(function)) is not None:

@@ -21,9 +21,11 @@ from jaxsight.lsp.context import ClientContext, is_long
 from jaxsight.lsp.convert import notice
 from jaxsight.lsp.documents.virtual_uris import KINDS, SCHEMES, VIEW, VirtualDocument, scheme_of
 from jaxsight.lsp.features.code_actions import workspace_edit
-from jaxsight.lsp.features.repros import CHECKS, Answer, ReproCommands
+from jaxsight.lsp.features.runs.measuring import MEASURE, MeasureCommand
+from jaxsight.lsp.features.runs.profiles import OPEN_PROFILE, ProfileCommand
+from jaxsight.lsp.features.runs.repros import CHECKS, Answer, ReproCommands
+from jaxsight.lsp.features.runs.until_seen import RUN_UNTIL_SEEN, UntilSeenCommand
 from jaxsight.lsp.features.targets import CHOOSE_TARGET, INSTALL_TARGET, Targets
-from jaxsight.lsp.features.until_seen import RUN_UNTIL_SEEN, UntilSeenCommand
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments, explained
 from jaxsight.lsp.notifications.statuses import Statuses
 from jaxsight.lsp.transport.protocol import JaxsightProtocol
@@ -67,7 +69,9 @@ class Commands:
         self._virtual_documents = virtual_documents
         self._statuses = statuses
         self._repros = ReproCommands(context, virtual_documents)
+        self._profiles = ProfileCommand(context, virtual_documents)
         self._until_seen = UntilSeenCommand(context)
+        self._measuring = MeasureCommand(context)
         self._targets = Targets(context)
 
     def register(self) -> None:
@@ -87,7 +91,9 @@ class Commands:
                 f"a file, a function, and optionally one of {', '.join(filter(None, CHECKS))}",
             ),
             REDUCE_REPRO: (self._repros.reduce, "a file and a function"),
+            OPEN_PROFILE: (self._profiles.open, "a profile's file or folder"),
             RUN_UNTIL_SEEN: (self._until_seen.run, "a file"),
+            MEASURE: (self._measure, "a file, a function and optionally `cancel`"),
             TRUST: (self._trust, "at most a folder"),
             INFO: (self._info, "nothing"),
         }
@@ -209,6 +215,17 @@ class Commands:
         if check not in CHECKS:
             raise _WrongArguments
         return await self._repros.extract(path, function, check)
+
+    async def _measure(
+        self, path: str, function: str, cancel: str | None = None
+    ) -> dict[str, object] | None:
+        """Measure a function, once the user agrees (`jaxsight.measure FILE FUNCTION [cancel]`)."""
+        if cancel not in (None, "cancel"):
+            raise _WrongArguments
+        if cancel is not None:
+            self._measuring.cancel(path, function)
+            return None
+        return await self._measuring.run(path, function)
 
     async def _trust(self, path: str | None = None) -> None:
         """Ask again for pending decisions of one folder or of all (`jaxsight.trust [FOLDER]`).

@@ -5,6 +5,8 @@ The answer is null if there is no function with example inputs; else it has the 
 example sets, the available targets, the URIs of its documents, and `drawn`: the kernel graph with
 the place of each equation.
 A notification tells the client when there is a new answer.
+
+`jaxsight/sweep`: how the function's figures grow with its sizes, as curves and a table.
 docs/protocol.md describes the fields.
 """
 
@@ -18,11 +20,21 @@ from pygls.exceptions import JsonRpcInvalidParams
 
 from jaxsight.features import caveats
 from jaxsight.features.distributed.collectives import scope
-from jaxsight.features.model import DividedResult, Drawn, Panel, PanelEquation, PanelGroup
+from jaxsight.features.model import (
+    DividedResult,
+    Drawn,
+    Panel,
+    PanelEquation,
+    PanelGroup,
+    PanelTimes,
+)
+from jaxsight.features.sweeps.drawn_sweep import DrawnSweep
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.virtual_uris import PLAIN, VirtualDocument
 from jaxsight.settings.schema import camel
 from jaxsight.source.text import Position, Range
+from jaxsight.sweeps.picture import DrawnShape, Picture
+from jaxsight.sweeps.table import FIGURES
 from jaxsight.wire.kernel_graph import (
     Branch,
     Collective,
@@ -41,6 +53,7 @@ from jaxsight.workers.compilation.environments import ready
 
 REQUEST = "jaxsight/panel"
 REFRESH = "jaxsight/panelRefresh"
+SWEEP = "jaxsight/sweep"
 
 Json = dict[str, Any]
 
@@ -56,6 +69,7 @@ class Panels:
     def register(self) -> None:
         """Serve panels."""
         self._context.serve(REQUEST, self._answer)
+        self._context.serve(SWEEP, self._sweep)
 
     async def _answer(self, params: object) -> Json | None:
         match params:
@@ -72,6 +86,21 @@ class Panels:
         where: Position | str = function if position is None else view.position(position)
         panel = await self._context.session.panel(view.path, where)
         return None if panel is None else await _panel(self._context, panel)
+
+    async def _sweep(self, params: object) -> Json | None:
+        match params:
+            case {"uri": str(uri), "function": str(function), "sizes": str(sizes), **others}:
+                figure = str(others.get("figure", "temp"))
+            case _:
+                raise JsonRpcInvalidParams(f"{SWEEP} takes a uri, a function and sizes")
+        if figure not in FIGURES:
+            raise JsonRpcInvalidParams(f"{SWEEP}: the figure is one of {', '.join(FIGURES)}")
+        view = self._context.documents.view(uri)
+        if view is None:
+            return None
+        session = self._context.session
+        swept: Json = _json(await session.drawn_sweep(view.path, function, sizes.split(), figure))
+        return swept
 
     def refresh(self, path: str) -> None:
         """Notify the client once that there are new answers about a file.
@@ -107,6 +136,7 @@ async def _panel(context: ClientContext, panel: Panel) -> Json:
         "targets": targets,
         "stale": panel.stale,
         "assumed": panel.assumed,
+        "measurable": panel.measurable,
         "trouble": panel.trouble,
         "documents": documents,
         "drawn": _drawn(context, panel, panel.drawn) if panel.drawn is not None else None,
@@ -124,6 +154,7 @@ def _location(context: ClientContext, path: str, range: Range | None) -> Json | 
 def _drawn(context: ClientContext, panel: Panel, drawn: Drawn) -> Json:
     graph = drawn.compiled.graph
     described = iter(drawn.collectives)
+    measured = drawn.measured.kernels if drawn.measured is not None else ()
     knows_temporaries = drawn.compiled.knows_temporaries
     above = len(caveats.comment_lines(panel.caveats, "hlo")) + panel.stale + bool(panel.assumed)
     return {
@@ -139,11 +170,12 @@ def _drawn(context: ClientContext, panel: Panel, drawn: Drawn) -> Json:
                 **_kernel(kernel, graph, above),
                 "endsBecause": reason,
                 "seconds": seconds,
+                "measured": measured[index] if measured else None,
                 "group": group,
                 "description": list(next(described, ())) if kernel.collective else [],
             }
-            for kernel, reason, seconds, group in zip(
-                graph.kernels, drawn.reasons, drawn.seconds, drawn.group_of, strict=True
+            for index, (kernel, reason, seconds, group) in enumerate(
+                zip(graph.kernels, drawn.reasons, drawn.seconds, drawn.group_of, strict=True)
             )
         ],
         "edges": _json(graph.edges),
@@ -174,6 +206,7 @@ def _drawn(context: ClientContext, panel: Panel, drawn: Drawn) -> Json:
         ],
         "change": drawn.change,
         "before": _before(drawn.before) if drawn.before is not None else None,
+        "measured": _json(drawn.measured),
     }
 
 
@@ -233,8 +266,12 @@ _SENT: dict[type, str] = {
     Collective: "kind bytes axes groups inserted",
     Kernel: "name kind equations ends_at feeds inputs outputs flops loops branch runs recomputes",
     PanelGroup: "title parent",
+    PanelTimes: "headline stale seconds device_seconds unmatched_seconds notes",
     PanelEquation: "path primitive outputs text divided scope backward",
     DividedResult: "text local cells",
+    DrawnSweep: "suggested sizes picture columns rows remarks trouble",
+    Picture: "title width height shapes",
+    DrawnShape: "tag attributes text",
 }
 """The fields that the client gets as they are, in camel case; most other fields are for rules."""
 

@@ -149,6 +149,11 @@ class ProgramCalls:
             found is not None and found.settled and found.meaning == module_meaning(document.module)
         )
 
+    def are_shown(self, document: Document) -> bool:
+        """Return whether the example inputs of functions are objects of a dry run."""
+        sets = (self._choices.set_of(document, s) for s in self._documents.subjects(document))
+        return any(chosen is not None and chosen.dry_call is not None for chosen in sets)
+
     def calls(self, path: str, function: str) -> list[tuple[CallSeen, DryCall]]:
         """Return the calls of a function of a file, those of the first programs first."""
         found = self._found.get(path)

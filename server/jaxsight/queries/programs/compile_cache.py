@@ -67,7 +67,7 @@ class TraceGone(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Program:
+class ProgramToCompile:
     """A program to compile for a target.
 
     `name` is a digest of everything that determines the result.
@@ -158,8 +158,8 @@ class CompileCache:
             return cached
         target = own_target(target, os.environ)
         lowered = await self._lower(answer, target, lower)
-        program = await self._program(lowered, target, python)
-        if isinstance(program, _Program):
+        program = await self.program(lowered, target, python)
+        if isinstance(program, ProgramToCompile):
             result = await self._result(program, answer, complete, urgency)
         else:
             known = lowered if isinstance(lowered, Lowered) else None
@@ -183,7 +183,7 @@ class CompileCache:
         if target.host and self.not_sent(answer.question.path, target.host):
             return None
         target = own_target(target, os.environ)
-        program = await self._program(await self._lower(answer, target, lower), target, python)
+        program = await self.program(await self._lower(answer, target, lower), target, python)
         if isinstance(program, Trouble):
             return None
         name = digest(program.name, "folding")
@@ -218,7 +218,7 @@ class CompileCache:
             return None
         if target.host and self.not_sent(answer.question.path, target.host):
             return None
-        program = await self._program(lowered, target, python)
+        program = await self.program(lowered, target, python)
         if isinstance(program, Trouble):
             return None
         complete = not ends_early(target, program.environment)
@@ -281,9 +281,9 @@ class CompileCache:
         self.memory.lowered.put(key, (answer, lowered))
         return lowered
 
-    async def _program(
+    async def program(
         self, lowered: Lowered | Trouble, target: Target, python: str
-    ) -> _Program | Trouble:
+    ) -> ProgramToCompile | Trouble:
         """Return the program to compile, or why it cannot be compiled for the target."""
         if isinstance(lowered, Trouble):
             return lowered
@@ -304,10 +304,10 @@ class CompileCache:
             name = digest(lowered.key, *identity(replace(environment, jax=has), target))
         else:
             name = digest(lowered.key, *identity(environment, target))
-        return _Program(name, lowered, target, environment)
+        return ProgramToCompile(name, lowered, target, environment)
 
     async def _result(
-        self, program: _Program, answer: Answer, complete: bool, urgency: Urgency
+        self, program: ProgramToCompile, answer: Answer, complete: bool, urgency: Urgency
     ) -> CompileResult:
         """Return the result of compiling a program.
 
@@ -333,7 +333,12 @@ class CompileCache:
         return CompileResult.made(program.target, program.lowered, outcome, is_unfolded=True)
 
     async def _compile(
-        self, name: str, request: Compile, program: _Program, answer: Answer, urgency: Urgency
+        self,
+        name: str,
+        request: Compile,
+        program: ProgramToCompile,
+        answer: Answer,
+        urgency: Urgency,
     ) -> Compiled | Trouble:
         cached = await self._known(name, request)
         if cached is not None:
@@ -389,7 +394,12 @@ class CompileCache:
             del self._running[name]
 
     async def _work(
-        self, name: str, request: Compile, program: _Program, answer: Answer, urgency: Urgency
+        self,
+        name: str,
+        request: Compile,
+        program: ProgramToCompile,
+        answer: Answer,
+        urgency: Urgency,
     ) -> Compiled | Trouble:
         async def compile() -> Compiled | Trouble:
             title = f"{answer.question.subject.name} for {program.target.short}"
@@ -446,7 +456,9 @@ class CompileCache:
         if locked is not None:
             storing.add_done_callback(lambda _: locked.close())
 
-    async def _measure(self, name: str, program: _Program, answer: Answer) -> Folding | Trouble:
+    async def _measure(
+        self, name: str, program: ProgramToCompile, answer: Answer
+    ) -> Folding | Trouble:
         recorded = await asyncio.to_thread(self.disk.record, name, Folding)
         if recorded is not None:
             return recorded

@@ -289,6 +289,20 @@ class Programs:
         )
         return Kernels.of(located, result)
 
+    def kernels_then(self, view: View, then: Answer, target: Target) -> Kernels | None:
+        """Return the kernels of an earlier answer about a function, in the current text.
+
+        Returns `None` if what was compiled then is no longer known.
+        """
+        cached = self._memory.results.get((then.question.key, target.name))
+        if cached is None or cached[0].key != then.key:
+            return None
+        answer, result = cached
+        located = self._traces.located(
+            answer, view.module, None, view.subject, view.failed, role="measured"
+        )
+        return Kernels.of(located, result)
+
     def is_compiled(self, view: View, target: Target, *, with_memory: bool = False) -> bool:
         """Return whether the current program of a function is compiled for a target.
 

@@ -28,6 +28,7 @@ from jaxsight.rules.failure_text import first_sentence
 from jaxsight.source.functions import Function
 from jaxsight.source.module import ModuleChunk
 from jaxsight.source.statements import tree_of
+from jaxsight.text.parsing import expression_in
 from jaxsight.wire.messages.replies import Failed, Traced
 from jaxsight.wire.observations import Failure
 from jaxsight.wire.seen_device import SeenDevice
@@ -313,9 +314,8 @@ class _Search:
     def _parameters_in(self, text: str) -> Iterator[str]:
         """Yield the parameters that an expression uses, directly or through variables."""
         known = {p.name for p in self.function.parameters}
-        try:
-            tree = ast.parse(text.strip(), mode="eval")
-        except (SyntaxError, ValueError):
+        tree = expression_in(text)
+        if tree is None:
             return
         names = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
         for name in names:

@@ -219,7 +219,7 @@ class DocumentTraces:
         """Return the views of all subjects of a document.
 
         Waits at most `patience` seconds for new answers. Functions with example inputs from
-        callers are not waited for, but traced in the background.
+        callers or programs are not waited for, but traced in the background.
         """
         module = document.module
         on_screen = priority <= Priority.SCREEN
@@ -232,7 +232,7 @@ class DocumentTraces:
             question
             for subject, question in questions
             if isinstance(question, Question)
-            and not (subject.is_from_caller and patience is not None)
+            and (patience is None or not (subject.is_from_caller or question.trace.dry_call))
             and self.cache.known(question) is None
         ]
         if unknown:

@@ -15,6 +15,7 @@ from jaxsight.recording.expressions import Built, Expressions
 from jaxsight.recording.fingerprints import Fingerprints
 from jaxsight.recording.notation import UnwritableError
 from jaxsight.recording.reachable import Reachable
+from jaxsight.text.parsing import alone
 
 _LIBRARY = "flax.nnx."
 _MOST_MADE = 200
@@ -143,7 +144,8 @@ class Calls:
             if any(name.startswith("*") and not isinstance(given, dict) for name, given in passed):
                 raise UnwritableError("its constructor takes any number of arguments")
             text = _passed(passed, Expressions(Reachable(frame.f_globals), self._built))
-            tree = ast.parse(f"f({text})", mode="eval")
+            with alone():
+                tree = ast.parse(f"f({text})", mode="eval")
             reads = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - {"f"}
             construction: _Call | None = _Construction(text, tuple(sorted(reads)), frame.f_globals)
         except UnwritableError:
@@ -221,7 +223,8 @@ def _renamed(arguments: str, names: Mapping[str, str]) -> str:
             there = names.get(node.id)
             return node if there is None else ast.parse(there, mode="eval").body
 
-    return ast.unparse(Renamer().visit(ast.parse(f"_({arguments})", mode="eval")))[2:-1]
+    with alone():
+        return ast.unparse(Renamer().visit(ast.parse(f"_({arguments})", mode="eval")))[2:-1]
 
 
 def _is_default(made: object, code: CodeType, name: str, value: object) -> bool:

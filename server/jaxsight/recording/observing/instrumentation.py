@@ -19,6 +19,7 @@ from types import CodeType, FunctionType, ModuleType
 
 from jaxsight.files import reading
 from jaxsight.recording.observing.observer import Observer
+from jaxsight.text.parsing import alone
 
 _REPORT = "__jaxsight_began__"
 """The name of the builtin that functions report to."""
@@ -105,7 +106,8 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 def compiled(source: bytes, path: str, first: Sequence[ast.stmt] = ()) -> CodeType:
     """Return the code of a module whose functions report; `first` are statements before all."""
     _sources[path] = source
-    tree = ast.parse(source, path)
+    with alone():
+        tree = ast.parse(source, path)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             _instrument(node)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from jaxsight.recording import FOLDER, MISSING, ROOT, TESTS
+from jaxsight.recording import FOLDER, MISSING, PROFILE, ROOT, TESTS
 from jaxsight.recording.observing.functions import ProjectFiles
 from jaxsight.recording.observing.log import Log
 from jaxsight.recording.observing.observer import Observer
@@ -16,6 +16,12 @@ from jaxsight.recording.observing.observer import Observer
 
 def start() -> None:
     """Observe this process if the environment asks for it."""
+    if os.environ.get(PROFILE):
+        if sys.version_info >= (3, 12):
+            from jaxsight.recording.observing import profiled
+
+            profiled.start()
+        return
     folder, root = os.environ.get(FOLDER), os.environ.get(ROOT)
     if not folder or not root:
         return

@@ -14,10 +14,10 @@ import jax
 import numpy as np
 
 from jaxsight.interpreters.compat import avals, dtypes
+from jaxsight.measuring.arguments import drawn_array
 from jaxsight.meshes.compat import meshes
 from jaxsight.tracer.calls.inputs import Evaluator
 from jaxsight.tracer.calls.user_function import find
-from jaxsight.tracer.comparison.random_inputs import normal_numbers, random_array
 from jaxsight.wire.messages.requests import Trace
 
 
@@ -90,6 +90,6 @@ def with_numbers(arguments: Any) -> Any:
         if dtypes.is_subtype(leaf.dtype, np.floating):
             drawn += 1
             return jax.random.normal(jax.random.key(drawn % 3), leaf.shape, leaf.dtype)
-        return random_array(avals.of(leaf), normal_numbers, generator)
+        return drawn_array(avals.of(leaf), generator)
 
     return jax.tree.map(concrete, arguments)

@@ -73,6 +73,32 @@ class TracedText(Protocol):
     def seen(self, observation: Observation) -> tuple[Seen, ...]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class UntracedText:
+    """A text, for fixes of what does not depend on a trace."""
+
+    module: Module
+
+    @property
+    def subject_range(self) -> Range:
+        """No function."""
+        return Range(Position(0, 0), Position(0, 0))
+
+    @property
+    def example_places(self) -> Sequence[tuple[str, Range]]:
+        """No example inputs."""
+        return ()
+
+    @property
+    def observed(self) -> Mapping[Range, Observation]:
+        """No values of expressions."""
+        return {}
+
+    def seen(self, observation: Observation) -> tuple[Seen, ...]:
+        """Return no values."""
+        return ()
+
+
 class FixContext(NamesOfModule):
     """A finding of a view that is not stale, in its chunk."""
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from jaxsight.rules.program.folding import is_slow
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Measured, Rule
+from jaxsight.rules.rule import CompileTimes, Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.text import units
 
@@ -22,7 +22,7 @@ RULE = Rule(
     "Slow constant folding at compile time.",
     severity="warning",
     always=False,
-    measures=Measured.FOLDING,
+    measures=CompileTimes.FOLDING,
     says_times=True,
 )
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jaxsight.meshes.divided import ArrayType
+from jaxsight.text.parsing import expression_in
 
 _FLOAT = r"b?f\d+\w*"
 _INT, _UINT, _COMPLEX = r"i\d+", r"u\d+", r"c\d+"
@@ -58,10 +59,7 @@ def annotation_of(node: ast.expr | None) -> Annotation | None:
     """Return what an annotation says about an array; `None` if it has another form."""
     match node:
         case ast.Constant(value=str(quoted)):
-            try:
-                return annotation_of(ast.parse(quoted.strip(), mode="eval").body)
-            except (SyntaxError, ValueError, RecursionError, MemoryError):
-                return None
+            return annotation_of(expression_in(quoted))
         case ast.Subscript(
             value=ast.Name(id=kind) | ast.Attribute(attr=kind),
             slice=ast.Tuple(
@@ -144,9 +142,10 @@ def mismatch(
 
 def _value(text: str, sizes: Mapping[str, int | tuple[int, ...]]) -> int | None:
     """Return the size that an axis says; `None` if it depends on names without a size."""
+    tree = expression_in(text)
     try:
-        return _evaluated(ast.parse(text, mode="eval").body, sizes)
-    except (SyntaxError, ValueError, ZeroDivisionError, RecursionError, MemoryError):
+        return _evaluated(tree, sizes) if tree is not None else None
+    except (ValueError, ZeroDivisionError, RecursionError):
         return None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import math
 import re
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from jaxsight.rules.failure_text import jax_page
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
+from jaxsight.text.parsing import literal_in
 from jaxsight.wire.meshes import Spec
 from jaxsight.wire.observations import Failure
 
@@ -111,9 +111,10 @@ def _shape(text: str) -> tuple[int, ...]:
 def _spec(text: str) -> Spec:
     """Return the axes of each dimension; empty for specs with more than names."""
     try:
-        entries = ast.literal_eval(f"({text.strip().rstrip(',')},)") if text.strip() else ()
-    except (ValueError, SyntaxError):
+        entries = literal_in(f"({text.strip().rstrip(',')},)") if text.strip() else ()
+    except ValueError:
         return ()
+    assert isinstance(entries, tuple)
     return tuple(
         () if each is None else (each,) if isinstance(each, str) else tuple(map(str, each))
         for each in entries

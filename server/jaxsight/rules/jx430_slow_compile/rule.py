@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from jaxsight.rules.program.folding import is_slow
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Measured, Rule
+from jaxsight.rules.rule import CompileTimes, Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.text.units import seconds
@@ -26,7 +26,7 @@ RULE = Rule(
     "Compiling takes long.",
     severity="warning",
     always=False,
-    measures=Measured.SLOWNESS,
+    measures=CompileTimes.SLOWNESS,
     says_times=True,
 )
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from jaxsight.rules.text.expressions import bracketed, negated
+from jaxsight.text.parsing import quiet
 
 Subject = TypeVar("Subject")
 Found = TypeVar("Found")
@@ -17,7 +18,8 @@ Found = TypeVar("Found")
 @functools.cache
 def pattern(text: str) -> ast.expr:
     """Return the syntax of a pattern."""
-    return ast.parse(text, mode="eval").body
+    with quiet():
+        return ast.parse(text, mode="eval").body
 
 
 @functools.cache

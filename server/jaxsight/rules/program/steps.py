@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import math
 
+from jaxsight.text.parsing import literal_in
 from jaxsight.wire.program import CONSTANT, LITERAL, Step, Value
 
 
@@ -17,8 +17,8 @@ def parameter(step: Step, name: str) -> object:
     if text is None:
         return None
     try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+        return literal_in(text)
+    except ValueError:
         return text
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import ast
-
 from jaxsight.rules.program.flow import Flow
+from jaxsight.text.parsing import literal_in
 from jaxsight.wire.primitives import MOVES
 from jaxsight.wire.program import LITERAL, Step
 
@@ -17,8 +16,9 @@ def literal(flow: Flow, number: int) -> float | None:
     if value.said.lstrip("-") in ("inf", "nan"):
         return float(value.said)
     try:
-        return float(ast.literal_eval(value.said))
-    except (ValueError, SyntaxError, TypeError, OverflowError):
+        found = literal_in(value.said)
+        return float(found) if isinstance(found, int | float) else None
+    except (ValueError, OverflowError):
         return None
 
 

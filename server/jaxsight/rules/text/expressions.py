@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import functools
 
+from jaxsight.text.parsing import module_in
+
 Expression = ast.expr | ast.AugAssign
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -12,13 +14,13 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 @functools.lru_cache(maxsize=1024)  # the quoted lines of a few functions
 def parsed_statement(text: str) -> ast.expr | ast.stmt | None:
     """Return the expression or the other statement that a text is."""
-    try:
-        body = ast.parse(text).body
-    except (SyntaxError, ValueError):
-        return None
-    if len(body) != 1:
-        return None
-    return body[0].value if isinstance(body[0], ast.Expr) else body[0]
+    match module_in(text):
+        case ast.Module(body=[ast.Expr(value=expression)]):
+            return expression
+        case ast.Module(body=[statement]):
+            return statement
+        case _:
+            return None
 
 
 def parsed(text: str) -> Expression | None:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from jaxsight.source.analysis.library_functions import RULES
-from jaxsight.source.analysis.quiet_compiler import expression_in
 from jaxsight.source.analysis.side_effects import SideEffects, effects_of
 from jaxsight.source.analysis.statement_form import StatementForm, form_of
 from jaxsight.source.analysis.syntax_trees import (
@@ -29,6 +28,7 @@ from jaxsight.source.analysis.syntax_trees import (
 )
 from jaxsight.source.definitions import Static, static_of_jit
 from jaxsight.text.names import bound_in, read_in
+from jaxsight.text.parsing import expression_in
 
 _MARK = re.compile(r"#[ \t]*jaxsight:[ \t]*(always|never)\b")
 _INTROSPECTS = re.compile(
@@ -275,7 +275,7 @@ class _Visitor:
                 match node:
                     case ast.Constant(value=str(text)) if text.strip():
                         # It need not parse, such as the dimensions of a jaxtyping array.
-                        if (tree := expression_in(text.strip())) is not None:
+                        if (tree := expression_in(text)) is not None:
                             self.mentions.update(dict.fromkeys(read_in(tree)))
 
     def walruses(self, statement: ast.stmt, *, sure: bool) -> None:

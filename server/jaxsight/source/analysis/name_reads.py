@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from jaxsight.source.analysis.name_effects import NameEffects
-from jaxsight.source.analysis.quiet_compiler import quiet
 from jaxsight.source.analysis.syntax_trees import blocks_of, statements_in
 from jaxsight.text.names import bound_by, bound_in, bound_in_scope
+from jaxsight.text.parsing import quiet
 
 _COMPREHENSIONS = frozenset({"listcomp", "setcomp", "dictcomp", "genexpr"})
 

@@ -19,11 +19,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight.interpreters.compat import dtypes
+from jaxsight.interpreters.compat import avals, dtypes
 from jaxsight.interpreters.compat.inner import inner_jaxprs
 from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation
 from jaxsight.interpreters.compat.staging import Program, evaluate, is_literal, opened
 from jaxsight.interpreters.same.comparison import same_jaxpr
+from jaxsight.measuring.arguments import drawn_array
 
 Way = Literal["eagerly", "under jit", "under grad"]
 
@@ -172,18 +173,8 @@ def _concrete(value: object, generator: np.random.Generator) -> object:
     """Return a leaf, or for a struct a random array: normal numbers, small integers, or keys."""
     if not isinstance(value, jax.ShapeDtypeStruct):
         return value
-    shape, dtype = value.shape, value.dtype
-    if dtypes.is_key(value):
-        keys = jax.random.split(jax.random.key(0, impl=dtypes.key_impl(dtype)), math.prod(shape))
-        return keys.reshape(shape)
-    if dtype == jnp.bool_:
-        return jnp.asarray(generator.integers(0, 2, shape) == 1)
-    if dtypes.is_subtype(dtype, np.integer):
-        return jnp.asarray(generator.integers(0, 2, shape), dtype)
-    drawn = generator.normal(size=shape)
-    if dtypes.is_subtype(dtype, np.complexfloating):
-        return jnp.asarray(drawn + 1j * generator.normal(size=shape), dtype)
-    return jnp.asarray(drawn, dtype)
+    # Zeros and ones, as a program may run as often as its argument says.
+    return drawn_array(avals.of(value), generator, integers=(0, 2))
 
 
 def _eagerly(

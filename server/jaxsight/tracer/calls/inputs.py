@@ -101,11 +101,13 @@ class _Evaluated:
 class Evaluator:
     """Evaluates example inputs with a cache of `=` expressions; there is one per process.
 
-    The arrays of expressions are abstract unless they are to be `concrete`.
+    The arrays of expressions are abstract unless they are to be `concrete`. Numbers that `jax.jit`
+    traces are abstract, unless it `keeps_numbers`.
     """
 
-    def __init__(self, *, concrete: bool = False) -> None:
+    def __init__(self, *, concrete: bool = False, keeps_numbers: bool = False) -> None:
         self._concrete = concrete
+        self._keeps_numbers = keeps_numbers
         self._evaluated: Recent[object, _Evaluated] = Recent(_REMEMBERED)
 
     def mesh(self, request: Trace, namespace: Mapping[str, object]) -> AnyMesh | None:
@@ -159,10 +161,11 @@ class Evaluator:
             keywords = ast.Call(ast.Name("dict", ast.Load()), [], tree.keywords)
             source = ast.unparse(ast.Tuple([positional, keywords], ast.Load()))
             args, kwargs = self._evaluate(source, "", request, namespace)
-            args = tuple(with_varying_numbers(arg, user_function) for arg in args)
-            kwargs = {
-                name: with_varying_numbers(arg, user_function) for name, arg in kwargs.items()
-            }
+            if not self._keeps_numbers:
+                args = tuple(with_varying_numbers(arg, user_function) for arg in args)
+                kwargs = {
+                    name: with_varying_numbers(arg, user_function) for name, arg in kwargs.items()
+                }
             return Inputs(args, kwargs, named(user_function, args, kwargs))
         call = _Call(request, user_function, namespace, mesh)
         values = {
@@ -190,7 +193,9 @@ class Evaluator:
             case ValueSpec(source, _, keeps_numbers):
                 mesh = call.mesh if call.replicates else None
                 value = self._evaluate(source, argument.name, call.request, call.namespace, mesh)
-                return value if keeps_numbers else with_varying_numbers(value, call.user_function)
+                if keeps_numbers or self._keeps_numbers:
+                    return value
+                return with_varying_numbers(value, call.user_function)
             case MeshSpec():
                 return call.mesh
             case TreeSpec(kind, children, keys):

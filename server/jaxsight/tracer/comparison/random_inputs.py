@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsight.interpreters.compat import dtypes
 from jaxsight.interpreters.compat.jaxpr_types import Aval
+from jaxsight.measuring.arguments import Draw, drawn_array, normal_numbers
 from jaxsight.tracer.comparison.closeness import Incomparable
 from jaxsight.tracer.comparison.runnable_program import RunnableProgram
-
-Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
-"""Returns random numbers of a shape."""
 
 
 def drawn(
@@ -66,29 +62,9 @@ def well_conditioned(value: jax.Array) -> jax.Array:
 
 def random_array(aval: Aval, draw: Draw, generator: np.random.Generator) -> jax.Array:
     """Return random numbers, integers that may be indices, or keys of an abstract value's type."""
-    dtype, shape = aval.dtype, aval.shape
-    if jnp.issubdtype(dtype, jax.dtypes.prng_key):
-        count = math.prod(shape)
-        seeds = generator.integers(0, 1 << 31, size=count)
-        impl = getattr(dtype, "_impl")  # noqa: B009 - of JAX's extended dtypes only
-        keys = [jax.random.key(int(seed), impl=impl) for seed in seeds]
-        return jnp.stack(keys).reshape(shape) if shape else keys[0]
-    if dtype == jnp.bool_:
-        return jnp.asarray(generator.integers(0, 2, size=shape) == 1)
-    if jnp.issubdtype(dtype, jnp.integer):
-        low = 0 if jnp.issubdtype(dtype, jnp.unsignedinteger) or draw is normal_numbers else -3
-        return jnp.asarray(generator.integers(low, 8, size=shape), dtype)
-    numbers = draw(generator, shape)
-    if jnp.issubdtype(dtype, jnp.complexfloating):
-        parts = np.empty(shape, np.complex128)
-        parts.real, parts.imag = numbers, draw(generator, shape)
-        return jnp.asarray(parts, dtype)
-    return jnp.asarray(numbers, dtype)
-
-
-def normal_numbers(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Draw from the standard normal distribution."""
-    return generator.normal(size=shape)
+    is_unsigned = dtypes.is_subtype(getattr(aval, "dtype", None), np.unsignedinteger)
+    low = 0 if is_unsigned or draw is normal_numbers else -3
+    return drawn_array(aval, generator, numbers=draw, integers=(low, 8))
 
 
 def _positive(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:

@@ -16,6 +16,7 @@ JAX joins scopes during lowering (`jaxpr_subcomp` in mlir.py), and XLA during in
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import itertools
 import re
@@ -213,10 +214,7 @@ class _Module(NamedTuple):
 
 
 def _lower(traced: Traced, platform: str, capability: str) -> _Module:
-    config: Any = jax.config
-    limit = config.values["jax_traceback_in_locations_limit"]
-    config.update("jax_traceback_in_locations_limit", 0)
-    try:
+    with no_lines():
         with absent_devices.clients(), seen.hidden(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about donations, which are shown with the kernels
             placed = located(traced, capability)
@@ -227,6 +225,16 @@ def _lower(traced: Traced, platform: str, capability: str) -> _Module:
         distribution = _distribution(lowered, module, traced)
         mark("lowered")
         return _Module(module, tuple(parameters), distribution)
+
+
+@contextlib.contextmanager
+def no_lines() -> Iterator[None]:
+    """Lower without places in files in this block, as those of `located` are paths."""
+    config: Any = jax.config
+    limit = config.values["jax_traceback_in_locations_limit"]
+    config.update("jax_traceback_in_locations_limit", 0)
+    try:
+        yield
     finally:
         config.update("jax_traceback_in_locations_limit", limit)
 

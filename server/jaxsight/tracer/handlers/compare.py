@@ -15,13 +15,14 @@ import numpy as np
 from jax.stages import Traced
 
 from jaxsight.interpreters.compat.inner import walk
+from jaxsight.measuring.arguments import Draw
 from jaxsight.tracer.calls import stateful_traces
 from jaxsight.tracer.calls.state_updates import Outcome
 from jaxsight.tracer.calls.stateful_call import StatefulCall
 from jaxsight.tracer.comparison import gradients, random_inputs, runnable_program
 from jaxsight.tracer.comparison.closeness import Incomparable, agree, wide
 from jaxsight.tracer.comparison.gradients import gradient_of
-from jaxsight.tracer.comparison.random_inputs import DRAWS, FINITE, ORDINARY, Draw
+from jaxsight.tracer.comparison.random_inputs import DRAWS, FINITE, ORDINARY
 from jaxsight.tracer.comparison.runnable_program import RunnableProgram, equations_of, terms
 from jaxsight.tracer.comparison.two_ways import MiscompiledError, TwoWays, names_of
 from jaxsight.tracer.compat import in_place_updates

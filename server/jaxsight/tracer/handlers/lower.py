@@ -20,6 +20,7 @@ from jaxsight.interpreters.compat import avals, locations
 from jaxsight.interpreters.compat.inner import all_jaxprs, inner_jaxprs, walk
 from jaxsight.interpreters.compat.jaxpr_types import Jaxpr, Var
 from jaxsight.interpreters.compat.staging import open_jaxpr
+from jaxsight.measuring.arguments import index_limits
 from jaxsight.meshes.compat.distributed import communicates
 from jaxsight.text import units
 from jaxsight.tracer.compat import lowering
@@ -65,6 +66,7 @@ def lower(job: Job[Lower]) -> Lowered:
         distribution = artifact.distribution
         opened = open_jaxpr(traced.jaxpr)
         tree = CallTree.of(opened.eqns)
+        limits = index_limits(opened)
         beside = [repr(part).encode() for part in (chosen, distribution) if part]
         compiled = b"".join([artifact.bytes, *beside])
         return Lowered(
@@ -85,6 +87,11 @@ def lower(job: Job[Lower]) -> Lowered:
             distribution=distribution,
             communicates=communicating(traced.jaxpr) if distribution is not None else (),
             seconds=seconds,
+            indices=tuple(
+                (parameter, limits[at])
+                for parameter, at in enumerate(artifact.parameters)
+                if at in limits
+            ),
         )
 
 

@@ -13,6 +13,7 @@ from jaxsight.tracer.handlers.compare import compare
 from jaxsight.tracer.handlers.dry_run import dry_run
 from jaxsight.tracer.handlers.find_modules import find_modules
 from jaxsight.tracer.handlers.lower import lower
+from jaxsight.tracer.handlers.measure import measure
 from jaxsight.tracer.handlers.outline import outline
 from jaxsight.tracer.handlers.show import show
 from jaxsight.tracer.handlers.sourcerize import sourcerize
@@ -24,6 +25,7 @@ from jaxsight.wire.messages.requests import (
     FindModules,
     Lower,
     LowerChanged,
+    Measure,
     Outline,
     Request,
     Show,
@@ -54,5 +56,6 @@ HANDLERS: Mapping[type[Request[object]], Handler] = {
     LowerChanged: Handler(change, runs_user_code="lower"),
     Outline: Handler(outline),
     Compare: Handler(compare, runs_user_code="compare"),
+    Measure: Handler(measure, runs_user_code="measure"),
     FindModules: Handler(find_modules),
 }

@@ -7,6 +7,7 @@ This must never run an equation.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -66,14 +67,17 @@ def trace(job: Job[Trace]) -> Traced:
 def _called(job: Job[Trace]) -> Traced:
     begin = time.perf_counter()
     with job.module.called() as (function, inputs):
+        values = job.module.values(function) if job.request.with_values else {}
         job.begin("trace")
         middle = time.perf_counter()
-        traced = _traced(job, function, inputs)
+        traced = _traced(job, function, inputs, values)
     return replace(traced, seconds=(("inputs", middle - begin), *traced.seconds))
 
 
-def _traced(job: Job[Trace], function: UserFunction, inputs: Inputs) -> Traced:
-    """Trace a function with its inputs, under their mesh."""
+def _traced(
+    job: Job[Trace], function: UserFunction, inputs: Inputs, values: Mapping[str, object]
+) -> Traced:
+    """Trace a function with its inputs, under their mesh, and keep the trace with their values."""
     module = job.module
     begin = time.perf_counter()
     outcome = Outcome()
@@ -108,7 +112,7 @@ def _traced(job: Job[Trace], function: UserFunction, inputs: Inputs) -> Traced:
     assert stage is not None  # there is an error otherwise
     end = time.perf_counter()
     mark("traced")
-    kept_trace = KeptTrace.of(stage, outcome)
+    kept_trace = KeptTrace.of(stage, outcome, values)
     if job.request.keep:
         job.traces.keep(job.request.id, kept_trace)
     observed = module.recorder.collect(

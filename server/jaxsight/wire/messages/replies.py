@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from jaxsight.wire.meshes import Distribution
+from jaxsight.wire.messages.measuring import Measured
 from jaxsight.wire.observations import (
     Called,
     Caveat,
@@ -18,7 +19,7 @@ from jaxsight.wire.observations import (
 from jaxsight.wire.program import Program
 from jaxsight.wire.spans import Span
 
-VERSION = 22
+VERSION = 23
 """Incremented when a message changes; a tracer with another version is rejected."""
 
 
@@ -293,6 +294,8 @@ class Lowered:
     """Paths of the equations that are collectives, such as those of `psum`."""
     seconds: float = 0.0
     """How long JAX lowered it to StableHLO."""
+    indices: tuple[tuple[int, int], ...] = ()
+    """Parameters of the program that are indices, each with the size of what they index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,6 +414,7 @@ Reply = (
     | LoweredChange
     | Outlined
     | Compared
+    | Measured
     | Imported
     | FoundModules
 )

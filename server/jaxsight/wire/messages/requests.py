@@ -16,12 +16,13 @@ nothing here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Generic, Literal, Self, TypeVar, get_args
 
 from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.inputs import Argument, DryCall, EntryPoint
+from jaxsight.wire.messages.measuring import Measured, MeasuringLimits
 from jaxsight.wire.messages.replies import (
     Compared,
     DryCalls,
@@ -177,6 +178,8 @@ class Trace(Request[Traced]):
     """The inputs are not the user's: effects outside of the process are refused."""
     keep: bool = True
     """Later requests may be about this trace."""
+    with_values: bool = False
+    """Whether values of example inputs are computed and kept with the trace, to run it with."""
 
     @property
     def executes(self) -> Trace:
@@ -354,6 +357,25 @@ class Compare(AboutTrace[Compared]):
 
 
 @dataclass(frozen=True, slots=True)
+class Measure(AboutTrace[Measured]):
+    """Compile a trace for the first device of the process, run it, and time the runs.
+
+    `trace`, and `other` unless it is 0, are ids of `Traced` answers; runs of both alternate.
+    Arguments without a value are random, also those of traces that were not kept `with_values`.
+    """
+
+    id: int
+    trace: int
+    other: int = 0
+    limits: MeasuringLimits = field(default_factory=MeasuringLimits)
+
+    @property
+    def title(self) -> str:
+        """What it does."""
+        return "measuring"
+
+
+@dataclass(frozen=True, slots=True)
 class Import(Request[Imported]):
     """Import `file` as the module `module`, and return the programs of `functions`.
 
@@ -414,6 +436,7 @@ ToTracer = (
     | LowerChanged
     | Outline
     | Compare
+    | Measure
     | Import
     | FindModules
     | Overlay

@@ -12,6 +12,7 @@ from rich.cells import cell_len
 from jaxsight.cli.output.printing import Part, Text, styled
 from jaxsight.cli.output.reports.reported import Reported
 from jaxsight.rules.finding import Finding, Severity
+from jaxsight.text import magics
 from jaxsight.text.inert import one_line, visible
 
 STYLES = {
@@ -50,6 +51,7 @@ def report(reported: Reported, width: int | None = None) -> Text:
     ]
     if finding.range.start.line < len(lines):
         line = lines[finding.range.start.line]
+        line = magics.shown(line) if reported.cells else line
         parts += [
             (f"{edge} |\n", GUTTER),
             (f"{number} | ", GUTTER),

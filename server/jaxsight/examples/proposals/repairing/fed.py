@@ -5,7 +5,6 @@ A program often initializes its model with zeros of the shape that its data has.
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import re
 from collections.abc import Iterator, Mapping
@@ -20,6 +19,7 @@ from jaxsight.examples.proposals.proposal import (
     ListGuess,
     Proposal,
 )
+from jaxsight.text.parsing import literal_in
 
 _TYPE = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[\d,]*)\]")
 _LABELS = re.compile(r"y|ys|\w*(?:label|target|class|answer)\w*", re.IGNORECASE)
@@ -71,8 +71,8 @@ def _leaves(examples: Mapping[str, Guess], above: str = "") -> Iterator[tuple[st
 
 
 def _key(source: str) -> str:
-    with contextlib.suppress(ValueError, SyntaxError):
-        return str(ast.literal_eval(source))
+    with contextlib.suppress(ValueError):
+        return str(literal_in(source))
     return source
 
 

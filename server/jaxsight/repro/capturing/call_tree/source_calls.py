@@ -14,6 +14,8 @@ import textwrap
 from types import FrameType
 from typing import NamedTuple
 
+from jaxsight.text.parsing import expression_in
+
 
 class SourceCall(NamedTuple):
     """A function and the arguments that it was called with."""
@@ -77,12 +79,7 @@ def argument_at(frame: FrameType, instruction: int, position: int, name: str) ->
 
 def _node_at(frame: FrameType, instruction: int) -> ast.expr | None:
     text = _text_at(frame, instruction)
-    if text is None:
-        return None
-    try:
-        return ast.parse(textwrap.dedent(text).strip(), mode="eval").body
-    except (SyntaxError, ValueError):
-        return None
+    return expression_in(textwrap.dedent(text)) if text is not None else None
 
 
 def _text_at(frame: FrameType, instruction: int) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +12,7 @@ from jaxsight.rules.program.integers.applied import TRANSFERS, Applied
 from jaxsight.rules.program.integers.intervals import LISTED, Interval, limits, picked, varies
 from jaxsight.rules.program.loops import Carry, LoopParts, loop_of
 from jaxsight.rules.program.steps import elements, numbers, parameter
+from jaxsight.text.parsing import literal_in
 from jaxsight.wire.program import CONSTANT, LITERAL, Step, Value
 
 _ = arithmetic, moves, reductions  # register what primitives make of intervals
@@ -239,8 +239,8 @@ class Intervals:
 
 def _literal(value: Value) -> Interval | None:
     try:
-        number = ast.literal_eval(value.said)
-    except (ValueError, SyntaxError):
+        number = literal_in(value.said)
+    except ValueError:
         return None
     return Interval.listed([int(number)]) if isinstance(number, int) else None
 

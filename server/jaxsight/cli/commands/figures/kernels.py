@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import typer
 
-from jaxsight.cli import git
 from jaxsight.cli.command_run import CommandRun, start_run
 from jaxsight.cli.errors import FOUND, failing_on
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import Allow, AsJson, Function, InputsChoice, Python, SetName, WhichInputs
+from jaxsight.cli.options import (
+    Against,
+    Allow,
+    AsJson,
+    Function,
+    InputsChoice,
+    Python,
+    SetName,
+    WhichInputs,
+)
 from jaxsight.cli.output.notes import print_inputs, print_notes
-from jaxsight.cli.output.printing import Printer, Table, cells, print_document, print_json, styled
-from jaxsight.cli.sources.arguments import Address, parse_address, read_source
+from jaxsight.cli.output.printing import (
+    MOST_ROWS,
+    Printer,
+    print_document,
+    print_json,
+    print_rows,
+    styled,
+)
+from jaxsight.cli.sources.arguments import (
+    Address,
+    parse_address,
+    parse_against,
+    read_committed,
+    read_source,
+)
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.cli.trusted_paths import hosts
 from jaxsight.features.distributed.collectives import kernel_title
@@ -24,7 +45,6 @@ from jaxsight.features.kernels import compile_time, host_transfers, launches, mo
 from jaxsight.features.kernels.record import record as figures
 from jaxsight.features.kernels.summary import change, headline, memory_lines, origin
 from jaxsight.features.proposals import assumptions
-from jaxsight.files import reading
 from jaxsight.library.drawing import NoGraphviz, dot, drawn_by_graphviz
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.targets.roofline import bounds, total
@@ -33,9 +53,6 @@ from jaxsight.text.inert import one_line
 from jaxsight.wire.kernel_graph import Kernel
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.workers.compilation.compilers import Trouble
-
-_MOST = 200
-"""Kernels in a table, a choice: fewer hide those of a training step; JSON has all of them."""
 
 _LINES, _NAMED = 8, 5
 """Lines of a kernel in a table, and kernels without an estimate below it: more would wrap."""
@@ -50,14 +67,6 @@ Targets = Annotated[
         metavar="TARGET",
         help="Target device, as listed by [cyan]jaxsight targets[/cyan]. Repeatable.",
         show_default="the project's",
-    ),
-]
-
-Against = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE:FUNCTION|REVISION",
-        help="Compare with another function, or with the same function in a git revision.",
     ),
 ]
 
@@ -113,7 +122,7 @@ async def kernels(
     forms: dict[_Form, bool] = {"json": as_json, "dot": as_dot, "svg": as_svg, "hlo": as_hlo}
     table: _Form = "modules" if by_module else "table"
     form = next((name for name, is_requested in forms.items() if is_requested), table)
-    address, baseline = parse_address(function), _parse_against(against)
+    address, baseline = parse_address(function), parse_against(against)
     printer = Printer(wrap=form == table)
     paths = [address.path, *([baseline.path] if isinstance(baseline, Address) else [])]
     allowed = [*(allow or ()), *hosts(targets or ())]
@@ -121,9 +130,7 @@ async def kernels(
         after = await _results(run, address, targets or (), set_name, printer, complete)
         before = []
         if isinstance(baseline, str):
-            about = f"cannot read {address.path.name} at {baseline}: "
-            with failing_on(git.NoAnswer, about=about):
-                old = git.committed(address.path, baseline).decode("utf-8", "replace")
+            old = read_committed(address.path, baseline)
             before = await _results(run, address, targets or (), set_name, printer, complete, old)
         elif baseline is not None:
             before = await _results(run, baseline, targets or (), None, printer, complete)
@@ -143,13 +150,6 @@ async def kernels(
     for index, compiled in enumerate(after):
         _print(printer, form, address, compiled, before[index] if before else None)
     return 0
-
-
-def _parse_against(text: str | None) -> Address | str | None:
-    """Return another function, or a git revision."""
-    if text is None:
-        return None
-    return parse_address(text) if ":" in text or reading.is_file(text) else text
 
 
 async def _results(
@@ -268,7 +268,7 @@ def _print_modules(printer: Printer, address: Address, kernels: Kernels) -> None
         )
         for group in modules.groups(kernels, _MOST_MODULES)
     )
-    _print_rows(printer, ("module", "kernels", "launches", "in + out", "≈ time"), rows, "lrrrr")
+    print_rows(printer, ("module", "kernels", "launches", "in + out", "≈ time"), rows, "lrrrr")
     printer.print()
 
 
@@ -285,10 +285,10 @@ def _print_table(printer: Printer, kernels: Kernels) -> None:
             kernels.reason(kernel),
             _lines(kernels, kernel),
         )
-        for index, kernel in enumerate(kernels.graph.kernels[:_MOST])
+        for index, kernel in enumerate(kernels.graph.kernels[:MOST_ROWS])
     )
     columns = ("", "kernel", "launches", "in", "out", "≈ time", "fusion boundary", "lines")
-    _print_rows(printer, columns, rows, "rlrrrrll", kernels.graph.kernel_count)
+    print_rows(printer, columns, rows, "rlrrrrll", kernels.graph.kernel_count)
 
 
 def _print_transfers(printer: Printer, kernels: Kernels) -> None:
@@ -298,33 +298,7 @@ def _print_transfers(printer: Printer, kernels: Kernels) -> None:
     columns = host_transfers.COLUMNS
     sides = "".join("r" if title in ("bytes", "≥ time") else "l" for title in columns)
     printer.print()
-    _print_rows(printer, columns, rows[:_MOST], sides, len(rows))
-
-
-def _print_rows(
-    printer: Printer,
-    columns: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    sides: str,
-    total: int = 0,
-) -> None:
-    """Print a table, and how many of `total` rows it leaves out.
-
-    Args:
-        printer: where to print.
-        columns: the titles.
-        rows: the texts of each row.
-        sides: for each column `l` or `r`: left- or right-aligned.
-        total: the number of all rows.
-    """
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for title, side in zip(columns, sides, strict=True):
-        table.add_column(title, justify="right" if side == "r" else "left")
-    for row in rows:
-        table.add_row(*cells(*row))
-    printer.print(table)
-    if (more := total - _MOST) > 0:
-        printer.print(styled((f"and {more} more (use --json to list all)", "dim")))
+    print_rows(printer, columns, rows[:MOST_ROWS], sides, len(rows))
 
 
 def _print_totals(printer: Printer, kernels: Kernels) -> None:

@@ -1,0 +1,1 @@
+"""Commands that print figures of functions: estimated, measured, over sizes, of real runs."""

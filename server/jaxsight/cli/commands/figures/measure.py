@@ -1,0 +1,238 @@
+"""Print measured times of a function: `jaxsight measure FILE:FUNCTION`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from jaxsight.cli.command_run import CommandRun, start_run
+from jaxsight.cli.errors import FOUND, failing_on
+from jaxsight.cli.execution import command
+from jaxsight.cli.options import (
+    Against,
+    Allow,
+    AsJson,
+    Function,
+    InputsChoice,
+    Python,
+    SetName,
+    WhichInputs,
+)
+from jaxsight.cli.output.notes import print_inputs, print_notes
+from jaxsight.cli.output.printing import MOST_ROWS, Printer, print_json, print_rows, styled
+from jaxsight.cli.sources.arguments import (
+    Address,
+    parse_address,
+    parse_against,
+    read_committed,
+    read_source,
+)
+from jaxsight.cli.traced_view import trace_view
+from jaxsight.cli.trusted_paths import hosts
+from jaxsight.features.distributed.collectives import kernel_title
+from jaxsight.features.findings import inputs
+from jaxsight.features.measuring import words
+from jaxsight.features.measuring.matching import MatchedTimes
+from jaxsight.features.measuring.record import ratio_record, record, times_record
+from jaxsight.queries.measurements import NotMeasured
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.targets.achieved import MeasuredKernel
+from jaxsight.text import units
+from jaxsight.text.inert import one_line
+from jaxsight.wire.messages.measuring import MeasuringLimits
+from jaxsight.wire.messages.replies import Stage, Traced
+
+_LINES = 8
+"""Lines of a kernel in a table: more would wrap."""
+_STEPS = {
+    "execute": "running the module",
+    "inputs": "making the arguments",
+    "trace": "tracing",
+    "wait": "waiting for",
+    "compile": "compiling",
+    "measure": "running",
+    "profile": "profiling",
+}
+
+OneTarget = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        "-t",
+        metavar="TARGET",
+        help="Device to run on: [cyan]cpu[/cyan], [cyan]cuda[/cyan], [cyan]rocm[/cyan], "
+        "[cyan]tpu[/cyan], or that of another machine: [cyan]ssh://HOST/cuda[/cyan].",
+        show_default="its GPU or TPU, else cpu",
+    ),
+]
+
+Repeat = Annotated[
+    int,
+    typer.Option(
+        metavar="RUNS",
+        min=1,
+        help="Number of timed runs.",
+        show_default="until the median is known to 1 %, at most 5 s",
+    ),
+]
+
+
+@command
+async def measure(
+    function: Function,
+    target: OneTarget = None,
+    set_name: SetName = None,
+    repeat: Repeat = 0,
+    against: Against = None,
+    python: Python = None,
+    allow: Allow = None,
+    which: WhichInputs = InputsChoice.ALL,
+    as_json: AsJson = False,
+) -> int:
+    """Run a function on this machine's device, and show what its kernels take.
+
+    The function is compiled with [bold]jax.jit[/bold] and called with its example inputs. Arrays
+    that only a type is known of are random. One measurement runs at a time.
+
+    [bold]Examples[/bold]
+
+        jaxsight measure model.py:loss
+        jaxsight measure model.py:fast --against model.py:slow
+        jaxsight measure model.py:loss --against HEAD --json
+    """
+    address, baseline = parse_address(function), parse_against(against)
+    printer = Printer(wrap=not as_json)
+    paths = [address.path, *([baseline.path] if isinstance(baseline, Address) else [])]
+    allowed = [*(allow or ()), *hosts([target] if target else ())]
+    async with start_run(paths, python, allowed, which) as run:
+        found = await _found(run, address, baseline, target, set_name, repeat, printer)
+        traced_by = run.python(address.path)
+    if found is None:
+        return FOUND
+    name = _name(address, baseline)
+    if as_json:
+        about = {"inputs": inputs.record(found.kernels.view), "python": traced_by}
+        print_json({**record(found, address.function), **_against(found, name), **about})
+        return 0
+    print_inputs(printer, found.kernels.view, sizes=True)
+    print_notes(printer, str(address.path), found.kernels.view.caveats)
+    _print(printer, found, address.function, name)
+    return 0
+
+
+async def _found(
+    run: CommandRun,
+    address: Address,
+    baseline: Address | str | None,
+    target: str | None,
+    set_name: str | None,
+    repeat: int,
+    printer: Printer,
+) -> MatchedTimes | None:
+    """Measure a function; if it or the one to compare with is not traced, the error is printed.
+
+    Raises:
+        CommandError: it was not measured.
+    """
+    other = None
+    if baseline is not None:
+        named = baseline if isinstance(baseline, Address) else address
+        its_set = set_name if isinstance(baseline, str) else None
+        other = await _view(run, named, _source(named, baseline), its_set, printer)
+        if other is None:
+            return None
+    if await _view(run, address, read_source(address.path), set_name, printer) is None:
+        return None
+
+    def show(stage: Stage) -> None:
+        run.show_step(f"{_STEPS.get(stage.stage, stage.stage)} {stage.detail or address.function}")
+
+    run.show_step(f"compiling {address.function}")
+    measuring = run.session.measure(
+        str(address.path),
+        address.function,
+        target,
+        against=other,
+        limits=MeasuringLimits(runs=repeat),
+        on_stage=show,
+    )
+    with failing_on(NotMeasured):
+        return await run.get_by_name(measuring)
+
+
+def _source(address: Address, baseline: Address | str) -> str:
+    """Return the text of the function to compare with."""
+    if isinstance(baseline, str):
+        return read_committed(address.path, baseline)
+    return read_source(address.path)
+
+
+async def _view(
+    run: CommandRun, address: Address, source: str, set_name: str | None, printer: Printer
+) -> View | None:
+    view = await trace_view(run, address, source, set_name, printer)
+    return view if isinstance(view.answer.reply, Traced) else None
+
+
+def _name(address: Address, baseline: Address | str | None) -> str:
+    if isinstance(baseline, Address):
+        return baseline.function
+    return f"{address.function} of {baseline}" if baseline else ""
+
+
+def _against(found: MatchedTimes, name: str) -> dict[str, object]:
+    """Return the other function for JSON, and how much longer it takes."""
+    measured = found.measurement.measured
+    if measured.other is None or measured.ratio is None:
+        return {}
+    other = {"function": name, **times_record(measured.other)}
+    return {"against": {**other, "ratio": ratio_record(measured.ratio)}}
+
+
+def _print(printer: Printer, found: MatchedTimes, function: str, other: str) -> None:
+    """Print the times of the whole program, a table of kernels, and what may disturb."""
+    measurement = found.measurement
+    target, device = measurement.target.name, measurement.conditions.device_kind
+    headline = words.headline(measurement.times)
+    estimated = found.estimate_seconds
+    beside = f", estimated {units.about(estimated)}" if estimated is not None else ""
+    printer.print(styled((one_line(f"{units.MEASURED} {function}: {headline}{beside}"), "bold")))
+    on = f"{target} ({device})" if device.lower() != target else target
+    made_by = f"measured on {on}, JAX {measurement.conditions.jax}"
+    for note in (made_by, *words.facts(measurement)):
+        printer.print(styled((one_line(note), "dim")))
+    printer.print()
+    if found.rows:
+        columns = ("", "kernel", "calls", "time", "share", "≈ time", "ratio", "GB/s", "GFLOP/s")
+        rows = [_row(found, row) for row in found.rows[:MOST_ROWS]]
+        print_rows(printer, (*columns, "lines"), rows, "rlrrrrrrrl", len(found.rows))
+        printer.print()
+    measured = measurement.measured
+    if measured.other is not None and measured.ratio is not None:
+        printer.print(styled((one_line(f"{other}: {words.headline(measured.other)}"), "bold")))
+        printer.print(styled((one_line(words.compared(measured.ratio, function, other)), "bold")))
+
+
+def _row(found: MatchedTimes, row: MeasuredKernel[int]) -> tuple[str, ...]:
+    kernel = found.kernels.graph.kernels[row.index] if row.index is not None else None
+    return (
+        str(row.index + 1) if row.index is not None else "",
+        kernel_title(kernel) if kernel is not None else f"{row.name} (no kernel)",
+        f"{row.calls:g}",
+        units.time(row.seconds),
+        units.percent(row.share),
+        units.time(row.estimate_seconds) if row.estimate_seconds is not None else "",
+        f"{row.ratio:.2f}" if row.ratio is not None else "",
+        _rate(row.bytes_per_second, row.bandwidth_share),
+        _rate(row.flops_per_second, row.arithmetic_share),
+        ", ".join(map(str, row.lines[:_LINES])),
+    )
+
+
+def _rate(per_second: float | None, of_peak: float | None) -> str:
+    """Return `1.9e3 (57 %)`: billions in a second, with the share of the chip's peak if known."""
+    if per_second is None:
+        return ""
+    share = f" ({units.percent(of_peak)})" if of_peak is not None else ""
+    return f"{per_second / 1e9:.3g}{share}"

@@ -1,0 +1,1 @@
+"""Measured times beside estimates: their match with kernels, words, and JSON."""

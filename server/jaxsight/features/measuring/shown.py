@@ -1,0 +1,175 @@
+"""What an editor shows of a function's last measurement, beside its kernels.
+
+A measurement of an older text is shown with the mark of stale figures, and its kernels are those of
+that text: the times of one program never stand beside the kernels of another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from jaxsight.features import stale_marks
+from jaxsight.features.measuring import words
+from jaxsight.features.measuring.matching import MatchedTimes, matched
+from jaxsight.queries.engine import Engine
+from jaxsight.queries.memory import Measurement
+from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.targets.achieved import MeasuredKernel
+from jaxsight.targets.roofline import total
+from jaxsight.targets.target import Target
+from jaxsight.text import units
+
+_OLDER = "measured before the last edits"
+_LEAST_SHARE = 0.01
+"""The smallest share of a line that is shown, a choice: it would be 0 %."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTimes:
+    """The last measurement of a function on a target.
+
+    `kernels` are the function's kernels now, if they are known; `stale` says that another program
+    was measured.
+    """
+
+    engine: Engine
+    view: View
+    measurement: Measurement
+    kernels: Kernels | None
+    stale: bool
+
+    @property
+    def mark(self) -> str:
+        """The mark before its figures; empty if all figures of the view have it, or none."""
+        return stale_marks.MARK if self.stale and not self.view.stale else ""
+
+    @property
+    def figure(self) -> str:
+        """`412 µs`, or `~412 µs` of an older text: the wall time of a call."""
+        return f"{self.mark}{words.wall(self.measurement)}"
+
+    @property
+    def headline(self) -> str:
+        """`412 µs measured (≈ 380)`, with the estimate of the same program."""
+        if estimate := self.estimate:
+            return f"{self.figure} measured ({estimate})"
+        return f"{self.figure} measured"
+
+    @property
+    def estimate(self) -> str:
+        """`≈ 380`, or `≈ 1.2 ms` if its unit is another one; empty without an estimate."""
+        if self.stale or self.kernels is None:
+            return ""
+        estimated = total(self.kernels.graph, self.kernels.target)
+        if estimated is None:
+            return ""
+        text = units.about(estimated.seconds)
+        if estimated.is_lower_bound:
+            text = f"≥ {units.time(estimated.seconds)}"
+        return text.removesuffix(_unit(self.figure))
+
+    @property
+    def facts(self) -> list[str]:
+        """Lines about how it was measured, the first of which says if it is of an older text."""
+        lines = [words.headline(self.measurement.times), *words.facts(self.measurement)]
+        return [_OLDER, *lines] if self.stale else lines
+
+    @property
+    def matched(self) -> MatchedTimes | None:
+        """The times of the kernels that are shown; `None` if those are not what was measured."""
+        if self.stale or self.kernels is None:
+            return None
+        return matched(self.kernels, self.measurement)
+
+    @property
+    def at_lines(self) -> MatchedTimes | None:
+        """The times of the kernels that were measured, at their places in the current text."""
+        if not self.stale:
+            return self.matched
+        then = self.engine.programs.kernels_then(
+            self.view, self.measurement.answer, self.measurement.target
+        )
+        return matched(then, self.measurement) if then is not None else None
+
+
+def shown_times(
+    engine: Engine, view: View, target: Target, kernels: Kernels | None
+) -> ShownTimes | None:
+    """Return what is known of a function on a target; `None` if it was not measured.
+
+    Args:
+        engine: the engine.
+        view: the function.
+        target: the target.
+        kernels: its kernels on that target, which may be those of an older text.
+    """
+    last = engine.measurements.last(view, target)
+    if last is None:
+        return None
+    if kernels is not None and kernels.view.answer.key != view.answer.key:
+        kernels = None
+    measurement = last.measurement
+    return ShownTimes(engine, view, measurement, kernels, measurement.answer.key != view.answer.key)
+
+
+def lines_of(times: MatchedTimes) -> dict[int, float]:
+    """Return the lines (from 1) that take a share of the device's time that is worth showing."""
+    return {line: share for line, share in times.shares.items() if share >= _LEAST_SHARE}
+
+
+def row_words(times: MatchedTimes, row: MeasuredKernel[int]) -> str:
+    """Return one kernel's times in a clause: `kernel 2, fft × 7: 120 µs (≈ 100, 1.2×), 38 %`.
+
+    Whoever reads its share at one of several lines is told how many have a part of it.
+    """
+    graph = times.kernels.graph
+    name = row.name
+    if row.index is not None:
+        name = f"kernel {row.index + 1}, {graph.kernels[row.index].title}"
+    calls = f" × {row.calls:g}" if row.calls != 1 else ""
+    took = f"{seconds_words(row.seconds, row.estimate_seconds)}, {units.percent(row.share)}"
+    of = f" of {len(row.lines)} lines" if len(row.lines) > 1 else ""
+    return f"{name}{calls}: {took}{of}"
+
+
+def expression_times(times: MatchedTimes, kernels: Iterable[int]) -> str:
+    """Return `its kernel took 120 µs (≈ 100, 1.2×), 38 % of the device's time`.
+
+    Empty if nothing was measured of them.
+
+    Args:
+        times: of the function.
+        kernels: those that compute an expression, with whatever else they compute.
+    """
+    rows = [row for index in kernels if (row := times.row(index)) is not None]
+    if not rows:
+        return ""
+    estimates = [row.estimate_seconds for row in rows if row.estimate_seconds is not None]
+    estimate = sum(estimates) if len(estimates) == len(rows) else None
+    took = seconds_words(sum(row.seconds for row in rows), estimate)
+    part = units.percent(sum(row.share for row in rows))
+    whose = "its kernel" if len(rows) == 1 else f"its {len(rows)} kernels"
+    return f"{whose} took {took}, {part} of the device's time"
+
+
+def seconds_words(seconds: float, estimate: float | None) -> str:
+    """Return `120 µs (≈ 100, 1.2×)`: a measured time, its estimate, and their ratio."""
+    text = units.time(seconds)
+    if estimate is None:
+        return text
+    ratio = f", {seconds / estimate:.2g}×" if estimate >= units.SHORTEST else ""
+    return f"{text} ({units.about(estimate).removesuffix(_unit(text))}{ratio})"
+
+
+def kernel_rows(times: MatchedTimes, most: int) -> Sequence[str]:
+    """Return the dearest kernels in words, and how many there are more."""
+    rows = [row_words(times, row) for row in times.rows[:most]]
+    more = len(times.rows) - len(rows)
+    return [*rows, *([f"and {more} more"] if more > 0 else [])]
+
+
+def _unit(text: str) -> str:
+    """Return the unit of a time with the space before it: ` µs`."""
+    return f" {text.rpartition(' ')[2]}"

@@ -1,0 +1,330 @@
+"""The report of a profile: sections with a table each, for the terminal, a document and a page."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from jaxsight.profiles.places import CodePlace, LibraryPlace
+from jaxsight.profiles.profile import Profile, ProfiledDevice, ProfiledKernel, Share
+from jaxsight.profiles.sources import ProfiledSources
+from jaxsight.text import units
+
+DEAREST = 10
+"""Rows of a table, a choice: what is worth a look; JSON has all."""
+_TASKS = 20
+"""Rows of what hosts did, a choice: some for each of a few hosts."""
+_CODE = 60
+"""Characters of a line of code, a choice: a table has to fit on a screen."""
+_VERSIONS = (("jax_version", "JAX"), ("jaxlib_version", "jaxlib"))
+_SLOWER = 1.02
+"""How much slower a device has to be for a note, a choice: less is noise."""
+_LEAST = 0.0005
+"""The least share of the time that is a note: less is shown as `0.0 %`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSection:
+    """A table of a report."""
+
+    title: str
+    columns: tuple[str, ...]
+    sides: str
+    """For each column `l` or `r`: left- or right-aligned."""
+    rows: tuple[tuple[str, ...], ...]
+    more: int = 0
+    """Rows that were left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileReport:
+    """What is shown of a profile."""
+
+    title: str
+    recorded: str
+    """What it was recorded with."""
+    sections: tuple[ReportSection, ...]
+    notes: tuple[str, ...]
+
+
+def report(profile: Profile, sources: ProfiledSources) -> ProfileReport:
+    """Return the report of a profile."""
+    tasks = [
+        (host.name, task.value, units.count(calls, "time"), units.time(seconds))
+        for host in profile.hosts
+        for task, calls, seconds in host.work
+    ]
+    sections = [
+        _lines(profile, sources),
+        _functions(profile, sources),
+        _shares("module", profile.scopes, profile),
+        _shares("program", profile.programs, profile),
+        _kernels(profile, sources),
+        _steps(profile),
+        _devices(profile),
+        _collectives(profile),
+        ReportSection(
+            "hosts", ("host", "", "", "time"), "llrr", tuple(tasks[:_TASKS]), len(tasks[_TASKS:])
+        ),
+    ]
+    named = dict(profile.versions)
+    recorded = max((host.seconds for host in profile.hosts), default=0.0)
+    facts = [
+        f"host {units.some([host.name for host in profile.hosts], 4)}",
+        f"run {profile.run}" if profile.run else "",
+        f"{units.time(recorded)} recorded" if recorded else "",
+        *(f"{name} {named[key]}" for key, name in _VERSIONS if key in named),
+    ]
+    return ProfileReport(
+        headline(profile),
+        ", ".join(filter(None, facts)),
+        tuple(section for section in sections if section.rows),
+        tuple(_notes(profile, sources)),
+    )
+
+
+def headline(profile: Profile) -> str:
+    """Return the figures of a whole profile in one line."""
+    devices = profile.devices
+    if not devices:
+        return f"{units.MEASURED} no kernels were executed"
+    parts = []
+    slowest = max(devices, key=lambda device: device.step_seconds)
+    if slowest.steps:
+        steps = units.count(len(slowest.steps), "step")
+        parts.append(f"{steps} of {units.time(slowest.step_seconds)}")
+    busy = sum(device.busy_seconds for device in devices)
+    span = sum(device.seconds for device in devices)
+    parts.append(f"{device_names(profile)} busy {units.percent(busy / span if span else 0)}")
+    parts.append(f"{units.time(profile.kernel_seconds)} in kernels")
+    return f"{units.MEASURED} {' · '.join(parts)}"
+
+
+def device_names(profile: Profile) -> str:
+    """Return `GPU:0`, `8 GPUs` or `16 GPUs of 2 hosts`."""
+    devices = profile.devices
+    if len(devices) == 1:
+        return devices[0].name
+    kinds = sorted({device.name.partition(":")[0] for device in devices})
+    hosts = len({device.host for device in devices})
+    counted = units.count(len(devices), kinds[0] if len(kinds) == 1 else "device")
+    return f"{counted} of {units.count(hosts, 'host')}" if hosts > 1 else counted
+
+
+def kernel_place(kernel: ProfiledKernel, sources: ProfiledSources) -> str:
+    """Return the place of a kernel: `model.py:12`, `for model.py:12`, `library flax`."""
+    match kernel.place:
+        case CodePlace() as place:
+            return f"{'for ' if kernel.is_for else ''}{sources.name(place)}"
+        case LibraryPlace(library):
+            return f"library {library}"
+        case None:
+            return "transfer" if kernel.is_transfer else "no line"
+
+
+def _notes(profile: Profile, sources: ProfiledSources) -> Iterator[str]:
+    """Yield how much of the time has which kind of place, and what the report cannot know."""
+    whole = profile.kernel_seconds
+    if not whole:
+        return
+    at_lines = sum(share.seconds for share in profile.lines.values())
+    parts = [f"{units.percent(at_lines / whole)} of the time in kernels at lines of your files"]
+    parts += [
+        f"{units.percent(share.seconds / whole)} in {library}"
+        for library, share in list(profile.libraries.items())[:3]
+        if share.seconds >= _LEAST * whole
+    ]
+    if profile.transfers.seconds >= _LEAST * whole:
+        parts.append(f"{units.percent(profile.transfers.seconds / whole)} in transfers")
+    if profile.unmatched.seconds >= _LEAST * whole:
+        parts.append(f"{units.percent(profile.unmatched.seconds / whole)} without a line")
+    yield ", ".join(parts)
+    slowest = spread(profile)
+    if slowest is not None and slowest[1] >= _SLOWER:
+        name, times = _device(slowest[0], profile), slowest[1]
+        yield f"steps of {name} take {times:.2f} times those of the median device"
+    if any(len(kernel.lines) > 1 for kernel in profile.kernels):
+        yield "the time of a fused kernel is shown at the line of its result"
+    for file in sorted(sources.changed):
+        yield f"{file} has changed since the profile was recorded"
+    yield from profile.notes
+
+
+def _lines(profile: Profile, sources: ProfiledSources) -> ReportSection:
+    lines = profile.lines
+    rows = [
+        (
+            *_figures(share, profile),
+            sources.name(place),
+            place.function,
+            _cut(sources.text(place)),
+        )
+        for place, share in list(lines.items())[:DEAREST]
+    ]
+    return ReportSection(
+        "lines",
+        ("time", "share", "calls", "line", "function", ""),
+        "rrrlll",
+        tuple(rows),
+        max(0, len(lines) - DEAREST),
+    )
+
+
+def _functions(profile: Profile, sources: ProfiledSources) -> ReportSection:
+    """Return the time of functions; none if each has one line."""
+    functions = profile.functions
+    first = {(p.file, p.function or "?"): p for p in reversed(profile.lines)}
+    if len(functions) == len(profile.lines):
+        functions = {}
+    rows = [
+        (*_figures(share, profile), name, sources.name(first[file, name]).rpartition(":")[0])
+        for (file, name), share in list(functions.items())[:DEAREST]
+    ]
+    return ReportSection(
+        "functions",
+        ("time", "share", "calls", "function", "file"),
+        "rrrll",
+        tuple(rows),
+        max(0, len(functions) - DEAREST),
+    )
+
+
+def _shares(title: str, shares: Mapping[str, Share], profile: Profile) -> ReportSection:
+    rows = [(*_figures(share, profile), name) for name, share in list(shares.items())[:DEAREST]]
+    more = max(0, len(shares) - DEAREST)
+    columns = ("time", "share", "calls", title)
+    return ReportSection(f"{title}s", columns, "rrrl", tuple(rows), more)
+
+
+def _kernels(profile: Profile, sources: ProfiledSources) -> ReportSection:
+    kernels = profile.kernels[:DEAREST]
+    rows = [
+        (
+            *_figures(Share().plus(kernel), profile),
+            kernel.name,
+            kernel_place(kernel, sources),
+            _cut(kernel.title),
+        )
+        for kernel in kernels
+    ]
+    has_titles = any(kernel.title for kernel in kernels)
+    columns = ("time", "share", "calls", "kernel", "line", "on the device")
+    width = 6 if has_titles else 5
+    return ReportSection(
+        "kernels",
+        columns[:width],
+        "rrrlll"[:width],
+        tuple(row[:width] for row in rows),
+        max(0, len(profile.kernels) - DEAREST),
+    )
+
+
+def _steps(profile: Profile) -> ReportSection:
+    """Return the steps of the slowest devices."""
+    devices = sorted(
+        (device for device in profile.devices if device.steps),
+        key=lambda device: -device.step_seconds,
+    )
+    rows = []
+    for device in devices[:DEAREST]:
+        times = [step.seconds for step in device.steps]
+        busy = sum(step.busy_seconds for step in device.steps)
+        slowest = max(device.steps, key=lambda step: step.seconds)
+        rows.append(
+            (
+                _device(device, profile),
+                device.steps_of,
+                str(len(times)),
+                units.time(statistics.median(times)),
+                units.time(min(times)),
+                f"{units.time(slowest.seconds)} (step {slowest.number})",
+                units.percent(1 - busy / sum(times)) if sum(times) else "",
+            )
+        )
+    columns = ("device", "step", "steps", "median", "fastest", "slowest", "idle")
+    more = max(0, len(devices) - DEAREST)
+    return ReportSection("steps", columns, "llrrrrr", tuple(rows), more)
+
+
+def _devices(profile: Profile) -> ReportSection:
+    """Return busy and idle time of the devices, those that are idle the most first."""
+    ranked = sorted(profile.devices, key=lambda each: each.busy_seconds / (each.seconds or 1))
+    rows = [
+        (
+            _device(device, profile),
+            units.time(device.seconds),
+            units.percent(device.busy_seconds / device.seconds),
+            units.time(device.idle_between),
+            units.time(device.idle_inside),
+        )
+        for device in ranked[:DEAREST]
+        if device.seconds
+    ]
+    columns = ("device", "time", "busy", "idle between programs", "idle inside")
+    more = max(0, len(ranked) - DEAREST)
+    return ReportSection("devices", columns, "lrrrr", tuple(rows), more)
+
+
+def _collectives(profile: Profile) -> ReportSection:
+    """Return the time of collectives, and how much of it nothing else was done."""
+    devices = [device for device in profile.devices if device.collective_seconds]
+    devices.sort(key=lambda device: -device.exposed_seconds)
+    rows = [
+        (
+            _device(device, profile),
+            units.time(device.collective_seconds),
+            units.percent(device.collective_seconds / device.seconds),
+            units.percent(1 - device.exposed_seconds / device.collective_seconds),
+        )
+        for device in devices[:DEAREST]
+    ]
+    columns = ("device", "collectives", "share", "overlapped")
+    more = max(0, len(devices) - DEAREST)
+    return ReportSection("collectives", columns, "lrrr", tuple(rows), more)
+
+
+def spread(profile: Profile) -> tuple[ProfiledDevice, float] | None:
+    """Return the device with the longest steps, and its step as a multiple of the median one."""
+    devices = [device for device in profile.devices if device.steps]
+    if len(devices) < 2:
+        return None
+    slowest = max(devices, key=lambda device: device.step_seconds)
+    middle = statistics.median(device.step_seconds for device in devices)
+    return (slowest, slowest.step_seconds / middle) if middle else None
+
+
+def _device(device: ProfiledDevice, profile: Profile) -> str:
+    return f"{device.host} {device.name}" if len(profile.hosts) > 1 else device.name
+
+
+def _figures(share: Share, profile: Profile) -> tuple[str, str, str]:
+    part = share.seconds / profile.kernel_seconds if profile.kernel_seconds else 0.0
+    return units.time(share.seconds), units.percent(part), f"{share.calls:,}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _CODE else f"{text[: _CODE - 1]}…"
+
+
+def as_text(made: ProfileReport) -> str:
+    """Return a report as a text."""
+    lines = [made.title, made.recorded]
+    for section in made.sections:
+        lines += ["", section.title]
+        table = (section.columns, *section.rows)
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines.append(_row(section.columns, widths, section.sides))
+        lines += [_row(row, widths, section.sides) for row in section.rows]
+        if section.more:
+            lines.append(f"  and {section.more} more")
+    lines += ["", *made.notes]
+    return "\n".join(lines) + "\n"
+
+
+def _row(cells: Sequence[str], widths: Sequence[int], sides: str) -> str:
+    aligned = [
+        cell.rjust(width) if side == "r" else cell.ljust(width)
+        for cell, width, side in zip(cells, widths, sides, strict=True)
+    ]
+    return f"  {'  '.join(aligned)}".rstrip()

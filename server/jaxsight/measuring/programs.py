@@ -1,0 +1,259 @@
+"""Run compiled programs on their device, and return what they took."""
+
+from __future__ import annotations
+
+import gc
+import importlib.metadata
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+from jax.stages import Compiled, Traced
+
+from jaxsight.measuring import machine, timing
+from jaxsight.measuring.arguments import arguments
+from jaxsight.measuring.profile import profiled
+from jaxsight.profiles.folders import NoProfile
+from jaxsight.profiles.space import NotAProfile
+from jaxsight.wire.messages.measuring import (
+    Conditions,
+    Measured,
+    MeasuringLimits,
+    ProgramTimes,
+)
+
+MeasuringStage = Literal["wait", "compile", "measure", "profile"]
+Announce = Callable[[MeasuringStage, str], None]
+"""Called with each stage as it begins, and a detail for users."""
+
+_PROFILED_SECONDS = 0.5
+"""Time of the runs that are profiled, a choice: the file has 100 bytes for each kernel of a run."""
+_MOST_PROFILED = 50
+_COMMAND_BUFFERS = "xla_gpu_enable_command_buffer"
+"""XLA's option for the commands that a GPU's runtime records and launches at once; without any,
+each kernel is an event of the profile (`debug_options_flags.cc`)."""
+
+
+ready: Callable[[object], object] = jax.block_until_ready
+"""Waits for all arrays in a value, and returns it."""
+
+
+class CannotMeasure(Exception):
+    """The program cannot be run here; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredProgram:
+    """A compiled program that can be run: `call` gets what `prepare` returns.
+
+    `call` returns when the results are ready.
+    """
+
+    call: Callable[..., object]
+    prepare: Callable[[], object]
+    hlo: str
+    """The optimized HLO of the run that is profiled."""
+    drawn: Sequence[str]
+    """The arguments that are random."""
+    lower_seconds: float
+    compile_seconds: float
+    call_with_events: Callable[..., object] | None = None
+    """The same with an event for each kernel, if `call` is another: on GPUs, it has no command
+    buffers."""
+    has_command_buffers: bool | None = None
+
+
+def compile_program(
+    traced: Traced,
+    names: Sequence[str],
+    values: Mapping[str, object] | Sequence[object],
+    donated: Sequence[int],
+) -> MeasuredProgram:
+    """Compile a traced function for the default device, and make its arguments.
+
+    Args:
+        traced: the function.
+        names: the names of its flat arguments; fewer if they are not known.
+        values: the user's own values by name, or for each argument; all others are random.
+        donated: the flat arguments whose buffers a call takes: each call gets copies.
+
+    Raises:
+        CannotMeasure: it does not take the arguments of its program alone.
+        Exception: any error of JAX's or XLA's about the program.
+    """
+    begin = time.perf_counter()
+    lowered = traced.lower()
+    middle = time.perf_counter()
+    executable = lowered.compile()
+    end = time.perf_counter()
+    with_events, has_command_buffers = executable, None
+    if default_device().platform == "gpu":
+        has_command_buffers = True
+        try:
+            with_events = lowered.compile(compiler_options={_COMMAND_BUFFERS: ""})
+        except Exception:  # noqa: BLE001 - a version of XLA without the option
+            has_command_buffers = None
+    values, drawn = arguments(traced.jaxpr, names, values)
+    if executable.in_tree.num_leaves != len(values):
+        raise CannotMeasure("its arguments are not those of its program")
+    flat = _placed(executable, values)
+    # Each run begins at once after the one before: threads that wait for work fall asleep soon.
+    always: object = jax.tree_util.tree_unflatten(executable.in_tree, flat)
+
+    def prepare() -> object:
+        if not donated:
+            return always
+        given = [
+            jnp.copy(value) if at in donated and isinstance(value, jax.Array) else value
+            for at, value in enumerate(flat)
+        ]
+        ready(given)
+        return jax.tree_util.tree_unflatten(executable.in_tree, given)
+
+    return MeasuredProgram(
+        _waiting(executable),
+        prepare,
+        with_events.as_text() or "",
+        drawn,
+        middle - begin,
+        end - middle,
+        None if with_events is executable else _waiting(with_events),
+        has_command_buffers,
+    )
+
+
+def _waiting(executable: Compiled) -> Callable[..., object]:
+    """Return a function that calls a program with `(args, kwargs)`, and waits for its results."""
+
+    def call(prepared: tuple[tuple[object, ...], dict[str, object]]) -> object:
+        args, kwargs = prepared
+        return ready(executable(*args, **kwargs))
+
+    return call
+
+
+def _placed(executable: Compiled, flat: Sequence[object]) -> Sequence[object]:
+    """Return arguments on the devices of a program, so that no call moves them."""
+    shardings: list[object] = jax.tree_util.tree_leaves(executable.input_shardings)
+    if len(shardings) != len(flat):  # those of arguments that the program does not use
+        shardings = [None] * len(flat)
+    placed = list(map(jax.device_put, flat, shardings))
+    ready(placed)
+    return placed
+
+
+def measured(
+    compiling: Sequence[Callable[[], MeasuredProgram]],
+    limits: MeasuringLimits,
+    announce: Announce,
+    id: int = 0,
+    device: jax.Device | None = None,
+) -> Measured:
+    """Compile and run one or two programs, and return what they took.
+
+    Nothing else is measured on this machine meanwhile.
+
+    Args:
+        compiling: returns each program.
+        limits: what ends the runs.
+        announce: called with each stage.
+        id: that of the request.
+        device: the device that they run on, by default JAX's.
+
+    Raises:
+        Exception: whatever compiling or a run raises.
+    """
+    device = device or default_device()
+    with machine.alone(lambda: announce("wait", "another measurement")) as waited:
+        announce("compile", "")
+        programs = [make() for make in compiling]
+        announce("measure", "")
+        runs = [timing.TimedRun(program.call, program.prepare) for program in programs]
+        firsts = [run() for run in runs]
+        timing.warm_up(runs)
+        around = machine.OtherWork.now()
+        with _collected():
+            samples = timing.timed(runs, limits)
+        others = around.others()
+        announce("profile", "")
+        times = [
+            _times(program, first, each, device)
+            for program, first, each in zip(programs, firsts, samples, strict=True)
+        ]
+    conditions = Conditions(
+        device.device_kind,
+        device.platform,
+        jax.__version__,
+        importlib.metadata.version("jaxlib"),
+        machine.cores(),
+        around.load,
+        others,
+        machine.governor(),
+        machine.clock_seconds(),
+        waited,
+        programs[0].has_command_buffers,
+    )
+    found = Measured(id, times[0], conditions)
+    if len(times) > 1:
+        found = replace(found, other=times[1], ratio=timing.ratio(*samples))
+    return found
+
+
+@contextmanager
+def _collected() -> Iterator[None]:
+    """Collect garbage before, and none within, as `timeit` does: it would interrupt a run."""
+    was_enabled = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _times(
+    program: MeasuredProgram, first: float, samples: Sequence[float], device: jax.Device
+) -> ProgramTimes:
+    """Return the times of a program, with those of its kernels from a profile."""
+    wall = timing.spread(samples)
+    statistics = device.memory_stats() or {}
+    times = ProgramTimes(
+        wall,
+        -1.0,
+        -1.0,
+        lower_seconds=program.lower_seconds,
+        compile_seconds=program.compile_seconds,
+        first_seconds=first,
+        peak_bytes=int(statistics.get("peak_bytes_in_use", -1)),
+        drawn=tuple(program.drawn),
+        hlo=program.hlo,
+    )
+    runs = max(1, min(_MOST_PROFILED, wall.runs, int(_PROFILED_SECONDS / max(wall.median, 1e-9))))
+    call = program.call
+    if program.call_with_events is not None:
+        call = program.call_with_events
+        call(program.prepare())
+    try:
+        profile = profiled(device.platform, call, runs, program.prepare)
+    except (NoProfile, NotAProfile) as error:
+        return replace(times, profile_problem=str(error))
+    return replace(
+        times,
+        device_seconds=profile.device_seconds,
+        between_seconds=profile.between_seconds,
+        host_seconds=profile.host_seconds,
+        kernels=tuple(profile.kernels),
+        transfers=tuple(profile.transfers),
+        profiled_runs=len(profile.runs),
+    )
+
+
+def default_device() -> jax.Device:
+    """Return the device that programs run on."""
+    chosen = jax.config.values["jax_default_device"]
+    return chosen if isinstance(chosen, jax.Device) else jax.local_devices()[0]

@@ -1,0 +1,165 @@
+"""The figures of a program at one combination of sizes, and the points of a function's sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from jaxsight.sweeps.swept_sizes import Sizes, SweptSize, written
+from jaxsight.targets.roofline import total
+from jaxsight.targets.target import Target
+from jaxsight.wire.donation import Alias
+from jaxsight.wire.kernel_graph import Graph
+
+
+@dataclass(frozen=True, slots=True)
+class SweepPoint:
+    """A function compiled with some sizes; amounts are bytes of one device, times are seconds.
+
+    The fields are those of the JSON and of the rows in Python. If the function could not be traced
+    or compiled, `problem` says why, and no figure is known.
+    """
+
+    sizes: Sizes
+    problem: str = ""
+    is_too_large: bool = field(default=False, repr=False)
+    """Whether the compiler rejects it, as it needs more memory than the device has."""
+    kernel_count: int | None = None
+    kernels_at_most: int | None = None
+    """The maximum on the device, where autotuning decides."""
+    launch_count: int | None = None
+    launches_at_most: int | None = None
+    """`None` also if unknown: a library launches an unknown number of kernels."""
+    temp_bytes: int | None = None
+    """Temporary memory as the compiler assigns it: the minimum where the device decides."""
+    temp_bytes_at_most: int | None = None
+    argument_bytes: int | None = None
+    output_bytes: int | None = None
+    aliased_bytes: int | None = None
+    """Bytes of results that use the buffers of donated arguments."""
+    traffic_bytes: int | None = None
+    """Bytes that kernels read and write in one run, each input and output of a launch once."""
+    moved_bytes: int | None = None
+    """Bytes that collectives move in one run."""
+    estimate_seconds: float | None = None
+    """A roofline estimate, not a measurement; `None` if unknown."""
+    estimate_is_lower_bound: bool | None = None
+    wall_seconds: float | None = None
+    """The measured median of a run, if the sweep runs the function."""
+    kinds: tuple[str, ...] = field(default=(), repr=False)
+    """What each kernel is, in the order of the program: `loop fusion`, `cuBLAS matmul`."""
+    program: tuple[str, ...] = field(default=(), repr=False)
+    """Its equations: equal programs differ in their sizes alone."""
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether it has figures."""
+        return self.kernel_count is not None
+
+    @property
+    def needed_bytes(self) -> int | None:
+        """Device memory of one run: arguments, results and temporaries; `None` if unknown.
+
+        Results in the buffers of donated arguments count once, as in JX423. What autotuning on the
+        device may add to the temporaries is not in it.
+        """
+        arguments, outputs, temporaries = self.argument_bytes, self.output_bytes, self.temp_bytes
+        if arguments is None or outputs is None or temporaries is None:
+            return None
+        return arguments + outputs - (self.aliased_bytes or 0) + temporaries
+
+
+def point_of(
+    sizes: Sizes,
+    graph: Graph,
+    target: Target,
+    *,
+    temporaries: int,
+    temporaries_at_most: int,
+    aliases: Iterable[Alias],
+    program: tuple[str, ...],
+) -> SweepPoint:
+    """Return the point of a compiled program.
+
+    Args:
+        sizes: the sizes that it was traced with.
+        graph: its kernels.
+        target: the target, whose chip's figures the estimate is from.
+        temporaries: bytes, at least; -1 if unknown.
+        temporaries_at_most: bytes; -1 if unknown.
+        aliases: results that use the buffers of donated parameters.
+        program: the program's equations.
+    """
+    estimated = total(graph, target)
+    parameters, outputs = (
+        sum(value.bytes for value in values if not value.on_host)
+        for values in (graph.parameters, graph.outputs)
+    )
+    traffic = sum(kernel.runs * (kernel.bytes_in + kernel.bytes_out) for kernel in graph.kernels)
+    return SweepPoint(
+        sizes,
+        kernel_count=graph.kernel_count,
+        kernels_at_most=graph.kernels_at_most,
+        launch_count=graph.launch_count,
+        launches_at_most=graph.launches_at_most,
+        temp_bytes=temporaries if temporaries >= 0 else None,
+        temp_bytes_at_most=temporaries_at_most if temporaries_at_most >= 0 else None,
+        argument_bytes=parameters,
+        output_bytes=outputs,
+        aliased_bytes=sum(graph.parameters[alias.parameter].bytes for alias in aliases),
+        traffic_bytes=traffic,
+        moved_bytes=graph.moved_bytes,
+        estimate_seconds=estimated.seconds if estimated else None,
+        estimate_is_lower_bound=estimated.is_lower_bound if estimated else None,
+        kinds=tuple(kernel.title for kernel in graph.kernels),
+        program=program,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LargestSize:
+    """The largest value of the first swept size with which a program fits in memory.
+
+    `size` is `None` if none is known to fit, or if there is no largest one; `reason` then says why.
+    """
+
+    name: str
+    size: int | None
+    memory_bytes: int
+    """The memory that it fits in."""
+    needed_bytes: int | None = None
+    """What the program needs with this size."""
+    too_large: int | None = None
+    """The smallest value that is known not to fit; the next one if the largest size is exact."""
+    others: Sizes = field(default_factory=dict)
+    """The other swept sizes."""
+    compiles: int = 0
+    """Programs that were compiled for it, besides those of the points."""
+    is_exact: bool = False
+    """Whether the next larger size was compiled too, and does not fit."""
+    reason: str = ""
+
+    @property
+    def sizes(self) -> dict[str, int] | None:
+        """The swept sizes with the largest one."""
+        return None if self.size is None else {self.name: self.size, **self.others}
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """The points of one function, and the largest sizes that fit in memory, if asked for."""
+
+    function: str
+    target: str
+    swept: tuple[SweptSize, ...]
+    points: tuple[SweepPoint, ...]
+    largest: tuple[LargestSize, ...] = ()
+
+    def curves(self) -> list[tuple[str, Sequence[SweepPoint]]]:
+        """Return the points for each combination of the sizes but the first, with its name."""
+        first = self.swept[0].name
+        groups: dict[str, list[SweepPoint]] = {}
+        for point in self.points:
+            others = {name: size for name, size in point.sizes.items() if name != first}
+            groups.setdefault(written(others), []).append(point)
+        return [*groups.items()]

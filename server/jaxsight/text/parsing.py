@@ -1,0 +1,85 @@
+"""Python's parser, for several threads and without the warnings meant for who runs a text."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_lock = threading.RLock()
+_UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Let no other thread parse, nor this one collect garbage, while a syntax tree is made.
+
+    Before Python 3.11.8 and 3.12.2, the interpreter has one recursion depth for all threads that
+    make trees: it raises `SystemError: AST constructor recursion depth mismatch` where one begins
+    in the midst of another (python/cpython#106905). Only a finalizer or a callback of the garbage
+    collector can let it begin there, so others wait no longer than for the interpreter anyway.
+    """
+    with _lock:
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            yield
+        finally:
+            if collects:
+                gc.enable()
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Suppress warnings, whose filters all threads share, and let no other thread parse.
+
+    Use it only around a call of Python's compiler: other threads wait meanwhile.
+    """
+    with alone(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def parse(text: str) -> ast.Module:
+    """Return the syntax tree of a text.
+
+    Raises:
+        SyntaxError: (or ValueError, RecursionError, MemoryError) it does not parse.
+    """
+    with quiet():
+        return ast.parse(text)
+
+
+def module_in(text: str) -> ast.Module | None:
+    """Return the syntax tree of a text; `None` if it does not parse."""
+    try:
+        return parse(text)
+    except _UNREADABLE:
+        return None
+
+
+def expression_in(text: str) -> ast.expr | None:
+    """Return the syntax tree of an expression, with or without space around; `None` for others."""
+    try:
+        with quiet():
+            return ast.parse(text.strip(), mode="eval").body
+    except _UNREADABLE:
+        return None
+
+
+def literal_in(text: str) -> object:
+    """Return the value of a literal.
+
+    Raises:
+        ValueError: it is none.
+    """
+    tree = expression_in(text)
+    try:
+        if tree is not None:
+            return ast.literal_eval(tree)
+    except (ValueError, TypeError, RecursionError):  # a name, or a set of lists
+        pass
+    raise ValueError(f"not a literal: {text}")

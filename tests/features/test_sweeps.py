@@ -1,0 +1,208 @@
+"""Sweeps of functions with example inputs: their figures are those of separate compiles."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from jaxsight.session import Session
+from jaxsight.sweeps.points import Sweep
+from jaxsight.sweeps.swept_sizes import SweptSize, parse
+from tests.quiet import QUIET
+
+SOURCE = '''\
+import jax
+import jax.numpy as jnp
+
+
+def unrolled(x, n=5):
+    """
+    Example inputs:
+        x: f32[2, 16, 16, 8]
+    """
+    res = 0
+    for i in range(n):
+        spectrum = (i + 2) * jnp.fft.rfftn(x + i, axes=(1, 2, 3))
+        res = res + jnp.fft.irfftn(spectrum, axes=(1, 2, 3)) ** (i + 2)
+    return res
+
+
+def looped(x, n):
+    """
+    Example inputs:
+        x: f32[2, 16, 16, 8]
+        n: 5
+    """
+
+    def step(i, res):
+        spectrum = (i + 2) * jnp.fft.rfftn(x + i + 1, axes=(1, 2, 3))
+        return res + jnp.fft.irfftn(spectrum, axes=(1, 2, 3)) ** (i + 2)
+
+    return jax.lax.fori_loop(0, n, step, jnp.zeros_like(x))
+
+
+def gram(x, y):
+    """
+    Example inputs:
+        x: f32[B, D]
+        y: f32[E, D]
+        where B=4, D=64, E=2*B
+    Example inputs (wide):
+        x: f32[2, 4096]
+        y: f32[4, 4096]
+    """
+    return jnp.sin(x @ x.T) @ jnp.sin(x @ y.T)
+
+
+def pairs(x):
+    """
+    Example inputs:
+        x: f32[8, 3]
+    """
+    B, D = x.shape
+    return x.reshape(B // 2, 2 * D).sum(axis=1)
+
+
+def called(x):
+    """
+    >>> called(jnp.ones(3))
+    """
+    return x * 2
+'''
+
+
+@pytest.fixture
+async def swept(tmp_path: Path):
+    """Sweep a function of `SOURCE` for this machine's CPU."""
+    session = Session()
+    session.configure([str(tmp_path)], {**QUIET, "python": sys.executable})
+    path = str(tmp_path / "model.py")
+    session.open(path, SOURCE, in_background=False)
+
+    async def sweep(function: str, *sizes: str, **options: int | None) -> Sweep:
+        axes = [size for text in sizes if (size := parse(text)) is not None]
+        return await session.sweep(path, function, axes, "cpu", **options)  # type: ignore[arg-type]
+
+    yield sweep
+    await session.aclose()
+
+
+def analysed(
+    namespace: dict[str, object], function: str, *arguments: object, **static: int
+) -> tuple[int, ...]:
+    """JAX's own memory analysis: temporaries, arguments, results."""
+    jitted = jax.jit(namespace[function], static_argnames=tuple(static))  # type: ignore[call-overload]
+    sizes = jitted.lower(*arguments, **static).compile().memory_analysis()
+    return (
+        sizes.temp_size_in_bytes,
+        sizes.argument_size_in_bytes,
+        sizes.output_size_in_bytes,
+    )
+
+
+async def test_memory_is_that_of_the_compiler_at_each_size(swept) -> None:
+    namespace: dict[str, object] = {}
+    exec(SOURCE, namespace)
+    x = jnp.zeros((2, 16, 16, 8))
+    for function in ("unrolled", "looped"):
+        found = await swept(function, "n=1..3")
+        figures = [(p.temp_bytes, p.argument_bytes, p.output_bytes) for p in found.points]
+        assert figures == [analysed(namespace, function, x, n=n) for n in (1, 2, 3)]
+    found = await swept("gram", "B=3..4", "D=32,64")
+    assert [point.sizes for point in found.points] == [
+        {"B": 3, "D": 32},
+        {"B": 4, "D": 32},
+        {"B": 3, "D": 64},
+        {"B": 4, "D": 64},
+    ]
+    for point in found.points:
+        rows, columns = point.sizes["B"], point.sizes["D"]
+        arguments = jnp.zeros((rows, columns)), jnp.zeros((2 * rows, columns))
+        expected = analysed(namespace, "gram", *arguments)
+        assert (point.temp_bytes, point.argument_bytes, point.output_bytes) == expected
+
+
+async def test_the_largest_size_fits_and_the_next_one_does_not(swept) -> None:
+    namespace: dict[str, object] = {}
+    exec(SOURCE, namespace)
+    (largest,) = (await swept("gram", "B=8,16", memory=2**20)).largest
+    assert largest.is_exact
+    assert largest.compiles <= 8
+
+    def needed(rows: int) -> int:
+        return sum(analysed(namespace, "gram", jnp.zeros((rows, 64)), jnp.zeros((2 * rows, 64))))
+
+    assert largest.size is not None
+    assert needed(largest.size) <= 2**20 < needed(largest.size + 1)
+    assert largest.needed_bytes == needed(largest.size)
+
+
+async def test_a_size_that_cannot_be_traced_is_a_point_with_its_error(swept) -> None:
+    found = await swept("pairs", "B=2..4")
+    assert [point.is_compiled for point in found.points] == [True, False, True]
+    assert "cannot be traced: " in found.points[1].problem
+    assert "reshape" in found.points[1].problem
+
+
+async def test_a_search_keeps_to_sizes_that_the_function_divides(swept) -> None:
+    (largest,) = (await swept("pairs", "B=2..8:2", memory=4001)).largest
+    assert largest.is_exact
+    assert largest.size is not None
+    assert largest.size % 2 == 0
+
+
+@pytest.mark.parametrize(
+    ("function", "size", "message"),
+    [
+        ("gram", "Q=1..2", "gram has no size Q; it has B, D"),
+        ("gram", "E=1..2", "E of gram follows from other sizes; sweep those"),
+        ("unrolled", "B=1..2", "unrolled has no size B; it has n"),
+        ("called", "B=1..2", "the inputs of called are those of a call"),
+        ("absent", "B=1..2", "there is no function absent"),
+    ],
+)
+async def test_what_cannot_be_swept_is_one_clear_message(
+    swept,
+    function: str,
+    size: str,
+    message: str,
+) -> None:
+    with pytest.raises(LookupError) as raised:
+        await swept(function, size)
+    assert message in str(raised.value)
+
+
+async def test_a_sweep_changes_nothing_of_what_is_shown(tmp_path: Path) -> None:
+    session = Session()
+    session.configure([str(tmp_path)], {**QUIET, "python": sys.executable, "target": "cpu"})
+    path = str(tmp_path / "model.py")
+    session.open(path, SOURCE, in_background=False)
+    before, first = await session.kernels(path, "gram")
+    await session.sweep(path, "gram", [SweptSize("B", (1, 2))], "cpu")
+    after, second = await session.kernels(path, "gram")
+    assert after.answer is before.answer
+    assert second.outcome is first.outcome
+    assert session.sets(path, "gram") == ["", "wide"]
+    await session.aclose()
+
+
+@pytest.mark.slow
+async def test_a_sweep_runs_the_function_if_it_is_asked_to(swept) -> None:
+    found = await swept("gram", "B=2,4", measured=True)
+    assert [point.problem for point in found.points] == ["", ""]
+    assert all((point.wall_seconds or 0) > 0 for point in found.points)
+    assert all(point.wall_seconds is None for point in (await swept("gram", "B=2")).points)
+
+
+async def test_what_is_not_here_is_not_run(tmp_path: Path) -> None:
+    session = Session()
+    session.configure([str(tmp_path)], {**QUIET, "python": sys.executable})
+    path = str(tmp_path / "model.py")
+    session.open(path, SOURCE, in_background=False)
+    with pytest.raises(LookupError, match="h100"):
+        await session.sweep(path, "gram", [SweptSize("B", (1,))], "cuda:h100", measured=True)
+    await session.aclose()
