@@ -11,7 +11,6 @@ from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted
-from jaxsight.wire.program import Step
 
 RULE = Rule(
     "JX304",
@@ -65,20 +64,19 @@ def find(view: ProgramView) -> Iterator[Violation]:
         for text, dtype, held in lost(view, step):
             if (step.span, text) not in reported:
                 reported.add((step.span, text))
-                yield _lost(step, text, dtype, held)
-
-
-def _lost(step: Step, text: str, dtype: str, held: float) -> Violation:
-    """Return the violation for a number that is 0 or infinite in the type of a program."""
-    least, most = _LIMITS[dtype]
-    near = "tiny" if held == 0 else "max" if held > 0 else "min"
-    limit = f"no positive number below {least}" if held == 0 else f"no finite number above {most}"
-    is_scale = held == 0 and step.primitive in ("mul", "div")
-    return Violation(
-        f"{quoted(text)} is {held:g} in {dtype}",
-        step.path,
-        help="change the units so that the numbers fit, or use a wider type"
-        if is_scale
-        else f"use a number that {dtype} has, as `jnp.finfo(jnp.{dtype}).{near}`, or a wider type",
-        notes=(f"{dtype} has {limit}",),
-    )
+                least, most = _LIMITS[dtype]
+                near = "tiny" if held == 0 else "max" if held > 0 else "min"
+                is_scale = held == 0 and step.primitive in ("mul", "div")
+                yield Violation(
+                    f"{quoted(text)} is {held:g} in {dtype}",
+                    step.path,
+                    help="change the units so that the numbers fit, or use a wider type"
+                    if is_scale
+                    else f"use a number that {dtype} has, as `jnp.finfo(jnp.{dtype}).{near}`, "
+                    "or a wider type",
+                    notes=(
+                        f"{dtype} has no positive number below {least}"
+                        if held == 0
+                        else f"{dtype} has no finite number above {most}",
+                    ),
+                )

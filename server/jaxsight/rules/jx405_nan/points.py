@@ -191,12 +191,18 @@ class _Cone:
         compared = sorted(compared, key=abs)[:4]
         for number in sorted(leaves & read):
             scalar = literal(flow, number)
-            value = flow.value(number)
+            value, maker = flow.value(number), flow.made_by(number)
+            varies = number in flow.inputs or number in self.gradients.differentiable
             if scalar is not None:
                 self.fixed[number] = scalar
             elif is_known(value) and not (value.integers or value.numbers):
                 self.constants.append(number)
-            elif self._is_searched(number):
+            elif (
+                varies
+                or is_known(value)
+                or value.dtype == "bool"
+                or (maker is not None and maker.primitive == "iota")
+            ):
                 self.free[number] = self._numbers(number, compared)
             else:  # as a number drawn, or read from a table
                 low, high = self.gradients.known.bounds(number)
@@ -227,18 +233,6 @@ class _Cone:
             math.isnan(number) for tried in self.free.values() for number in tried
         )
         return is_unsafe and bool(self.differentiable) and any(condition & case for case in cases)
-
-    def _is_searched(self, number: int) -> bool:
-        """Whether other numbers than a usual one are tried for a value: it is one that may vary."""
-        flow = self.gradients.view.flow
-        maker = flow.made_by(number)
-        return (
-            number in flow.inputs
-            or number in self.gradients.differentiable
-            or is_known(flow.value(number))
-            or flow.value(number).dtype == "bool"
-            or (maker is not None and maker.primitive == "iota")
-        )
 
     def _numbers(self, number: int, compared: Sequence[float]) -> list[float]:
         """Return the numbers to try for a value: the usual one, then others within its bounds."""

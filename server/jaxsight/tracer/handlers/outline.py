@@ -192,7 +192,7 @@ class ProgramOutliner:
             kind = avals.text(aval), dtype, shape, avals.size(aval), avals.weak(aval)
             self._kinds[aval] = kind
         type_text, dtype, shape, size, weak = kind
-        integers, numbers = _integers(constant), _floats(constant)
+        integers, numbers = _listed(constant)
         return Value(type_text, dtype, shape, size, origin, weak, name, integers, numbers)
 
 
@@ -217,31 +217,23 @@ def _rule(constant: object) -> str:
     return layout.flat(expression) if expression is not None else ""
 
 
-def _integers(constant: object) -> tuple[int, ...]:
-    """All integers of a small captured array, the least and greatest of a larger one."""
+def _listed(constant: object) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """All integers or finite floats of a small captured array.
+
+    The least and greatest integer of a larger one.
+    """
     if not 0 < getattr(constant, "nbytes", 0) <= _LARGEST_MEASURED:
-        return ()
+        return (), ()
     try:
         array = np.asarray(constant)
     except (TypeError, ValueError):
-        return ()
+        return (), ()
+    is_small = array.size <= _LISTED_ELEMENTS
+    if array.dtype.kind == "f" and is_small and np.isfinite(array).all():
+        return (), tuple(map(float, array.reshape(-1)))
     if array.dtype.kind not in "biu":
-        return ()
-    if array.size > _LISTED_ELEMENTS:
-        return int(array.min()), int(array.max())
-    return tuple(map(int, array.reshape(-1)))
-
-
-def _floats(constant: object) -> tuple[float, ...]:
-    """All numbers of a small captured array of floats."""
-    if not 0 < getattr(constant, "nbytes", 0) <= _LISTED_ELEMENTS * 8:
-        return ()
-    try:
-        array = np.asarray(constant)
-    except (TypeError, ValueError):
-        return ()
-    listed = array.size <= _LISTED_ELEMENTS and array.dtype.kind == "f" and np.isfinite(array).all()
-    return tuple(map(float, array.reshape(-1))) if listed else ()
+        return (), ()
+    return tuple(map(int, array.reshape(-1) if is_small else (array.min(), array.max()))), ()
 
 
 def _may_be_regular(constant: Any) -> bool:

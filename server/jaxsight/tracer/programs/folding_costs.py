@@ -174,7 +174,12 @@ def _folds(
             yield from _folds(inner.jaxpr, operands, {}, f"{path}/{inner.name}/", result_kinds)
         else:
             result_kinds = [_kind(equation, operands)] * len(equation.outvars)
-            if _is_too_large(equation):
+            elements = max((_elements(var) for var in equation.outvars), default=0)
+            # Scalar operands of elementwise operations are broadcast before. There is no limit for
+            # operations with several results.
+            least = elements if name in ELEMENTWISE else 0
+            involved = sum(max(least, _elements(var)) for var in equation.invars)
+            if len(equation.outvars) == 1 and max(elements, involved) > LARGEST:
                 result_kinds = [_UNKNOWN] * len(result_kinds)
             elif result_kinds and result_kinds[0] == _VALUE and name not in (_LAYOUTS | _COPIES):
                 fold = _fold(equation, path, name)
@@ -232,20 +237,6 @@ def _captured(value: object) -> _Known:
         return _REGULAR
     steps = array.ndim == 1 and array.dtype.kind in "iuf" and flat[0] == 0 and flat[1] == 1
     return _REGULAR if steps and bool((np.diff(flat) == 1).all()) else _VALUE
-
-
-def _is_too_large(equation: Equation) -> bool:
-    """Whether XLA keeps an operation for the number of elements of its result and its operands.
-
-    Scalar operands of elementwise operations are broadcast before. There is no limit for operations
-    with several results.
-    """
-    if len(equation.outvars) != 1:
-        return False
-    result = _elements(equation.outvars[0])
-    least = result if equation.primitive.name in ELEMENTWISE else 0
-    operands = sum(max(least, _elements(var)) for var in equation.invars)
-    return max(result, operands) > LARGEST
 
 
 def _fold(equation: Equation, path: str, name: str) -> Fold:
