@@ -152,8 +152,6 @@ def profiled(
     usual = _page_faults(call, prepare())
     most = usual + _FEW_FAULTS if time.perf_counter() - began < _SHORT else sys.maxsize
     settled: set[int] = set()
-    marks: list[Mark] = []
-    devices: dict[str, list[Executed]] = defaultdict(list)
     with tempfile.TemporaryDirectory(prefix="jaxsight-profile-") as folder:
         try:
             start(folder)
@@ -171,17 +169,7 @@ def profiled(
                     settled.add(number)
         finally:
             _stop_trace()
-        [path] = files_of(Path(folder)).paths
-        with opened(path) as space:
-            for event in _events(space):
-                if isinstance(event, Executed):
-                    if not event.is_async:
-                        devices[event.device].append(event)
-                elif event.name == _RUN:
-                    marks.append(event)
-    # A program for several devices runs on all of them alike; other figures are those of one, too.
-    names = [name for name in devices if name.startswith(f"{platform.upper()}:")]
-    events = sorted(devices[min(names)]) if names else []
+        marks, events = _read(Path(folder), platform)
     middles = [(event.start + event.end) // 2 for event in events]
     chosen = [mark for mark in marks if mark.number in settled] or marks
     found = [
@@ -203,6 +191,25 @@ def _page_faults(call: Callable[[object], object], prepared: object) -> int:
     before = machine.page_faults()
     call(prepared)
     return machine.page_faults() - before
+
+
+def _read(folder: Path, platform: str) -> tuple[list[Mark], list[Executed]]:
+    """Return the runs of a profile, and what the platform's first device executed.
+
+    A program for several devices runs on all of them alike; other figures are those of one, too.
+    """
+    marks: list[Mark] = []
+    devices: dict[str, list[Executed]] = defaultdict(list)
+    [path] = files_of(folder).paths
+    with opened(path) as space:
+        for event in _events(space):
+            if isinstance(event, Executed):
+                if not event.is_async:
+                    devices[event.device].append(event)
+            elif event.name == _RUN:
+                marks.append(event)
+    names = [name for name in devices if name.startswith(f"{platform.upper()}:")]
+    return marks, sorted(devices[min(names)]) if names else []
 
 
 def _events(space: XSpace) -> Iterator[Executed | Mark]:

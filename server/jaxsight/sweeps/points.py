@@ -11,6 +11,10 @@ from jaxsight.targets.target import Target
 from jaxsight.wire.donation import Alias
 from jaxsight.wire.kernel_graph import Graph
 
+_POINTER = 8
+"""Bytes for each of several results: XLA returns a tuple of pointers to them, which counts in its
+own sum (`ShapeUtil::ByteSizeOf` in `xla/shape_util.cc`)."""
+
 
 @dataclass(frozen=True, slots=True)
 class SweepPoint:
@@ -95,6 +99,8 @@ def point_of(
         sum(value.bytes for value in values if not value.on_host)
         for values in (graph.parameters, graph.outputs)
     )
+    if len(graph.outputs) > 1:
+        outputs += _POINTER * len(graph.outputs)
     traffic = sum(kernel.runs * (kernel.bytes_in + kernel.bytes_out) for kernel in graph.kernels)
     return SweepPoint(
         sizes,
