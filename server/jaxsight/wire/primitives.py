@@ -20,9 +20,9 @@ ELEMENTWISE = (
         "abs", "acos", "acosh", "add", "add_any", "and", "asin", "asinh", "atan", "atan2", "atanh",
         "cbrt", "clamp", "complex", "conj", "cos", "cosh", "digamma", "div", "erf", "erf_inv",
         "erfc", "exp", "exp2", "expm1", "imag", "integer_pow", "is_finite", "lgamma", "log",
-        "log1p", "logistic", "max", "min", "mul", "neg", "nextafter", "not", "or", "pow", "real",
-        "rem", "rsqrt", "select_n", "shift_left", "shift_right_arithmetic", "shift_right_logical",
-        "sin", "sinh", "sqrt", "square", "sub", "tan", "tanh", "xor",
+        "log1p", "log2", "logistic", "max", "min", "mul", "neg", "nextafter", "not", "or", "pow",
+        "real", "rem", "rsqrt", "select_n", "shift_left", "shift_right_arithmetic",
+        "shift_right_logical", "sin", "sinh", "sqrt", "square", "sub", "tan", "tanh", "xor",
     }
 )  # fmt: skip
 """Primitives that compute each element of their result from one of each operand."""

@@ -37,6 +37,8 @@ class Value:
 
     The least and the greatest element where it has more than 64.
     """
+    numbers: tuple[float, ...] = ()
+    """The elements of a captured array of floats, if it has at most 64 and all are finite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,8 @@ class Step:
     """Whether it was traced under `vmap`."""
     scope: tuple[str, ...] = ()
     """The functions, modules and named scopes that it was created in, as of `replies.Equation`."""
+    call: int = -1
+    """The index of the innermost call that created it, as of `replies.Equation`."""
 
 
 @dataclass(frozen=True, slots=True)

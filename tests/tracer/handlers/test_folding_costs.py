@@ -26,6 +26,7 @@ FOLDED: dict[str, Callable[[Any], Any]] = {
     "pad": lambda x: x.ravel() + jnp.pad(LINE[1:], (1, 0)),
     "clamp|maximum": lambda x: x + jnp.clip(jnp.asarray(SQUARE), -1, 1),
     "gather": lambda x: x.ravel() + jnp.arange(N)[PLACES],
+    "sort": lambda x: x + lax.top_k(jnp.asarray(LINE[:4_000]), 512)[0],
     "exponential": lambda x: x + jax.nn.softmax(jnp.asarray(SQUARE)),
 }
 """By the HLO operation that is gone when XLA has folded."""
@@ -59,3 +60,14 @@ def test_what_is_predicted_is_folded(operation: str) -> None:
 @pytest.mark.parametrize("name", KEPT)
 def test_what_xla_keeps_is_not_predicted(name: str) -> None:
     assert not folding.folds(jax.make_jaxpr(KEPT[name])(jnp.zeros((256, 512))))
+
+
+@pytest.mark.parametrize(("millions", "is_folded"), [(20, True), (25, False)])
+def test_operations_with_more_elements_in_all_operands_than_the_limit_are_kept(
+    millions: int, is_folded: bool
+) -> None:
+    captured = np.zeros(millions * 1_000_000, np.int8)
+    captured[::7] = 1  # not regular
+    traced = jax.jit(lambda x: x[0] + jnp.sum(jnp.asarray(captured) ^ 3)).trace(jnp.zeros(4))
+    kinds = [fold.primitive for fold in folding.folds(traced.jaxpr)]
+    assert ("xor" in kinds) is is_folded

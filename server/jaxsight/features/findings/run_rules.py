@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import logging
 from collections.abc import Iterable, Iterator
@@ -196,6 +197,9 @@ def _judged(
         warnings=reply.warnings,
         quote=places.text,
         around=places.around,
+        syntax=places.syntax,
+        calls=outlined.calls,
+        assigned=functools.partial(_assigned, view.module),
         target=result.target if result is not None else None,
         platform=result.target.platform if result is not None else platform,
         compiled=compiled,
@@ -217,6 +221,18 @@ def _judged(
             _placed(rule, view, places, violation, notes) for violation in violations
         )
     return judged
+
+
+def _assigned(module: Module, name: str) -> ast.expr | None:
+    """Return what the only statement that binds a name assigns to it."""
+    match module.bindings.definers.get(name):
+        case [index] if module.chunks[index].broken is None:
+            match tree_of(module.chunks[index].text).body:
+                case [ast.Assign(targets=[ast.Name()], value=value)]:
+                    return value
+                case [ast.AnnAssign(target=ast.Name(), value=value)]:
+                    return value
+    return None
 
 
 def _numbers(specs: Iterable[InputSpec]) -> Iterator[str]:

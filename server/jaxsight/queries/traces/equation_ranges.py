@@ -48,7 +48,13 @@ class Places:
 
         Lines of the nodes count from the start of the chunk.
         """
-        place = self.of(path)
+        return self._syntax(self.of(path))
+
+    def syntax(self, span: Span) -> Sequence[ast.AST]:
+        """Return the syntax nodes around a traced place, as `around`."""
+        return self._syntax(self._view.range_of(span))
+
+    def _syntax(self, place: Range | None) -> Sequence[ast.AST]:
         chunk = self._view.module.chunk_at(place.start) if place is not None else None
         if place is None or chunk is None or chunk.broken is not None:
             return ()

@@ -63,6 +63,10 @@ class _Loop:
     """The places in the function; true for those in the loop."""
 
 
+_Placed = tuple[Step, Span]
+"""An equation, and the place in the loop's function that created it or called what did."""
+
+
 @RULE.finds_in_program
 def find(view: ProgramView) -> Iterator[Violation]:
     """Find Python loops of sixteen or more iterations that made the same equations."""
@@ -73,33 +77,52 @@ def find(view: ProgramView) -> Iterator[Violation]:
             continue
         if _is_of_an_example(view, loop):
             continue
-        for steps in _executions(view, loop.spans):
-            copies = _copies(view, steps)
+        for placed in _executions(view, loop.spans):
+            copies, steps = _copies(view, placed), [step for step, _ in placed]
             fuses = all(step.primitive in primitives.FUSED for step in steps)
             if copies < MANY or (fuses and len(steps) < FUSED):
                 continue
             if all(step.primitive in _MOVES for step in steps):
                 continue
+            is_call = any(step.span != place for step, place in placed)
             yield Violation(
                 f"Python loop unrolled into {copies:,} copies ({len(steps):,} equations)",
-                steps[0].path,
-                help="use `jax.lax.fori_loop` or `jax.lax.scan` to compile the body once",
-                notes=("each copy is traced, lowered and compiled",),
+                span=placed[0][1],
+                help=_help(loop.node),
+                notes=(
+                    "each copy is compiled, as XLA inlines calls"
+                    if is_call
+                    else "each copy is traced, lowered and compiled",
+                ),
             )
             break
 
 
+def _help(loop: ast.AST) -> str:
+    """Return what to write: what differs between iterations has to be stacked for a `scan`."""
+    names = set(bound_in(*(target for target, _ in _iterated(loop))))
+    counts = all(isinstance(v, ast.Call) and name_of(v) == "range" for _, v in _iterated(loop))
+    is_index = any(
+        isinstance(node, ast.Subscript) and not names.isdisjoint(read_in(node.slice))
+        for node in ast.walk(loop)
+    )
+    if counts and not is_index:
+        return "use `jax.lax.fori_loop` or `jax.lax.scan` to compile the body once"
+    return (
+        "compile the body once: `jax.lax.scan` over what differs between iterations, stacked with "
+        "`jnp.stack`"
+    )
+
+
 def _loops(view: ProgramView) -> Iterator[_Loop]:
-    """Yield the loops in which some place made equations sixteen or more times."""
-    first: dict[Span, str] = {}
+    """Yield the loops in which some place made equations sixteen or more times, or calls did."""
     often: Counter[Span] = Counter()
     for step in view.flow.steps.values():
-        if step.span is not None and step.results:
-            first.setdefault(step.span, step.path)
-            often[step.span] += 1
+        if step.results:
+            often.update(set(view.places(step)))
     if max(often.values(), default=0) < MANY:
         return
-    around = {span: view.around(path) for span, path in first.items()}
+    around = {span: view.syntax(span) for span in often}
     loops: dict[ast.AST, ast.AST | None] = {}
     for span, nodes in around.items():
         inner = next((node for node in nodes if isinstance(node, _LOOPS)), None)
@@ -114,43 +137,44 @@ def _loops(view: ProgramView) -> Iterator[_Loop]:
         yield _Loop(loop, function, spans)
 
 
-def _executions(view: ProgramView, spans: Mapping[Span, bool]) -> Iterator[list[Step]]:
+def _executions(view: ProgramView, spans: Mapping[Span, bool]) -> Iterator[list[_Placed]]:
     """Yield the equations of each run of a loop.
 
     The loop of a helper runs for each call, and an inner loop for each iteration of the outer one.
     Between two runs, the function around the loop makes other equations.
     """
     flow = view.flow
-    running: dict[str, list[Step]] = defaultdict(list)
+    running: dict[str, list[_Placed]] = defaultdict(list)
     for step in flow.steps.values():
-        if step.span is None or step.span not in spans or not step.results:
+        place = next((span for span in view.places(step) if span in spans), None)
+        if place is None or not step.results:
             continue
         inside = flow.parent.get(step.path)
         loop_path = inside.path if inside is not None else ""
-        if spans[step.span]:
-            running[loop_path].append(step)
+        if spans[place]:
+            running[loop_path].append((step, place))
         elif ended := running.pop(loop_path, None):
             yield ended
     yield from running.values()
 
 
-def _copies(view: ProgramView, steps: Sequence[Step]) -> int:
+def _copies(view: ProgramView, placed: Sequence[_Placed]) -> int:
     """Return how many iterations made the same equations; 0 if they differ.
 
     Each iteration visits each of its places. If there is only one place, the rarest equation
     counts, since an iteration may make others several times.
     """
-    visits: Counter[Span | None] = Counter()
+    visits: Counter[Span] = Counter()
     kinds: Counter[object] = Counter()
     before = None
-    for step in steps:
-        visits[step.span] += step.span != before
-        before = step.span
+    for step, place in placed:
+        visits[place] += place != before
+        before = place
         kinds[step.span, _kind(view, step)] += 1
-    counts = visits if max(visits.values()) > 1 else kinds
-    copies = min((count for count in counts.values() if count > 1), default=0)
+    counts = (visits if max(visits.values()) > 1 else kinds).values()
+    copies = min((count for count in counts if count > 1), default=0)
     alike = sum(count for count in kinds.values() if count >= copies - 2)
-    return copies if alike >= _ALIKE * len(steps) else 0
+    return copies if alike >= _ALIKE * len(placed) else 0
 
 
 def _kind(view: ProgramView, step: Step) -> object:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from jaxsight.rules.program.scatters import scattered
 from jaxsight.rules.program.steps import elements
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
+from jaxsight.text import units
 
 RULE = Rule(
     "JX211",
@@ -18,29 +20,38 @@ RULE = Rule(
 FEW = 64
 MANY = 1 << 16
 _EACH = 256
-"""Rows at most, and values at least: 1024 for each row, and `_EACH` for each slot of it. A choice:
-in more rows fewer additions meet, and fewer values wait for less than a launch."""
+"""Slots at most, values at least, and rows for each slot at least, a choice: in more slots fewer
+additions meet, and fewer values wait for less than a launch."""
 
 
 @RULE.finds_in_kernels
 def find(view: ProgramView) -> Iterator[Violation]:
-    """Find scatter-adds of many values into at most 64 rows, on targets with atomics."""
+    """Find scatter-adds of many values into at most 64 slots, on targets with atomics."""
     if view.target is None or view.target.platform not in ("cuda", "rocm"):
         return
-    flow, target = view.flow, view.target.short
+    flow = view.flow
     for step in flow.steps.values():
-        if step.primitive not in ("scatter-add", "scatter_add") or len(step.operands) < 3:
+        if step.primitive not in ("scatter-add", "scatter_add"):
             continue
-        places, updates = flow.value(step.operands[0]), flow.value(step.operands[2])
-        if not places.shape or places.shape[0] > FEW or elements(updates) < MANY:
+        found = scattered(flow, step)
+        values = elements(flow.value(step.operands[2]))
+        if found is None or found.slots > FEW or values < MANY:
             continue
-        if elements(updates) < _EACH * elements(places):
+        if found.rows < _EACH * found.slots:
             continue
-        values, slots = elements(updates), elements(places)
+        noun = "values" if values == found.rows else "rows"
+        one_hot = f"jax.nn.one_hot(index, {found.slots})"
+        instead = (
+            f"use `{one_hot}.T @ values` for so few slots"
+            if found.axes == (0,)
+            else f"contract the rows with `{one_hot}`"
+        )
         yield Violation(
-            f"`scatter-add` of {values:,} values into {slots:,} slots serializes on atomics",
+            f"`scatter-add` of {found.rows:,} {noun} into {units.count(found.slots, 'slot')} "
+            "serializes on atomics",
             step.path,
-            help="use `jax.nn.one_hot(index, n).T @ values` for so few slots, or sort first and "
-            "pass `indices_are_sorted=True`",
-            notes=(f"atomic additions to the same slot wait for one another on {target}",),
+            help=f"{instead}, or sort first and pass `indices_are_sorted=True`",
+            notes=(
+                f"atomic additions to the same slot wait for one another on {view.target.short}",
+            ),
         )

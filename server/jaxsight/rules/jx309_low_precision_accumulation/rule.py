@@ -1,4 +1,4 @@
-"""JX309: a loop or a scatter adds many terms to a bfloat16 or float16 number.
+"""JX309: many terms are added to a bfloat16 or float16 number, or to one that is float16 after.
 
 `jnp.sum`, `jnp.mean` and products accumulate in float32 and round once; `jnp.cumsum` adds in a
 tree. A carry, and the slots of a scatter, are rounded after each addition.
@@ -7,15 +7,16 @@ tree. A carry, and the slots of a scatter, are rounded after each addition.
 from __future__ import annotations
 
 import ast
-import math
 import re
 from collections.abc import Iterator
 
+from jaxsight.rules.program.bounds import KnownValues
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.loops import LoopParts, loop_of
-from jaxsight.rules.program.steps import parameter
+from jaxsight.rules.program.scatters import scattered
+from jaxsight.rules.program.steps import elements, parameter
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.program.walks import stripped
+from jaxsight.rules.program.walks import maker_of, stripped
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import parsed
 from jaxsight.rules.violation import Violation
@@ -36,15 +37,18 @@ _BITS = {"bfloat16": 8, "float16": 11}
 """Significant bits, with the implicit one (`jnp.finfo(dtype).nmant + 1`)."""
 _ADDS = re.compile(r"\b(?:add|subtract)\b")
 _SCATTERS = re.compile(r"\bsegment_sum\(|\.add\(")
-_AXES = re.compile(r"scatter_dims_to_operand_dims=\(([\d, ]*)\)")
+_HALF_MAX = 65_504
+"""The greatest float16 (`jnp.finfo(jnp.float16).max`)."""
+_MEAN = 4
+"""The mean of the terms from which a reported sum overflows, at most: usual values reach it."""
 _DEPTH = 20
 """Equations between a carry and its addition that are looked at: moves, casts and selections."""
 
 
 @RULE.finds_in_program
 def find(view: ProgramView) -> Iterator[Violation]:
-    """Yield additions to a carry of a long loop, and scatters that add many terms to a slot."""
-    flow = view.flow
+    """Yield additions to a carry of a long loop, scatters that add many terms, and long sums."""
+    flow, known = view.flow, KnownValues(view.flow)
     visited: set[object] = set()
     for step in flow.forward_steps():
         if step.primitive in ("scan", "while"):
@@ -59,6 +63,27 @@ def find(view: ProgramView) -> Iterator[Violation]:
                     dtype,
                     f"{quoted(text, most=30)} adds {count:,} {dtype} terms to a slot on average",
                 )
+        elif step.primitive == "convert_element_type" and view.wrote(step.path, "sum", "norm"):
+            yield from _overflow(view, known, step)
+
+
+def _overflow(view: ProgramView, known: KnownValues, cast: Step) -> Iterator[Violation]:
+    """Yield a cast to float16 of a sum of terms that are not negative."""
+    flow = view.flow
+    total = maker_of(flow, cast.operands[0])
+    if flow.value(cast.results[0]).dtype != "float16" or total is None:
+        return
+    if total.primitive != "reduce_sum" or known.bounds(total.operands[0])[0] < 0:
+        return
+    count = elements(flow.value(total.operands[0])) // elements(flow.value(total.results[0]))
+    mean = _HALF_MAX / max(1, count)
+    if mean <= _MEAN and known.bounds(total.results[0])[1] > _HALF_MAX:
+        yield Violation(
+            f"float16 sum of {count:,} terms is inf where their mean is above {mean:.2g}",
+            cast.path,
+            help="cast to float32 before: `jnp.sum(x.astype(jnp.float32))`",
+            notes=("the greatest float16 is 65,504",),
+        )
 
 
 def _in_loop(view: ProgramView, step: Step, reported: set[object]) -> Iterator[Violation]:
@@ -131,13 +156,8 @@ def _addition(flow: Flow, after: int, before: int, dtype: str) -> Step | None:
 
 def _per_slot(flow: Flow, step: Step) -> int:
     """Return how many updates a slot of a scatter gets on average."""
-    match = _AXES.search(dict(step.parameters).get("dimension_numbers", ""))
-    if match is None or len(step.operands) != 3:
-        return 0
-    shape = flow.value(step.operands[0]).shape
-    slots = math.prod(shape[int(axis)] for axis in re.findall(r"\d+", match[1]))
-    updates = math.prod(flow.value(step.operands[1]).shape[:-1])
-    return updates // slots if slots else 0
+    found = scattered(flow, step)
+    return found.rows // found.slots if found is not None and found.slots else 0
 
 
 def _is_written(text: str) -> bool:

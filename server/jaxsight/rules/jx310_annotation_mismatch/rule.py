@@ -14,6 +14,7 @@ from jaxsight.rules.jx310_annotation_mismatch.annotation import (
 from jaxsight.rules.rule import AnnotatedFunction, Rule
 from jaxsight.rules.text.statements import own_statements
 from jaxsight.rules.violation import NodeViolation
+from jaxsight.rules.wording import MOST
 from jaxsight.text.inert import clause
 
 RULE = Rule(
@@ -23,8 +24,8 @@ RULE = Rule(
     severity="warning",
 )
 
-_LONGEST = 44
-"""Characters of each of the two types in a message: a usual one has half as many."""
+_LONGEST = (MOST - len("annotated ``, traced ``")) // 2
+"""Characters of each of the two types in a message: a usual one has fewer."""
 
 
 @RULE.finds_in_annotations

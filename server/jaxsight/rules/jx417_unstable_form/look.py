@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from jaxsight.rules.patterns.programs import Occurrence, ProgramPatterns, Words
 from jaxsight.rules.patterns.written import called_by, texts_of
 from jaxsight.rules.program.bounds import Bounds, KnownValues
-from jaxsight.rules.program.guards import is_written, selections
+from jaxsight.rules.program.guards import DECIDES, is_written, selections
 from jaxsight.rules.program.loops import loop_of
 from jaxsight.rules.program.steps import elements, parameter
 from jaxsight.rules.program.view import ProgramView
@@ -52,7 +52,6 @@ DENSITIES = {
 
 _NEAR = 1e-5
 """A function is called inaccurate near 0 where its argument may be as small as this."""
-_JOINS = MOVES | {"and", "or", "not"}
 _LOCAL = MOVES | {
     "neg", "abs", "add", "sub", "mul", "div", "square", "integer_pow", "select_n", "max", "min",
     "clamp",
@@ -146,7 +145,7 @@ class Look:
         return any(
             (flow.sources(side, _LOCAL, 60) or set()) & about
             for select in selections(flow, self.step)
-            for comparison in flow.backwards(select.operands[0], _JOINS, 20)
+            for comparison in flow.backwards(select.operands[0], DECIDES, 30)
             if comparison.primitive in COMPARISONS
             if not (exact and 0 in map(self.known.literal, comparison.operands))
             for side in comparison.operands

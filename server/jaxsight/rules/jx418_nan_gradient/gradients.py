@@ -11,7 +11,7 @@ from jaxsight.rules.patterns.programs import Occurrence
 from jaxsight.rules.program.bounds import KnownValues
 from jaxsight.rules.program.steps import is_known, parameter
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.program.walks import alike, literal, maker_of
+from jaxsight.rules.program.walks import alike, literal, maker_of, stripped
 from jaxsight.rules.text.expressions import name_of, parsed_call
 from jaxsight.rules.violation import SeverityName
 from jaxsight.wire.primitives import MOVES, PICKS
@@ -89,6 +89,12 @@ class Differentiated:
     def is_root(self) -> bool:
         """Whether a power is between 0 and 1, and of what may be 0."""
         return 0 < self.exponent < 1 and self.is_free()
+
+    def has_exponent_0(self) -> bool:
+        """Whether a power has an array of floats as exponents, some of them 0, of what may be 0."""
+        flow = self.view.flow
+        exponents = flow.values[stripped(flow, self.step.operands[1])].numbers
+        return 0 in exponents and self.is_free()
 
     def is_selected(self, number: int) -> bool:
         """Whether a value comes from a selection by values, or has a constant added."""
@@ -260,6 +266,13 @@ SINGULARITIES = (
         "keep the operand above 0: `jnp.maximum(x, 1e-12)`",
         ("the derivative is `{p:.3g} * x ** {less:.3g}`",),
         Differentiated.is_root,
+    ),
+    Singularity(
+        "pow(x, y)",
+        "gradient of `x ** y` is NaN where `x` and an element of `y` are 0",
+        "give integer exponents: `x ** y.astype(int)`; or replace `x` by 1 where `y` is 0",
+        ("the derivative is `y * x ** (y - 1)`, 0 times infinity",),
+        Differentiated.has_exponent_0,
     ),
     Singularity(
         "cbrt(x)",

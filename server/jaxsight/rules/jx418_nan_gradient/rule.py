@@ -82,6 +82,8 @@ def _is_selected(view: ProgramView, step: Step) -> bool:
     for user in selections(flow, step, 12):
         if user.backward or not view.wrote(user.path, "where", "select"):
             continue
+        if all(step in flow.backwards(case, lambda _: True) for case in user.operands[1:]):
+            continue  # both cases have it: the selection hides nothing
         compared = flow.sources(user.operands[0], lambda step: bool(step.operands), 200) or set()
         if compared & own:
             return True

@@ -14,7 +14,11 @@ from jaxsight.wire.program import Step
 
 _RULES = ("custom_jvp", "custom_vjp", "defjvp", "defvjp")
 _NEAR = (ELEMENTWISE | MOVES | {"reduce_sum"}) - COMPARISONS - {"select_n"}
-_DECIDES = MOVES | {"and", "or", "not", "clamp", "min", "max", "reduce_and", "reduce_or"}
+DECIDES = MOVES | {
+    "and", "or", "not", "clamp", "min", "max", "reduce_and", "reduce_or", "argmax", "cumsum",
+    "concatenate",
+}  # fmt: skip
+"""Primitives between comparisons and what they choose, also in `jnp.select` and `jnp.piecewise`."""
 _NEAREST = 20
 """Equations from a comparison to the branch that it chooses: what is farther is another's."""
 
@@ -67,7 +71,7 @@ def is_in_branch(flow: Flow, step: Step) -> bool:
     branch = next((around for around in flow.around(step) if around.primitive == "cond"), None)
     return branch is not None and any(
         maker.primitive in COMPARISONS
-        for maker in flow.backwards(branch.operands[0], _DECIDES, _NEAREST)
+        for maker in flow.backwards(branch.operands[0], DECIDES, _NEAREST)
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -13,13 +13,15 @@ from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.wording import short
 from jaxsight.wire.messages.replies import Fold, Runtime
 from jaxsight.wire.observations import Warned
-from jaxsight.wire.program import Program
+from jaxsight.wire.program import Program, Step
 
 if TYPE_CHECKING:
     # `jaxsight explain` imports a rule without what compilers and targets need (0.1 s).
     from jaxsight.targets.target import Target
     from jaxsight.wire.meshes import Chosen, Mesh
     from jaxsight.wire.messages.compiling import Compiled, Folding, SlowCompile
+    from jaxsight.wire.messages.replies import Call
+    from jaxsight.wire.spans import Span
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,23 @@ class ProgramView:
     """Those of them that `argnums` names, or the first one; not all that `jax.vjp` is given."""
     gradients: frozenset[str] = frozenset()
     """The module's names of functions that compute derivatives: `g` of `g = jax.grad(f)`."""
+    syntax: Callable[[Span], Sequence[ast.AST]] = lambda span: ()
+    """The syntax around a place, the innermost first."""
+    calls: Sequence[Call] = ()
+    """The calls of the user's functions that equations were created in (`Step.call`)."""
+    assigned: Callable[[str], ast.expr | None] = lambda name: None
+    """What the module's only statement that binds a name assigns to it."""
+
+    def places(self, step: Step) -> Iterator[Span]:
+        """Yield where an equation was created, then the calls around it, the innermost first."""
+        if step.span is not None:
+            yield step.span
+        number = step.call
+        while 0 <= number < len(self.calls):
+            call = self.calls[number]
+            if call.span is not None:
+                yield call.span
+            number = call.parent
 
     def quoted(self, path: str) -> str:
         """Return the user's expression at an equation in backticks, shortened.

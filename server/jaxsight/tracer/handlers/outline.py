@@ -22,6 +22,7 @@ from jaxsight.tracer.compat import jaxprs, lowering
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.observation import scopes
 from jaxsight.tracer.programs import folding_costs, jaxpr_text
+from jaxsight.tracer.programs.call_tree import Around, CallTree
 from jaxsight.wire.messages.replies import Outlined, Runtime
 from jaxsight.wire.messages.requests import Outline
 from jaxsight.wire.program import CONSTANT, INPUT, LITERAL, RESULT, Body, Program, Step, Value
@@ -44,8 +45,10 @@ def outline(job: Job[Outline]) -> Outlined:
         UserError: it is no longer kept.
     """
     traced = job.traces.of(job.request.trace).shown
-    program = ProgramOutliner().program(traced)
-    return Outlined(job.request.id, program, folding_costs.predicted(traced), runtime())
+    outliner = ProgramOutliner()
+    program = outliner.program(traced)
+    calls = tuple(outliner.tree.calls)
+    return Outlined(job.request.id, program, folding_costs.predicted(traced), runtime(), calls)
 
 
 def runtime() -> Runtime:
@@ -84,9 +87,14 @@ class ProgramOutliner:
         """
         self._around: scopes.Scope | None = None
         """The scope of the equation around."""
+        self.tree = CallTree.of(())
+        """The calls of the user's functions that equations were created in."""
+        self._calls = Around()
+        self._traced_at: dict[int, int] = {}
 
     def program(self, traced: Traced) -> Program:
         opened = open_jaxpr(traced.jaxpr)
+        self.tree = CallTree.of(opened.eqns)
         names = list(getattr(opened.debug_info, "arg_names", None) or ())
         if len(names) != len(opened.invars):
             names = [None] * len(opened.invars)
@@ -95,7 +103,7 @@ class ProgramOutliner:
         for var, constant in zip(
             opened.constvars, getattr(traced.jaxpr, "consts", ()), strict=False
         ):
-            self._number(var, CONSTANT, _rule(constant), _integers(constant))
+            self._number(var, CONSTANT, _rule(constant), constant)
         body = self._body(opened, "", "")
         return Program(tuple(self._values), body, lowering.donated(traced), self._cut)
 
@@ -104,27 +112,29 @@ class ProgramOutliner:
             self._number(var, CONSTANT)
         inputs = tuple(self._number(var, INPUT) for var in (*opened.constvars, *opened.invars))
         steps = []
+        base = self._traced_at.setdefault(id(opened), self._calls.depth)
         for index, equation in enumerate(opened.eqns):
             if self._count >= jaxpr_text.MOST_EQUATIONS:
                 self._cut = True
                 break
             self._count += 1
-            steps.append(self._step(equation, f"{prefix}{index}"))
+            steps.append(self._step(equation, f"{prefix}{index}", base))
         outputs = tuple(self._number(var, RESULT) for var in opened.outvars)
         return Body(name, inputs, outputs, tuple(steps))
 
-    def _step(self, equation: Equation, path: str) -> Step:
+    def _step(self, equation: Equation, path: str, base: int) -> Step:
         operands = tuple(self._number(var, RESULT) for var in equation.invars)
         scope = locations.scope(equation)
         within = scopes.scope(equation, self._around)
-        outer = self._forward, self._backward, self._around
+        outer = self._forward, self._backward, self._around, self._calls
         self._around = within
+        self._calls = around = self.tree.around(equation, self._calls, base)
         self._backward = backward = self._backward or locations.is_backward(equation)
         self._forward = forward = (self._forward or "jvp(" in scope) and not backward
         # A jaxpr that several equations share is repeated for each, because facts about its values
         # differ.
         bodies = [self._inner(part, f"{path}/{part.name}/") for part in inner_jaxprs(equation)]
-        self._forward, self._backward, self._around = outer
+        self._forward, self._backward, self._around, self._calls = outer
         results = tuple(self._number(var, RESULT) for var in equation.outvars)
         # Equations created by one call share its traceback.
         traceback = equation.source_info.traceback
@@ -151,28 +161,29 @@ class ProgramOutliner:
             forward,
             "vmap(" in scope,
             within,
+            around.call,
         )
 
     def _inner(self, part: Inner, prefix: str) -> Body:
         outer, self._numbers = self._numbers, {}
         try:
             for var, constant in zip(part.jaxpr.constvars, part.program.consts, strict=False):
-                self._number(var, CONSTANT, integers=_integers(constant))
+                self._number(var, CONSTANT, constant=constant)
             return self._body(part.jaxpr, part.name, prefix)
         finally:
             self._numbers = outer
 
-    def _number(self, var: Var, origin: str, text: str = "", integers: tuple[int, ...] = ()) -> int:
+    def _number(self, var: Var, origin: str, text: str = "", constant: object = None) -> int:
         if hasattr(var, "val"):
             self._values.append(self._value(var.aval, LITERAL, _literal(var.val)))
             return len(self._values) - 1
         number = self._numbers.get(var)
         if number is None:
             number = self._numbers[var] = len(self._values)
-            self._values.append(self._value(var.aval, origin, text, integers))
+            self._values.append(self._value(var.aval, origin, text, constant))
         return number
 
-    def _value(self, aval: Aval, origin: str, name: str, integers: tuple[int, ...] = ()) -> Value:
+    def _value(self, aval: Aval, origin: str, name: str, constant: object = None) -> Value:
         """Return a value; most values have one of few types, which are cached."""
         kind = self._kinds.get(aval)
         if kind is None:
@@ -181,7 +192,8 @@ class ProgramOutliner:
             kind = avals.text(aval), dtype, shape, avals.size(aval), avals.weak(aval)
             self._kinds[aval] = kind
         type_text, dtype, shape, size, weak = kind
-        return Value(type_text, dtype, shape, size, origin, weak, name, integers)
+        integers, numbers = _listed(constant)
+        return Value(type_text, dtype, shape, size, origin, weak, name, integers, numbers)
 
 
 def _literal(value: object) -> str:
@@ -205,19 +217,23 @@ def _rule(constant: object) -> str:
     return layout.flat(expression) if expression is not None else ""
 
 
-def _integers(constant: object) -> tuple[int, ...]:
-    """All integers of a small captured array, the least and greatest of a larger one."""
+def _listed(constant: object) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """All integers or finite floats of a small captured array.
+
+    The least and greatest integer of a larger one.
+    """
     if not 0 < getattr(constant, "nbytes", 0) <= _LARGEST_MEASURED:
-        return ()
+        return (), ()
     try:
         array = np.asarray(constant)
     except (TypeError, ValueError):
-        return ()
+        return (), ()
+    is_small = array.size <= _LISTED_ELEMENTS
+    if array.dtype.kind == "f" and is_small and np.isfinite(array).all():
+        return (), tuple(map(float, array.reshape(-1)))
     if array.dtype.kind not in "biu":
-        return ()
-    if array.size > _LISTED_ELEMENTS:
-        return int(array.min()), int(array.max())
-    return tuple(map(int, array.reshape(-1)))
+        return (), ()
+    return tuple(map(int, array.reshape(-1) if is_small else (array.min(), array.max()))), ()
 
 
 def _may_be_regular(constant: Any) -> bool:

@@ -5,8 +5,8 @@ broadcasts of constants or iotas (`HloConstantFolding`).
 Operations on iotas and broadcasts alone (the masks of `jnp.tril`, `jnp.triu`, `jnp.eye`,
 `jnp.linspace`, paddings of `jnp.ones`) are not folded, and neither are operations that read their
 results.
-FFTs, loops, random bits, library calls and results of more than 45 million elements are not folded
-either.
+FFTs, loops, random bits, library calls and operations with more than 45 million elements in their
+result, or in their operands together, are not folded either.
 Each rule was verified in optimized HLO of JAX 0.10.2 and 0.12.0.1, compiled with and without
 `xla_disable_hlo_passes=constant_folding`.
 
@@ -40,10 +40,12 @@ from jaxsight.wire.primitives import (
 )
 
 LARGEST = 45_000_000
-"""Maximum number of elements of a result that XLA folds (`kMaximumConstantSizeElements` in
-`xla/hlo/transforms/simplifiers/hlo_constant_folding.cc`)."""
+"""Maximum number of elements of a result that XLA folds, and of all operands together
+(`kMaximumConstantSizeElements` in `xla/hlo/transforms/simplifiers/hlo_constant_folding.cc`)."""
 SMALLEST = 65_536
 """Minimum number of elements of a fold that is reported, 1.3 ms at `_OTHER_NANOSECONDS` each."""
+LONG = 0.1
+"""Seconds of a fold that is reported though its result is small, as that of `top_k`."""
 TRAP = 10.0
 """Programs that fold for as many seconds are compiled without constant folding, so that an editor
 does not wait: predictions are right to the order of magnitude."""
@@ -75,7 +77,7 @@ _OF_FIRST = (
     | RESHAPES
     | {
         "dynamic_slice", "dynamic_update_slice", "pad", "reduce_window", "reduce_window_max",
-        "reduce_window_min", "reduce_window_sum", "rev", "slice", "sort", "transpose",
+        "reduce_window_min", "reduce_window_sum", "rev", "slice", "sort", "top_k", "transpose",
     }
 )  # fmt: skip
 """Operations that are folded if their first operand is a constant array."""
@@ -90,6 +92,7 @@ _CALLS = INLINED | {"eval_jaxpr"}
 
 _NANOSECONDS: Mapping[str, float] = {
     "sort": 7_000.0,  # times log2 of the elements
+    "top_k": 7_000.0,  # as a sort, which it becomes on CPUs
     "cumsum": 6_000.0,
     "cumprod": 6_000.0,
     "cummax": 6_000.0,
@@ -129,7 +132,7 @@ def predicted(traced: Traced) -> tuple[Fold, ...]:
 
 
 def folds(jaxpr: object) -> tuple[Fold, ...]:
-    """Return the folds of 65,536 elements or more, in program order.
+    """Return the folds of 65,536 elements or more, and others that take long, in program order.
 
     Args:
         jaxpr: a closed jaxpr; calls that XLA inlines are followed.
@@ -172,11 +175,15 @@ def _folds(
         else:
             result_kinds = [_kind(equation, operands)] * len(equation.outvars)
             elements = max((_elements(var) for var in equation.outvars), default=0)
-            if elements > LARGEST:
+            # Scalar operands of elementwise operations are broadcast before. There is no limit for
+            # operations with several results.
+            least = elements if name in ELEMENTWISE else 0
+            involved = sum(max(least, _elements(var)) for var in equation.invars)
+            if len(equation.outvars) == 1 and max(elements, involved) > LARGEST:
                 result_kinds = [_UNKNOWN] * len(result_kinds)
             elif result_kinds and result_kinds[0] == _VALUE and name not in (_LAYOUTS | _COPIES):
                 fold = _fold(equation, path, name)
-                if fold.elements >= SMALLEST:
+                if fold.elements >= SMALLEST or fold.seconds >= LONG:
                     yield fold
         kinds.update(zip(equation.outvars, result_kinds, strict=False))
     results += [of(var) for var in opened.outvars]
@@ -237,7 +244,7 @@ def _fold(equation: Equation, path: str, name: str) -> Fold:
     outputs = [_elements(var) for var in equation.outvars]
     work = max([*operands, *outputs], default=0)
     nanoseconds = _NANOSECONDS.get(name, _OTHER_NANOSECONDS)
-    if name == "sort":
+    if name in ("sort", "top_k"):
         nanoseconds *= math.log2(max(work, 2))
     if name == "dot_general":
         (contracted, _), _ = equation.params["dimension_numbers"]

@@ -357,6 +357,8 @@ class Outlined:
     program: Program
     folds: tuple[Fold, ...] = ()
     runtime: Runtime = field(default=Runtime())
+    calls: tuple[Call, ...] = ()
+    """The calls that the program's equations were created in."""
 
 
 @dataclass(frozen=True, slots=True)

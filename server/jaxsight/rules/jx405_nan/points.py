@@ -1,0 +1,450 @@
+"""Run the gradient of a selection at points, in search of one where a hidden case makes it NaN.
+
+All arguments are arrays of one number each, so that most arrays of the program are, too, and one
+number stands for each. What is not such an array, or is computed in ways that are not known here,
+is a number of its own, within what is known of its bounds.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from jaxsight.rules.jx405_nan.scalars import (
+    LOGICAL,
+    NAN,
+    PICKS_ANY,
+    REDUCES,
+    RUN,
+    STEEP,
+    Slopes,
+    computing,
+    contracted,
+    slopes,
+)
+from jaxsight.rules.program.bounds import KnownValues
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.guards import DECIDES, is_flat
+from jaxsight.rules.program.rounding import rounded, rounder
+from jaxsight.rules.program.steps import elements, is_inexact, is_known
+from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.program.walks import literal
+from jaxsight.wire.primitives import COMPARISONS
+from jaxsight.wire.program import LITERAL, Step
+
+_USUAL = (1.0, 1.5, 0.75, 1.25, 1.75, 0.625)
+"""Numbers of arguments that nothing is wrong with, one after the other: equal ones would cancel."""
+_TRIED = (0.0, -1.0, 2.0, -2.0, 0.5, -0.5, 100.0, -100.0, 1e3, -1e3)
+"""Numbers that are tried: most functions that are unsafe anywhere are at one of them, or where a
+comparison changes. `exp` overflows at the last ones."""
+_CONSTANTS = (1.0, -1.0, 0.25)
+"""Numbers in place of captured arrays, whose values are not known: a point is needed for each."""
+_EQUATIONS = 150
+"""Equations before a selection that are run; what is computed by others is any number."""
+_SHARE = 3
+"""How many times as often a guard may show what it is to hide: for the half of some arguments."""
+_COUNTED = 200
+"""Points that are counted in order to tell a guard from a condition on something else."""
+_WORK, _ALL_WORK = 20_000, 60_000
+"""Equations that are run for a selection and for all of a program, about 0.1 s: more are not fast
+while typing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Where the gradient is NaN for what the selection hides, and which equation makes it so."""
+
+    cause: Step
+    holds: bool
+    """Whether the condition is true there."""
+    is_infinite: bool
+    """Whether the derivative of that equation is infinite there, else NaN."""
+    at: tuple[tuple[str, float], ...]
+    """Arguments by name. Empty if values were chosen that no argument gives directly."""
+
+
+@dataclass(slots=True)
+class Gradients:
+    """The derivatives of one program's selections."""
+
+    view: ProgramView
+    known: KnownValues
+    work: int = _ALL_WORK
+    """How many equations may still be run."""
+    _order: dict[str, int] = field(default_factory=dict)
+    _operations: dict[str, _Operation] = field(default_factory=dict)
+    differentiable: set[int] = field(default_factory=set)
+    """The values that depend on an inexact input by differentiable operations."""
+
+    def __post_init__(self) -> None:
+        flow = self.view.flow
+        self._order = {path: index for index, path in enumerate(flow.steps)}
+        self.differentiable = {
+            number
+            for number, value in enumerate(flow.values)
+            if is_inexact(value) and not is_known(value) and flow.made_by(number) is None
+        }
+        for step in flow.steps.values():
+            if not is_flat(flow, step) and any(
+                flow.of(operand) in self.differentiable for operand in step.operands
+            ):
+                self.differentiable.update(step.results)
+
+    def point(self, select: Step) -> Point | None:
+        """Return where a hidden case makes the gradient of a selection NaN, if it is found.
+
+        Its value is finite there, and so is the gradient by what the selection shows.
+        """
+        cone = _Cone.of(self, select)
+        if cone is None:
+            return None
+        found = None
+        for number in _CONSTANTS if cone.constants else _CONSTANTS[:1]:
+            given = dict.fromkeys(cone.constants, number)
+            found = cone.point(given)
+            if found is None or not cone.is_guard(found, given):
+                return None
+        return found
+
+    def ordered(self, steps: Sequence[Step]) -> list[Step]:
+        """Return equations in the order of the program."""
+        return sorted(steps, key=lambda step: self._order[step.path])
+
+    def operation(self, step: Step) -> _Operation:
+        """Return how an equation is run."""
+        if step.path not in self._operations:
+            self._operations[step.path] = _Operation.of(self.view.flow, step)
+        return self._operations[step.path]
+
+
+@dataclass(slots=True)
+class _Cone:
+    """A selection, the equations that it is computed by, and the values that these begin with."""
+
+    gradients: Gradients
+    select: Step
+    operations: list[_Operation]
+    fixed: dict[int, float]
+    """Literals."""
+    constants: list[int]
+    """Captured arrays."""
+    free: dict[int, list[float]]
+    """Arguments and values of unknown origin, each with the numbers to try, the usual one first."""
+    compared: list[int]
+    """What the condition compares, other than in order to ask whether it is finite."""
+    origins: dict[int, set[int]]
+    """By value the arguments and values of unknown origin that it is computed from."""
+    is_whole: bool
+    """Whether all that the selection depends on is run."""
+    differentiable: set[int]
+    """Those of them that have a gradient."""
+
+    @staticmethod
+    def of(gradients: Gradients, select: Step) -> _Cone | None:
+        """Return what a selection is computed by; `None` where its condition guards nothing."""
+        flow = gradients.view.flow
+        makers: dict[str, Step] = {}
+        leaves: set[int] = set()
+        waiting = [flow.of(number) for number in select.operands]
+        visited: set[int] = set()
+        for number in waiting:
+            if number in visited:
+                continue
+            visited.add(number)
+            step = flow.made_by(number)
+            if step is None or not _is_run(flow, step) or len(makers) == _EQUATIONS:
+                leaves.add(number)
+            else:
+                makers[step.path] = step
+                waiting += [flow.of(operand) for operand in step.operands]
+        cone = _Cone(gradients, select, [], {}, [], {}, [], {}, True, set())
+        cone._plan(gradients.ordered(list(makers.values())), leaves)
+        return cone if cone._is_related() else None
+
+    def _plan(self, steps: Sequence[Step], leaves: set[int]) -> None:
+        """Decide what is run: the elements of an array that is reduced have to be equal."""
+        flow = self.gradients.view.flow
+        even = {number for number in leaves if not flow.value(number).shape}
+        even.update(number for number in leaves if number in flow.inputs)
+        even.update(number for number in leaves if flow.value(number).origin == LITERAL)
+        run = []
+        for step in steps:
+            operands, result = list(map(flow.of, step.operands)), flow.of(step.results[0])
+            moved = operands[:1] if step.primitive in PICKS_ANY else operands
+            is_even = all(operand in even for operand in moved)
+            if not is_even and step.primitive in REDUCES | PICKS_ANY:
+                leaves.add(result)
+                continue
+            if is_even:
+                even.add(result)
+            run.append(step)
+        read = {flow.of(operand) for step in (*run, self.select) for operand in step.operands}
+        literals = {
+            literal(flow, operand)
+            for step in run
+            if step.primitive in COMPARISONS | {"max", "min", "clamp"}
+            for operand in step.operands
+        }
+        compared = [n for n in literals if n is not None and math.isfinite(n) and n != 0]
+        compared = sorted(compared, key=abs)[:4]
+        for number in sorted(leaves & read):
+            scalar = literal(flow, number)
+            value, maker = flow.value(number), flow.made_by(number)
+            varies = number in flow.inputs or number in self.gradients.differentiable
+            if scalar is not None:
+                self.fixed[number] = scalar
+            elif is_known(value) and not (value.integers or value.numbers):
+                self.constants.append(number)
+            elif (
+                varies
+                or is_known(value)
+                or value.dtype == "bool"
+                or (maker is not None and maker.primitive == "iota")
+            ):
+                self.free[number] = self._numbers(number, compared)
+            else:  # as a number drawn, or read from a table
+                low, high = self.gradients.known.bounds(number)
+                usual = _USUAL[len(self.fixed) % len(_USUAL)]
+                self.fixed[number] = rounded(min(max(usual, low), high), value.dtype)
+                self.is_whole = False
+        self.compared = [
+            flow.of(operand)
+            for step in flow.backwards(self.select.operands[0], DECIDES, 30)
+            if step.primitive in COMPARISONS and len(set(map(flow.of, step.operands))) > 1
+            for operand in step.operands
+        ]
+        self.differentiable = self.gradients.differentiable & self.free.keys()
+        self.operations = list(map(self.gradients.operation, run))
+
+    def _is_related(self) -> bool:
+        """Whether what the condition compares and what the cases are made of have a common origin.
+
+        A condition on something else guards nothing.
+        """
+        flow = self.gradients.view.flow
+        self.origins = {number: {number} for number in self.free}
+        for run in self.operations:
+            behind = (self.origins.get(number, set()) for number in run.operands)
+            self.origins[run.result] = set[int]().union(*behind)
+        condition, *cases = (self.origins.get(flow.of(n), set()) for n in self.select.operands)
+        is_unsafe = any(run.is_steep for run in self.operations) or any(
+            math.isnan(number) for tried in self.free.values() for number in tried
+        )
+        return is_unsafe and bool(self.differentiable) and any(condition & case for case in cases)
+
+    def _numbers(self, number: int, compared: Sequence[float]) -> list[float]:
+        """Return the numbers to try for a value: the usual one, then others within its bounds."""
+        flow, known = self.gradients.view.flow, self.gradients.known
+        value = flow.value(number)
+        if value.dtype == "bool":
+            return [1.0, 0.0]
+        if listed := value.integers or value.numbers:
+            return [float(n) for n in sorted(set(listed))[:8]]
+        near = [c * factor for c in compared for factor in (1.0, 2.0, 0.5)]
+        far = _TRIED[6:] if number in flow.inputs else ()  # others may have bounds not known here
+        usual = _USUAL[len(self.free) % len(_USUAL)]
+        tried = list(dict.fromkeys([usual, _USUAL[0], *_TRIED[:6], *near, *far]))
+        if not is_inexact(value):
+            tried = [float(n) for n in dict.fromkeys(map(math.ceil, tried))]
+        elif any(
+            user.primitive == "is_finite"
+            or (user.primitive == "ne" and len(set(map(flow.of, user.operands))) == 1)
+            for user in flow.used_by(number)
+        ):
+            tried.append(NAN)  # the program asks for it
+        if number not in flow.inputs:
+            low, high = known.bounds(number)
+            positive = known.is_positive(number)
+            tried = [n for n in tried if low <= n <= high and not (positive and n <= 0)]
+        return [rounded(n, value.dtype) for n in tried] or [_USUAL[0]]
+
+    def point(self, given: dict[int, float]) -> Point | None:
+        """Return the most usual point where a hidden case makes the gradient NaN."""
+        points = (self._point(values) for values in self._tried(given))
+        return next((point for point in points if point is not None), None)
+
+    def is_guard(self, point: Point, given: dict[int, float]) -> bool:
+        """Whether what is not finite is hidden about as often as it is shown, or more often.
+
+        A condition on something else shows it at most points.
+        """
+        cause = self.gradients.operation(point.cause)
+        predicate, *cases = map(self.gradients.view.flow.of, self.select.operands)
+        hidden = shown = 0
+        for values in itertools.islice(self._tried(given), _COUNTED):
+            self._run(values)
+            operands, result = [values[number] for number in cause.operands], values[cause.result]
+            factors = cause.slopes(*operands, result)
+            is_finite = all(factor is None or math.isfinite(factor) for factor in factors)
+            if (is_finite and math.isfinite(result)) or not all(map(math.isfinite, operands)):
+                continue
+            chosen = min(max(int(values[predicate]), 0), len(cases) - 1)
+            if self._reaches(values, cases[chosen], cause.result):
+                shown += 1
+            elif chosen == int(point.holds):
+                hidden += 1
+        return not shown or _SHARE * hidden > shown
+
+    def _reaches(self, values: dict[int, float], case: int, number: int) -> bool:
+        """Whether a case is computed from a value by what inner selections show."""
+        reached = {case}
+        for run in reversed(self.operations):
+            if run.result in reached:
+                first, *others = run.operands
+                is_selection = run.step.primitive == "select_n"
+                chosen = min(max(int(values[first]), 0), len(others) - 1) if is_selection else 0
+                reached.update(others[chosen : chosen + 1] if is_selection else run.operands)
+        return number in reached
+
+    def _tried(self, given: dict[int, float]) -> Iterator[dict[int, float]]:
+        """Yield the arguments and literals of points, the most usual ones first."""
+        names = list(self.free)
+        usual = {number: tried[0] for number, tried in self.free.items()}
+        each = len(self.operations) + 1
+        for changed in itertools.islice(self._changes(names), 1 + _WORK // each):
+            if self.gradients.work < each:
+                return
+            self.gradients.work -= each
+            yield {**self.fixed, **given, **usual, **dict(changed)}
+
+    def _run(self, values: dict[int, float]) -> bool:
+        """Add the results of all equations; return whether one of them may have odd slopes."""
+        is_odd = not all(map(math.isfinite, values.values()))
+        for run in self.operations:
+            operands = [values[number] for number in run.operands]
+            values[run.result] = result = run.rounding(run.computing(*operands))
+            if is_odd or not math.isfinite(result):
+                is_odd = True
+            elif run.is_steep:
+                factors = run.slopes(*operands, result)
+                is_odd = not all(factor is None or math.isfinite(factor) for factor in factors)
+        return is_odd
+
+    def _changes(self, names: Sequence[int]) -> Iterator[tuple[tuple[int, float], ...]]:
+        """Yield how a point differs from the usual one: nowhere, in one value, in two."""
+        for count in range(min(3, len(names)) + 1):
+            for chosen in itertools.combinations(names, count):
+                for others in itertools.product(*(self.free[name][1:] for name in chosen)):
+                    yield tuple(zip(chosen, others, strict=True))
+
+    def _point(self, values: dict[int, float]) -> Point | None:
+        """Return the point if the hidden case makes the gradient NaN, and nothing else does.
+
+        Args:
+            values: the arguments and literals; results are added.
+        """
+        flow = self.gradients.view.flow
+        is_odd = self._run(values)
+        predicate, *cases = map(flow.of, self.select.operands)
+        index = int(values[predicate])
+        if not is_odd or index >= len(cases) or not math.isfinite(values[cases[index]]):
+            return None
+        # Where what is compared is infinite or NaN, the condition does not guard against that.
+        if not all(math.isfinite(values.get(number, 0.0)) for number in self.compared):
+            return None
+        hidden = [case for i, case in enumerate(cases) if i != index and case != cases[index]]
+        zeros = self._cotangents(values, dict.fromkeys(hidden, 0.0))
+        given = (number for number in self.differentiable if not math.isnan(values[number]))
+        if not any(math.isnan(zeros.of.get(number, 0.0)) for number in given):
+            return None
+        shown = self._cotangents(values, {cases[index]: 1.0})
+        if zeros.cause is None or not all(map(math.isfinite, shown.of.values())):
+            return None
+        about = self.origins.get(predicate, set())
+        if not any(about & self.origins.get(flow.of(n), set()) for n in zeros.cause.operands):
+            return None
+        captured = [number for number in self.free if is_known(flow.values[number])]
+        arguments = [number for number in self.free if number not in captured]
+        # Elements of one captured array meet any argument, those of two may not meet one another.
+        is_certain = (
+            self.is_whole
+            and len(captured) <= 1
+            and all(number in flow.inputs and flow.values[number].said for number in arguments)
+        )
+        at = tuple((flow.values[number].said, values[number]) for number in arguments)
+        return Point(zeros.cause, index == 1, zeros.is_infinite, at if is_certain else ())
+
+    def _cotangents(self, values: dict[int, float], start: dict[int, float]) -> _Cotangents:
+        """Return the cotangents of all values, from those of the cases."""
+        found = _Cotangents(dict(start))
+        for run in reversed(self.operations):
+            cotangent = found.of.get(run.result)
+            if cotangent is None or run.is_flat:
+                continue
+            operands, result = [values[number] for number in run.operands], values[run.result]
+            factors = run.slopes(*operands, result)
+            for number, factor, flows in zip(run.operands, factors, run.flows, strict=False):
+                if factor is None or not flows:
+                    continue
+                # A selection gives zero to the case that it does not choose, even in place of NaN.
+                is_hidden = run.step.primitive == "select_n" and not factor
+                part = 0.0 if is_hidden else cotangent * factor
+                found.of[number] = found.of.get(number, 0.0) + part
+                is_first = found.cause is None and math.isnan(part)
+                is_finite = math.isfinite(factor) and math.isfinite(result)
+                if is_first or (all(map(math.isfinite, operands)) and not is_finite):
+                    found.cause, found.is_infinite = run.step, not math.isnan(factor)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Operation:
+    """An equation that is run."""
+
+    step: Step
+    operands: tuple[int, ...]
+    result: int
+    computing: Callable[..., float]
+    rounding: Callable[[float], float]
+    slopes: Callable[..., Slopes]
+    flows: tuple[bool, ...]
+    """Which operands get cotangents: inexact ones that are no literals."""
+    is_flat: bool
+    """Whether none does."""
+    is_steep: bool
+    """Whether a slope may be infinite where the operands are finite."""
+
+    @staticmethod
+    def of(flow: Flow, step: Step) -> _Operation:
+        operands, result = tuple(map(flow.of, step.operands)), flow.of(step.results[0])
+        first = flow.value(operands[0])
+        count = (
+            contracted(step, first.shape)
+            if step.primitive == "dot_general"
+            else elements(first) // max(1, elements(flow.value(result)))
+        )
+        whole = not is_inexact(flow.value(operands[-1]))
+        is_ruled = step.path in flow.ruled  # whoever writes a rule takes care of its slopes
+        return _Operation(
+            step,
+            operands,
+            result,
+            computing(step, count),
+            rounder(flow.values[result].dtype),
+            (lambda *rest: [1.0] * (len(rest) - 1))
+            if is_ruled
+            else slopes(step, count, whole=whole),
+            tuple(is_inexact(v) and v.origin != LITERAL for v in map(flow.value, operands)),
+            is_flat(flow, step),
+            step.primitive in STEEP and not is_ruled,
+        )
+
+
+@dataclass(slots=True)
+class _Cotangents:
+    """Cotangents by value, and the first equation of the program that is not finite."""
+
+    of: dict[int, float]
+    cause: Step | None = None
+    is_infinite: bool = False
+
+
+def _is_run(flow: Flow, step: Step) -> bool:
+    """Whether an equation is one of those that are run."""
+    if len(step.results) != 1 or flow.value(step.results[0]).dtype.startswith("complex"):
+        return False
+    if step.primitive in LOGICAL:
+        return flow.value(step.results[0]).dtype == "bool"
+    return step.primitive in RUN and not step.bodies
