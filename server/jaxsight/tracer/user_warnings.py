@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Any
 
@@ -84,7 +84,7 @@ def _deprecations() -> Iterator[None]:
         _set_filters(before if is_same else [*warnings.filters, *hiding])
 
 
-def _set_filters(filters: list[tuple[object, ...]]) -> None:
+def _set_filters(filters: Sequence[tuple[object, ...]]) -> None:
     warnings.filters[:] = filters  # type: ignore[index]
     with warnings.catch_warnings():
         pass  # resets the warnings that modules have shown already

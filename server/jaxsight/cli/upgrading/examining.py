@@ -1,0 +1,222 @@
+"""Trace, compile and run the functions of files with one interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from jaxsight.cli.command_run import CommandRun
+from jaxsight.cli.errors import CommandError
+from jaxsight.cli.options import InputsChoice
+from jaxsight.cli.sources.texts import SourceFile
+from jaxsight.features.findings import failures, inputs
+from jaxsight.queries.sandbox import Sandboxes
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.text.inert import clause
+from jaxsight.wire.messages.compiling import Compiled
+from jaxsight.wire.messages.replies import Evaluated, Sampled, Traced
+from jaxsight.workers.results import Died
+
+_DEPRECATIONS = frozenset({"DeprecationWarning", "PendingDeprecationWarning", "FutureWarning"})
+_LONGEST = 160
+"""Characters of an error, a choice: two lines of a terminal."""
+
+FunctionName = tuple[str, str]
+"""A file and the qualified name of a function."""
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What a compiled function costs on the target."""
+
+    kernels: int
+    launches: int
+    temporaries: int
+    """Bytes; -1 if unknown."""
+    moved: int
+    """Bytes that all launches read and write."""
+    communicated: int
+    """Bytes that the collectives move on each device."""
+
+    @staticmethod
+    def of(compiled: Compiled) -> Costs:
+        """Return the costs of a complete compile."""
+        graph = compiled.graph
+        moved = sum((each.bytes_in + each.bytes_out) * each.launches for each in graph.kernels)
+        return Costs(
+            graph.kernel_count,
+            graph.launch_count,
+            compiled.temporaries,
+            moved,
+            graph.moved_bytes,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ExaminedFunction:
+    """What a function is with one interpreter."""
+
+    inputs: object = None
+    """What it was traced with, to compare; `None` if it was not asked for."""
+    described: str = ""
+    """The inputs in a clause."""
+    error: str = ""
+    """Why it has no trace, or is not compiled."""
+    place: int = 0
+    """The line (from 1) of the error; 0 for none."""
+    outputs: str = ""
+    trace_seconds: float | None = None
+    compile_seconds: float | None = None
+    costs: Costs | None = None
+    deprecations: tuple[str, ...] = ()
+    results: tuple[Sampled, ...] = ()
+    not_run: str = ""
+    """Why it was not run."""
+
+
+@dataclass(slots=True)
+class Examination:
+    """The functions of files with one interpreter."""
+
+    jax: str = ""
+    python: str = ""
+    target: str = ""
+    functions: dict[FunctionName, ExaminedFunction] = field(default_factory=dict)
+
+
+async def examine(
+    run: CommandRun,
+    files: Sequence[SourceFile],
+    target: str,
+    patience: float,
+    names: Mapping[str, Sequence[str]] | None = None,
+) -> Examination:
+    """Return what the functions of files are with the interpreter of a run.
+
+    Args:
+        run: the run.
+        files: the files.
+        target: the name of the target to compile for; empty for the project's.
+        patience: seconds in which inputs that nobody wrote are looked for, in each file.
+        names: the functions of each file that the other side has examined: those that are not found
+            here are in the result, with the reason.
+
+    Raises:
+        CommandError: no tracer starts, or there is no such target.
+    """
+    examination = Examination(target=target)
+    sandboxes = Sandboxes()
+    try:
+        for number, file in enumerate(files, 1):
+            path = str(file.path)
+            run.show_step(f"{number}/{len(files)} {file.path.name}")
+            try:
+                text, _ = file.read()
+            except CommandError:
+                if file.is_argument:
+                    raise
+                continue
+            run.session.open(path, text, in_background=False)
+            if run.inputs is InputsChoice.ALL:
+                await run.get(run.session.settle_inputs(path, patience=patience))
+            await _examine_file(run, file.path, examination, sandboxes)
+            for name in (names or {}).get(path, ()):
+                if (path, name) not in examination.functions:
+                    reason = await run.get(run.session.why_not_examined(path, name))
+                    error = f"not examined: {reason or 'there is no such function'}"
+                    examination.functions[path, name] = ExaminedFunction(error=error)
+            run.session.close(path)
+            project = run.session.engine.projects.of(path)
+            examination.jax = project.jax or examination.jax
+            if project.interpreter is not None:
+                examination.python = project.interpreter.path
+    finally:
+        await sandboxes.aclose()
+    return examination
+
+
+async def _examine_file(
+    run: CommandRun, path: Path, examination: Examination, sandboxes: Sandboxes
+) -> None:
+    session, file = run.session, str(path)
+    for name in session.functions(file):
+        run.show_step(f"{path.name}:{name}")
+        try:
+            view = await run.get(session.view(file, name))
+        except LookupError as error:
+            examination.functions[file, name] = ExaminedFunction(error=str(error.args[0]))
+            continue
+        examined = _traced(view)
+        if isinstance(view.answer.reply, Traced):
+            examined = await _compiled(run, path, name, view, examined, examination)
+            examined = await _ran(run, file, view, examined, sandboxes)
+        examination.functions[file, name] = examined
+
+
+def _traced(view: View) -> ExaminedFunction:
+    """Return what is known of a function from its trace."""
+    reply, question = view.answer.reply, view.answer.question
+    trace = question.trace
+    given = (trace.arguments, trace.sizes, trace.call, trace.mesh)
+    described = inputs.described(view)
+    if not isinstance(reply, Traced):
+        finding = next(failures.findings(view), None)
+        words = finding.message if finding is not None else "it cannot be traced"
+        code = f" ({finding.code})" if finding is not None else ""
+        place = finding.range.start.line + 1 if finding is not None else 0
+        return ExaminedFunction(given, described, f"{clause(words, _LONGEST)}{code}", place)
+    warned = (each for each in reply.warnings if each.category in _DEPRECATIONS and each.span)
+    return ExaminedFunction(
+        given,
+        described,
+        outputs=reply.outputs,
+        trace_seconds=dict(reply.seconds).get("trace"),
+        deprecations=tuple(dict.fromkeys(clause(each.message, _LONGEST) for each in warned)),
+    )
+
+
+async def _compiled(
+    run: CommandRun,
+    path: Path,
+    name: str,
+    view: View,
+    examined: ExaminedFunction,
+    examination: Examination,
+) -> ExaminedFunction:
+    """Return what is known of a function from its kernels, too."""
+    target = examination.target or None
+    try:
+        _, result = await run.get(run.session.kernels(str(path), name, target, complete=True))
+    except LookupError as error:
+        return replace(examined, error=clause(f"not compiled: {error.args[0]}", _LONGEST))
+    examination.target = examination.target or result.target.name
+    outcome = result.outcome
+    if not isinstance(outcome, Compiled):
+        return replace(examined, error=clause(f"not compiled: {outcome.message}", _LONGEST))
+    return replace(examined, costs=Costs.of(outcome), compile_seconds=outcome.seconds)
+
+
+async def _ran(
+    run: CommandRun, path: str, view: View, examined: ExaminedFunction, sandboxes: Sandboxes
+) -> ExaminedFunction:
+    """Return what is known of a function from running it in a process of its own, too.
+
+    It is traced there a second time: the shorter time counts, as other work may delay one.
+    """
+    sandbox = sandboxes.of(run.session.engine.projects.of(path))
+    answer = await run.get(sandbox.trace(view.answer.question))
+    if answer is None or not isinstance(answer.reply, Traced):
+        return replace(examined, not_run="it could not be traced again")
+    times = [examined.trace_seconds, dict(answer.reply.seconds).get("trace")]
+    known = [seconds for seconds in times if seconds is not None]
+    examined = replace(examined, trace_seconds=min(known, default=None))
+    match await run.get(sandbox.evaluate(answer)):
+        case Evaluated(problem=str(problem)) if problem:
+            return replace(examined, not_run=problem)
+        case Evaluated(results=results):
+            return replace(examined, results=results)
+        case Died() as died:
+            return replace(examined, not_run=died.message)
+        case _:
+            return replace(examined, not_run="it could not be run")
