@@ -16,8 +16,8 @@ from jaxsight.wire.messages.replies import Sampled
 _GROWN, _FEW = 1.02, 64
 """Bytes differ above this factor plus so many bytes: less reports paddings and counters."""
 _LONGER = {"trace": (1.5, 0.5), "compile": (2.0, 2.0)}
-"""Times differ above this factor if they differ by so many seconds, too, a choice: of two traces the
-shorter one counts, while a compile happens once, perhaps beside other work."""
+"""Times differ above this factor if they differ by so many seconds, too, a choice: of two traces
+the shorter one counts, while a compile happens once, perhaps beside other work."""
 _ROUNDING = 64.0
 """A difference up to this factor of what the inputs' last bits change is rounding, as in
 `tracer/comparison/two_ways.py`."""
@@ -34,6 +34,7 @@ class Aspect(Enum):
     TEMPORARIES = "temp"
     TRAFFIC = "traffic"
     COMMUNICATION = "communication"
+    DONATION = "donated inputs that are not reused"
     TRACE_TIME = "trace"
     COMPILE_TIME = "compile"
     DEPRECATION = "deprecation"
@@ -159,10 +160,11 @@ def _apart(
 
 
 def _costs(before: Costs, after: Costs) -> Iterator[Difference]:
-    counts = [
-        (Aspect.KERNELS, before.kernels, after.kernels),
-        (Aspect.LAUNCHES, before.launches, after.launches),
-    ]
+    kernels, launches = (before.kernels, after.kernels), (before.launches, after.launches)
+    counts = [(Aspect.KERNELS, *kernels)]
+    if launches != kernels:
+        counts.append((Aspect.LAUNCHES, *launches))
+    counts.append((Aspect.DONATION, before.donated, after.donated))
     for aspect, was, now in counts:
         if was != now:
             yield Difference(aspect, f"{aspect.value} {was} → {now}", is_worse=now > was)

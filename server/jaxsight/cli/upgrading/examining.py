@@ -11,11 +11,14 @@ from jaxsight.cli.errors import CommandError
 from jaxsight.cli.options import InputsChoice
 from jaxsight.cli.sources.texts import SourceFile
 from jaxsight.features.findings import failures, inputs
+from jaxsight.queries.programs.compile_result import CompileResult
+from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.sandbox import Sandboxes
 from jaxsight.queries.traces.located_answer import View
+from jaxsight.targets.target import Target
 from jaxsight.text.inert import clause
-from jaxsight.wire.messages.compiling import Compiled
-from jaxsight.wire.messages.replies import Evaluated, Sampled, Traced
+from jaxsight.wire.messages.replies import Evaluated, Lowered, Sampled, Traced
+from jaxsight.workers.compilation.compilers import Trouble
 from jaxsight.workers.results import Died
 
 _DEPRECATIONS = frozenset({"DeprecationWarning", "PendingDeprecationWarning", "FutureWarning"})
@@ -38,11 +41,13 @@ class Costs:
     """Bytes that all launches read and write."""
     communicated: int
     """Bytes that the collectives move on each device."""
+    donated: int
+    """Donated inputs whose buffers are not reused."""
 
     @staticmethod
-    def of(compiled: Compiled) -> Costs:
+    def of(kernels: Kernels) -> Costs:
         """Return the costs of a complete compile."""
-        graph = compiled.graph
+        compiled, graph = kernels.compiled, kernels.graph
         moved = sum((each.bytes_in + each.bytes_out) * each.launches for each in graph.kernels)
         return Costs(
             graph.kernel_count,
@@ -50,6 +55,7 @@ class Costs:
             compiled.temporaries,
             moved,
             graph.moved_bytes,
+            sum(not each.result for each in kernels.donations),
         )
 
 
@@ -67,6 +73,7 @@ class ExaminedFunction:
     """The line (from 1) of the error; 0 for none."""
     outputs: str = ""
     trace_seconds: float | None = None
+    """How long JAX traced it and lowered it to StableHLO, of two times the shorter one."""
     compile_seconds: float | None = None
     costs: Costs | None = None
     deprecations: tuple[str, ...] = ()
@@ -149,8 +156,14 @@ async def _examine_file(
             continue
         examined = _traced(view)
         if isinstance(view.answer.reply, Traced):
-            examined = await _compiled(run, path, name, view, examined, examination)
-            examined = await _ran(run, file, view, examined, sandboxes)
+            target = None
+            try:
+                result = await _compiled(run, path, name, view, examination)
+                examined, target = _with_costs(view, examined, result), result.target
+            except LookupError as error:
+                words = clause(f"not compiled: {error.args[0]}", _LONGEST)
+                examined = replace(examined, error=words)
+            examined = await _ran(run, file, view, examined, sandboxes, target)
         examination.functions[file, name] = examined
 
 
@@ -177,40 +190,55 @@ def _traced(view: View) -> ExaminedFunction:
 
 
 async def _compiled(
-    run: CommandRun,
-    path: Path,
-    name: str,
-    view: View,
-    examined: ExaminedFunction,
-    examination: Examination,
-) -> ExaminedFunction:
-    """Return what is known of a function from its kernels, too."""
+    run: CommandRun, path: Path, name: str, view: View, examination: Examination
+) -> CompileResult:
+    """Return a function compiled for the examination's target, which is chosen by the first one.
+
+    Raises:
+        LookupError: it cannot be; the message says why.
+    """
     target = examination.target or None
-    try:
-        _, result = await run.get(run.session.kernels(str(path), name, target, complete=True))
-    except LookupError as error:
-        return replace(examined, error=clause(f"not compiled: {error.args[0]}", _LONGEST))
+    _, result = await run.get(run.session.kernels(str(path), name, target, complete=True))
     examination.target = examination.target or result.target.name
-    outcome = result.outcome
-    if not isinstance(outcome, Compiled):
-        return replace(examined, error=clause(f"not compiled: {outcome.message}", _LONGEST))
-    return replace(examined, costs=Costs.of(outcome), compile_seconds=outcome.seconds)
+    return result
+
+
+def _with_costs(view: View, examined: ExaminedFunction, result: CompileResult) -> ExaminedFunction:
+    """Return what is known of a function from its kernels, too."""
+    kernels = Kernels.of(view, result)
+    if kernels is None:
+        assert isinstance(result.outcome, Trouble)
+        words = f"not compiled: {result.outcome.message}"
+        return replace(examined, error=clause(words, _LONGEST))
+    seconds = (examined.trace_seconds or 0.0) + kernels.lowered.seconds
+    return replace(
+        examined,
+        costs=Costs.of(kernels),
+        trace_seconds=seconds,
+        compile_seconds=kernels.compiled.seconds,
+    )
 
 
 async def _ran(
-    run: CommandRun, path: str, view: View, examined: ExaminedFunction, sandboxes: Sandboxes
+    run: CommandRun,
+    path: str,
+    view: View,
+    examined: ExaminedFunction,
+    sandboxes: Sandboxes,
+    target: Target | None,
 ) -> ExaminedFunction:
     """Return what is known of a function from running it in a process of its own, too.
 
-    It is traced there a second time: the shorter time counts, as other work may delay one.
+    It is traced and lowered there a second time, as other work may have delayed the first one.
     """
     sandbox = sandboxes.of(run.session.engine.projects.of(path))
     answer = await run.get(sandbox.trace(view.answer.question))
     if answer is None or not isinstance(answer.reply, Traced):
         return replace(examined, not_run="it could not be traced again")
-    times = [examined.trace_seconds, dict(answer.reply.seconds).get("trace")]
-    known = [seconds for seconds in times if seconds is not None]
-    examined = replace(examined, trace_seconds=min(known, default=None))
+    lowered = await run.get(sandbox.lower(answer, target)) if target is not None else None
+    if isinstance(lowered, Lowered) and examined.trace_seconds is not None:
+        again = dict(answer.reply.seconds).get("trace", 0.0) + lowered.seconds
+        examined = replace(examined, trace_seconds=min(examined.trace_seconds, again))
     match await run.get(sandbox.evaluate(answer)):
         case Evaluated(problem=str(problem)) if problem:
             return replace(examined, not_run=problem)

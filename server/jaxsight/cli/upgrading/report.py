@@ -33,7 +33,7 @@ def print_report(
     """Print a row for each function that differs, or for all, and a summary."""
     shown = [each for each in functions if each.differences or verbose]
     if shown:
-        rows = [_row(each, verbose=verbose) for each in shown[:MOST_ROWS]]
+        rows = map(_row, shown[:MOST_ROWS])
         print_rows(printer, _COLUMNS, rows, _SIDES, len(shown))
         printer.print()
     for each in shown:
@@ -56,19 +56,19 @@ def _name(function: ComparedFunction) -> str:
     return f"{os.path.relpath(path)}:{name}"
 
 
-def _row(function: ComparedFunction, *, verbose: bool) -> tuple[str, ...]:
-    """Return the texts of a row: figures that differ, with `verbose` the others, too."""
+def _row(function: ComparedFunction) -> tuple[str, ...]:
+    """Return the texts of a row: the figures that differ."""
     changed = {each.aspect for each in function.differences}
     sides = (function.before, function.after)
     costs = [each.costs for each in sides]
 
     def pair(aspect: Aspect, texts: Sequence[str | None]) -> str:
+        if aspect not in changed:
+            return ""
         old, new = (text or "–" for text in texts)
-        if aspect in changed or (verbose and texts.count(None) == 1):
-            amount, _, unit = old.rpartition(" ")
-            same = amount and new.endswith(f" {unit}")  # `260 → 192 KiB`
-            return f"{amount if same else old} → {new}"
-        return old if verbose and texts[0] is not None else ""
+        amount, _, unit = old.rpartition(" ")
+        is_same = amount and new.endswith(f" {unit}")  # `260 → 192 KiB`
+        return f"{amount if is_same else old} → {new}"
 
     def size(aspect: Aspect, sizes: Sequence[int | None]) -> str:
         return pair(aspect, [None if each is None else units.size(each) for each in sizes])
