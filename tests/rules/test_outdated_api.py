@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import re
 import warnings
@@ -60,8 +61,8 @@ def test_a_row_agrees_with_the_installed_package(row: Replacement) -> None:
                 assert not exists(row.old)
             elif not row.gone or numbers(installed) >= (0, 8):
                 assert exists(row.old)
-        elif exists(row.old):
-            assert has_keyword(row) is not is_gone
+        elif not is_gone:  # a removed keyword may be left in the signature, to raise an error
+            assert has_keyword(row)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.shown)

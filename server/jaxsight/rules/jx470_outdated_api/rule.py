@@ -28,7 +28,9 @@ RULE = Rule(
     severity="warning",
 )
 
-_GUARDS = re.compile(r"hasattr|getattr|version|find_spec|TYPE_CHECKING", re.IGNORECASE)
+_GUARDS = re.compile(
+    r"hasattr|getattr|callable|is None|version|find_spec|TYPE_CHECKING", re.IGNORECASE
+)
 """A condition about the installed release: its branches are written for several."""
 _CAUGHT = re.compile(r"ImportError|ModuleNotFoundError|AttributeError|Exception")
 

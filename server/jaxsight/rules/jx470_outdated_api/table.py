@@ -36,10 +36,14 @@ jax.tree_multimap = jax.tree.map                                         0.3.5  
 jax.tree_util.tree_multimap = jax.tree.map                               0.3.5   0.3.16
 jax.config.config = jax.config                                           0.4.25  0.4.29
 jax.linear_util = jax.extend.linear_util                                 -       0.4.24
+jax.prng ! use `jax.random.key` and `jax.extend.random`                  -       0.4.24
 jax.abstract_arrays ! use `jax.core.ShapedArray` and `jax.Array`         -       0.4.17
 jax.random.KeyArray = jax.Array                                          -       0.4.24
 jax.random.PRNGKeyArray = jax.Array                                      -       0.4.24
+jax.random.default_prng_impl ! read `jax.config.jax_default_prng_impl`   -       0.4.24
 jax.random.shuffle(k, x) = jax.random.permutation(k, x, independent=True)  -     0.4.31
+jax.numpy.DeviceArray = jax.Array                                        -       0.8.0
+jax.numpy.NINF ! use `-jnp.inf`                                          -       0.4.24
 jax.numpy.row_stack = jax.numpy.vstack                                   -       0.4.24
 jax.numpy.trapz = jax.numpy.trapezoid                                    -       0.4.24
 jax.numpy.in1d = jax.numpy.isin                                          -       0.4.24
@@ -75,6 +79,7 @@ jax.ad_checkpoint.remat = jax.remat                                      0.8.2  
 jax.cloud_tpu_init ! remove it: JAX does this itself                     0.8.1   0.11.0
 jax.dlpack.to_dlpack ! pass the array to `from_dlpack` of the other framework  0.6.0  0.8.0
 jax.util.safe_map ! use `map` with `zip(…, strict=True)`                 0.6.0   0.7.0
+jax.util ! write the helper yourself                                     0.6.0   0.7.0
 jax.util.safe_zip ! use `zip(…, strict=True)`                            0.6.0   0.7.0
 jax.sharding.use_mesh = jax.set_mesh                                     -       0.7.1
 jax.sharding.PmapSharding ! use `jax.sharding.NamedSharding`             -       0.10.2
@@ -97,6 +102,8 @@ jax.experimental.shard = jax.sharding                                    -      
 jax.experimental.host_callback ! use `jax.pure_callback` or `io_callback`  0.4.26  0.8.0
 jax.experimental.export = jax.export                                     0.4.30  0.4.36
 jax.experimental.array_api = jax.numpy                                   0.4.32  0.5.0
+jax.experimental.global_device_array ! use `jax.Array`                   -       0.8.0
+jax.experimental.gda_serialization ! use Orbax                           -       0.8.0
 jax.experimental.stax = jax.example_libraries.stax                       -       0.3.16
 jax.experimental.optimizers = jax.example_libraries.optimizers           -       0.3.16
 jax.experimental.custom_dce ! remove it                                  -       0.10.2
@@ -112,7 +119,12 @@ jax.lib.xla_extension.XlaRuntimeError = jax.errors.JaxRuntimeError       0.4.36 
 jax.interpreters.pxla.Mesh = jax.sharding.Mesh                           -       0.8.0
 jax.interpreters.pxla.thread_resources ! use `jax.sharding.get_abstract_mesh()`  0.8.2  -
 jax.interpreters.xla.DeviceArray = jax.Array                             -       0.8.0
+jax.interpreters.xla.register_translation ! use `jax.interpreters.mlir.register_lowering`  -  0.4.29
+jax.interpreters.batching.not_mapped ! use `None`                        -       0.10.2
 jax.interpreters.batching.moveaxis = jax.numpy.moveaxis                  0.7.1   0.10.2
+jax.core.new_main ! write a jaxpr interpreter; JAX has no levels of traces  -     0.4.36
+jax.core.cur_sublevel ! write a jaxpr interpreter; JAX has no levels of traces  -  0.4.36
+jax.core.thread_local_state ! use `jax.core.eval_context`            -       0.4.36
 jax.core.get_aval = jax.typeof                                           0.8.2   0.10.0
 jax.core.InconclusiveDimensionOperation = jax.errors.InconclusiveDimensionOperation  0.10.0  0.12.0
 jax.core.JaxprTypeError = jax.errors.JaxprTypeError                      0.10.0  0.12.0
