@@ -15,7 +15,7 @@ from jaxsight.rules.jx470_outdated_api.table import Replacement, rows
 from jaxsight.rules.wording import MOST
 
 ROWS = [row for each in rows().values() for row in each]
-INSTALLED = {package: metadata.version(package) for package in ("jax", "optax")}
+INSTALLED = {package: metadata.version(package) for package in ("jax", "optax", "equinox")}
 if importlib.util.find_spec("flax") is not None:
     INSTALLED["flax"] = metadata.version("flax")
 

@@ -47,6 +47,11 @@ class Finding:
     assumed: str = ""
     """The inputs that it was found with, if nobody wrote them; a note says so, too."""
 
+    def repeats(self, other: Finding) -> bool:
+        """Return whether another finding says the same of the same line, such as a failed trace."""
+        same_line = self.range.start.line == other.range.start.line
+        return same_line and (self.code, self.message) == (other.code, other.message)
+
     @property
     def lines(self) -> tuple[str, ...]:
         """The message, the help and the notes, for clients that show plain text."""

@@ -10,18 +10,17 @@ from typing import Annotated
 import typer
 
 from jaxsight.cli.command_run import start_run
-from jaxsight.cli.errors import FOUND, NOTHING_EXAMINED, CommandError, failing_on
+from jaxsight.cli.errors import FOUND, NOTHING_EXAMINED, CommandError
 from jaxsight.cli.execution import command
 from jaxsight.cli.options import Allow, AsJson, InputsChoice, WhichInputs
 from jaxsight.cli.output.printing import Printer, print_json
 from jaxsight.cli.sources.texts import SourceFile, texts
 from jaxsight.cli.trusted_paths import hosts
 from jaxsight.cli.upgrading.differences import compared
-from jaxsight.cli.upgrading.examining import Examination, examine
+from jaxsight.cli.upgrading.examining import ExaminedProject, examine
 from jaxsight.cli.upgrading.report import print_report, record
-from jaxsight.cli.user_python import user_interpreter
-from jaxsight.files.private import cache_folder
-from jaxsight.repro.explaining.environments import Environments, Unavailable
+from jaxsight.cli.user_python import interpreter_with_jax, user_interpreter
+from jaxsight.text.inert import one_line
 
 Paths = Annotated[
     list[Path] | None,
@@ -117,7 +116,8 @@ async def upgrade(
     files = list(texts(paths, None))
     if jax is not None:
         own = user_interpreter(from_python, paths[0])
-        python = await asyncio.to_thread(_interpreter, own, jax, offline)
+        with Printer(stderr=True).status(f"installing JAX {one_line(jax)}"):
+            python = await asyncio.to_thread(interpreter_with_jax, own, jax, offline)
     limits = (which, inputs_time, [*(allow or ()), *hosts([target] if target else ())])
     before = await _examined(paths, files, from_python, target or "", *limits)
     names: dict[str, list[str]] = {}
@@ -127,25 +127,13 @@ async def upgrade(
     functions = compared(before, after)
     if as_json:
         print_json(record(before, after, functions))
-    else:
+    elif functions:
         print_report(Printer(), before, after, functions, verbose=verbose)
+    else:
+        Printer(stderr=True).print("no functions with inputs to compare")
     if not functions:
         return NOTHING_EXAMINED
     return FOUND if any(each.is_worse for each in functions) else 0
-
-
-def _interpreter(own: str, version: str, offline: bool) -> str:
-    """Return an interpreter with another version of JAX and the packages of `own`.
-
-    Raises:
-        CommandError: it cannot be installed.
-    """
-    with Printer(stderr=True).status(f"installing JAX {version}"), failing_on(Unavailable):
-        folder = cache_folder("repro-environments")
-        if folder is None:
-            raise Unavailable("there is no cache folder to install it in")
-        environments = Environments.of(folder, own, offline)
-        return environments.interpreter_over(version)
 
 
 async def _examined(
@@ -157,7 +145,7 @@ async def _examined(
     inputs_time: float,
     allow: Sequence[str],
     names: Mapping[str, Sequence[str]] | None = None,
-) -> Examination:
+) -> ExaminedProject:
     """Return what the functions are with one interpreter."""
     async with start_run(paths, python, allow, which) as run:
         return await examine(run, files, target, inputs_time, names)

@@ -8,8 +8,9 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import islice
 
-from jaxsight.cli.upgrading.examining import Costs, Examination, ExaminedFunction, FunctionName
+from jaxsight.cli.upgrading.examining import Costs, ExaminedFunction, ExaminedProject, FunctionName
 from jaxsight.text import units
 from jaxsight.wire.messages.replies import Sampled
 
@@ -41,7 +42,7 @@ class Aspect(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class VersionDifference:
     """Something that another version changes."""
 
     aspect: Aspect
@@ -58,79 +59,103 @@ class ComparedFunction:
     name: FunctionName
     before: ExaminedFunction
     after: ExaminedFunction
-    differences: tuple[Difference, ...]
+    differences: tuple[VersionDifference, ...]
     not_compared: str = ""
     """Why its numbers are not compared, if they are not."""
+
+    @staticmethod
+    def of(
+        name: FunctionName, before: ExaminedFunction, after: ExaminedFunction
+    ) -> ComparedFunction:
+        """Compare a function under both versions."""
+        found = list(_errors(before.error, after.error))
+        both_traced = bool(before.outputs) and bool(after.outputs)
+        same_inputs = before.inputs == after.inputs
+        not_compared = before.not_run or after.not_run
+        if both_traced and not same_inputs:
+            not_compared = f"other inputs: {after.described} instead of {before.described}"
+        elif both_traced and before.outputs != after.outputs:
+            words = f"returns {after.outputs} instead of {before.outputs}"
+            found.append(VersionDifference(Aspect.TYPES, words, is_worse=True))
+        elif both_traced and not not_compared:
+            found += _numbers(before.results, after.results)
+        if before.costs is not None and after.costs is not None:
+            found += _costs(before.costs, after.costs)
+        found += _times(before, after)
+        new = (each for each in after.deprecations if each not in before.deprecations)
+        found += [
+            VersionDifference(Aspect.DEPRECATION, f"deprecated: {each}", is_worse=False)
+            for each in new
+        ]
+        return ComparedFunction(name, before, after, tuple(found), not_compared)
 
     @property
     def is_worse(self) -> bool:
         """Whether the new version makes something worse."""
         return any(each.is_worse for each in self.differences)
 
+    @property
+    def verdict(self) -> str:
+        """`same`, `differs`, `fails`, or `?` for numbers that are not compared."""
+        aspects = {each.aspect for each in self.differences}
+        if self.after.error:
+            return "fails" if not self.before.error else "fails in both"
+        if aspects & {Aspect.TYPES, Aspect.NUMBERS}:
+            return "differs"
+        return "?" if self.not_compared or self.before.error else "same"
 
-def compared(before: Examination, after: Examination) -> list[ComparedFunction]:
+
+def compared(before: ExaminedProject, after: ExaminedProject) -> list[ComparedFunction]:
     """Return the functions of both examinations, in order."""
     names = dict.fromkeys((*before.functions, *after.functions))
     nothing = ExaminedFunction(error="not examined")
     return [
-        _compared(name, before.functions.get(name, nothing), after.functions.get(name, nothing))
+        ComparedFunction.of(
+            name, before.functions.get(name, nothing), after.functions.get(name, nothing)
+        )
         for name in names
     ]
 
 
-def _compared(
-    name: FunctionName, before: ExaminedFunction, after: ExaminedFunction
-) -> ComparedFunction:
-    found: list[Difference] = []
-    if before.error != after.error:
-        found.append(_error(before, after))
-    both_traced = bool(before.outputs) and bool(after.outputs)
-    if both_traced and before.inputs == after.inputs and before.outputs != after.outputs:
-        words = f"returns {after.outputs} instead of {before.outputs}"
-        found.append(Difference(Aspect.TYPES, words, is_worse=True))
-    not_compared = ""
-    if both_traced and not any(each.aspect is Aspect.TYPES for each in found):
-        not_compared = _reason(before, after)
-        if not not_compared:
-            found += _numbers(before.results, after.results)
-    if before.costs is not None and after.costs is not None:
-        found += _costs(before.costs, after.costs)
-    found += _times(before, after)
-    new = [each for each in after.deprecations if each not in before.deprecations]
-    found += [Difference(Aspect.DEPRECATION, f"deprecated: {each}", is_worse=False) for each in new]
-    return ComparedFunction(name, before, after, tuple(found), not_compared)
+def _errors(before: str, after: str) -> Iterator[VersionDifference]:
+    """Yield the difference of two errors, which are empty for functions without one."""
+    if before == after:
+        return
+    if not after:
+        yield VersionDifference(Aspect.ERROR, f"no longer: {before}", is_worse=False)
+    else:
+        words = f"another error: {after}" if before else after
+        yield VersionDifference(Aspect.ERROR, words, is_worse=not before)
 
 
-def _error(before: ExaminedFunction, after: ExaminedFunction) -> Difference:
-    if after.error and before.error:
-        return Difference(Aspect.ERROR, f"another error: {after.error}", is_worse=False)
-    if after.error:
-        return Difference(Aspect.ERROR, after.error, is_worse=True)
-    return Difference(Aspect.ERROR, f"no longer: {before.error}", is_worse=False)
-
-
-def _reason(before: ExaminedFunction, after: ExaminedFunction) -> str:
-    """Return why the numbers of two forms are not compared; empty if they are."""
-    if before.inputs != after.inputs:
-        return f"other inputs: {after.described} instead of {before.described}"
-    return before.not_run or after.not_run
-
-
-def _numbers(before: Sequence[Sampled], after: Sequence[Sampled]) -> Iterator[Difference]:
-    """Yield the first difference of each result."""
-    told: set[str] = set()
-    for first, second in zip(before, after, strict=False):
-        if first.name in told or first.name != second.name:
+def _numbers(before: Sequence[Sampled], after: Sequence[Sampled]) -> Iterator[VersionDifference]:
+    """Yield the first difference of each result, and the gradients that are missing now."""
+    now, was = _by_name(after), _by_name(before)
+    for name, samples in was.items():
+        if name not in now and len(now) < len(was):
+            yield VersionDifference(Aspect.NUMBERS, f"{name} cannot be computed", is_worse=True)
             continue
-        usual = _apart(first, second, _read(first.usual), _read(second.usual))
-        if usual is None:
-            continue
-        told.add(first.name)
-        was, now = usual
-        plain = _apart(first, second, _read(first.second), _read(second.second))
-        how = "" if plain is not None else ", but not without optimizations"
-        words = f"{first.name} differs{how}: {now:.6g} instead of {was:.6g}"
-        yield Difference(Aspect.NUMBERS, words, is_worse=True)
+        pairs = zip(samples, now.get(name, ()), strict=False)
+        yield from islice((found for pair in pairs for found in _number(*pair)), 1)
+
+
+def _by_name(results: Sequence[Sampled]) -> dict[str, list[Sampled]]:
+    by_name: dict[str, list[Sampled]] = {}
+    for result in results:
+        by_name.setdefault(result.name, []).append(result)
+    return by_name
+
+
+def _number(before: Sampled, after: Sampled) -> Iterator[VersionDifference]:
+    """Yield how a result differs, if it does: with optimizations alone, or also without them."""
+    usual = _apart(before, after, _read(before.usual), _read(after.usual))
+    if usual is None:
+        return
+    was, now = usual
+    plain = _apart(before, after, _read(before.second), _read(after.second))
+    how = "" if plain is not None else ", but not without optimizations"
+    words = f"{before.name} differs{how}: {now:.6g} instead of {was:.6g}"
+    yield VersionDifference(Aspect.NUMBERS, words, is_worse=True)
 
 
 def _read(sample: str) -> tuple[float, ...]:
@@ -159,7 +184,7 @@ def _apart(
     return None if largest is None else (before[largest[1]], after[largest[1]])
 
 
-def _costs(before: Costs, after: Costs) -> Iterator[Difference]:
+def _costs(before: Costs, after: Costs) -> Iterator[VersionDifference]:
     kernels, launches = (before.kernels, after.kernels), (before.launches, after.launches)
     counts = [(Aspect.KERNELS, *kernels)]
     if launches != kernels:
@@ -167,7 +192,7 @@ def _costs(before: Costs, after: Costs) -> Iterator[Difference]:
     counts.append((Aspect.DONATION, before.donated, after.donated))
     for aspect, was, now in counts:
         if was != now:
-            yield Difference(aspect, f"{aspect.value} {was} → {now}", is_worse=now > was)
+            yield VersionDifference(aspect, f"{aspect.value} {was} → {now}", is_worse=now > was)
     sizes = [
         (Aspect.TEMPORARIES, before.temporaries, after.temporaries),
         (Aspect.TRAFFIC, before.moved, after.moved),
@@ -177,14 +202,14 @@ def _costs(before: Costs, after: Costs) -> Iterator[Difference]:
         is_worse, is_better = _is_more(was, now), _is_more(now, was)
         if is_worse or is_better:
             words = f"{aspect.value} {units.size(was)} → {units.size(now)}"
-            yield Difference(aspect, words, is_worse=is_worse)
+            yield VersionDifference(aspect, words, is_worse=is_worse)
 
 
 def _is_more(before: int, after: int) -> bool:
     return before >= 0 and after >= 0 and after > before * _GROWN + _FEW
 
 
-def _times(before: ExaminedFunction, after: ExaminedFunction) -> Iterator[Difference]:
+def _times(before: ExaminedFunction, after: ExaminedFunction) -> Iterator[VersionDifference]:
     times = [
         (Aspect.TRACE_TIME, before.trace_seconds, after.trace_seconds),
         (Aspect.COMPILE_TIME, before.compile_seconds, after.compile_seconds),
@@ -197,4 +222,4 @@ def _times(before: ExaminedFunction, after: ExaminedFunction) -> Iterator[Differ
         is_better = was > now * factor and was > now + least
         if is_worse or is_better:
             words = f"{aspect.value} {units.time(was)} → {units.time(now)}"
-            yield Difference(aspect, words, is_worse=is_worse)
+            yield VersionDifference(aspect, words, is_worse=is_worse)

@@ -81,9 +81,45 @@ class ExaminedFunction:
     not_run: str = ""
     """Why it was not run."""
 
+    @staticmethod
+    def of(view: View) -> ExaminedFunction:
+        """Return what is known of a function from its trace."""
+        reply, question = view.answer.reply, view.answer.question
+        trace = question.trace
+        given = (trace.arguments, trace.sizes, trace.call, trace.mesh)
+        described = inputs.described(view)
+        if not isinstance(reply, Traced):
+            finding = next(failures.findings(view), None)
+            words = finding.message if finding is not None else "it cannot be traced"
+            code = f" ({finding.code})" if finding is not None else ""
+            place = finding.range.start.line + 1 if finding is not None else 0
+            return ExaminedFunction(given, described, f"{clause(words, _LONGEST)}{code}", place)
+        warned = (each for each in reply.warnings if each.category in _DEPRECATIONS and each.span)
+        return ExaminedFunction(
+            given,
+            described,
+            outputs=reply.outputs,
+            trace_seconds=dict(reply.seconds).get("trace"),
+            deprecations=tuple(dict.fromkeys(clause(each.message, _LONGEST) for each in warned)),
+        )
+
+    def compiled(self, view: View, result: CompileResult) -> ExaminedFunction:
+        """Return what is known of a traced function from its kernels, too."""
+        kernels = Kernels.of(view, result)
+        if kernels is None:
+            assert isinstance(result.outcome, Trouble)
+            words = f"not compiled: {result.outcome.message}"
+            return replace(self, error=clause(words, _LONGEST))
+        return replace(
+            self,
+            costs=Costs.of(kernels),
+            trace_seconds=(self.trace_seconds or 0.0) + kernels.lowered.seconds,
+            compile_seconds=kernels.compiled.seconds,
+        )
+
 
 @dataclass(slots=True)
-class Examination:
+class ExaminedProject:
     """The functions of files with one interpreter."""
 
     jax: str = ""
@@ -98,7 +134,7 @@ async def examine(
     target: str,
     patience: float,
     names: Mapping[str, Sequence[str]] | None = None,
-) -> Examination:
+) -> ExaminedProject:
     """Return what the functions of files are with the interpreter of a run.
 
     Args:
@@ -112,7 +148,7 @@ async def examine(
     Raises:
         CommandError: no tracer starts, or there is no such target.
     """
-    examination = Examination(target=target)
+    examination = ExaminedProject(target=target)
     sandboxes = Sandboxes()
     try:
         for number, file in enumerate(files, 1):
@@ -131,7 +167,7 @@ async def examine(
             for name in (names or {}).get(path, ()):
                 if (path, name) not in examination.functions:
                     reason = await run.get(run.session.why_not_examined(path, name))
-                    error = f"not examined: {reason or 'there is no such function'}"
+                    error = f"not examined: {reason or 'unknown function'}"
                     examination.functions[path, name] = ExaminedFunction(error=error)
             run.session.close(path)
             project = run.session.engine.projects.of(path)
@@ -144,7 +180,7 @@ async def examine(
 
 
 async def _examine_file(
-    run: CommandRun, path: Path, examination: Examination, sandboxes: Sandboxes
+    run: CommandRun, path: Path, examination: ExaminedProject, sandboxes: Sandboxes
 ) -> None:
     session, file = run.session, str(path)
     for name in session.functions(file):
@@ -154,69 +190,21 @@ async def _examine_file(
         except LookupError as error:
             examination.functions[file, name] = ExaminedFunction(error=str(error.args[0]))
             continue
-        examined = _traced(view)
+        examined = ExaminedFunction.of(view)
         if isinstance(view.answer.reply, Traced):
             target = None
             try:
-                result = await _compiled(run, path, name, view, examination)
-                examined, target = _with_costs(view, examined, result), result.target
+                _, result = await run.get(
+                    session.kernels(file, name, examination.target or None, complete=True)
+                )
+                target = result.target
+                examination.target = examination.target or target.name
+                examined = examined.compiled(view, result)
             except LookupError as error:
                 words = clause(f"not compiled: {error.args[0]}", _LONGEST)
                 examined = replace(examined, error=words)
             examined = await _ran(run, file, view, examined, sandboxes, target)
         examination.functions[file, name] = examined
-
-
-def _traced(view: View) -> ExaminedFunction:
-    """Return what is known of a function from its trace."""
-    reply, question = view.answer.reply, view.answer.question
-    trace = question.trace
-    given = (trace.arguments, trace.sizes, trace.call, trace.mesh)
-    described = inputs.described(view)
-    if not isinstance(reply, Traced):
-        finding = next(failures.findings(view), None)
-        words = finding.message if finding is not None else "it cannot be traced"
-        code = f" ({finding.code})" if finding is not None else ""
-        place = finding.range.start.line + 1 if finding is not None else 0
-        return ExaminedFunction(given, described, f"{clause(words, _LONGEST)}{code}", place)
-    warned = (each for each in reply.warnings if each.category in _DEPRECATIONS and each.span)
-    return ExaminedFunction(
-        given,
-        described,
-        outputs=reply.outputs,
-        trace_seconds=dict(reply.seconds).get("trace"),
-        deprecations=tuple(dict.fromkeys(clause(each.message, _LONGEST) for each in warned)),
-    )
-
-
-async def _compiled(
-    run: CommandRun, path: Path, name: str, view: View, examination: Examination
-) -> CompileResult:
-    """Return a function compiled for the examination's target, which is chosen by the first one.
-
-    Raises:
-        LookupError: it cannot be; the message says why.
-    """
-    target = examination.target or None
-    _, result = await run.get(run.session.kernels(str(path), name, target, complete=True))
-    examination.target = examination.target or result.target.name
-    return result
-
-
-def _with_costs(view: View, examined: ExaminedFunction, result: CompileResult) -> ExaminedFunction:
-    """Return what is known of a function from its kernels, too."""
-    kernels = Kernels.of(view, result)
-    if kernels is None:
-        assert isinstance(result.outcome, Trouble)
-        words = f"not compiled: {result.outcome.message}"
-        return replace(examined, error=clause(words, _LONGEST))
-    seconds = (examined.trace_seconds or 0.0) + kernels.lowered.seconds
-    return replace(
-        examined,
-        costs=Costs.of(kernels),
-        trace_seconds=seconds,
-        compile_seconds=kernels.compiled.seconds,
-    )
 
 
 async def _ran(

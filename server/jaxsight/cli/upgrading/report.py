@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from jaxsight.cli.output.printing import MOST_ROWS, Printer, print_rows, styled
 from jaxsight.cli.upgrading.differences import Aspect, ComparedFunction
-from jaxsight.cli.upgrading.examining import Examination, ExaminedFunction
+from jaxsight.cli.upgrading.examining import ExaminedFunction, ExaminedProject
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
 from jaxsight.text.units import count
@@ -24,8 +24,8 @@ _IN_TABLE = frozenset(
 
 def print_report(
     printer: Printer,
-    before: Examination,
-    after: Examination,
+    before: ExaminedProject,
+    after: ExaminedProject,
     functions: Sequence[ComparedFunction],
     *,
     verbose: bool,
@@ -78,23 +78,13 @@ def _row(function: ComparedFunction) -> tuple[str, ...]:
 
     return (
         one_line(_name(function)),
-        _result(function),
+        function.verdict,
         pair(Aspect.KERNELS, [None if each is None else str(each.kernels) for each in costs]),
         size(Aspect.TEMPORARIES, [None if each is None else each.temporaries for each in costs]),
         size(Aspect.TRAFFIC, [None if each is None else each.moved for each in costs]),
         time(Aspect.TRACE_TIME, [each.trace_seconds for each in sides]),
         time(Aspect.COMPILE_TIME, [each.compile_seconds for each in sides]),
     )
-
-
-def _result(function: ComparedFunction) -> str:
-    """Return `same`, `differs`, `fails`, or `?` for numbers that are not compared."""
-    aspects = {each.aspect for each in function.differences}
-    if function.after.error:
-        return "fails" if not function.before.error else "fails in both"
-    if aspects & {Aspect.TYPES, Aspect.NUMBERS}:
-        return "differs"
-    return "?" if function.not_compared or function.before.error else "same"
 
 
 def _lines(function: ComparedFunction, *, verbose: bool) -> Iterator[str]:
@@ -108,7 +98,7 @@ def _lines(function: ComparedFunction, *, verbose: bool) -> Iterator[str]:
 
 
 def record(
-    before: Examination, after: Examination, functions: Sequence[ComparedFunction]
+    before: ExaminedProject, after: ExaminedProject, functions: Sequence[ComparedFunction]
 ) -> dict[str, object]:
     """Return the object that `--json` prints; sizes are in bytes, times in seconds."""
     return {

@@ -104,12 +104,7 @@ async def findings(
     together = _TOGETHER if kernels is True else 1
     pairs += await _in_functions(engine, looked_at, check, together)
     owners = {finding: view for view, finding in one_a_line(pairs)}
-    traced = {(each.code, each.message, each.range.start.line) for each in owners}
-    in_text = [
-        each  # a failed trace says the same with certainty
-        for each in in_text
-        if (each.code, each.message, each.range.start.line) not in traced
-    ]
+    in_text = [each for each in in_text if not any(map(each.repeats, owners))]
     all_findings = [*owners, *in_text, *nested.findings(subjects, views)]
     all_findings += await engine.waiting.ready(contracted, limit, path)
     for finding in all_findings:

@@ -12,7 +12,7 @@ import hashlib
 import re
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -121,26 +121,25 @@ class Environments:
         folders = _run(isolated(self.python, "-c", _PACKAGE_FOLDERS)).stdout.split("\0")
         name = hashlib.sha256("\0".join([self.python, *folders]).encode()).hexdigest()[:12]
         made = base.with_name(f"{base.name}-over-{name}")
-        with self._locked():
-            if not _python_of(made).exists():
-                self._put_over(base, made, [folder for folder in folders if folder])
-        return str(_python_of(made))
-
-    def _put_over(self, base: Path, made: Path, folders: Sequence[str]) -> None:
         unfinished = made.with_name(f"{private.UNFINISHED}{made.name}")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        try:
-            _run(isolated(self.python, "-m", "venv", "--without-pip", str(unfinished)))
-            (own,) = unfinished.glob(_PACKAGES)
-            for packages in base.glob(_PACKAGES):
-                for entry in packages.iterdir():
-                    (own / entry.name).symlink_to(entry)
-            # `addsitedir` reads the `.pth` files of a folder, too: those of editable installs.
-            calls = "; ".join(f"site.addsitedir({folder!r})" for folder in folders)
-            (own / "others.pth").write_text(f"import site; {calls}\n", encoding="utf-8")
-            unfinished.rename(made)
-        finally:
+        with self._locked():
+            if _python_of(made).exists():
+                return str(_python_of(made))
             shutil.rmtree(unfinished, ignore_errors=True)
+            try:
+                _run(isolated(self.python, "-m", "venv", "--without-pip", str(unfinished)))
+                (own,) = unfinished.glob(_PACKAGES)
+                for entry in (
+                    each for packages in base.glob(_PACKAGES) for each in packages.iterdir()
+                ):
+                    (own / entry.name).symlink_to(entry)
+                # `addsitedir` reads the `.pth` files of a folder, too: those of editable installs.
+                calls = "; ".join(f"site.addsitedir({folder!r})" for folder in folders if folder)
+                (own / "others.pth").write_text(f"import site; {calls}\n", encoding="utf-8")
+                unfinished.rename(made)
+            finally:
+                shutil.rmtree(unfinished, ignore_errors=True)
+        return str(_python_of(made))
 
     def _make(self, made: Path, version: str) -> None:
         unfinished = made.with_name(f"{private.UNFINISHED}{made.name}")

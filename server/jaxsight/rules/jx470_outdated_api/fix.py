@@ -9,7 +9,13 @@ from collections.abc import Iterator
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.jx470_outdated_api.rule import Outdated
-from jaxsight.rules.jx470_outdated_api.table import Replacement, row_of, rows, rows_of_call
+from jaxsight.rules.jx470_outdated_api.table import (
+    Replacement,
+    configured,
+    row_of,
+    rows,
+    rows_of_call,
+)
 from jaxsight.source.text import Edit
 
 _NOT_IMPORTED = ("jax.extend", "jax.example_libraries", "jax.experimental", "jax.scipy", "jax.ffi")
@@ -47,12 +53,17 @@ def _edits(context: FixContext, row: Replacement) -> list[Edit]:
         return []
     call = context.parents.get(node)
     name, imports = _spelled(context, _callee(row))
-    if row.parameters is None:
-        renamed = _keywords(context, call) if isinstance(call, ast.Call) else []
-        return [context.replace(node, name), *renamed, *imports]
-    if not isinstance(call, ast.Call) or call.func is not node:
-        return []
-    return _rewritten(context, call, row, name, imports)
+    calls = [call] if isinstance(call, ast.Call) and node in (call.func, *call.args[:1]) else []
+    rewritten = [
+        edit
+        for each in calls
+        if each.func is node
+        for edit in _rewritten(context, each, row, name, imports)
+    ]
+    if rewritten or row.parameters is not None:
+        return rewritten
+    renamed = [edit for each in calls for edit in _keywords(context, each)]
+    return [context.replace(node, name), *renamed, *imports]
 
 
 def _of_import(context: FixContext, node: ast.Import | ast.ImportFrom) -> list[Edit]:
@@ -98,14 +109,14 @@ def _of_calls(context: FixContext, row: Replacement, old: str, bound: str) -> li
     edits: list[Edit] = []
     for part in context.elsewhere():
         for call in ast.walk(part.tree):
-            if not isinstance(call, ast.Call) or part.called(call.func) != old:
+            if not isinstance(call, ast.Call) or part.called(configured(call)) != old:
                 continue
-            edits += _keywords(part, call)
-            if row.parameters is not None:
-                rewritten = _rewritten(part, call, row, bound, [])
-                if not rewritten:
-                    return None
-                edits += rewritten
+            rewritten = (
+                _rewritten(part, call, row, bound, []) if call.func is configured(call) else []
+            )
+            if row.parameters is not None and not rewritten:
+                return None
+            edits += rewritten or _keywords(part, call)
     return edits
 
 
@@ -113,7 +124,7 @@ def _keywords(context: FixContext, call: ast.Call) -> list[Edit]:
     """Return the edits of all keywords of a call that have other names now."""
     return [
         context.replace(keyword, row.new if row.value else f"{row.new}={text}")
-        for row, keyword in rows_of_call(context.called(call.func), call)
+        for row, keyword in rows_of_call(context.called(configured(call)), call)
         if (text := context.text(keyword.value))
     ]
 
@@ -122,13 +133,14 @@ def _rewritten(
     context: FixContext, call: ast.Call, row: Replacement, name: str, imports: list[Edit]
 ) -> list[Edit]:
     """Return the edit that writes a call as the row with as many arguments says."""
-    same = [each for each in rows()[row.old] if len(each.parameters or ()) == len(call.args)]
     starred = any(isinstance(argument, ast.Starred) for argument in call.args)
-    if not same or call.keywords or starred or same[0].parameters is None:
+    forms = ((each, each.parameters) for each in rows()[row.old] if each.parameters is not None)
+    form = next((each for each in forms if len(each[1]) == len(call.args)), None)
+    if form is None or call.keywords or starred:
         return []
-    callee = _callee(same[0])
-    template = same[0].new.removeprefix(callee)
-    texts = dict(zip(same[0].parameters, call.args, strict=True))
+    callee = _callee(form[0])
+    template = form[0].new.removeprefix(callee)
+    texts = dict(zip(form[1], call.args, strict=True))
 
     def argument(match: re.Match[str]) -> str:
         alone = template[match.end() :][:1] in (",", ")", "]")

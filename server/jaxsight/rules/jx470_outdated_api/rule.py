@@ -7,13 +7,19 @@ failed for it is explained in the same words. What changed is in `table.py`.
 from __future__ import annotations
 
 import ast
-import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from jaxsight.rules.failure_text import is_a
-from jaxsight.rules.jx470_outdated_api.table import Replacement, row_of, rows, rows_of_call
+from jaxsight.rules.jx470_outdated_api.table import (
+    Replacement,
+    configured,
+    pattern_of_names,
+    row_of,
+    rows,
+    rows_of_call,
+)
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import dotted, name_of, parsed_call
 from jaxsight.rules.text.statements import Imports, Statement, full_name, imports_of
@@ -24,7 +30,7 @@ from jaxsight.wire.observations import Failure
 RULE = Rule(
     "JX470",
     "outdated-api",
-    "Name that newer releases of JAX, Optax or Flax do not have.",
+    "Name that newer releases of JAX, Optax, Flax or Equinox do not have.",
     severity="warning",
 )
 
@@ -38,7 +44,7 @@ _MISSING = (
     re.compile(r"^module '(?P<module>[\w.]+)' has no attribute '(?P<name>\w+)'"),
     re.compile(r"^cannot import name '(?P<name>\w+)' from '(?P<module>[\w.]+)'"),
     re.compile(r"^No module named '(?P<module>[\w.]+)'"),
-    re.compile(r"^(?P<module>(jax|optax|flax)(\.\w+)+) (was|is|has been) "),
+    re.compile(r"^(?P<module>(jax|optax|flax|equinox)(\.\w+)+) (was|is|has been) "),
 )
 _UNEXPECTED = re.compile(r"(?P<name>\w+)\(\) got an unexpected keyword argument '(?P<key>\w+)'")
 
@@ -55,29 +61,23 @@ class Outdated:
 @RULE.explains
 def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     """Explain that the installed release does not have a name or a keyword."""
-    missing = _missing(failure, expression)
+    text = failure.message.strip()
+    missing: list[Replacement] = []
+    call = parsed_call(expression)
+    if is_a(failure, "AttributeError", "ImportError", "ModuleNotFoundError"):
+        matches = filter(None, (pattern.match(text) for pattern in _MISSING))
+        names = (f"{each['module']}.{each.groupdict().get('name', '')}" for each in matches)
+        missing = [row for name in names if (row := row_of(name)) is not None][:1]
+    elif is_a(failure, "TypeError") and call is not None:
+        unexpected = _UNEXPECTED.search(text)
+        called = unexpected["name"] if unexpected and unexpected["name"] == name_of(call) else ""
+        of_name = (name for name in rows() if name.rpartition(".")[2] == called)
+        missing = [row for name in of_name for row, _ in rows_of_call(name, call)]
     if not missing:
         return None
     message, help, notes = _words(missing)
     data = Outdated(missing[0], is_missing=True)
     return Violation(message, help=help, notes=notes, data=data, severity="error")
-
-
-def _missing(failure: Failure, expression: str) -> Sequence[Replacement]:
-    """Return the rows of what an exception says is not there; those of keywords are of one call."""
-    message = failure.message.strip()
-    if is_a(failure, "AttributeError", "ImportError", "ModuleNotFoundError"):
-        for pattern in _MISSING:
-            if (match := pattern.match(message)) is not None:
-                row = row_of(f"{match['module']}.{match.groupdict().get('name', '')}")
-                return [row] if row is not None else []
-    call = parsed_call(expression)
-    if not is_a(failure, "TypeError") or call is None:
-        return []
-    if (match := _UNEXPECTED.search(message)) is None or name_of(call) != match["name"]:
-        return []
-    names = [name for name in rows() if name.rpartition(".")[2] == match["name"]]
-    return [row for name in names for row, _ in rows_of_call(name, call)]
 
 
 def _words(outdated: Sequence[Replacement]) -> tuple[str, str, tuple[str, ...]]:
@@ -93,8 +93,8 @@ def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
 
     Code that asks for the release, or catches the error of another one, knows already.
     """
-    pattern = _pattern()
-    named = [number for number, each in enumerate(statements) if pattern.search(each.text)]
+    names = pattern_of_names()
+    named = [number for number, each in enumerate(statements) if names.search(each.text)]
     if not named:
         return
     imports = imports_of(statements)
@@ -107,13 +107,6 @@ def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
                 number,
                 NodeViolation(node, message, help=help, notes=notes, data=data, severity=severity),
             )
-
-
-@functools.cache
-def _pattern() -> re.Pattern[str]:
-    """Return the pattern of a text that may have a use of a row."""
-    last = {row.old.rpartition(".")[2] for each in rows().values() for row in each}
-    return re.compile(rf"\b(?:{'|'.join(sorted(map(re.escape, last)))})\b")
 
 
 Use = tuple[ast.expr | ast.alias, Sequence[Replacement]]
@@ -132,7 +125,9 @@ def uses(tree: ast.Module, imports: Imports) -> list[Use]:
 
 def _uses(node: ast.AST, imports: Mapping[str, str], local: set[str]) -> Iterator[Use]:
     match node:
-        case ast.Try(handlers=handlers) if any(map(_catches, handlers)):
+        case ast.Try(handlers=handlers) if any(
+            each.type is None or _CAUGHT.search(ast.unparse(each.type)) for each in handlers
+        ):
             return
         case ast.If(test=test) | ast.IfExp(test=test) if _GUARDS.search(ast.unparse(test)):
             return
@@ -149,19 +144,17 @@ def _uses(node: ast.AST, imports: Mapping[str, str], local: set[str]) -> Iterato
             row = next((row for row in rows().get(name, ()) if not row.keyword), None)
             if row is not None:
                 yield node, [row]
-        case ast.Call(func=func):
-            outdated = [row for row, _ in rows_of_call(_full(func, imports, local), node)]
+        case ast.Call():
+            name = _full(configured(node), imports, local)
+            outdated = [row for row, _ in rows_of_call(name, node)]
             if outdated:
                 yield node, outdated
     for child in ast.iter_child_nodes(node):
         yield from _uses(child, imports, local)
 
 
-def _catches(handler: ast.ExceptHandler) -> bool:
-    return handler.type is None or _CAUGHT.search(ast.unparse(handler.type)) is not None
-
-
 def _full(node: ast.expr, imports: Mapping[str, str], local: set[str]) -> str:
-    """Return the full name of an expression; empty for what the statement itself binds."""
+    """Return the full name of what an import binds; empty for what the code itself binds."""
     name = dotted(node)
-    return full_name(name, imports) if name and name.partition(".")[0] not in local else ""
+    root = name.partition(".")[0]
+    return full_name(name, imports) if root in imports and root not in local else ""

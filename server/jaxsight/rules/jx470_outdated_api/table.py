@@ -11,9 +11,9 @@ dash stands for what is not known, or has not happened. Two spaces or more separ
 | `jax.f(vectorized=True) = mode="all"` | a keyword with this value is written so |
 | `jax.g ! use h` | no drop-in replacement: the help |
 
-The versions are those of the changelogs of JAX (CHANGELOG.md of jax-ml/jax), Optax and Flax, and of
-the tables `_deprecations` in their modules. `tests/rules/test_outdated_api.py` holds the rows
-against the installed packages.
+The versions are those of the changelogs of JAX (CHANGELOG.md of jax-ml/jax), Optax and Flax, of the
+tables `_deprecations` in their modules, and of warnings in their code and Equinox's.
+`tests/rules/test_outdated_api.py` holds the rows against the installed packages.
 """
 
 from __future__ import annotations
@@ -90,6 +90,8 @@ jax.experimental.disable_x64() = jax.enable_x64(False)                   0.8.0  
 jax.experimental.mutable_array = jax.new_ref                             0.8.0   0.10.2
 jax.experimental.MutableArray = jax.Ref                                  0.8.0   0.10.2
 jax.experimental.shard_map.shard_map = jax.shard_map                     0.8.0   -
+jax.experimental.shard_map.shard_map(f, m, i, o) = \
+jax.shard_map(f, mesh=m, in_specs=i, out_specs=o)                        0.8.0   -
 jax.experimental.shard_map.shard_map(check_rep=) = check_vma             0.8.0   -
 jax.experimental.pjit.pjit = jax.jit                                     -       -
 jax.experimental.pjit.with_sharding_constraint = jax.lax.with_sharding_constraint  0.4.1  0.8.0
@@ -140,6 +142,10 @@ flax.nnx.VariableState = flax.nnx.Variable                               -      
 flax.nnx.abstract_with_sharding = flax.nnx.as_abstract                   -       -
 flax.nnx.vars_as = flax.nnx.with_vars                                    -       -
 flax.nnx.pure = flax.nnx.as_pure                                         -       -
+equinox.static_field() = equinox.field(static=True)                      -       -
+equinox.experimental.BatchNorm = equinox.nn.BatchNorm                    -       0.13.8
+equinox.experimental ! use `equinox.nn.State` and `equinox.nn.BatchNorm`  -      0.13.8
+equinox.nn.Dropout(deterministic=) = inference                           -       -
 flax.optim ! use Optax                                                   -       0.6.0
 """
 
@@ -153,7 +159,7 @@ _TO_EXTEND = {
 }
 """Names that moved from `jax.core` to `jax.extend.core`, by the versions of a row."""
 
-_PROJECTS = {"jax": "JAX", "optax": "Optax", "flax": "Flax"}
+_PROJECTS = {"jax": "JAX", "optax": "Optax", "flax": "Flax", "equinox": "Equinox"}
 _KEYWORD = re.compile(r"(?P<name>\w+)=(?P<value>\w*)")
 
 
@@ -176,6 +182,24 @@ class Replacement:
     keyword: str = ""
     value: str = ""
     """The value of the keyword that the row is about; empty for all."""
+
+    @staticmethod
+    def of(line: str) -> Replacement:
+        """Return the replacement of a line of the table."""
+        change, since, gone = re.split(r"  +", line)
+        since, gone = since.strip("-"), gone.strip("-")
+        if " ! " in change:
+            old, help = change.split(" ! ")
+            return Replacement(old, "", since, gone, help)
+        old, new = change.split(" = ")
+        old, bracket, inside = old.partition("(")
+        inside = inside.removesuffix(")")
+        if (keyword := _KEYWORD.fullmatch(inside)) is not None:
+            return Replacement(
+                old, new, since, gone, keyword=keyword["name"], value=keyword["value"]
+            )
+        parameters = tuple(filter(None, inside.split(", "))) if bracket else None
+        return Replacement(old, new, since, gone, parameters=parameters)
 
     @property
     def package(self) -> str:
@@ -210,26 +234,11 @@ class Replacement:
         return (was,) if self.since and self.gone else ()
 
 
-def _row(line: str) -> Replacement:
-    change, since, gone = re.split(r"  +", line)
-    since, gone = since.strip("-"), gone.strip("-")
-    if " ! " in change:
-        old, help = change.split(" ! ")
-        return Replacement(old, "", since, gone, help)
-    old, new = change.split(" = ")
-    old, bracket, inside = old.partition("(")
-    inside = inside.removesuffix(")")
-    if (keyword := _KEYWORD.fullmatch(inside)) is not None:
-        return Replacement(old, new, since, gone, keyword=keyword["name"], value=keyword["value"])
-    parameters = tuple(filter(None, inside.split(", "))) if bracket else None
-    return Replacement(old, new, since, gone, parameters=parameters)
-
-
 @functools.cache
 def rows() -> Mapping[str, tuple[Replacement, ...]]:
     """Return the rows by the name that they are about."""
     table: dict[str, tuple[Replacement, ...]] = {}
-    every = [_row(line) for line in _ROWS.strip().splitlines()]
+    every = [Replacement.of(line) for line in _ROWS.strip().splitlines()]
     for (since, gone), names in _TO_EXTEND.items():
         every += [
             Replacement(f"jax.core.{name}", f"jax.extend.core.{name}", since, gone)
@@ -240,6 +249,13 @@ def rows() -> Mapping[str, tuple[Replacement, ...]]:
     return table
 
 
+@functools.cache
+def pattern_of_names() -> re.Pattern[str]:
+    """Return the pattern of a text that may have a use of a row."""
+    last = {row.old.rpartition(".")[2] for each in rows().values() for row in each}
+    return re.compile(rf"\b(?:{'|'.join(sorted(map(re.escape, last)))})\b")
+
+
 def row_of(name: str) -> Replacement | None:
     """Return the row of a full name, or of the module that it is in; not those of keywords."""
     while name := name.rstrip("."):
@@ -248,6 +264,12 @@ def row_of(name: str) -> Replacement | None:
             return plain[0]
         name = name.rpartition(".")[0]
     return None
+
+
+def configured(call: ast.Call) -> ast.expr:
+    """Return what a call passes its keywords to: its function, or that of `partial(f, …)`."""
+    is_partial = ast.unparse(call.func).rpartition(".")[2] == "partial"
+    return call.args[0] if is_partial and call.args else call.func
 
 
 def rows_of_call(name: str, call: ast.Call) -> list[tuple[Replacement, ast.keyword]]:
