@@ -24,6 +24,7 @@ COMMANDS = [
     "record",
     "profile",
     "check",
+    "upgrade",
     "reduce",
     "explain",
     "trust",

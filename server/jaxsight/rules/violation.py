@@ -42,7 +42,7 @@ class Violation:
 class NodeViolation:
     """What a rule reports of the syntax of a statement, at a node."""
 
-    node: ast.expr
+    node: ast.expr | ast.alias
     message: str
     help: str = ""
     notes: tuple[str, ...] = ()

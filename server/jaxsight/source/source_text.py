@@ -18,7 +18,9 @@ class SourceText:
         """Return the position of a tree's line (from 1) and column (in bytes)."""
         return Position(line - 1, code_point_column(self.lines[line - 1], byte))
 
-    def range(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword | ast.pattern) -> Range:
+    def range(
+        self, node: ast.expr | ast.stmt | ast.arg | ast.keyword | ast.pattern | ast.alias
+    ) -> Range:
         """Return the range of a node."""
         line, column = node.lineno, node.col_offset
         return Range(

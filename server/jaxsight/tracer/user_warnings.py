@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Any
 
@@ -17,6 +17,13 @@ from jaxsight.wire.spans import Span
 _WARNINGS = 50
 """Warnings of a trace that are sent; a loop may repeat one, and nobody reads more."""
 
+_DEPRECATIONS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
+_HIDING = [
+    ("ignore", None, category, None, 0)
+    for category in (DeprecationWarning, PendingDeprecationWarning)
+]
+"""Filters that Python has by default (`_py_warnings.py` and `_warnings.c` of CPython)."""
+
 _SHOWWARNING = warnings.showwarning
 """Python's own, or that of the process's parent code."""
 
@@ -25,12 +32,14 @@ _SHOWWARNING = warnings.showwarning
 def collected(into: list[Warned]) -> Iterator[None]:
     """Collect Python's warnings, each with the innermost expression of a chunk that caused it."""
 
-    def show(message: object, category: type, *_: object, **__: object) -> None:
-        if len(into) < _WARNINGS:
-            span = innermost_span(sys._getframe(1))
-            into.append(Warned(category.__name__, clean(str(message)), span))
+    def show(
+        message: object, category: type, filename: str, lineno: int, *_: object, **__: object
+    ) -> None:
+        frame = sys._getframe(1)
+        if len(into) < _WARNINGS and _is_of_user(category, filename, lineno, frame):
+            into.append(Warned(category.__name__, clean(str(message)), innermost_span(frame)))
 
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _deprecations():
         warnings.showwarning = show
         yield
 
@@ -40,20 +49,61 @@ def collected_from_chunk(into: list[Warned]) -> Iterator[None]:
     """Collect Python's warnings, but keep filters or a hook that a chunk sets."""
     before = warnings.showwarning
 
-    def show(message: Any, category: type[Warning], *args: Any, **kwargs: Any) -> None:
-        span = innermost_span(sys._getframe(1))
-        into.append(Warned(category.__name__, clean(str(message)), span))
+    def show(
+        message: Any, category: type[Warning], filename: str, lineno: int, *args: Any, **kwargs: Any
+    ) -> None:
+        frame = sys._getframe(1)
+        if len(into) < _WARNINGS and _is_of_user(category, filename, lineno, frame):
+            into.append(Warned(category.__name__, clean(str(message)), innermost_span(frame)))
         if before is not _SHOWWARNING:
-            before(message, category, *args, **kwargs)
+            before(message, category, filename, lineno, *args, **kwargs)
 
     with warnings.catch_warnings():
         pass  # resets the warnings that modules have shown already
     warnings.showwarning = show
     try:
-        yield
+        with _deprecations():
+            yield
     finally:
         if warnings.showwarning is show:
             warnings.showwarning = before
+
+
+@contextlib.contextmanager
+def _deprecations() -> Iterator[None]:
+    """Have deprecations shown, which Python ignores by default; filters of the user still apply."""
+    before = list(warnings.filters)
+    shown = [each for each in before if each not in _HIDING]
+    _set_filters(shown)
+    try:
+        yield
+    finally:
+        # At the end, where Python's own are: what a chunk has added meanwhile precedes them.
+        hiding = [each for each in before if each in _HIDING]
+        is_same = list(warnings.filters) == shown
+        _set_filters(before if is_same else [*warnings.filters, *hiding])
+
+
+def _set_filters(filters: Sequence[tuple[object, ...]]) -> None:
+    warnings.filters[:] = filters  # type: ignore[index]
+    with warnings.catch_warnings():
+        pass  # resets the warnings that modules have shown already
+
+
+def _is_of_user(category: type, filename: str, lineno: int, frame: FrameType | None) -> bool:
+    """Return whether a warning is about the user's own code, for one about a deprecation.
+
+    Libraries call deprecated functions of other libraries, too, which is their affair. A warning is
+    about the frame that `stacklevel` names; without that, about the caller of the function that
+    warned, for which there is no other frame.
+    """
+    if not issubclass(category, _DEPRECATIONS) or "§" in filename:
+        return True
+    while frame is not None and frame.f_code.co_filename == warnings.__file__:
+        frame = frame.f_back
+    if frame is None or (frame.f_code.co_filename, frame.f_lineno) != (filename, lineno):
+        return False
+    return frame.f_back is not None and "§" in frame.f_back.f_code.co_filename
 
 
 def innermost_span(frame: FrameType | None) -> Span | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -338,6 +339,24 @@ def test_warnings_are_collected_with_their_place() -> None:
     assert file.at(warned.span) == "y.astype(jnp.float64)"
 
 
+@pytest.mark.filterwarnings("default")
+def test_deprecations_are_those_of_the_users_own_uses() -> None:
+    file = lab(
+        HEAD
+        + "import warnings\n"
+        + "def old(level):\n"
+        + "    warnings.warn('old is deprecated', DeprecationWarning, stacklevel=level)\n"
+        + "def f(x):\n"
+        + "    old(2)\n"
+        + "    with warnings.catch_warnings():\n"
+        + "        warnings.simplefilter('ignore')\n"
+        + "        old(1)\n"
+        + "    return x\n"
+    )
+    (warned,) = file.trace("f", x="f32[3]").warnings
+    assert (warned.category, warned.message) == ("DeprecationWarning", "old is deprecated")
+
+
 def test_a_doctest_call_gives_the_arguments() -> None:
     file = lab(HEAD + "def f(x, n=1, *, k=0): return x * n\n")
     request = replace(file.request("f", {"N": 5}, {}), call="f(jnp.ones(N), 2, k=3)")
@@ -392,3 +411,35 @@ def test_a_method_of_an_unbound_linen_module_is_traced_with_its_variables() -> N
     assert [name for name, _ in traced.parameters] == ["variables", "x"]
     variables = "= Net().init(jax.random.key(0), jnp.ones((2, 3)))"
     assert file.trace("apply", variables=variables, x="f32[2,3]").outputs == "f32[2,4]"
+
+
+@pytest.mark.filterwarnings("default")
+def test_what_a_library_does_itself_is_no_deprecation_of_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "some_library.py").write_text(
+        "import warnings\n"
+        "def old(level):\n"
+        "    warnings.warn('old is deprecated', DeprecationWarning, stacklevel=level)\n"
+        "def calls_old(x, level):\n"
+        "    old(level)\n"
+        "    return x\n",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    file = lab(
+        HEAD
+        + "import some_library\n"
+        + "def f(x):\n"
+        + "    return some_library.calls_old(some_library.calls_old(x, 1), 2)\n"
+        + "def g(x):\n"
+        + "    some_library.old(1)\n"
+        + "    some_library.old(2)\n"
+        + "    return x\n"
+    )
+    assert file.trace("f", x="f32[3]").warnings == ()
+    warned = file.trace("g", x="f32[3]").warnings
+    assert [file.at(each.span) for each in warned if each.span is not None] == [
+        "some_library.old(1)",
+        "some_library.old(2)",
+    ]

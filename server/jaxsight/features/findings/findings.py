@@ -104,14 +104,13 @@ async def findings(
     together = _TOGETHER if kernels is True else 1
     pairs += await _in_functions(engine, looked_at, check, together)
     owners = {finding: view for view, finding in one_a_line(pairs)}
-    traced = {(finding.code, finding.range) for finding in owners}
-    read = (finding for finding in in_text if (finding.code, finding.range) not in traced)
-    all_findings = [*owners, *read, *nested.findings(subjects, views)]
+    in_text = [each for each in in_text if not any(map(each.repeats, owners))]
+    all_findings = [*owners, *in_text, *nested.findings(subjects, views)]
     all_findings += await engine.waiting.ready(contracted, limit, path)
     for finding in all_findings:
         if finding not in owners:
             around = [view for view in views if finding.range.start in view.subject_range]
-            owners.update((finding, view) for view in around[:1])
+            owners.update((finding, view) for view in (around or _reaching(finding, views))[:1])
     reported = report(
         document.module,
         subjects,
@@ -126,6 +125,16 @@ async def findings(
         tuple((owners[finding], finding) for finding in reported if finding in owners),
         engine.choices.target(path) if compiled else None,
     )
+
+
+def _reaching(finding: Finding, views: Sequence[View]) -> list[View]:
+    """Return the functions that a statement outside of functions is run for, such as an import."""
+    return [
+        view
+        for view in views
+        if (chunk := view.module.chunk_at(finding.range.start)) is not None
+        and chunk in view.answer.question.slice.module_chunks
+    ]
 
 
 def path_in_project(root: str, path: str) -> PurePosixPath:

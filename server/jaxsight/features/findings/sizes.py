@@ -47,7 +47,7 @@ def of_annotations(view: View, rules: Sequence[Rule]) -> Iterator[Finding]:
         return
     source = SourceText(chunk.text)
 
-    def range_of(node: ast.expr) -> Range:
+    def range_of(node: ast.expr | ast.alias) -> Range:
         return source.range(node).shifted(chunk.first_line)
 
     def seen(target: ast.expr) -> str:

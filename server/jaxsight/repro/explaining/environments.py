@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import hashlib
 import re
 import shutil
 import time
@@ -33,6 +34,12 @@ _PLATFORM = """
 import platform, sys
 print(sys.implementation.cache_tag, sys.platform, platform.machine(), sep="-")
 """
+_PACKAGE_FOLDERS = """
+import os, sys
+names = ("site-packages", "dist-packages")
+print(*(path for path in sys.path if os.path.basename(path) in names), sep="\\0", end="")
+"""
+_PACKAGES = "lib/python3*/site-packages"
 _QUIET = ("--disable-pip-version-check", "--no-input", "--retries", "1", "--timeout", "20")
 
 
@@ -100,6 +107,39 @@ class Environments:
                     raise Unavailable("not installed, and offline")
                 self._make(made, version)
         return str(python)
+
+    def interpreter_over(self, version: str) -> str:
+        """Return the path of an interpreter with this version of JAX, and the others' packages.
+
+        JAX and what it depends on are links to the environment of the version; everything else,
+        such as Flax and the project itself, is that of the interpreter.
+
+        Raises:
+            Unavailable: it cannot be made.
+        """
+        base = Path(self.interpreter(version)).parents[1]
+        folders = _run(isolated(self.python, "-c", _PACKAGE_FOLDERS)).stdout.split("\0")
+        name = hashlib.sha256("\0".join([self.python, *folders]).encode()).hexdigest()[:12]
+        made = base.with_name(f"{base.name}-over-{name}")
+        unfinished = made.with_name(f"{private.UNFINISHED}{made.name}")
+        with self._locked():
+            if _python_of(made).exists():
+                return str(_python_of(made))
+            shutil.rmtree(unfinished, ignore_errors=True)
+            try:
+                _run(isolated(self.python, "-m", "venv", "--without-pip", str(unfinished)))
+                (own,) = unfinished.glob(_PACKAGES)
+                for entry in (
+                    each for packages in base.glob(_PACKAGES) for each in packages.iterdir()
+                ):
+                    (own / entry.name).symlink_to(entry)
+                # `addsitedir` reads the `.pth` files of a folder, too: those of editable installs.
+                calls = "; ".join(f"site.addsitedir({folder!r})" for folder in folders if folder)
+                (own / "others.pth").write_text(f"import site; {calls}\n", encoding="utf-8")
+                unfinished.rename(made)
+            finally:
+                shutil.rmtree(unfinished, ignore_errors=True)
+        return str(_python_of(made))
 
     def _make(self, made: Path, version: str) -> None:
         unfinished = made.with_name(f"{private.UNFINISHED}{made.name}")

@@ -231,7 +231,7 @@ class FixContext(NamesOfModule):
                 return node
         return None
 
-    def range(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword) -> Range:
+    def range(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword | ast.alias) -> Range:
         """Return the range of a node in the module."""
         return self.source.range(node).shifted(self.chunk.first_line)
 

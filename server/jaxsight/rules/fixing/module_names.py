@@ -95,14 +95,14 @@ class NamesOfModule:
     def functools_import(self) -> tuple[Edit, ...]:
         """Return the edit that imports `functools` before other modules if `partial` needs it."""
         imported = {"functools", "functools.partial"} & self.imports.keys()
-        return () if imported else self._imported("functools")
+        return () if imported else self.imported("functools")
 
     def jax_import(self) -> tuple[Edit, ...]:
         """Return the edit that imports `jax` before other modules if `lax` needs it."""
         imported = {"jax", "jax.lax"} & self.imports.keys()
-        return () if imported else self._imported("jax")
+        return () if imported else self.imported("jax")
 
-    def _imported(self, module: str) -> tuple[Edit, ...]:
+    def imported(self, module: str) -> tuple[Edit, ...]:
         """Return the edit that adds an import before the first one; nothing if there is none."""
         for chunk in self.module.chunks:
             if chunk.broken is not None:

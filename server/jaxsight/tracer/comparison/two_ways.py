@@ -83,7 +83,7 @@ class TwoWays:
         self._terms = terms
         self._reported = reported
         self.usual = jax.jit(function)
-        self._second = jax.jit(function, compiler_options=dict(SECOND))
+        self.second = jax.jit(function, compiler_options=dict(SECOND))
 
     def __call__(self, names: Sequence[str], *args: object, ordinary: bool) -> Sequence[jax.Array]:
         """Return the results of the usual compile.
@@ -98,12 +98,12 @@ class TwoWays:
             MiscompiledError: the results of the second way differ.
         """
         usual: Sequence[jax.Array] = self.usual(*args)
-        second = self._second(*args)
+        second = self.second(*args)
         for index, (name, usual_array, second_array) in enumerate(
             zip(names, usual, second, strict=True)
         ):
             try:
-                agree(name, usual_array, second_array, self._below, self._slack(second_array.dtype))
+                agree(name, usual_array, second_array, self._below, self.slack(second_array.dtype))
             except Incomparable as error:
                 if self._is_rounding(index, usual_array, second_array, args):
                     continue
@@ -117,7 +117,7 @@ class TwoWays:
                 raise MiscompiledError(words, wrong) from error
         return usual
 
-    def _slack(self, dtype: DType) -> float:
+    def slack(self, dtype: DType) -> float:
         """Return the allowed difference of the two ways in tolerances.
 
         Narrow floating-point numbers are summed as f32.
@@ -133,7 +133,7 @@ class TwoWays:
         """Return whether inputs that differ in their last bits change a result about as much."""
         if plain(usual_array).shape != plain(second_array).shape:
             return False
-        moved = self._second(*jax.tree_util.tree_map(shaken, args))[index]
+        moved = self.second(*jax.tree_util.tree_map(shaken, args))[index]
         changed = largest(differences(moved, second_array))
         return (
             changed > 0.0 and largest(differences(usual_array, second_array)) <= ROUNDING * changed
@@ -153,7 +153,7 @@ class TwoWays:
         apart = largest(distances)
         inexact = jnp.issubdtype(second_array.dtype, jnp.inexact)
         least = (
-            _CERTAIN * self._slack(second_array.dtype) * tolerance(second_array.dtype)
+            _CERTAIN * self.slack(second_array.dtype) * tolerance(second_array.dtype)
             if inexact
             else 0.0
         )

@@ -123,7 +123,7 @@ class _Comparison:
         self._solves = _differ(_SOLVES, before, after)
         multiplies = _differ(_PRODUCTS, before, after)
         sorts = _differ(_ORDERS, before, after)
-        below = _BELOW_SUMS if multiplies else _below(before)
+        below = _BELOW_SUMS if multiplies else below_of(before)
         self._below = _BELOW_SOLVED if self._solves else below
         self.draws = ORDINARY if self._solves or sorts else FINITE if multiplies else DRAWS
         sizes = terms(before), terms(after)
@@ -209,7 +209,7 @@ def _compared_with_values(
         raise Incomparable("it takes different arguments")
     exact = True
     with jax.default_device(jax.local_devices(backend="cpu")[0]):
-        below = _below(after)
+        below = below_of(after)
         run, results = TwoWays(after, below, terms(after)), names_of(len(after.outputs))
         for seed in range(_TIMES * len(DRAWS)):
             draw = DRAWS[seed % len(DRAWS)]
@@ -238,7 +238,7 @@ def _compared_with_values(
     return Compared(request.id, True, words, exact)
 
 
-def _below(program: RunnableProgram) -> float:
+def below_of(program: RunnableProgram) -> float:
     """Return the fraction of the root mean square that is added to magnitudes, for a program."""
     has_fft = any(equation.primitive.name == "fft" for _, equation in walk(program.jaxpr))
     return _BELOW_SUMS if has_fft else _BELOW

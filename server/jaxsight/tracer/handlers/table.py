@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from jaxsight.tracer.handlers.change import change
 from jaxsight.tracer.handlers.compare import compare
 from jaxsight.tracer.handlers.dry_run import dry_run
+from jaxsight.tracer.handlers.evaluate import evaluate
 from jaxsight.tracer.handlers.find_modules import find_modules
 from jaxsight.tracer.handlers.lower import lower
 from jaxsight.tracer.handlers.measure import measure
@@ -22,6 +23,7 @@ from jaxsight.wire.messages.replies import Reply
 from jaxsight.wire.messages.requests import (
     Compare,
     DryRun,
+    Evaluate,
     FindModules,
     Lower,
     LowerChanged,
@@ -56,6 +58,7 @@ HANDLERS: Mapping[type[Request[object]], Handler] = {
     LowerChanged: Handler(change, runs_user_code="lower"),
     Outline: Handler(outline),
     Compare: Handler(compare, runs_user_code="compare"),
+    Evaluate: Handler(evaluate, runs_user_code="compare"),
     Measure: Handler(measure, runs_user_code="measure"),
     FindModules: Handler(find_modules),
 }

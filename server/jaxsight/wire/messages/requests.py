@@ -26,6 +26,7 @@ from jaxsight.wire.messages.measuring import Measured, MeasuringLimits
 from jaxsight.wire.messages.replies import (
     Compared,
     DryCalls,
+    Evaluated,
     FoundModules,
     Imported,
     Lowered,
@@ -376,6 +377,19 @@ class Measure(AboutTrace[Measured]):
 
 
 @dataclass(frozen=True, slots=True)
+class Evaluate(AboutTrace[Evaluated]):
+    """Run a trace on random inputs, to compare what it computes with another environment."""
+
+    id: int
+    trace: int
+
+    @property
+    def title(self) -> str:
+        """What it does."""
+        return "running a function"
+
+
+@dataclass(frozen=True, slots=True)
 class Import(Request[Imported]):
     """Import `file` as the module `module`, and return the programs of `functions`.
 
@@ -436,6 +450,7 @@ ToTracer = (
     | LowerChanged
     | Outline
     | Compare
+    | Evaluate
     | Measure
     | Import
     | FindModules

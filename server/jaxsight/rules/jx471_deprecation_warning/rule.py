@@ -1,0 +1,58 @@
+"""JX471: JAX or another library warned, while the function was traced, that a use is deprecated.
+
+Python hides these warnings, except those of the file that was started. Which release removes what
+is used is known where the warning names it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import Enum
+
+from jaxsight.rules.failure_text import divided
+from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
+
+RULE = Rule(
+    "JX471",
+    "deprecation-warning",
+    "Library warned that a use is deprecated.",
+    severity="information",
+    unless="JX470",
+    without_inputs=True,
+)
+
+_CATEGORIES = frozenset({"DeprecationWarning", "PendingDeprecationWarning", "FutureWarning"})
+_ADVICE = re.compile(
+    r"(?:^|[.;:,]\s+)(?:please\s+)?((?:use|switch|replace|call|pass|specify)\b.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""The part of a warning that says what to do; the rest says what is deprecated."""
+
+
+class Deprecated(Enum):
+    """Deprecated uses with a fix, each with the words of its warning."""
+
+    MESH_CONTEXT = "`with mesh:` context manager"
+    VARIABLE_VALUE = "'.value' "
+
+
+@RULE.finds_in_program
+def find(view: ProgramView) -> Iterator[Violation]:
+    """Yield a finding for each warning at a place of the user's code."""
+    for warned in view.warnings:
+        if warned.category not in _CATEGORIES or warned.span is None:
+            continue
+        text = " ".join(warned.message.split())
+        advice = _ADVICE.search(text)
+        is_apart = advice is not None and advice.start() > 0
+        message, notes = divided(text[: advice.start()] if advice and is_apart else text)
+        yield Violation(
+            message,
+            help=advice[1].rstrip(".") if advice and is_apart else "",
+            notes=notes,
+            data=next((known for known in Deprecated if text.startswith(known.value)), None),
+            span=warned.span,
+        )
