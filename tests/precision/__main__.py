@@ -8,6 +8,7 @@ import contextlib
 import json
 import logging
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -66,6 +67,9 @@ def main() -> None:
     """Read the arguments and do the step."""
     parser = argparse.ArgumentParser(prog="python -m tests.precision", description=__doc__)
     steps = parser.add_subparsers(dest="step", required=True)
+    draw = steps.add_parser("draw", help="draw packages by lot from the names on standard input")
+    draw.add_argument("--seed", type=int, required=True)
+    draw.add_argument("--count", type=int, default=40)
     look = steps.add_parser("look", help="find functions of installed packages")
     look.add_argument("packages", nargs="+")
     look.add_argument("--each", type=int, default=20, help="functions of one package, at most")
@@ -74,18 +78,31 @@ def main() -> None:
     check = steps.add_parser("check", help="write the findings of each file")
     check.add_argument("--target", default="cuda:h100")
     check.add_argument("--seconds", type=float, default=120, help="patience with one file")
+    check.add_argument("--no-kernels", dest="kernels", action="store_false", help="compile nothing")
     show = steps.add_parser("show", help="print findings beside the code, and counts")
     for step in (look, check):
         step.add_argument("--functions", type=Path, required=True)
     for step in (check, show):
         step.add_argument("--results", type=Path, required=True)
     options = parser.parse_args()
-    if options.step == "look":
+    if options.step == "draw":
+        print(*drawn(sys.stdin.read().split(), options.count, options.seed))
+    elif options.step == "look":
         _look(options)
     elif options.step == "check":
         asyncio.run(_check(options))
     else:
         _show(_results(options.results))
+
+
+def drawn(names: Sequence[str], count: int, seed: int) -> list[str]:
+    """Return names of packages that are mentioned nowhere in the repository, in random order."""
+    command = ["git", "grep", "-hoiE", r"\b[a-z][a-z0-9_-]+\b"]
+    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    known = {word.lower().replace("_", "-") for word in found.split()}
+    left = [name for name in names if name.lower() not in known]
+    random.Random(seed).shuffle(left)
+    return left[:count]
 
 
 def _look(options: argparse.Namespace) -> None:
@@ -153,7 +170,7 @@ async def _of_files(
             session.configure([str(folder)], {"python": sys.executable, "target": options.target})
             for number, group in enumerate(groups[:together]):
                 file, names = group[0].file, [function.function for function in group]
-                work = _of_file(session, file, names, large=large)
+                work = _of_file(session, file, names, large=large, kernels=options.kernels)
                 rest = list(groups[number + 1 :])
                 try:
                     checked = await asyncio.wait_for(work, options.seconds)
@@ -169,9 +186,11 @@ async def _of_files(
     return list(groups[together:])
 
 
-async def _of_file(session: Session, file: str, names: list[str], *, large: bool) -> Checked:
+async def _of_file(
+    session: Session, file: str, names: list[str], *, large: bool, kernels: bool
+) -> Checked:
     session.open(file, _text(file))
-    findings = await session.findings(file, kernels=True)
+    findings = await session.findings(file, kernels=kernels)
     traced, refused = [], []
     for name in names:
         view = await session.view(file, name)
@@ -181,9 +200,8 @@ async def _of_file(session: Session, file: str, names: list[str], *, large: bool
         for finding in findings
         if not (large and finding.code in _REFUSED)
     ]
-    reasons = {
-        missing.function: missing.reason for missing in await uncompiled(session.engine, file)
-    }
+    missing = await uncompiled(session.engine, file) if kernels else []
+    reasons = {each.function: each.reason for each in missing}
     session.close(file)
     not_compiled = {name: reasons[name] for name in traced if name in reasons}
     return Checked(file, large, names, traced, refused, noted, not_compiled)

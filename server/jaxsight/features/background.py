@@ -87,6 +87,7 @@ class Background:
         if (task := self._tasks.pop(path, None)) is not None:
             task.cancel()
         self._engine.sizes.cancel(path)
+        self._engine.processes.cancel(path)
 
     def close(self, path: str) -> None:
         """Stop, and forget a document."""

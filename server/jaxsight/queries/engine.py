@@ -17,6 +17,7 @@ from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.queries.measurements import Measurements
 from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.open_documents import OpenDocuments
+from jaxsight.queries.processes.explorer import ProcessExplorer
 from jaxsight.queries.profiles import OpenProfiles
 from jaxsight.queries.programs.programs import Programs
 from jaxsight.queries.proposals.proposals import Proposals
@@ -43,6 +44,7 @@ class Engine:
     traces: DocumentTraces
     programs: Programs
     sizes: SizeExplorer
+    processes: ProcessExplorer
     dry_runs: ProgramCalls
     proposals: Proposals
     waiting: Waiting
@@ -79,6 +81,7 @@ class Engine:
             traces,
             programs,
             SizeExplorer(projects, memory),
+            ProcessExplorer(projects, memory),
             dry_runs,
             proposals,
             waiting,
@@ -111,6 +114,7 @@ class Engine:
         self.documents.close(path)
         self.traces.cache.cancel(path)
         self.sizes.cancel(path)
+        self.processes.cancel(path)
         self.waiting.close(path)
         self.programs.close(path)
         self.attention.close(path)
@@ -139,6 +143,7 @@ class Engine:
         self.dry_runs.outdate()
         self.traces.cache.cancel_all()
         self.sizes.cancel_all()
+        self.processes.cancel_all()
 
     async def aclose(self) -> None:
         """End all processes and threads."""
@@ -147,6 +152,7 @@ class Engine:
             self.traces.cache.cancel(path)
         self.sizes.cancel_all()
         await self.measurements.aclose()
+        await self.processes.aclose()
         await self.rules.aclose()
         await self.programs.aclose()
         await self.proposals.aclose()

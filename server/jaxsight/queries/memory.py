@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jaxsight.queries.cache import Cache
+from jaxsight.queries.processes.comparison import ProcessDifference
 from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.sizes.exploring import Explored
 from jaxsight.queries.traces.located_answer import Answer, View
@@ -31,6 +32,11 @@ ByFunction = tuple[str, str]
 """A file and the qualified name of a function."""
 Unit = tuple[str, str, str]
 """A file, a function, and the name of an example set or of a target."""
+
+ByProgram = tuple[str, str]
+"""The key of an answer, and a platform."""
+ComparedProcesses = tuple[ProcessDifference | None]
+"""Where the programs of processes differ, if they do."""
 
 _ANSWERS, _PROGRAMS, _COMPILED, _SOURCES = 512, 64, 256, 64
 """Kept answers and compiles: those of the open files, some texts each. Lowered programs and sources
@@ -104,6 +110,7 @@ class SessionMemory:
             size=_ANSWERS, function=lambda key, explored: key[0], outdated=True
         )
         """What traces with other sizes showed, by function and key of the answer."""
+        self.processes: Cache[ByProgram, ComparedProcesses] = Cache(size=_ANSWERS, outdated=True)
         self.outlines: Cache[str, tuple[Answer, Outlined]] = Cache(
             size=_PROGRAMS, function=lambda key, outlined: outlined[0].question.unit
         )

@@ -1,8 +1,8 @@
-"""The sandbox: a tracer of its own for candidates of fixes.
+"""The sandbox: a tracer of its own, for candidates of fixes and for other processes of a job.
 
-So they neither delay nor end what a person waits for. It starts for the first candidate and ends
-when there was none for a while. It runs user code on random inputs within the limits of a tracer,
-and nothing of it is shown.
+So they neither delay nor end what a person waits for. It starts for the first one and ends when
+there was none for a while. It runs user code, of candidates on random inputs, within the limits of
+a tracer, and nothing of it is shown.
 """
 
 from __future__ import annotations
@@ -37,9 +37,11 @@ R = TypeVar("R")
 
 @dataclass(eq=False, slots=True)
 class Sandbox:
-    """The tracer for candidates of one project."""
+    """A tracer of one project."""
 
     project: Project
+    hash_seed: str = ""
+    """Python's (`PYTHONHASHSEED`); empty for any."""
     _tracers: Tracers | None = None
     _answers: Recent[str, Answer] = field(default_factory=lambda: Recent(_KEPT))
     _ending: asyncio.Task[None] | None = None
@@ -156,12 +158,13 @@ class Sandbox:
         if project.held_back:
             return None
         if self._tracers is None and project.interpreter is not None:
+            seed = {"PYTHONHASHSEED": self.hash_seed} if self.hash_seed else {}
             self._tracers = Tracers(
                 project.interpreter.path,
                 project.root,
                 limits=project.limits,
                 spare=False,
-                variables={"JAX_PLATFORMS": "cpu"},
+                variables={"JAX_PLATFORMS": "cpu", **seed},
             )
         return self._tracers
 

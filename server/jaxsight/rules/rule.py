@@ -24,6 +24,7 @@ FindInAnnotations = Callable[["AnnotatedFunction"], Iterator[NodeViolation]]
 Explain = Callable[[Failure, str, str], Violation | None]
 ExplainAny = Callable[[Failure], Violation]
 ExplainFixedSize = Callable[[str, int, tuple[int, ...], str], Violation]
+ExplainProcesses = Callable[["DifferingPrograms"], "NodeViolation | Violation"]
 ExplainMisses = Callable[[str, Sequence[Miss]], Iterator[Violation]]
 ExplainWrongResult = Callable[[Miscompiled], Violation]
 
@@ -50,6 +51,33 @@ class AnnotatedFunction:
     """The sizes of the example inputs by name."""
     named: Callable[[str], str]
     """Returns a traced type with names of sizes."""
+
+
+class Decides(Enum):
+    """What decides which program of a function a process traces."""
+
+    INDEX = "the number of the process"
+    HASH_SEED = "the hash seed, so the order of sets"
+    RUN = "something else that differs between two runs"
+
+
+@dataclass(frozen=True, slots=True)
+class DifferingPrograms:
+    """Two processes of a job that trace different programs of a function."""
+
+    decides: Decides
+    process: int
+    """The process whose program differs from that of process 0."""
+    processes: int
+    """The number of processes of the job."""
+    primitive: str
+    """That of the first equation that differs; empty if only captured arrays do."""
+    expression: str
+    """The user's text of that equation; empty if it has no place in the file."""
+    tree: ast.AST
+    """The syntax tree of the file."""
+    at: tuple[int, int]
+    """Where the expression begins in it: a line (from 1) and a column in bytes."""
 
 
 @dataclass(eq=False, slots=True)
@@ -108,6 +136,7 @@ class Rule:
     explain_inputs: ExplainAny | None = field(default=None, init=False)
     explain_any: ExplainAny | None = field(default=None, init=False)
     explain_size: ExplainFixedSize | None = field(default=None, init=False)
+    explain_processes: ExplainProcesses | None = field(default=None, init=False)
     explain_misses: ExplainMisses | None = field(default=None, init=False)
     explain_wrong_result: ExplainWrongResult | None = field(default=None, init=False)
 
@@ -116,7 +145,8 @@ class Rule:
         """Whether the engine itself reports it, and names it."""
         finds = (self.in_text, self.in_module, self.in_program, self.in_kernels)
         explains = (self.explain, self.explain_any, self.explain_size, self.explain_misses)
-        return not any((*finds, *explains, self.in_annotations, self.explain_wrong_result))
+        compared = (self.in_annotations, self.explain_wrong_result, self.explain_processes)
+        return not any((*finds, *explains, *compared))
 
     @property
     def url(self) -> str:
@@ -175,6 +205,15 @@ class Rule:
         with, and the message of the failure with the first of them.
         """
         self.explain_size = explain
+        return explain
+
+    def explains_processes(self, explain: ExplainProcesses) -> ExplainProcesses:
+        """Explain that processes of a job trace different programs of a function.
+
+        The function returns a violation at a node of the file's tree, or one that has no place of
+        its own and is at the expression.
+        """
+        self.explain_processes = explain
         return explain
 
     def explains_misses(self, explain: ExplainMisses) -> ExplainMisses:

@@ -1,4 +1,4 @@
-"""The device that code sees: that of the target, which need not be present."""
+"""The device and the process that code sees, which need not be those that run it."""
 
 from __future__ import annotations
 
@@ -24,3 +24,11 @@ class SeenDevice:
     def family(self) -> str:
         """What `jax.default_backend()` and `Device.platform` are on it: `gpu` or `tpu`."""
         return _FAMILIES.get(self.platform, self.platform)
+
+
+@dataclass(frozen=True, slots=True)
+class SeenProcess:
+    """What a program is told about its process, as if it were one of a job with several."""
+
+    index: int
+    count: int

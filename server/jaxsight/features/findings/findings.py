@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from jaxsight.features import contracts
-from jaxsight.features.findings import failures, inputs, nested, run_rules, sizes
+from jaxsight.features.findings import failures, inputs, nested, processes, run_rules, sizes
 from jaxsight.features.findings.report import one_a_line, report, wanted
 from jaxsight.features.hover import called
 from jaxsight.features.inlay_hints.hints import needs_kernels
@@ -224,6 +224,7 @@ async def _in_function(engine: Engine, view: View, check: _Check) -> list[Findin
             for found in in_program
         ]
     in_program += about_sizes
+    in_program += await _about_processes(engine, view, check, target)
     wrong = engine.memory.miscompiled.get(view.answer.key)
     if wrong is not None:
         in_program += run_rules.of_running(view, wrong, check.codes, in_program)
@@ -261,6 +262,18 @@ async def _about_sizes(engine: Engine, view: View, check: _Check) -> list[Findin
     if explored.fixed is not None:
         mismatches += sizes.of_fixed_size(view, explored.fixed, rules)
     return mismatches
+
+
+async def _about_processes(
+    engine: Engine, view: View, check: _Check, target: Target
+) -> list[Finding]:
+    """Return the finding of a function that is another program in another process of a job."""
+    rules = [RULES[code] for code in check.codes if RULES[code].explain_processes is not None]
+    if not rules or view.stale or view.subject.is_from_caller:
+        return []
+    comparing = engine.processes.difference(view.answer, target)
+    difference = await engine.waiting.within(comparing, check.patience, view)
+    return [] if difference is None else list(processes.of_processes(view, difference, rules))
 
 
 async def _in_kernels(

@@ -61,6 +61,7 @@ class FixScheduler:
             engine.aside,
             engine.waiting.refresh,
             engine.memory.miscompiled,
+            engine.processes,
         )
         return FixScheduler(engine.documents.by_path, engine.projects.of, verifying)
 

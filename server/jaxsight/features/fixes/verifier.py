@@ -21,6 +21,7 @@ from jaxsight.files.texts import Version
 from jaxsight.queries.cache import Cache
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.long_work import Aside
+from jaxsight.queries.processes.explorer import ProcessExplorer
 from jaxsight.queries.programs.compile_cache import CompileCache, TraceGone
 from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.sandbox import Sandbox
@@ -98,6 +99,7 @@ class FixVerifier:
     aside: Aside
     refresh: Callable[[str], None]
     miscompiled: Cache[str, Miscompiled]
+    processes: ProcessExplorer
     _verdicts: Cache[object, _Verdict] = field(default_factory=lambda: Cache(size=_KEPT))
     _unharmed_by: Cache[tuple[str, str], tuple[_Verdict, Mapping[str, Version]]] = field(
         default_factory=lambda: Cache(size=_KEPT)
@@ -321,6 +323,11 @@ class FixVerifier:
         elif RULES[code].in_program is not None:
             platform = target.platform if target is not None else ""
             findings = run_rules.of_program(view, outlined, [code], platform)
+        elif RULES[code].explain_processes is not None:
+            if target is None:
+                return None
+            differs = await self.processes.difference(answer, target) is not None
+            return _Look(int(differs), Figures.of(answer.reply, compiled, folding))
         else:
             count = _count_in_text(question.module, code)
             return _Look(count, Figures.of(answer.reply, compiled, folding))

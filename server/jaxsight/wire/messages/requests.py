@@ -35,7 +35,7 @@ from jaxsight.wire.messages.replies import (
     Shown,
     Traced,
 )
-from jaxsight.wire.seen_device import SeenDevice
+from jaxsight.wire.seen_device import SeenDevice, SeenProcess
 
 Reply_co = TypeVar("Reply_co", covariant=True)
 
@@ -175,6 +175,8 @@ class Trace(Request[Traced]):
     """The number of devices of the target; 0: as many as the program asks for."""
     device: SeenDevice | None = None
     """The device of the target, which code sees; `None` for that of the tracer, a CPU."""
+    process: SeenProcess | None = None
+    """The process of a job that code sees; `None` for the only one. A tracer shows one alone."""
     unasked: bool = False
     """The inputs are not the user's: effects outside of the process are refused."""
     keep: bool = True

@@ -38,6 +38,8 @@ _JAX = f"{Path(jax.__file__).parent}{os.sep}"
 _JAXLIB = f"{Path(jaxlib.__file__).parent}{os.sep}"
 _OURS = f"{Path(__file__).resolve().parents[3]}{os.sep}"
 
+_HAND_ON = f"compat{os.sep}processes.py"
+"""Our own functions that a program calls in place of JAX's."""
 _PASSES = ("_src/xla_bridge.py", "_src/util.py", "extend/backend.py", "lib/")
 """Files of JAX whose functions hand the question on: `jax.default_backend`, caches."""
 _CHOOSES = (
@@ -170,17 +172,28 @@ def _role(path: str) -> Literal["asks", "runs", "passes"]:
             "asks" if inside.startswith(_CHOOSES) else "runs"
         )  # fmt: skip
     if path.startswith(_OURS):
-        return "passes" if f"{os.sep}dry_runs{os.sep}" in path else "runs"
+        return (
+            "passes" if path.endswith(_HAND_ON) or f"{os.sep}dry_runs{os.sep}" in path else "runs"
+        )
     if path.startswith(_JAXLIB):
         return "runs"
     return "passes" if code_origins.of_file(path) == code_origins.PYTHON else "asks"
 
 
-def _asker() -> FrameType | None:
-    """Return the frame of the program or library that asks; `None` if JAX itself does, to run."""
+def is_asked_by_program() -> bool:
+    """Return whether a program or library called the caller, and not JAX itself, to run."""
+    return _asker(3) is not None
+
+
+def _asker(depth: int = 2) -> FrameType | None:
+    """Return the frame of the program or library that asks; `None` if JAX itself does, to run.
+
+    Args:
+        depth: the number of calls from whoever asks to this one.
+    """
     if _sight.hidden:
         return None
-    for frame in code_origins.outwards(sys._getframe(2)):
+    for frame in code_origins.outwards(sys._getframe(depth)):
         role = _role(frame.f_code.co_filename)
         if role != "passes":
             return frame if role == "asks" else None

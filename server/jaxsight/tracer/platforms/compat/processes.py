@@ -1,0 +1,105 @@
+"""The process that code sees, as if it were one of a job with several: its number and its devices.
+
+JAX executes in this process alone, so its own code gets the true answers; see `seen.py`, which
+tells who asks. The devices are divided among the processes in order, as on machines with equal
+ones. What was replaced stays so for the rest of this process.
+
+Private API used, in JAX 0.8 to 0.12: `jaxlib._jax.Device.process_index`, which is replaced by a
+property of the same name.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import jax
+from jaxlib import _jax
+
+from jaxsight.tracer.platforms.compat import seen
+from jaxsight.wire.seen_device import SeenProcess
+
+_shown: SeenProcess | None = None
+
+
+def watch() -> None:
+    """Replace what answers, once; until `see` is called, the answers stay the true ones."""
+    for name, answer in _ANSWERS.items():
+        if hasattr(jax, name):
+            setattr(jax, name, _answering(getattr(jax, name), answer))
+    _replace_index_of_devices()
+
+
+def see(process: SeenProcess | None) -> None:
+    """Let code see a process from now on; `None` changes nothing."""
+    global _shown
+    _shown = process or _shown
+
+
+def _answering(
+    original: Callable[..., object], answer: Callable[..., object]
+) -> Callable[..., object]:
+    """Return a function that answers programs and libraries by `answer`, and JAX as before."""
+
+    @functools.wraps(original)
+    def answering(*args: object, **kwargs: object) -> object:
+        if _shown is None or not seen.is_asked_by_program():
+            return original(*args, **kwargs)
+        return answer(_shown, *args, **kwargs)
+
+    return answering
+
+
+def _index(process: SeenProcess, backend: str | None = None) -> int:
+    return process.index
+
+
+def _count(process: SeenProcess, backend: str | None = None) -> int:
+    return process.count
+
+
+def _indices(process: SeenProcess, backend: str | None = None) -> list[int]:
+    return list(range(process.count))
+
+
+def _local_devices(
+    process: SeenProcess, process_index: int | None = None, backend: str | None = None, **_: object
+) -> list[jax.Device]:
+    index = process.index if process_index is None else process_index
+    devices = jax.devices(backend)
+    return [device for at, device in enumerate(devices) if _owner(at, len(devices)) == index]
+
+
+def _local_device_count(process: SeenProcess, backend: str | None = None) -> int:
+    return len(_local_devices(process, backend=backend))
+
+
+_ANSWERS: dict[str, Callable[..., object]] = {
+    "process_index": _index,
+    "process_count": _count,
+    "process_indices": _indices,
+    "host_id": _index,
+    "host_count": _count,
+    "host_ids": _indices,
+    "local_devices": _local_devices,
+    "local_device_count": _local_device_count,
+}
+
+
+def _owner(at: int, count: int) -> int:
+    """Return the process of a device, by its position among all devices."""
+    assert _shown is not None
+    return at * _shown.count // count
+
+
+def _replace_index_of_devices() -> None:
+    """Let `device.process_index` be that of the process which the device is divided to."""
+    original = vars(_jax.Device)["process_index"]
+
+    def get(self: jax.Device) -> int:
+        if _shown is None or not seen.is_asked_by_program():
+            return int(original.__get__(self))
+        every = jax.devices()
+        return _owner(every.index(self), len(every)) if self in every else 0
+
+    _jax.Device.process_index = property(get)

@@ -1,0 +1,47 @@
+"""Errors from public threads are explained, and programs that resemble them are not reported."""
+
+from __future__ import annotations
+
+import pytest
+import pytest_asyncio
+
+from tests.rules.errors.threads import Checked, check, programs
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+
+EXPLAINED = 12
+"""How many of the 60 errors are explained, at least. The rules for the others are being written;
+55 are the goal."""
+WRONG = {"A state with a dtype from the start"}
+"""Near misses that are reported: JX209 takes a loop that calls a jitted function for unrolled."""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def checked() -> list[Checked]:
+    return await check(list(programs()))
+
+
+async def test_the_corpus_is_complete() -> None:
+    errors = [each for each in programs() if each.words]
+    near = [each for each in programs() if not each.words]
+    assert (len(errors), len(near)) == (60, 80)
+    assert all(each.thread and each.lines for each in errors)
+    assert not any(each.thread or each.lines for each in near)
+
+
+async def test_errors_are_explained(checked: list[Checked]) -> None:
+    errors = [each for each in checked if each.program.words]
+    explained = [each.program.title for each in errors if each.right]
+    assert len(explained) >= EXPLAINED, explained
+
+
+async def test_errors_that_jax_raises_are_reported(checked: list[Checked]) -> None:
+    raised = [each for each in checked if each.program.file == "raises" and each.program.words]
+    missed = [each.program.title for each in raised if not each.at_the_error]
+    assert missed == ["`psum` over an axis that nothing binds"]
+
+
+async def test_near_misses_are_silent(checked: list[Checked]) -> None:
+    near = [each for each in checked if not each.program.words]
+    reported = {each.program.title: each.findings for each in near if not each.right}
+    assert set(reported) <= WRONG, reported
