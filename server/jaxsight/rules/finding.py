@@ -48,7 +48,7 @@ class Finding:
     """The inputs that it was found with, if nobody wrote them; a note says so, too."""
 
     def repeats(self, other: Finding) -> bool:
-        """Return whether another finding, such as one of a failed trace, is this one or says the same of its line."""
+        """Return whether another finding is this one, or says the same of the same line."""
         same_line = self.range.start.line == other.range.start.line
         is_same = self.range == other.range or (same_line and self.message == other.message)
         return is_same and self.code == other.code

@@ -24,7 +24,7 @@ def place_of(node: ast.expr | ast.stmt) -> Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class Instant:
     """When something happens in a frame."""
 
     number: int
@@ -38,7 +38,7 @@ class Moment:
         """The number of the statement of the module, after `joined`."""
         return self.number // _MOST
 
-    def may_precede(self, other: Moment) -> bool:
+    def may_precede(self, other: Instant) -> bool:
         """Whether it comes before another moment, in the text or in an iteration before."""
         if set(self.loops) & set(other.loops):
             return True
@@ -53,7 +53,7 @@ class FrameCall:
 
     name: str
     arguments: tuple[tuple[int | str, str], ...]
-    moment: Moment
+    moment: Instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class StateChange:
     name: str
     """`rate`, `model.rate`; the container for an item."""
     place: Place
-    moment: Moment
+    moment: Instant
     constant: str
     """The source of a constant; empty for other values."""
 
@@ -74,15 +74,15 @@ class ScopeFrame:
 
     calls: tuple[FrameCall, ...]
     changes: tuple[StateChange, ...]
-    made: tuple[tuple[str, Moment], ...]
+    made: tuple[tuple[str, Instant], ...]
     """When functions are defined and names are first assigned."""
 
-    def made_at(self, name: str) -> Moment | None:
+    def made_at(self, name: str) -> Instant | None:
         """Return when a name is first bound."""
         return next((moment for made, moment in self.made if made == name), None)
 
     def changed_between(
-        self, name: str, calls: Collection[Moment], since: Moment
+        self, name: str, calls: Collection[Instant], since: Instant
     ) -> StateChange | None:
         """Return an assignment between two calls of a function.
 
@@ -109,7 +109,7 @@ def joined(frames: Iterable[ScopeFrame]) -> ScopeFrame:
     """Return what a module does, from what its statements do."""
     calls: list[FrameCall] = []
     changes: list[StateChange] = []
-    made: list[tuple[str, Moment]] = []
+    made: list[tuple[str, Instant]] = []
     for number, frame in enumerate(frames):
         first = number * _MOST
         calls += (replace(call, moment=_later(call.moment, first)) for call in frame.calls)
@@ -122,8 +122,8 @@ _MOST = 1 << 32
 """More than what happens in one statement."""
 
 
-def _later(moment: Moment, first: int) -> Moment:
-    return Moment(
+def _later(moment: Instant, first: int) -> Instant:
+    return Instant(
         moment.number + first,
         tuple(loop + first for loop in moment.loops),
         tuple((at + first, block) for at, block in moment.branches),
@@ -141,7 +141,7 @@ class _Reader:
     def __init__(self) -> None:
         self.calls: list[FrameCall] = []
         self.changes: list[StateChange] = []
-        self.made: dict[str, Moment] = {}
+        self.made: dict[str, Instant] = {}
         self._number = 0
 
     def block(self, body: Sequence[ast.stmt], loops: _Loops, branches: _Branches) -> None:
@@ -149,9 +149,9 @@ class _Reader:
         for statement in body:
             self._statement(statement, loops, branches)
 
-    def _moment(self, loops: _Loops, branches: _Branches) -> Moment:
+    def _moment(self, loops: _Loops, branches: _Branches) -> Instant:
         self._number += 1
-        return Moment(self._number, loops, branches)
+        return Instant(self._number, loops, branches)
 
     def _statement(self, node: ast.stmt, loops: _Loops, branches: _Branches) -> None:
         if isinstance(node, FunctionNode | ast.ClassDef):

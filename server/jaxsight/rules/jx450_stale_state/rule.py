@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.jx450_stale_state.frames import Moment, ScopeFrame, joined
+from jaxsight.rules.jx450_stale_state.frames import Instant, ScopeFrame, joined
 from jaxsight.rules.jx450_stale_state.reads import (
     Assignment,
     StateFacts,
@@ -148,7 +148,7 @@ class _Module:
 
     def _made(
         self, frame: ScopeFrame, names: Collection[str], reader: str, of: str
-    ) -> Moment | None:
+    ) -> Instant | None:
         """Return when the function was made whose program has the read."""
         outer = f"{of}.<locals>." if of else ""
         own = reader.removeprefix(outer).partition(".")[0]
