@@ -127,6 +127,34 @@ async def test_code_that_mentions_nothing_that_may_differ_starts_no_process(
     assert not peers
 
 
+async def test_an_editor_compares_processes_when_the_file_is_saved(
+    session: Session, tmp_path: Path, peers: list[Tracers]
+) -> None:
+    path, same = str(tmp_path / "job.py"), PROGRAM.replace("jax.process_count()", "4")
+    same = same.replace("jax.process_index() == 0", "jnp.ndim(x) == 1")
+    differing = PROGRAM.replace("jax.process_count()", "4")
+
+    async def shown(*, until: list[str]) -> None:
+        while [each.code for each in await session.findings(path)] != until:
+            await session.events.get()  # a refresh follows
+
+    session.open(path, same)
+    await shown(until=[])
+    session.change(path, differing)
+    await shown(until=[])
+    assert not peers
+    session.saved(path)
+    await shown(until=["JX460"])
+    session.change(path, differing.replace("mean(-x)", "mean(2 * x)"))  # it differed before
+    await shown(until=["JX460"])
+    started = len(peers)
+    session.change(path, same)
+    await shown(until=[])
+    session.change(path, differing.replace("mean(-x)", "-mean(x)"))
+    await shown(until=[])
+    assert len(peers) == started
+
+
 async def test_effects_of_the_function_happen_in_no_other_process(
     session: Session, tmp_path: Path
 ) -> None:

@@ -139,6 +139,14 @@ async def test_cell_that_becomes_prose_is_no_code(client: Client, session: FakeS
     assert session.texts[PATH] == "y = 2\n"
 
 
+async def test_saved_notebook_is_a_saved_file(client: Client, session: FakeSession) -> None:
+    await client.initialize(recorded("vscode_139_notebook")["initialize"])
+    open_notebook(client, a="x = 1")
+    client.notify("notebookDocument/didSave", {"notebookDocument": {"uri": NOTEBOOK}})
+    await client.settled()
+    assert session.saved_paths == [PATH]
+
+
 async def test_closed_notebook_is_forgotten(client: Client, session: FakeSession) -> None:
     await client.initialize(recorded("vscode_139_notebook")["initialize"])
     open_notebook(client, a="x = 1")

@@ -33,10 +33,10 @@ ByFunction = tuple[str, str]
 Unit = tuple[str, str, str]
 """A file, a function, and the name of an example set or of a target."""
 
-ByProgram = tuple[str, str]
-"""The key of an answer, and a platform."""
-ComparedProcesses = tuple[ProcessDifference | None]
-"""Where the programs of processes differ, if they do."""
+OnPlatform = tuple[Unit, str]
+"""A function, and a platform."""
+ComparedProcesses = tuple[str, ProcessDifference | None]
+"""The last comparison: the key of the answer, and where processes differ, if they do."""
 
 _ANSWERS, _PROGRAMS, _COMPILED, _SOURCES = 512, 64, 256, 64
 """Kept answers and compiles: those of the open files, some texts each. Lowered programs and sources
@@ -110,7 +110,7 @@ class SessionMemory:
             size=_ANSWERS, function=lambda key, explored: key[0], outdated=True
         )
         """What traces with other sizes showed, by function and key of the answer."""
-        self.processes: Cache[ByProgram, ComparedProcesses] = Cache(size=_ANSWERS, outdated=True)
+        self.processes: Cache[OnPlatform, ComparedProcesses] = Cache(size=_ANSWERS, outdated=True)
         self.outlines: Cache[str, tuple[Answer, Outlined]] = Cache(
             size=_PROGRAMS, function=lambda key, outlined: outlined[0].question.unit
         )

@@ -60,11 +60,13 @@ class _Check:
     patience: float | None
     """Seconds to wait for each stage; without it, wait for all of them."""
     far: float | None
-    """The same for a target on another machine, which may be down."""
+    """The same for a target on another machine, which may be down, and for other processes."""
     compiled: bool
     """Whether rules about kernels run."""
     names_sizes: bool
     """Whether dimensions are named anyway, for hints."""
+    compares_processes: bool
+    """Whether functions are traced as processes of a job; else only those that differed before."""
 
 
 async def findings(
@@ -98,7 +100,9 @@ async def findings(
     compiled = needs_kernels(project.settings.inlay_hints) if kernels is None else kernels
     limit = CONTRACT_PATIENCE if patience is None and kernels is None else patience
     codes = wanted(project.settings, file)
-    check = _Check(codes, patience, limit, compiled, names_sizes=kernels is None)
+    in_editor = kernels is None
+    compares = not in_editor or engine.programs.is_saved(path)  # it takes processes of its own
+    check = _Check(codes, patience, limit, compiled, in_editor, compares)
     looked_at = called.without_repeats(views)
     pairs = [(view, finding) for view in looked_at for finding in failures.reported(view)]
     together = _TOGETHER if kernels is True else 1
@@ -271,8 +275,10 @@ async def _about_processes(
     rules = [RULES[code] for code in check.codes if RULES[code].explain_processes is not None]
     if not rules or view.stale or view.subject.is_from_caller:
         return []
+    if not check.compares_processes and not engine.processes.has_differed(view.answer, target):
+        return []
     comparing = engine.processes.difference(view.answer, target)
-    difference = await engine.waiting.within(comparing, check.patience, view)
+    difference = await engine.waiting.within(comparing, check.far, view)
     return [] if difference is None else list(processes.of_processes(view, difference, rules))
 
 

@@ -25,7 +25,8 @@ NOTEBOOKS = types.NotebookDocumentSyncOptions(
             notebook=types.NotebookDocumentFilterNotebookType(notebook_type="jupyter-notebook"),
             cells=[types.NotebookCellLanguage(language="python")],
         )
-    ]
+    ],
+    save=True,
 )
 
 
@@ -54,6 +55,7 @@ class DocumentSync:
             types.TEXT_DOCUMENT_DID_CLOSE: self._close,
             types.NOTEBOOK_DOCUMENT_DID_OPEN: self._open_notebook,
             types.NOTEBOOK_DOCUMENT_DID_CHANGE: self._change_notebook,
+            types.NOTEBOOK_DOCUMENT_DID_SAVE: self._save_notebook,
             types.NOTEBOOK_DOCUMENT_DID_CLOSE: self._close_notebook,
         }
         for method, handler in handlers.items():
@@ -121,6 +123,11 @@ class DocumentSync:
             notebook.edit(content.document, content.changes, self._documents.units)
         self._context.session.change(notebook.path, notebook.text)
         self._diagnostics.schedule(notebook.path)
+
+    def _save_notebook(self, params: types.DidSaveNotebookDocumentParams) -> None:
+        notebook = self._documents.notebook(params.notebook_document.uri)
+        if notebook is not None:
+            self._context.session.saved(notebook.path)
 
     def _close_notebook(self, params: types.DidCloseNotebookDocumentParams) -> None:
         notebook = self._documents.close_notebook(params.notebook_document.uri)

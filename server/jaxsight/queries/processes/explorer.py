@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.long_work import forget
-from jaxsight.queries.memory import SessionMemory
+from jaxsight.queries.memory import ComparedProcesses, SessionMemory
 from jaxsight.queries.processes.comparison import ProcessDifference, first_difference
 from jaxsight.queries.sandbox import Sandbox
 from jaxsight.queries.traces.located_answer import Answer
@@ -44,7 +44,10 @@ _MAY_DIFFER = re.compile(
 
 @dataclass(eq=False, slots=True)
 class ProcessExplorer:
-    """Traces functions as several processes, for each answer once."""
+    """Traces functions as several processes, for each answer once.
+
+    Starting the processes takes some seconds of a core, and they hold 200 MiB each while they run.
+    """
 
     _projects: Projects
     _memory: SessionMemory
@@ -55,9 +58,9 @@ class ProcessExplorer:
         """Return how the programs of processes differ; `None` if they do not, or nobody knows."""
         if not isinstance(answer.reply, Traced):
             return None
+        if (known := self._last(answer, target)) is not None and known[0] == answer.key:
+            return known[1]
         key = answer.key, target.platform
-        if (known := self._memory.processes.get(key)) is not None:
-            return known[0]
         running = self._running.get(key)
         if running is None:
             task = asyncio.create_task(self._compare(answer, target))
@@ -69,6 +72,14 @@ class ProcessExplorer:
             if running.task.cancelled():
                 return None
             raise
+
+    def has_differed(self, answer: Answer, target: Target) -> bool:
+        """Return whether the function differed when it was last compared."""
+        last = self._last(answer, target)
+        return last is not None and last[1] is not None
+
+    def _last(self, answer: Answer, target: Target) -> ComparedProcesses | None:
+        return self._memory.processes.get((answer.question.unit, target.platform))
 
     def cancel(self, path: str) -> None:
         """Cancel what runs for a file: its text changed, or it was closed."""
@@ -93,7 +104,8 @@ class ProcessExplorer:
             project = self._projects.of(answer.question.path)
             with self._peers.in_use():
                 difference = await _Job(project, answer, target, self._peers).compare(indices)
-        self._memory.processes.put((answer.key, target.platform), (difference,))
+        compared = answer.key, difference
+        self._memory.processes.put((answer.question.unit, target.platform), compared)
         return difference
 
     def _to_compare(self, answer: Answer) -> range:

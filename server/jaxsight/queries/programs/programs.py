@@ -97,6 +97,10 @@ class Programs:
         self._unsaved.add(path)
         self._stop_measuring(path, "slow")
 
+    def is_saved(self, path: str) -> bool:
+        """Return whether a file's text was not edited since it was opened or saved."""
+        return path not in self._unsaved
+
     def saved(self, path: str) -> None:
         """Show changes relative to a file's programs as of now."""
         self._unsaved.discard(path)
@@ -217,7 +221,7 @@ class Programs:
                 self._memory.until_kernels.put(key, result.outcome.seconds)
             last = self._memory.shown.get(key)
             before = self.before(view)
-            is_saved = answer.question.path not in self._unsaved or last is None
+            is_saved = self.is_saved(answer.question.path) or last is None
             is_newer = last is None or last[0] is not answer or last[1].target != result.target
             if last is not None and not is_newer:
                 if not result.is_complete and last[1].is_complete:

@@ -48,8 +48,10 @@ def deciding(differing: DifferingPrograms) -> ast.expr | None:
         for decision in _decisions(node):
             if source.is_in(decision) and not functions.isdisjoint(_names(node)):
                 return decision
-    expression = next((node for node in around if _begins(node, differing.at)), None)
-    return source.part(expression) if expression is not None else None
+    for node in around:
+        if isinstance(node, ast.expr) and (node.lineno, node.col_offset) == differing.at:
+            return source.part(node)
+    return None
 
 
 class _Source:
@@ -171,10 +173,6 @@ def _around(node: ast.AST, at: tuple[int, int]) -> Iterator[ast.AST]:
             yield child
             yield from _around(child, at)
             return
-
-
-def _begins(node: ast.AST, at: tuple[int, int]) -> bool:
-    return isinstance(node, ast.expr) and (node.lineno, node.col_offset) == at
 
 
 def _holds(node: ast.AST, at: tuple[int, int]) -> bool:

@@ -27,7 +27,15 @@ def watch() -> None:
     for name, answer in _ANSWERS.items():
         if hasattr(jax, name):
             setattr(jax, name, _answering(getattr(jax, name), answer))
-    _replace_index_of_devices()
+    original = vars(_jax.Device)["process_index"]
+
+    def index(self: jax.Device) -> int:
+        if _shown is None or not seen.is_asked_by_program():
+            return int(original.__get__(self))
+        every = jax.devices()
+        return _owner(every.index(self), len(every)) if self in every else 0
+
+    _jax.Device.process_index = property(index)
 
 
 def see(process: SeenProcess | None) -> None:
@@ -90,16 +98,3 @@ def _owner(at: int, count: int) -> int:
     """Return the process of a device, by its position among all devices."""
     assert _shown is not None
     return at * _shown.count // count
-
-
-def _replace_index_of_devices() -> None:
-    """Let `device.process_index` be that of the process which the device is divided to."""
-    original = vars(_jax.Device)["process_index"]
-
-    def get(self: jax.Device) -> int:
-        if _shown is None or not seen.is_asked_by_program():
-            return int(original.__get__(self))
-        every = jax.devices()
-        return _owner(every.index(self), len(every)) if self in every else 0
-
-    _jax.Device.process_index = property(get)
