@@ -165,3 +165,26 @@ def positive_by_softplus(x):
     """
     scale = jax.nn.softplus(x) + 1e-3
     return jnp.where(x > 0, jnp.sqrt(scale), scale)
+
+
+def drag_of_a_low_orbit(motion, eccentricity):
+    """The condition compares a flag; what that is chosen by is infinite for a motion of 0.
+
+    Example inputs:
+        motion, eccentricity: f32[100]
+    """
+    height = (0.074 / motion) ** (2 / 3)
+    is_simple = jnp.where(height * (1 - eccentricity) < 1.035, 1.0, 0.0)
+    is_simple = jnp.where(6.283 / motion >= 225.0, 1.0, is_simple)
+    return jnp.where(is_simple < 0.5, 4 * height * eccentricity, 0.0)
+
+
+def mean_of_a_decay(rate, time):
+    """The condition is there for a time of 0; far before it, `expm1` overflows in either case.
+
+    Example inputs:
+        rate, time: f32[100]
+    """
+    z = jnp.maximum(rate, 0.0) * time
+    mean = -jnp.expm1(-z) / jnp.where(z == 0.0, 1.0, z)
+    return jnp.where(z > 1e-8, mean, 1.0 - 0.5 * z)

@@ -45,6 +45,9 @@ _EQUATIONS = 150
 """Equations before a selection that are run; what is computed by others is any number."""
 _SHARE = 3
 """How many times as often a guard may show what it is to hide: for the half of some arguments."""
+_SMALL = 1e-3
+"""A condition on a number near 0 guards what is near 0, as a series does. It is no guard beyond 1:
+a choice."""
 _COUNTED = 200
 """Points that are counted in order to tell a guard from a condition on something else."""
 _WORK, _ALL_WORK = 20_000, 60_000
@@ -134,6 +137,8 @@ class _Cone:
     """Arguments and values of unknown origin, each with the numbers to try, the usual one first."""
     compared: list[int]
     """What the condition compares, other than in order to ask whether it is finite."""
+    near_0: list[int]
+    """Of these, what is compared with small numbers, if all is."""
     origins: dict[int, set[int]]
     """By value the arguments and values of unknown origin that it is computed from."""
     is_whole: bool
@@ -159,7 +164,7 @@ class _Cone:
             else:
                 makers[step.path] = step
                 waiting += [flow.of(operand) for operand in step.operands]
-        cone = _Cone(gradients, select, [], {}, [], {}, [], {}, True, set())
+        cone = _Cone(gradients, select, [], {}, [], {}, [], [], {}, True, set())
         cone._plan(gradients.ordered(list(makers.values())), leaves)
         return cone if cone._is_related() else None
 
@@ -209,14 +214,20 @@ class _Cone:
                 usual = _USUAL[len(self.fixed) % len(_USUAL)]
                 self.fixed[number] = rounded(min(max(usual, low), high), value.dtype)
                 self.is_whole = False
-        self.compared = [
-            flow.of(operand)
-            for step in flow.backwards(self.select.operands[0], DECIDES, 30)
+        comparisons = [
+            tuple(map(flow.of, step.operands))
+            for step in flow.backwards(self.select.operands[0], _decides(flow), 30)
             if step.primitive in COMPARISONS and len(set(map(flow.of, step.operands))) > 1
-            for operand in step.operands
         ]
+        self.compared = [number for numbers in comparisons for number in numbers]
+        if all(any(map(self._is_small, numbers)) for numbers in comparisons):
+            self.near_0 = [number for number in self.compared if number not in self.fixed]
         self.differentiable = self.gradients.differentiable & self.free.keys()
         self.operations = list(map(self.gradients.operation, run))
+
+    def _is_small(self, number: int) -> bool:
+        """Whether a value is a literal near 0."""
+        return 0 < abs(self.fixed.get(number, 0.0)) <= _SMALL
 
     def _is_related(self) -> bool:
         """Whether what the condition compares and what the cases are made of have a common origin.
@@ -344,6 +355,8 @@ class _Cone:
         # Where what is compared is infinite or NaN, the condition does not guard against that.
         if not all(math.isfinite(values.get(number, 0.0)) for number in self.compared):
             return None
+        if self.near_0 and all(abs(values.get(number, 0.0)) > 1 for number in self.near_0):
+            return None
         hidden = [case for i, case in enumerate(cases) if i != index and case != cases[index]]
         zeros = self._cotangents(values, dict.fromkeys(hidden, 0.0))
         given = (number for number in self.differentiable if not math.isnan(values[number]))
@@ -439,6 +452,23 @@ class _Cotangents:
     of: dict[int, float]
     cause: Step | None = None
     is_infinite: bool = False
+
+
+def _decides(flow: Flow) -> Callable[[Step], bool]:
+    """Return whether what an equation reads decides about a selection.
+
+    Flags `0.0` and `1.0` do, too: they are selected by comparisons, and compared in their turn.
+    """
+
+    def is_selected(number: int) -> bool:
+        maker = flow.made_by(number)
+        return maker is not None and maker.primitive == "select_n"
+
+    return lambda step: (
+        step.primitive in DECIDES
+        or step.primitive == "select_n"
+        or (step.primitive in COMPARISONS and any(map(is_selected, step.operands)))
+    )
 
 
 def _is_run(flow: Flow, step: Step) -> bool:

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 
 from jaxsight.rules.jx421_read_after_donation.donors import Donor
 from jaxsight.rules.jx421_read_after_donation.variables import (
@@ -265,9 +266,8 @@ class ScopeFlow:
             self._state.holds[holder] = tokens | self._tokens(added)
 
     def _donate(self, call: ast.Call, donor: Donor) -> None:
-        if any(isinstance(argument, ast.Starred) for argument in call.args):
-            return
-        donated = [call.args[at] for at in sorted(donor.positions) if 0 <= at < len(call.args)]
+        certain = list(takewhile(lambda node: not isinstance(node, ast.Starred), call.args))
+        donated = [certain[at] for at in sorted(donor.positions) if 0 <= at < len(certain)]
         donated += [keyword.value for keyword in call.keywords if keyword.arg in donor.keywords]
         given: dict[Token, ast.expr] = {}
         for argument in donated:
