@@ -442,14 +442,28 @@ def test_check_is_silent_about_doctests_that_need_names_from_elsewhere(project: 
 
 
 @pytest.mark.slow
-def test_check_writes_json_alone_to_stdout(project: Path) -> None:
-    done = jaxsight("check", "model.py", "--output-format", "json", cwd=project)
+def test_check_writes_json_alone_to_stdout_and_other_formats_to_files(project: Path) -> None:
+    reports = ("--report", "gitlab:quality.json", "--report", "junit:junit.xml")
+    done = jaxsight("check", "model.py", "--output-format", "json", *reports, cwd=project)
+    [issue] = json.loads((project / "quality.json").read_text())
+    assert issue["location"] == {"path": "model.py", "lines": {"begin": 23}}
+    assert '<failure message="' in (project / "junit.xml").read_text()
     [found, refused, examined] = json.loads(done.stdout)
     assert (examined["code"], examined["origins"]) == ("examined", {"docstring": 2})
     assert (refused["code"], refused["function"]) == ("not-compiled", "branch")
     assert (found["code"], found["filename"]) == ("JX401", str(project / "model.py"))
     assert found["location"] == {"row": 23, "column": 8}
     assert found["end_location"] == {"row": 23, "column": 13}
+
+
+@pytest.mark.parametrize(
+    ("report", "error"),
+    [("sarif", "no file in 'sarif'"), ("pdf:a.pdf", "unknown format 'pdf'")],
+)
+def test_a_report_that_cannot_be_written_is_refused(project: Path, report: str, error: str) -> None:
+    done = jaxsight("check", "--report", report, cwd=project)
+    assert done.returncode == 2
+    assert error in done.stderr
 
 
 def test_check_reports_settings_and_syntax_as_well(project: Path) -> None:

@@ -199,9 +199,14 @@ def test_hidden_characters_are_shown_as_python_writes_them(tmp_path: Path) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["json", "sarif", "github"])
 def test_formats_for_programs_are_inert_and_exact(project: Path, form: str) -> None:
-    output, errors = piped(project, "check", ".", "--output-format", form)
+    others = [f"--report={other}:{other}" for other in ("gitlab", "junit", "markdown")]
+    output, errors = piped(project, "check", ".", "--output-format", form, *others)
     assert hidden(output) == []
     assert hidden(errors) == []
+    for other in ("gitlab", "junit", "markdown"):
+        written = (project / other).read_text(encoding="utf-8")
+        assert hidden(written) == []
+        assert commands(written) == []
     if form == "github":
         assert output
         for line in output.splitlines():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from jaxsight.cli.output.reports import machine
+from jaxsight.cli.output.reports import github, machine, sarif
 from jaxsight.cli.output.reports.reported import (
     ExaminedFile,
     IncompleteFunction,
@@ -73,8 +73,8 @@ def test_help_notes_and_figures_are_keys_of_their_own() -> None:
 
 def test_github_and_sarif_say_help_and_notes_below_the_message() -> None:
     explained = [Reported("/project/a.py", SOURCE, EXPLAINED)]
-    assert machine.as_github(explained).endswith("%0Ahelp: unroll it%0Anote: in 2 ms")
-    [result] = machine.as_sarif(explained)["runs"][0]["results"]
+    assert github.as_github(explained).endswith("%0Ahelp: unroll it%0Anote: in 2 ms")
+    [result] = sarif.as_sarif(explained)["runs"][0]["results"]
     assert result["message"]["text"].endswith("\nhelp: unroll it\nnote: in 2 ms")
 
 
@@ -117,14 +117,14 @@ def test_json_has_an_object_for_each_function_that_leaves_something_out() -> Non
 
 
 def test_github_has_a_notice_on_each_line_that_was_left_out() -> None:
-    assert machine.as_github([], incomplete()) == (
+    assert github.as_github([], incomplete()) == (
         "::notice title=jaxsight (incomplete),file=/project/a%2C b.py,line=120"
         "::`train()` was not run, 100 %25"
     )
 
 
 def test_sarif_has_no_result_but_a_notification_for_what_was_left_out() -> None:
-    [run] = machine.as_sarif([], incomplete())["runs"]
+    [run] = sarif.as_sarif([], incomplete())["runs"]
     assert run["results"] == []
     [invocation] = run["invocations"]
     assert invocation["executionSuccessful"] is True
@@ -166,14 +166,14 @@ def test_json_has_an_object_for_each_function_that_was_not_compiled() -> None:
 
 
 def test_github_has_a_notice_for_each_function_that_was_not_compiled() -> None:
-    assert machine.as_github([], refused=refused()) == (
+    assert github.as_github([], refused=refused()) == (
         "::notice title=jaxsight (not-compiled),file=/project/a%2C b.py,line=5"
         "::`g` is not compiled for h100: it spans 8 devices,%0A100 %25"
     )
 
 
 def test_sarif_has_a_notification_for_each_function_that_was_not_compiled() -> None:
-    [run] = machine.as_sarif([], refused=refused())["runs"]
+    [run] = sarif.as_sarif([], refused=refused())["runs"]
     assert run["results"] == []
     [_, notification] = run["invocations"][0]["toolExecutionNotifications"]
     assert notification["message"] == {"text": NOT_COMPILED}
@@ -227,7 +227,7 @@ def test_json_has_an_object_for_each_file_with_what_was_examined() -> None:
 
 
 def test_sarif_has_a_notification_for_each_function_that_was_not_examined() -> None:
-    [run] = machine.as_sarif([], examined=examined())["runs"]
+    [run] = sarif.as_sarif([], examined=examined())["runs"]
     summary, missed = run["invocations"][0]["toolExecutionNotifications"]
     assert summary == {
         "descriptor": {"id": "examined"},
@@ -249,10 +249,10 @@ def test_lines_of_a_notebook_are_those_of_its_cells() -> None:
     [one] = machine.as_json(in_cell)
     assert (one["cell"], one["location"]) == (4, {"row": 1, "column": 12})
     assert one["caveats"] == [{"cell": 4, "line": 119, "reason": WORDS}]
-    [result] = machine.as_sarif(in_cell)["runs"][0]["results"]
+    [result] = sarif.as_sarif(in_cell)["runs"][0]["results"]
     assert result["message"]["text"].startswith("cell 4:1: not known")
     assert "region" not in result["locations"][0]["physicalLocation"]
-    assert machine.as_github(in_cell).startswith(
+    assert github.as_github(in_cell).startswith(
         "::error title=jaxsight (JX401),file=/project/a.ipynb::cell 4:1: not known"
     )
 
@@ -262,14 +262,14 @@ def test_no_findings_are_an_empty_list_of_json() -> None:
 
 
 def test_github_commands_escape_what_would_end_them() -> None:
-    assert machine.as_github(reported()) == (
+    assert github.as_github(reported()) == (
         "::error title=jaxsight (JX401),file=/project/a%2C b.py,line=2,col=12,endLine=2,endColumn=19"
         "::not known,%0A100 %25 traced"
     )
 
 
 def test_sarif_results_refer_to_rules_of_the_run() -> None:
-    [run] = machine.as_sarif(reported())["runs"]
+    [run] = sarif.as_sarif(reported())["runs"]
     [result] = run["results"]
     [rule] = run["tool"]["driver"]["rules"]
     assert result["ruleId"] == rule["id"] == "JX401"

@@ -3,6 +3,7 @@
 An editor fetches images of a hover as soon as it is shown, and runs `command:` links at a click.
 Text therefore goes into Markdown through one of these functions alone: `escaped` for plain words,
 `prose` for messages of ours that mark code with backticks, `span` and `fenced` for code.
+`commented` and `table_cell` are for comments on GitHub and GitLab.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ _MARKUP = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _BACKTICKS = re.compile(r"`+")
+_BAR = re.compile(r"(?<!\\)\|")
 
 
 def escaped(text: str) -> str:
@@ -30,6 +32,19 @@ def escaped(text: str) -> str:
 def prose(text: str) -> str:
     """Return a message with code spans as they are and all other text escaped."""
     return "\n".join(_prose(line) for line in visible(text).split("\n")).strip("\n")
+
+
+def commented(text: str) -> str:
+    """Return a message as `prose` does, which mentions nobody: bots write `@<!-- -->name`."""
+    parts = _CODE.split(prose(text))
+    return "".join(
+        part if _CODE.fullmatch(part) else part.replace(r"\@", "@<!-- -->") for part in parts
+    )
+
+
+def table_cell(text: str) -> str:
+    """Return Markdown as a cell of a table, whose bars end a cell in code, too."""
+    return _BAR.sub(r"\|", text).replace("\n", "<br>")
 
 
 def span(text: str) -> str:

@@ -14,14 +14,17 @@ from pathlib import Path
 
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.output.file_writing import write_file
+from jaxsight.cli.output.printing import Printer
 from jaxsight.cli.output.reports.reported import Reported
 from jaxsight.files import reading
+from jaxsight.text import units
+from jaxsight.text.inert import one_line
 
 Entry = tuple[str, str, str]
 
 
 def write(file: Path, reported: Sequence[Reported]) -> None:
-    """Write the findings to a baseline file.
+    """Write the findings to a baseline file, and print how many they are.
 
     Raises:
         CommandError: the file cannot be written.
@@ -33,10 +36,11 @@ def write(file: Path, reported: Sequence[Reported]) -> None:
     ]
     text = json.dumps({"version": 1, "findings": rows}, indent=1) + "\n"
     write_file(file, text.encode())
+    Printer().print(f"Wrote {units.count(len(reported), 'finding')} to {one_line(str(file))}.")
 
 
-def compare(file: Path, reported: Sequence[Reported]) -> tuple[list[Reported], int]:
-    """Return the findings that are not in the baseline, and how many of its own are gone.
+def new(file: Path, reported: Sequence[Reported]) -> list[Reported]:
+    """Return the findings that are not in a baseline, and print how many of its own are gone.
 
     Raises:
         CommandError: the file cannot be read as a baseline.
@@ -51,14 +55,17 @@ def compare(file: Path, reported: Sequence[Reported]) -> tuple[list[Reported], i
             f"invalid baseline file {file} ({error}); "
             f"create one with `jaxsight check --write-baseline {file}`"
         ) from error
-    new = []
+    found = []
     for finding in reported:
         entry = _entry(finding, file)
         if expected[entry] > 0:
             expected[entry] -= 1
         else:
-            new.append(finding)
-    return new, expected.total()
+            found.append(finding)
+    if gone := expected.total():
+        note = f"{units.count(gone, 'finding')} in {one_line(str(file))} no longer reported."
+        Printer(stderr=True, wrap=True).print(note)
+    return found
 
 
 def _entry(reported: Reported, file: Path) -> Entry:

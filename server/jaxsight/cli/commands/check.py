@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -22,35 +21,23 @@ from jaxsight.cli.checking.fixes import FixLog
 from jaxsight.cli.checking.recompilations import recompiled
 from jaxsight.cli.checking.unchanged import UnchangedFiles
 from jaxsight.cli.command_run import start_run
-from jaxsight.cli.errors import FOUND, NOTHING_EXAMINED, CommandError, failing_on
+from jaxsight.cli.errors import CommandError, failing_on
 from jaxsight.cli.execution import command
 from jaxsight.cli.options import Allow, InputsChoice, Python, WhichInputs
 from jaxsight.cli.output import notes
-from jaxsight.cli.output.printing import Printer, print_document, print_json, print_note
-from jaxsight.cli.output.reports import machine, text
+from jaxsight.cli.output.file_writing import write_file
+from jaxsight.cli.output.printing import Printer, print_document, print_note
+from jaxsight.cli.output.reports import text
+from jaxsight.cli.output.reports.formats import FindingsFormat, document, parse_report
 from jaxsight.cli.output.reports.reported import (
     CheckResult,
-    Reported,
     misses,
-    origins,
     totals,
 )
 from jaxsight.cli.sources.texts import SourceFile, texts
 from jaxsight.cli.trusted_paths import hosts
-from jaxsight.rules.finding import Severity
 from jaxsight.settings.kinds import CODE_LIST
-from jaxsight.text.inert import one_line
 from jaxsight.text.units import count
-
-
-class FindingsFormat(StrEnum):
-    """Output formats of findings."""
-
-    TEXT = "text"
-    JSON = "json"
-    GITHUB = "github"
-    SARIF = "sarif"
-
 
 Paths = Annotated[
     list[Path] | None,
@@ -60,6 +47,16 @@ Paths = Annotated[
 ]
 
 OutputFormat = Annotated[FindingsFormat, typer.Option(help="Output format for findings.")]
+
+AlsoReport = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--report",
+        metavar="FORMAT:FILE",
+        help="Also write the findings to a file, e.g. [cyan]sarif:jaxsight.sarif[/cyan]. "
+        "Repeatable.",
+    ),
+]
 
 Select = Annotated[
     list[str] | None,
@@ -157,6 +154,7 @@ _TIME_IS_UP = "note: the time limit for inputs was reached in some files; raise 
 async def check(
     paths: Paths = None,
     output_format: OutputFormat = FindingsFormat.TEXT,
+    report: AlsoReport = None,
     select: Select = None,
     ignore: Ignore = None,
     target: Target = None,
@@ -188,16 +186,15 @@ async def check(
         jaxsight check --target cuda:h100x8
         jaxsight check --calls tests
         jaxsight check --verify-import
-        jaxsight check --output-format github
+        jaxsight check --output-format github --report sarif:jaxsight.sarif
         jaxsight check - --stdin-filename src/model.py < model.py
     """
     fix_log = FixLog(unsafe=unsafe_fixes) if fix or unsafe_fixes else None
-    with_fixes = output_format is FindingsFormat.JSON
+    reports = [parse_report(each) for each in report or ()]
+    with_fixes = FindingsFormat.JSON in (output_format, *(format for format, _ in reports))
     files = list(texts(paths or [Path()], stdin_filename))
     budget = Budget(inputs_time, len(files))
     options = CheckOptions(budget, fix_log, with_fixes, verify_import, verify_timeout)
-    if fix_log is not None and any(not file.is_fixable for file in files if file.is_argument):
-        raise CommandError("fixes are applied to Python files only, not to stdin and notebooks")
     rules = {"select": _codes("--select", select), "ignore": _codes("--ignore", ignore)}
     start = _Start(paths or [Path()], target, python, calls or (), allow or (), which, no_cache)
     total, pythons = await _check(files, options, rules, start)
@@ -206,23 +203,13 @@ async def check(
         fix_log.print(Printer(stderr=output_format is not FindingsFormat.TEXT))
     if write_baseline is not None:
         baselines.write(write_baseline, total.reported)
-        findings = count(len(total.reported), "finding")
-        Printer().print(f"Wrote {findings} to {one_line(str(write_baseline))}.")
         return 0
     if baseline is not None:
-        total.reported = tuple(_new_findings(baseline, total.reported))
-    _print(total, output_format, pythons, with_verified=verify_import, verbose=verbose)
+        total.reported = tuple(baselines.new(baseline, total.reported))
+    _print(total, output_format, reports, pythons, with_verified=verify_import, verbose=verbose)
     if budget.is_reached and misses(total.examined):
         print_note(Printer(stderr=True), _TIME_IS_UP)
-    return _status(total, has_run_tests=bool(calls))
-
-
-def _status(total: CheckResult, *, has_run_tests: bool) -> int:
-    """Return the exit status."""
-    informs = (Severity.INFORMATION, Severity.HINT)
-    if any(reported.finding.severity not in informs for reported in total.reported):
-        return FOUND
-    return 0 if origins(total.examined) or has_run_tests else NOTHING_EXAMINED
+    return total.status(has_run_tests=bool(calls))
 
 
 def _codes(option: str, arguments: Sequence[str] | None) -> list[str]:
@@ -267,16 +254,20 @@ async def _check(
         start: what the run is started with.
 
     Raises:
-        CommandError: a file cannot be read, there is no such target, or no tracer starts.
+        CommandError: a file cannot be read or fixed, there is no such target, or no tracer starts.
     """
+    if options.fix_log is not None and any(
+        not file.is_fixable for file in files if file.is_argument
+    ):
+        raise CommandError("fixes are applied to Python files only, not to stdin and notebooks")
     chosen = {name: codes for name, codes in rules.items() if codes}
     total = CheckResult()
     paths = [file.path for file in files]
     # What the user named is trusted, not what links in a folder lead to.
     is_stdin = any(file.text is not None for file in files)
-    named = hosts([start.target] if start.target else ())
+    remote = hosts([start.target] if start.target else ())
     roots = [*(paths if is_stdin else start.paths), *([Path()] if start.calls else [])]
-    allow = [*start.allow, *named]
+    allow = [*start.allow, *remote]
     async with start_run(roots, start.python, allow, start.inputs, chosen) as run:
         if start.target:
             with failing_on(LookupError):
@@ -299,40 +290,28 @@ async def _check(
     return total, pythons
 
 
-def _new_findings(baseline: Path, reported: Sequence[Reported]) -> list[Reported]:
-    """Return the findings that a baseline does not list, and print how many of its own are gone."""
-    new, gone = baselines.compare(baseline, reported)
-    if gone:
-        note = f"{count(gone, 'finding')} in {one_line(str(baseline))} no longer reported."
-        Printer(stderr=True, wrap=True).print(note)
-    return new
-
-
 def _print(
     total: CheckResult,
     format: FindingsFormat,
+    reports: Sequence[tuple[FindingsFormat, Path]],
     pythons: Mapping[str, object],
     *,
     with_verified: bool,
     verbose: bool,
 ) -> None:
-    reported, incomplete, refused = total.reported, total.incomplete, total.refused
-    match format:
-        case FindingsFormat.TEXT:
-            printer = Printer()
-            for finding in reported:
-                printer.print(text.report(finding, printer.columns))
-                printer.print()
-            notes.print_file_notes(printer, incomplete, refused)
-            if verbose:
-                notes.print_examined(printer, total.examined)
-            printer.print("\n".join(_summary(total, with_verified, verbose)))
-        case FindingsFormat.JSON:
-            print_json(machine.as_json(reported, incomplete, pythons, refused, total.examined))
-        case FindingsFormat.SARIF:
-            print_json(machine.as_sarif(reported, incomplete, refused, total.examined))
-        case FindingsFormat.GITHUB:
-            print_document(machine.as_github(reported, incomplete, refused, total.examined))
+    for other, file in reports:
+        write_file(file, document(total, other, pythons).encode())
+    if format is not FindingsFormat.TEXT:
+        print_document(document(total, format, pythons))
+        return
+    printer = Printer()
+    for finding in total.reported:
+        printer.print(text.report(finding, printer.columns))
+        printer.print()
+    notes.print_file_notes(printer, total.incomplete, total.refused)
+    if verbose:
+        notes.print_examined(printer, total.examined)
+    printer.print("\n".join(_summary(total, with_verified, verbose)))
 
 
 def _summary(total: CheckResult, with_verified: bool, verbose: bool) -> Iterator[str]:

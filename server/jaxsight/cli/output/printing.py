@@ -62,7 +62,7 @@ class Printer(Console):
             return
         with self.capture() as captured:
             super().print(*plain, **options)
-        self.file.write(_no_commands(captured.get()))
+        self.file.write(without_commands(captured.get()))
         self.file.flush()
 
     @property
@@ -91,10 +91,11 @@ def print_note(printer: Printer, line: str) -> None:
 def complaint(text: str) -> str:
     """Return an error message about arguments, which Typer prints in a box on stderr."""
     shown = visible(text)
-    return shown if sys.stderr.isatty() else _no_commands(shown)
+    return shown if sys.stderr.isatty() else without_commands(shown)
 
 
-def _no_commands(text: str) -> str:
+def without_commands(text: str) -> str:
+    """Return text in which a CI runner finds no commands."""
     return _RUNNERS_MARK.sub(r"\\x23", _RUNNERS_LINE.sub(r"\1\\x3a", text))
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 
+from jaxsight.cli.errors import FOUND, NOTHING_EXAMINED
 from jaxsight.cli.sources.notebooks import NO_CELLS, Cells
+from jaxsight.features import caveats
 from jaxsight.features.caveats import Completeness
 from jaxsight.features.findings.examined import Examination
 from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.kernels.uncompiled import Uncompiled
-from jaxsight.rules.finding import Finding
+from jaxsight.rules.finding import Finding, Severity
 from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.text.units import count
 
@@ -29,6 +31,18 @@ class Reported:
     """A verified fix, if fixes were requested and there is one."""
     cells: Cells = NO_CELLS
     """The cells of a notebook."""
+
+    @property
+    def code(self) -> str:
+        """The source of the finding without spaces, and without what formatters add or drop."""
+        start, end = self.finding.range.start, self.finding.range.end
+        lines = self.source.splitlines()[start.line : end.line + 1]
+        if end.line - start.line + 1 == len(lines):
+            lines[-1] = lines[-1][: end.column]
+        if lines:
+            lines[0] = lines[0][start.column :]
+        text = "".join("".join(lines).split())
+        return text.replace(",)", ")").replace(",]", "]").replace("'", '"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +96,65 @@ class CheckResult:
     imported: int = 0
     """The number of files with such functions."""
 
+    def status(self, *, has_run_tests: bool) -> int:
+        """Return the exit status."""
+        informs = (Severity.INFORMATION, Severity.HINT)
+        if any(reported.finding.severity not in informs for reported in self.reported):
+            return FOUND
+        return 0 if origins(self.examined) or has_run_tests else NOTHING_EXAMINED
+
     def add(self, more: CheckResult) -> None:
         """Add the result for other files."""
         for each in fields(self):
             setattr(self, each.name, getattr(self, each.name) + getattr(more, each.name))
+
+
+INCOMPLETE = "incomplete"
+"""The code for a function with skipped statements; it is not a rule, so it cannot be selected or
+ignored.
+"""
+NOT_COMPILED = "not-compiled"
+"""The code for a function that was not compiled, which is not a rule either."""
+EXAMINED = "examined"
+"""The code for what was examined in a file, which is not a rule either."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineNote:
+    """What is said about a line, and is not a finding."""
+
+    code: str
+    path: str
+    cells: Cells
+    line: int
+    text: str
+
+    @property
+    def message(self) -> str:
+        """The text, after the place in a notebook."""
+        return in_cell(self.cells, self.line, self.text)
+
+
+def line_notes(
+    incomplete: Sequence[IncompleteFunction], refused: Sequence[RefusedFunction]
+) -> Iterator[LineNote]:
+    """Yield each skipped statement once, and each function that was not compiled."""
+    left_out = dict.fromkeys(
+        (subject.path, subject.cells, caveat)
+        for subject in incomplete
+        for caveat in subject.function.caveats
+    )
+    for path, cells, caveat in left_out:
+        yield LineNote(INCOMPLETE, path, cells, caveat.range.start.line, caveats.reason(caveat))
+    for subject in refused:
+        function = subject.function
+        line = function.range.start.line
+        yield LineNote(NOT_COMPILED, subject.path, subject.cells, line, function.message)
+
+
+def in_cell(cells: Cells, line: int, message: str) -> str:
+    """Return a message that names the cell of a line, if there are cells."""
+    return f"{cells.place(line)}: {message}" if cells else message
 
 
 ORIGINS = {
