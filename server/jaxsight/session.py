@@ -13,6 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from jaxsight.events import Consent, Event
 from jaxsight.features import code_actions, completion, named_function
+from jaxsight.features.asking.answer import AgentAnswer
+from jaxsight.features.asking.asking import answer
+from jaxsight.features.asking.known import AgentQuestion
 from jaxsight.features.background import Background
 from jaxsight.features.call_hierarchy import TracedCalls, traced_calls
 from jaxsight.features.findings.examined import Examination, examined
@@ -278,11 +281,17 @@ class Session:
         """Return the answer about one function; raise `LookupError` if there is none."""
         return await named_function.view_of(self.engine, path, function)
 
+    async def ask(self, question: AgentQuestion) -> AgentAnswer:
+        """Return a compact answer about a function; raise `LookupError` if there is none."""
+
+        async def settle(function: str) -> None:
+            await self.settle_inputs(question.path, only=function)
+
+        return await answer(self.engine, self._fixing, settle, question)
+
     async def name_sizes(self, view: View) -> None:
         """Trace a function with other sizes to name those of its types, if the settings do."""
-        if self.engine.projects.of(view.answer.question.path).settings.inlay_hints.size_names:
-            await self.engine.sizes.explored(view.answer)
-            self.engine.traces.name_sizes(view)
+        await named_function.name_sizes(self.engine, view)
 
     async def question(self, path: str, function: str) -> Question:
         """Return what a tracer would be asked about a function; raise `LookupError` if nothing."""

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.published import hold
 from tests.cli.test_commands import SERVER
 
 MODEL = '''\
@@ -74,22 +75,29 @@ def check(
 ) -> tuple[bool, list[object]]:
     """Check the model; return whether it ran, and the findings."""
     inherited = {name: value for name, value in os.environ.items() if "PYTEST" not in name}
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "jaxsight",
-            "check",
-            "--output-format=json",
-            *(options or ["model.py"]),
-        ],
-        cwd=root,
-        env={**inherited, "PYTHONPATH": str(SERVER), "XDG_CACHE_HOME": f"{root}-cache", **environ},
-        input=text,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=120,
+    done = hold(
+        subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "jaxsight",
+                "check",
+                "--output-format=json",
+                *(options or ["model.py"]),
+            ],
+            cwd=root,
+            env={
+                **inherited,
+                "PYTHONPATH": str(SERVER),
+                "XDG_CACHE_HOME": f"{root}-cache",
+                **environ,
+            },
+            input=text,
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+            timeout=120,
+        )
     )
     assert done.returncode in (0, 1), done.stderr
     return "running the model" in done.stderr, json.loads(done.stdout)

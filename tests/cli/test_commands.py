@@ -15,8 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cli.published import hold
+
 COMMANDS = [
     "show",
+    "ask",
     "sourcerize",
     "kernels",
     "sweep",
@@ -67,14 +70,16 @@ def bare(x):
 
 def jaxsight(*arguments: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
     """Run the command in `cwd`."""
-    return subprocess.run(
-        [sys.executable, "-m", "jaxsight", *arguments],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(SERVER), "COLUMNS": "200", **environ},
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=120,
+    return hold(
+        subprocess.run(
+            [sys.executable, "-m", "jaxsight", *arguments],
+            cwd=cwd,
+            env={**os.environ, "PYTHONPATH": str(SERVER), "COLUMNS": "200", **environ},
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+            timeout=120,
+        )
     )
 
 

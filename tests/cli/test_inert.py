@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.published import hold
 from tests.hostile import EVERYTHING, HARMLESS, commands, hidden, on_terminal
 
 SERVER = Path(__file__).parents[2] / "server"
@@ -104,8 +105,10 @@ def arguments(*given: str) -> tuple[list[str], dict[str, str]]:
 def piped(project: Path, *given: str) -> tuple[str, str]:
     """What the command writes to pipes: its output and its errors."""
     command, environ = arguments(*given)
-    done = subprocess.run(
-        command, cwd=project, env=environ, capture_output=True, check=False, timeout=300
+    done = hold(
+        subprocess.run(
+            command, cwd=project, env=environ, capture_output=True, check=False, timeout=300
+        )
     )
     return done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
 

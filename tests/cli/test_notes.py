@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.cli.published import hold
+
 SERVER = Path(__file__).parents[2] / "server"
 MODEL = '''\
 CFG = {"scale": 2.0}
@@ -63,14 +65,16 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def jaxsight(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run the command in `cwd`."""
-    return subprocess.run(
-        [sys.executable, "-m", "jaxsight", *arguments],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(SERVER), "COLUMNS": "60"},
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=300,
+    return hold(
+        subprocess.run(
+            [sys.executable, "-m", "jaxsight", *arguments],
+            cwd=cwd,
+            env={**os.environ, "PYTHONPATH": str(SERVER), "COLUMNS": "60"},
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+            timeout=300,
+        )
     )
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from jaxsight.recording import recorded_file
 from jaxsight.recording.recorded_file import RecordedCall
+from tests.cli.published import hold
 
 SERVER = Path(__file__).parents[2] / "server"
 
@@ -56,13 +57,15 @@ def project(tmp_path: Path) -> Path:
 
 
 def jaxsight(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "jaxsight", "record", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(SERVER), "JAXSIGHT_TRUST": "always"},
-        capture_output=True,
-        text=True,
-        check=False,
+    return hold(
+        subprocess.run(
+            [sys.executable, "-m", "jaxsight", "record", *arguments],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(SERVER), "JAXSIGHT_TRUST": "always"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     )
 
 

@@ -13,6 +13,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.cli.published import hold
+
 SERVER = Path(__file__).parents[2] / "server"
 MODEL = '''\
 import jax
@@ -48,14 +50,16 @@ def project(tmp_path: Path) -> Path:
 
 
 def sweep(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "jaxsight", "sweep", *arguments],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(SERVER), "COLUMNS": "200"},
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=120,
+    return hold(
+        subprocess.run(
+            [sys.executable, "-m", "jaxsight", "sweep", *arguments],
+            cwd=cwd,
+            env={**os.environ, "PYTHONPATH": str(SERVER), "COLUMNS": "200"},
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+            timeout=120,
+        )
     )
 
 

@@ -13,6 +13,8 @@ from typing import Any
 import jax
 import pytest
 
+from tests.cli.published import hold
+
 pytestmark = pytest.mark.slow
 
 SERVER = Path(__file__).parents[2] / "server"
@@ -141,14 +143,16 @@ def environment(folder: Path, library: str) -> Path:
 
 
 def upgrade(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "jaxsight", "upgrade", *map(str, arguments)],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(SERVER), "COLUMNS": "160"},
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=300,
+    return hold(
+        subprocess.run(
+            [sys.executable, "-m", "jaxsight", "upgrade", *map(str, arguments)],
+            cwd=cwd,
+            env={**os.environ, "PYTHONPATH": str(SERVER), "COLUMNS": "160"},
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+            timeout=300,
+        )
     )
 
 

@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from jaxsight.recording import recorded_file
+from tests.cli.published import hold
 
 SERVER = Path(__file__).parents[2] / "server"
 
@@ -115,13 +116,15 @@ def record(
 ) -> tuple[int, list[dict[str, Any]], subprocess.CompletedProcess[str]]:
     """Run a program until it is seen; return the exit status and the events."""
     command = [sys.executable, "-m", "jaxsight", "record", "--progress", "json"]
-    ran = subprocess.run(
-        [*command, "--time-limit", str(limit), "--python", sys.executable, *words],
-        cwd=folder,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
+    ran = hold(
+        subprocess.run(
+            [*command, "--time-limit", str(limit), "--python", sys.executable, *words],
+            cwd=folder,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     )
     events = [json.loads(line) for line in ran.stdout.splitlines()]
     return ran.returncode, events, ran

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.cli.published import validate
+
 SERVER = Path(__file__).parents[2] / "server"
 
 
@@ -24,9 +26,11 @@ class Finished:
     @property
     def record(self) -> Any:
         """What `--json` printed, after the program's own output."""
-        return json.loads(
+        printed = json.loads(
             self.stdout[self.stdout.rindex("\n{\n") if "\n{\n" in self.stdout else 0 :]
         )
+        validate("reduce" if "before" in printed else "repro", printed)
+        return printed
 
 
 def jaxsight(folder: Path, *arguments: str, timeout: float = 120, **variables: str) -> Finished:

@@ -17,6 +17,7 @@ from jaxsight.cli.plain_arguments import convert_without_pydantic
 
 _COMMANDS = {
     "show": "Show the jaxpr and the shapes of a function.",
+    "ask": "Answer a question about a function in few characters, for agents.",
     "sourcerize": "Write a function as equivalent source in pure JAX, "
     "without classes and libraries.",
     "figures.kernels": "Show the kernels XLA generates for a function; "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -17,8 +17,8 @@ from jaxsight.cli.sources.arguments import Address
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.features import caveats
 from jaxsight.features.findings import inputs
+from jaxsight.features.hover.line_shapes import line_shapes
 from jaxsight.features.hover.text import function_hover, updates
-from jaxsight.features.inlay_hints.shapes import shape_hints
 from jaxsight.features.model import VirtualText
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.text.inert import one_line, visible
@@ -27,9 +27,6 @@ from jaxsight.wire.messages.replies import Traced
 LINE_END = re.compile(r"\r\n|\r|\n")
 HINT_GAP = 2
 """Least number of spaces between a line of the source and its shapes: one would look like code."""
-_SHAPE_WIDTH = 50
-"""Characters of a shape, a choice: more than `inlayHints.width` (40), as no code follows it
-here."""
 ALIGNED_WIDTH = 76
 """Shapes are aligned after lines up to this width, a choice: longer ones push them out of view."""
 
@@ -40,14 +37,6 @@ class ShownForm(StrEnum):
     HOVER = "hover"
     JAXPR = "jaxpr"
     SHAPES = "shapes"
-
-
-@dataclass(frozen=True, slots=True)
-class LineShapes:
-    """The shapes of the names that one line of the source (from 0) binds."""
-
-    line: int
-    shapes: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,27 +96,11 @@ async def _show_document(run: CommandRun, address: Address, view_name: str) -> V
         raise CommandError(f"{error}{or_nearest(view_name, ShownForm)}") from error
 
 
-def _line_shapes(view: View) -> Iterator[LineShapes]:
-    """Yield the shapes of the parameters and assignments of the function, line by line."""
-    inside = view.subject.range
-    targets = [
-        (range, observation)
-        for range, observation in sorted(view.observed.items(), key=lambda entry: entry[0])
-        if observation.kind in ("target", "parameter") and range.start in inside
-    ]
-    by_line: dict[int, list[tuple[str, str]]] = {}
-    for hint in shape_hints(targets, view, _SHAPE_WIDTH):
-        name = view.module.slice_text(hint.range)
-        by_line.setdefault(hint.range.end.line, []).append((name, hint.label.removeprefix(": ")))
-    for line, shapes in by_line.items():
-        yield LineShapes(line, tuple(shapes))
-
-
 def _print_shapes(printer: Printer, view: View, traced: Traced) -> None:
     inside = view.subject.range
     last = inside.end.line + (1 if inside.end.column else 0)
     lines = LINE_END.split(view.module.text)[inside.start.line : last]
-    shapes = {row.line - inside.start.line: row.shapes for row in _line_shapes(view)}
+    shapes = {row.line - inside.start.line: row.shapes for row in line_shapes(view)}
     expanded = [visible(line.expandtabs(4)) for line in lines]
     widths = [cell_len(expanded[at]) for at in shapes]
     column = max((width for width in widths if width <= ALIGNED_WIDTH), default=0) + HINT_GAP
@@ -178,7 +151,7 @@ def _object(
         case ShownForm.SHAPES:
             shown["shapes"] = [
                 {"row": line_shapes.line + 1, "name": name, "value": value}
-                for line_shapes in _line_shapes(view)
+                for line_shapes in line_shapes(view)
                 for name, value in line_shapes.shapes
             ]
         case _ if document is not None:

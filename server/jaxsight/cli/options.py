@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -28,7 +29,9 @@ WhichInputs = Annotated[
 Function = Annotated[
     str,
     typer.Argument(
-        metavar="FILE:FUNCTION", help="Function, or method as [cyan]Class.method[/cyan]."
+        metavar="FILE:FUNCTION",
+        help="Function, or method as [cyan]Class.method[/cyan]; "
+        "[cyan]-:FUNCTION[/cyan] is one of the text on stdin.",
     ),
 ]
 
@@ -61,6 +64,11 @@ Against = Annotated[
         metavar="FILE:FUNCTION|REVISION",
         help="Compare with another function, or with the same function in a git revision.",
     ),
+]
+
+StdinFilename = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Name of the file that stdin has, for settings and imports."),
 ]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

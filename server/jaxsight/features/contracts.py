@@ -51,11 +51,18 @@ _MOST_NOTES = 4
 """Collectives or transfers that a finding lists, a choice: each is a line of the problem list."""
 
 
-def checks(engine: Engine, document: Document) -> list[asyncio.Task[list[Finding]]]:
-    """Begin to check all contracts of a document concurrently, because one may take long."""
+def checks(engine: Engine, document: Document, only: str = "") -> list[asyncio.Task[list[Finding]]]:
+    """Begin to check contracts concurrently, because one may take long.
+
+    Args:
+        engine: the engine.
+        document: the document whose contracts are checked.
+        only: the function whose contracts are checked, if not those of all.
+    """
     tasks = [
         asyncio.ensure_future(_check(engine, document, subject, example_set, expect))
         for subject in engine.documents.subjects(document)
+        if only in ("", subject.name)
         for example_set in subject.examples.sets
         for expect in example_set.expects
     ]

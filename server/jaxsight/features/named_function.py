@@ -91,3 +91,10 @@ async def compiled_function(
         if result is not None:
             return view, result
     raise LookupError(f"{function} cannot be lowered: the tracer ended twice")
+
+
+async def name_sizes(engine: Engine, view: View) -> None:
+    """Trace a function with other sizes to name those of its types, if the settings do."""
+    if engine.projects.of(view.answer.question.path).settings.inlay_hints.size_names:
+        await engine.sizes.explored(view.answer)
+        engine.traces.name_sizes(view)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.published import hold
+
 SERVER = Path(__file__).parents[3] / "server"
 
 collect_ignore_glob = [] if find_spec("pyarrow") else ["test_*.py"]
@@ -25,14 +27,16 @@ categories = ["arithmetic", "reductions", "array"]
 
 def jaxsight(*arguments: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
     """Run the command in `cwd`."""
-    return subprocess.run(
-        [sys.executable, "-m", "jaxsight", *arguments],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(SERVER), "COLUMNS": "120", **environ},
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=900,
+    return hold(
+        subprocess.run(
+            [sys.executable, "-m", "jaxsight", *arguments],
+            cwd=cwd,
+            env={**os.environ, "PYTHONPATH": str(SERVER), "COLUMNS": "120", **environ},
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+            timeout=900,
+        )
     )
 
 

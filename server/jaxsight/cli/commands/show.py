@@ -10,8 +10,17 @@ import typer
 from jaxsight.cli.command_run import start_run
 from jaxsight.cli.errors import FOUND
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import Allow, AsJson, Function, InputsChoice, Python, SetName, WhichInputs
-from jaxsight.cli.sources.arguments import parse_address, read_source
+from jaxsight.cli.options import (
+    Allow,
+    AsJson,
+    Function,
+    InputsChoice,
+    Python,
+    SetName,
+    StdinFilename,
+    WhichInputs,
+)
+from jaxsight.cli.sources.arguments import parse_address
 
 _VIEW = "jaxsight.cli.function_view"
 
@@ -36,6 +45,7 @@ async def show(
     allow: Allow = None,
     which: WhichInputs = InputsChoice.ALL,
     as_json: AsJson = False,
+    stdin_filename: StdinFilename = None,
 ) -> int:
     """Show the jaxpr and the shapes of a function.
 
@@ -46,9 +56,10 @@ async def show(
         jaxsight show model.py:loss
         jaxsight show model.py:Attention.__call__ --what shapes
         jaxsight show model.py:attention --set decode --what jaxpr
+        jaxsight show -:loss --stdin-filename src/model.py < model.py
     """
-    address = parse_address(function)
-    source = read_source(address.path)
+    address = parse_address(function, stdin_filename)
+    source = address.read()
     async with start_run([address.path], python, allow, which, ahead=[_VIEW]) as run:
         module = import_module(_VIEW)
         shown = await module.FunctionView.of(run, address, source, set_name, view_name)

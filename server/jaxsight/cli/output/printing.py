@@ -7,7 +7,8 @@ There are three kinds of text:
   the runner would execute as a command is escaped too.
 * Documents (`print_document`): source, a jaxpr, HLO, DOT, SVG. They are the requested result and
   are written to files: in a pipe they are exact, on a terminal hidden characters are escapes.
-* JSON (`as_json`) has the exact values, written with escapes.
+* JSON (`as_json`) has the exact values, written with escapes. `print_json` adds the version of its
+  schema; formats that others define are documents.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -41,6 +42,11 @@ _UNSAFE_JSON = re.compile(r"[^\n -~]|(?<=#)#")
 
 Part = str | tuple[str, str]
 """A text, or a text and its style."""
+
+Record = Mapping[str, object]
+"""An object of JSON."""
+SCHEMA_VERSION = 1
+"""The version of `docs/schemas/`; another one renames, removes or redefines a field."""
 
 MOST_ROWS = 200
 """Rows of a table, a choice: fewer hide kernels of a training step; JSON has all of them."""
@@ -168,14 +174,27 @@ def as_json(value: object) -> str:
     return _UNSAFE_JSON.sub(_json_escape, text)
 
 
-def print_json(value: object) -> None:
-    """Print JSON on stdout."""
-    print(as_json(value))
+def as_json_line(value: object) -> str:
+    """Return the same on one line, without spaces."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _UNSAFE_JSON.sub(_json_escape, text)
 
 
-def print_json_line(value: object) -> None:
-    """Print JSON on one line of stdout, at once."""
-    print(_UNSAFE_JSON.sub(_json_escape, json.dumps(value)), flush=True)
+def versioned(value: Record | Sequence[Record]) -> Record | list[Record]:
+    """Return what a command prints as JSON, with the version of its schema in each object."""
+    if isinstance(value, Mapping):
+        return {"schema_version": SCHEMA_VERSION, **value}
+    return [{"schema_version": SCHEMA_VERSION, **record} for record in value]
+
+
+def print_json(value: Record | Sequence[Record]) -> None:
+    """Print an object, or a list of objects, as `docs/schemas/` describes the command's output."""
+    print(as_json(versioned(value)))
+
+
+def print_json_line(value: Record) -> None:
+    """Print an object on one line of stdout, at once."""
+    print(as_json_line(versioned(value)), flush=True)
 
 
 def _json_escape(match: re.Match[str]) -> str:

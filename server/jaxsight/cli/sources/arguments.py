@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,16 +27,39 @@ class Address:
 
     path: Path
     function: str
+    text: str | None = None
+    """The text of stdin, in place of the file's."""
+
+    def read(self) -> str:
+        """Return the text of the file.
+
+        Raises:
+            CommandError: it cannot be read or decoded.
+        """
+        return read_source(self.path) if self.text is None else self.text
 
 
-def parse_address(text: str) -> Address:
+STDIN = "-"
+"""Stdin in place of a file, on the command line."""
+STDIN_NAME = Path("stdin.py")
+"""The name of its file, unless `--stdin-filename` says otherwise."""
+
+
+def parse_address(text: str, stdin_name: Path | None = None) -> Address:
     """Read `FILE:FUNCTION`, or `FILE::FUNCTION` as pytest writes it.
 
     A nested function is `outer.inner`, or as Python names it, `outer.<locals>.inner`.
+    `-:FUNCTION` is one of the text on stdin, which is that of the file `stdin_name`.
 
     Raises:
-        CommandError: the file does not exist.
+        CommandError: the file does not exist, or stdin is not text.
     """
+    if text == STDIN or text.startswith(f"{STDIN}:"):
+        source, function = read_stdin(), text[len(STDIN) :].lstrip(":")
+        path = (stdin_name or STDIN_NAME).absolute()
+        return Address(path, _qualified(source, function), source)
+    if stdin_name is not None:
+        raise CommandError(f"--stdin-filename requires `{STDIN}:FUNCTION`")
     file, colon, function = text.rpartition(":")
     if not colon or reading.is_file(text) or os.sep in function:
         file, function = text, ""
@@ -48,15 +73,17 @@ def parse_address(text: str) -> Address:
     if not reading.is_file(path):
         beside = reading.below(path.parent, "*.py") if reading.is_folder(path.parent) else ()
         raise CommandError(f"no such file: {file}{or_nearest(path.name, (p.name for p in beside))}")
-    return Address(path, _qualified(path, function) if "." in function else function)
+    with suppress(CommandError):  # whoever reads the file reports it
+        if "." in function:
+            function = _qualified(read_source(path), function)
+    return Address(path, function)
 
 
-def _qualified(path: Path, function: str) -> str:
+def _qualified(source: str, function: str) -> str:
     """Return the qualified name of a function, which may be that of a nested one without marks."""
-    try:
-        functions = Module.parse(read_source(path)).functions
-    except CommandError:
-        return function  # whoever reads the file reports it
+    if "." not in function:
+        return function
+    functions = Module.parse(source).functions
     names = [each.qualname for _, each in functions]
     nested = (name for name in names if name.replace(".<locals>", "") == function)
     return function if function in names else next(nested, function)
@@ -72,6 +99,17 @@ def read_source(path: Path) -> str:
     """
     with failing_on(reading.UnreadableError):
         return notebooks.read(path)[0] if notebooks.is_notebook(path) else reading.source(path)
+
+
+def read_stdin() -> str:
+    """Return the text on stdin, decoded like Python does.
+
+    Raises:
+        CommandError: it is not text.
+    """
+    content = sys.stdin.buffer.read(reading.SOURCE)
+    with failing_on(SyntaxError, UnicodeError, LookupError, about="cannot read stdin: "):
+        return content.decode(reading.encoding(content))
 
 
 def parse_against(text: str | None) -> Address | str | None:

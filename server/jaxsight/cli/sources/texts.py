@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from jaxsight.cli.errors import CommandError, failing_on
 from jaxsight.cli.sources import notebooks
-from jaxsight.cli.sources.arguments import python_files, read_source
+from jaxsight.cli.sources.arguments import (
+    STDIN,
+    STDIN_NAME,
+    python_files,
+    read_source,
+    read_stdin,
+)
 from jaxsight.cli.sources.notebooks import NO_CELLS, Cells
 from jaxsight.files import reading
-
-STDIN = Path("-")
-"""The path of stdin on the command line."""
-STDIN_NAME = "stdin.py"
-"""The name of its file, unless `--stdin-filename` says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +54,11 @@ def texts(paths: Iterable[Path], stdin_name: Path | None) -> Iterator[SourceFile
         CommandError: a path does not exist, or stdin is not alone or is not text.
     """
     paths = list(paths)
-    if STDIN in paths:
+    if Path(STDIN) in paths:
         if len(paths) > 1:
             raise CommandError("`-` is stdin; it cannot be combined with other paths")
-        name = stdin_name if stdin_name is not None else Path(STDIN_NAME)
-        content = sys.stdin.buffer.read(reading.SOURCE)
-        with failing_on(SyntaxError, UnicodeError, LookupError, about="cannot read stdin: "):
-            text = content.decode(reading.encoding(content))
-        yield SourceFile(name.absolute(), is_argument=True, text=text)
+        path = (stdin_name or STDIN_NAME).absolute()
+        yield SourceFile(path, is_argument=True, text=read_stdin())
         return
     if stdin_name is not None:
         raise CommandError("--stdin-filename requires `-` as the path")

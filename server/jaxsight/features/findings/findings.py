@@ -19,6 +19,7 @@ from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.traces.located_answer import View
+from jaxsight.queries.traces.traces import named
 from jaxsight.rules import RULES
 from jaxsight.rules.finding import Finding
 from jaxsight.rules.rule import CompileTimes
@@ -65,8 +66,29 @@ class _Check:
     """Whether rules about kernels run."""
     names_sizes: bool
     """Whether dimensions are named anyway, for hints."""
+
     compares_processes: bool
     """Whether functions are traced as processes of a job; else only those that differed before."""
+
+    @staticmethod
+    def of(
+        engine: Engine,
+        path: str,
+        codes: tuple[str, ...],
+        patience: float | None,
+        kernels: bool | None,
+    ) -> _Check:
+        """Return how `findings` checks a file."""
+        settings = engine.projects.of(path).settings
+        in_editor = kernels is None
+        return _Check(
+            codes,
+            patience,
+            CONTRACT_PATIENCE if patience is None and in_editor else patience,
+            needs_kernels(settings.inlay_hints) if kernels is None else kernels,
+            in_editor,
+            not in_editor or engine.programs.is_saved(path),  # it takes processes of its own
+        )
 
 
 async def findings(
@@ -75,6 +97,7 @@ async def findings(
     *,
     patience: float | None = None,
     kernels: bool | None = None,
+    only: str = "",
 ) -> Findings:
     """Return all findings of a file: in example inputs, traces and kernels, or settings.
 
@@ -85,6 +108,7 @@ async def findings(
         kernels: whether functions are compiled for rules about kernels. By default as for hints
             and as an editor asks: contracts whose compiles take longer than `CONTRACT_PATIENCE`
             follow with a `Refresh`.
+        only: the function that is traced; without it, all are. The text of all is read.
     """
     if (in_settings := engine.projects.settings_findings(path)) is not None:
         return Findings(in_settings)
@@ -93,16 +117,11 @@ async def findings(
     if document is None:
         return Findings([])
     subjects = engine.documents.subjects(document)
-    contracted = contracts.checks(engine, document)
-    views, in_text = await _traced_and_read(engine, document, patience)
+    contracted = contracts.checks(engine, document, only)
+    views, in_text = await _traced_and_read(engine, document, patience, only)
     project = engine.projects.of(path)
     file = path_in_project(project.root, path)
-    compiled = needs_kernels(project.settings.inlay_hints) if kernels is None else kernels
-    limit = CONTRACT_PATIENCE if patience is None and kernels is None else patience
-    codes = wanted(project.settings, file)
-    in_editor = kernels is None
-    compares = not in_editor or engine.programs.is_saved(path)  # it takes processes of its own
-    check = _Check(codes, patience, limit, compiled, in_editor, compares)
+    check = _Check.of(engine, path, wanted(project.settings, file), patience, kernels)
     looked_at = called.without_repeats(views)
     pairs = [(view, finding) for view in looked_at for finding in failures.reported(view)]
     together = _TOGETHER if kernels is True else 1
@@ -110,7 +129,7 @@ async def findings(
     owners = {finding: view for view, finding in one_a_line(pairs)}
     in_text = [each for each in in_text if not any(map(each.repeats, owners))]
     all_findings = [*owners, *in_text, *nested.findings(subjects, views)]
-    all_findings += await engine.waiting.ready(contracted, limit, path)
+    all_findings += await engine.waiting.ready(contracted, check.far, path)
     for finding in all_findings:
         if finding not in owners:
             around = [view for view in views if finding.range.start in view.subject_range]
@@ -127,7 +146,7 @@ async def findings(
         reported,
         document.module,
         tuple((owners[finding], finding) for finding in reported if finding in owners),
-        engine.choices.target(path) if compiled else None,
+        engine.choices.target(path) if check.compiled else None,
     )
 
 
@@ -153,14 +172,16 @@ _STARTING = 1.0
 
 
 async def _traced_and_read(
-    engine: Engine, document: Document, patience: float | None
+    engine: Engine, document: Document, patience: float | None, only: str
 ) -> tuple[list[View], list[Finding]]:
     """Return the views of a document, and the findings in its text.
 
     The text is read while the tracer traces: afterwards, hovers and hints would wait for it.
     """
     module = document.module
-    tracing = asyncio.ensure_future(engine.traces.views(document, patience))
+    tracing = asyncio.ensure_future(
+        _view(engine, document, only) if only else engine.traces.views(document, patience)
+    )
     try:
         await asyncio.wait([tracing], timeout=_ASKING if engine.rules.are_ready else _STARTING)
         in_text = await _in_text(engine, document)
@@ -170,6 +191,13 @@ async def _traced_and_read(
     if document.module is not module:
         in_text = await _in_text(engine, document)
     return views, in_text
+
+
+async def _view(engine: Engine, document: Document, function: str) -> list[View]:
+    """Return the view of one function, if it can be traced."""
+    subject = named(engine.documents.subjects(document), function)
+    view = await engine.traces.view(document, subject, None) if subject is not None else None
+    return [view] if isinstance(view, View) else []
 
 
 async def _in_text(engine: Engine, document: Document) -> list[Finding]:

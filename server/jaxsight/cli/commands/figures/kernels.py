@@ -18,6 +18,7 @@ from jaxsight.cli.options import (
     InputsChoice,
     Python,
     SetName,
+    StdinFilename,
     WhichInputs,
 )
 from jaxsight.cli.output.notes import print_inputs, print_notes
@@ -34,7 +35,6 @@ from jaxsight.cli.sources.arguments import (
     parse_address,
     parse_against,
     read_committed,
-    read_source,
 )
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.cli.trusted_paths import hosts
@@ -106,6 +106,7 @@ async def kernels(
     as_dot: AsDot = False,
     as_svg: AsSvg = False,
     as_hlo: AsHlo = False,
+    stdin_filename: StdinFilename = None,
 ) -> int:
     """Show the kernels XLA generates for a function; the target device need not be present.
 
@@ -122,7 +123,7 @@ async def kernels(
     forms: dict[_Form, bool] = {"json": as_json, "dot": as_dot, "svg": as_svg, "hlo": as_hlo}
     table: _Form = "modules" if by_module else "table"
     form = next((name for name, is_requested in forms.items() if is_requested), table)
-    address, baseline = parse_address(function), parse_against(against)
+    address, baseline = parse_address(function, stdin_filename), parse_against(against)
     printer = Printer(wrap=form == table)
     paths = [address.path, *([baseline.path] if isinstance(baseline, Address) else [])]
     allowed = [*(allow or ()), *hosts(targets or ())]
@@ -166,7 +167,7 @@ async def _results(
     Args:
         text: the file's text, if it is not that on disk.
     """
-    source = read_source(address.path) if text is None else text
+    source = address.read() if text is None else text
     view = await trace_view(run, address, source, set_name, printer)
     if not isinstance(view.answer.reply, Traced):
         return []

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from jaxsight.cli.errors import CommandError
-from jaxsight.cli.output.printing import as_json, without_commands
+from jaxsight.cli.output.printing import as_json, versioned, without_commands
 from jaxsight.cli.output.reports import github, gitlab, junit, machine, markdown, sarif
 from jaxsight.cli.output.reports.reported import CheckResult
 
@@ -30,7 +30,7 @@ def document(total: CheckResult, format: FindingsFormat, pythons: Mapping[str, o
     match format:
         case FindingsFormat.JSON:
             objects = machine.as_json(reported, incomplete, pythons, refused, total.examined)
-            return as_json(objects)
+            return as_json(versioned(objects))
         case FindingsFormat.SARIF:
             return as_json(sarif.as_sarif(reported, incomplete, refused, total.examined))
         case FindingsFormat.GITHUB:

@@ -22,7 +22,7 @@ from jaxsight.cli.output.reports.reported import (
 )
 from jaxsight.cli.sources.notebooks import Cells
 from jaxsight.features import caveats
-from jaxsight.features.fixes.verifier import Fix
+from jaxsight.features.fixes.record import fix_record, location
 from jaxsight.rules.finding import Severity
 from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.source.text import Position, Range
@@ -65,7 +65,7 @@ def _object(reported: Reported) -> dict[str, object]:
         "filename": reported.path,
         **_places(finding.range, reported.cells),
         "url": finding.url or None,
-        "fix": _fix(reported.fix) if reported.fix is not None else None,
+        "fix": fix_record(reported.fix) if reported.fix is not None else None,
         "severity": finding.severity.value,
         "assumed_inputs": finding.assumed or None,
         **_caveats(reported.caveats, reported.cells),
@@ -97,22 +97,6 @@ def _is_plain(value: object) -> bool:
     if isinstance(value, list | tuple):
         return all(map(_is_plain, value))
     return value is None or isinstance(value, str | int | float)
-
-
-def _fix(fix: Fix) -> dict[str, object]:
-    """Return a fix in ruff's format; `unsafe` ones need `--unsafe-fixes`."""
-    return {
-        "applicability": "safe" if fix.safe else "unsafe",
-        "message": fix.title,
-        "edits": [
-            {
-                "content": edit.text,
-                "location": _location(edit.range.start),
-                "end_location": _location(edit.range.end),
-            }
-            for edit in fix.edits
-        ],
-    }
 
 
 def _incomplete(incomplete: IncompleteFunction) -> dict[str, object]:
@@ -181,15 +165,11 @@ def _examined(file: ExaminedFile) -> dict[str, object]:
 def _places(range: Range, cells: Cells) -> dict[str, object]:
     """Return where something is, in a notebook with its cell, as ruff does."""
     if not cells:
-        return {"location": _location(range.start), "end_location": _location(range.end)}
+        return {"location": location(range.start), "end_location": location(range.end)}
     cell, start = cells.of_line(range.start.line)
     end = range.end.line - range.start.line + start
     return {
         "cell": cell,
-        "location": _location(Position(start, range.start.column)),
-        "end_location": _location(Position(end, range.end.column)),
+        "location": location(Position(start, range.start.column)),
+        "end_location": location(Position(end, range.end.column)),
     }
-
-
-def _location(position: Position) -> dict[str, int]:
-    return {"row": position.line + 1, "column": position.column + 1}

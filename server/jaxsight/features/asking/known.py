@@ -1,0 +1,221 @@
+"""What is asked about a function, and what is found out about it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from jaxsight.features.asking.parts import values_at
+from jaxsight.features.findings import failures
+from jaxsight.features.findings.examined import examined
+from jaxsight.features.findings.findings import Findings, findings
+from jaxsight.features.fixes.scheduler import FixScheduler
+from jaxsight.features.fixes.verifier import Fix
+from jaxsight.features.kernels.summary import headline
+from jaxsight.features.named_function import compiled_function, name_sizes
+from jaxsight.features.proposals.assumptions import figures
+from jaxsight.queries.documents import Document, Subject, subject_at
+from jaxsight.queries.engine import Engine
+from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.queries.traces.traces import named
+from jaxsight.rules.finding import Finding
+from jaxsight.source.text import Position
+from jaxsight.targets.roofline import total
+from jaxsight.text import units
+from jaxsight.wire.messages.replies import Traced
+from jaxsight.workers.compilation.compilers import Trouble
+
+
+class Topic(StrEnum):
+    """What a question is about."""
+
+    OVERVIEW = "overview"
+    SHAPES = "shapes"
+    KERNELS = "kernels"
+    WHY = "why"
+    FIX = "fix"
+    MEMORY = "memory"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentQuestion:
+    """A question about a function, a line, or a whole file.
+
+    Attributes:
+        path: an open document.
+        function: the qualified name; empty for that around `line`, or for the file.
+        line: from 0.
+        topic: what is asked.
+        target: the name of a target, by default the project's.
+        name: what commands name the function with, such as `model.py:loss`.
+    """
+
+    path: str
+    function: str = ""
+    line: int | None = None
+    topic: Topic = Topic.OVERVIEW
+    target: str | None = None
+    name: str = ""
+
+
+Settle = Callable[[str], Awaitable[object]]
+"""Looks for the inputs of a function that nobody wrote; without a name, for those of all."""
+
+
+@dataclass(slots=True)
+class KnownFunction:
+    """What was found out about the function of a question.
+
+    Without `subject`, it has no inputs; without `function`, the question is about the whole file.
+    """
+
+    question: AgentQuestion
+    document: Document
+    function: str = ""
+    subject: Subject | None = None
+    view: View | None = None
+    """Its trace, or that of a function that calls it."""
+    kernels: Kernels | None = None
+    problem: str = ""
+    """Why it was not traced, or not compiled."""
+    findings: list[Finding] = field(default_factory=list)
+    elsewhere: int = 0
+    """The number of findings in the rest of the file."""
+    fixes: dict[Finding, Fix] = field(default_factory=dict)
+
+    @property
+    def own_view(self) -> View | None:
+        """Its trace, with its own inputs."""
+        return self.view if self.subject is not None else None
+
+    @property
+    def traced(self) -> Traced | None:
+        """The reply to its trace, or to that of a function that calls it, unless it failed."""
+        reply = self.view.answer.reply if self.view is not None else None
+        return reply if isinstance(reply, Traced) else None
+
+    @property
+    def is_reported(self) -> bool:
+        """Whether findings are part of the answer: those of a failed trace always are."""
+        return self.question.topic is not Topic.SHAPES or self.traced is None
+
+    @property
+    def lines(self) -> tuple[int, int] | None:
+        """Its first and last line (from 0); `None` for a whole file."""
+        for chunk, function in self.document.module.functions:
+            if function.qualname == self.function:
+                range = function.range.shifted(chunk.first_line)
+                return range.start.line, range.end.line
+        return None
+
+    @property
+    def summary(self) -> str:
+        """Its kernels: `7 kernels · 7 launches · temp 4 MiB · h100 · ≈ 38 µs estimated`."""
+        if self.kernels is None:
+            return ""
+        text = f"{headline(self.kernels.compiled, self.kernels.target)}"
+        text += figures(self.kernels.view)
+        found = total(self.kernels.graph, self.kernels.target)
+        if found is None:
+            return text
+        sign = "≥" if found.is_lower_bound else "≈"
+        return f"{text} · {sign} {units.time(found.seconds)} estimated"
+
+    async def find(self, engine: Engine, settle: Settle) -> None:
+        """Find the function that the question is about, and trace it.
+
+        A function without inputs is looked for in the traces of others, which may call it.
+
+        Raises:
+            LookupError: there is no such function or line; the message says which.
+        """
+        question, document = self.question, self.document
+        position = _first_column(document, question.line)
+        around = document.module.function_at(position) if position is not None else None
+        self.function = around[1].qualname if around is not None else question.function
+        if not self.function:
+            await settle("")
+            return
+        if self.lines is None:
+            raise LookupError(f"no function {self.function}")
+        self._take_subject(engine, position)
+        if self.subject is None:
+            await settle(self.function)
+            self._take_subject(engine, position)
+        if self.subject is not None:
+            view = await engine.traces.view(document, self.subject, None)
+            if not isinstance(view, View):
+                self.problem = view.reason
+                return
+            self.view = view
+            await engine.traces.placed(view)
+            if view.is_traced:
+                await name_sizes(engine, view)
+            return
+        reasons = (e.reason for e in await examined(engine, question.path, self.function))
+        self.problem = next(reasons, "") or "it has no inputs"
+        for subject in engine.documents.subjects(document) if question.line is not None else ():
+            view = await engine.traces.view(document, subject, None)
+            if isinstance(view, View) and view.is_traced:
+                await engine.traces.placed(view)
+                if question.line is not None and values_at(view, question.line).rows:
+                    self.view = view
+                    return
+
+    def _take_subject(self, engine: Engine, position: Position | None) -> None:
+        subjects = engine.documents.subjects(self.document)
+        self.subject = named(subjects, self.function)
+        if self.subject is None and position is not None:
+            self.subject = subject_at(subjects, position)
+
+    async def compile(self, engine: Engine) -> None:
+        """Compile the function, if it was traced.
+
+        Raises:
+            LookupError: there is no such target; the message says which.
+        """
+        if self.traced is None or self.subject is None:
+            return
+        question = self.question
+        view, result = await compiled_function(
+            engine, question.path, self.subject.name, question.target, complete=True
+        )
+        self.kernels = Kernels.of(view, result)
+        if self.kernels is None:
+            assert isinstance(result.outcome, Trouble)
+            self.problem = f"not compiled for {result.target.name}: {result.outcome.message}"
+
+    async def report(self, engine: Engine, fixing: FixScheduler) -> None:
+        """Find what rules report of the function, and verify fixes."""
+        path = self.question.path
+        only = self.subject.name if self.subject is not None else ""
+        report = await findings(engine, path, kernels=True, only=only)
+        first, last = self.lines or (0, len(self.document.text))
+        wanted = [f for f in report.reported if first <= f.range.start.line <= last]
+        owners = tuple((view, finding) for view, finding in report.owners if finding in wanted)
+        self.elsewhere = len(report.reported) - len(wanted)
+        self.findings = [*wanted]
+        if self.own_view is not None:
+            failed = failures.findings(self.own_view)
+            self.findings += [f for f in failed if not any(map(f.repeats, wanted))]
+        if report.module is None:
+            return
+        fixing.start(path, Findings(wanted, report.module, owners, report.target), pause=0)
+        for fix in await fixing.fixes(path, report.module, None, None):
+            self.fixes[fix.finding] = fix
+
+
+def _first_column(document: Document, line: int | None) -> Position | None:
+    """Return the position of the first word on a line (from 0).
+
+    Raises:
+        LookupError: there is no such line.
+    """
+    if line is None:
+        return None
+    lines = document.text.splitlines()
+    if not line < len(lines):
+        raise LookupError(f"the file has {units.count(len(lines), 'line')}")
+    return Position(line, len(lines[line]) - len(lines[line].lstrip()))

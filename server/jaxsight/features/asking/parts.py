@@ -1,0 +1,324 @@
+"""What is known of a function, as rows for an agent: shapes, kernels, memory, findings, edits.
+
+Rows quote the workspace, so their texts are without hidden characters (`text/inert.py`).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+
+from jaxsight.features.asking.answer import AnswerPart, AnswerRow
+from jaxsight.features.distributed.collectives import kernel_title
+from jaxsight.features.findings.examined import Examination
+from jaxsight.features.fixes.record import edit_records, fix_record
+from jaxsight.features.fixes.verifier import Fix
+from jaxsight.features.hover.line_shapes import line_shapes
+from jaxsight.features.hover.text import shortened
+from jaxsight.features.kernels import compile_time
+from jaxsight.features.kernels.launches import launches_of, undecided
+from jaxsight.features.kernels.summary import memory_lines, sentence
+from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.rules.finding import Finding
+from jaxsight.rules.fixing.context import applied
+from jaxsight.source.module import Module
+from jaxsight.source.text import Edit
+from jaxsight.targets.chips import Gpu
+from jaxsight.targets.roofline import bounds
+from jaxsight.text import pytree_display as trees
+from jaxsight.text import units
+from jaxsight.text.inert import one_line
+from jaxsight.text.layout import cut
+from jaxsight.wire.messages.replies import Traced
+
+_LINES = 6
+"""Lines of a kernel that a row lists, a choice: more would not help to find it."""
+_LONGEST = 160
+"""Characters of a type in a row, a choice: a tree of parameters would be the whole answer."""
+_DIFF_LINES = 24
+"""Lines of an edit in a row, a choice: the JSON has all of it."""
+_NOTES = 2
+"""Notes of a finding in a row, a choice: the rule's page has more."""
+
+
+def signature(view: View, traced: Traced) -> list[AnswerPart]:
+    """Return the parameters and the result, with names of sizes where they are known."""
+    shown = view.shown(traced)
+    parameters = (
+        short({"name": name, "value": value}, f"{name}: {value}")
+        for name, value in shown.parameters
+    )
+    result = short(shown.outputs, shown.outputs)
+    return [
+        AnswerPart("parameters", tuple(parameters), is_inline=True),
+        AnswerPart("outputs", (result,), is_inline=True),
+    ]
+
+
+def short(record: Mapping[str, object] | str, text: str) -> AnswerRow:
+    """Return a row whose text is cut, as types may be long."""
+    return AnswerRow(cut(one_line(text), _LONGEST), record)
+
+
+def shapes(view: View) -> AnswerPart:
+    """Return what each line binds."""
+    rows = (
+        AnswerRow(
+            f"{each.line + 1}: "
+            + ", ".join(f"{one_line(name)}: {one_line(shape)}" for name, shape in each.shapes),
+            {
+                "row": each.line + 1,
+                "values": [{"name": name, "value": shape} for name, shape in each.shapes],
+            },
+        )
+        for each in line_shapes(view)
+    )
+    return AnswerPart("shapes", tuple(rows))
+
+
+def values_at(view: View, line: int) -> AnswerPart:
+    """Return the values of the expressions that begin on a line (from 0), the widest first."""
+    found = sorted(
+        (place for place in view.observed if place.start.line == line),
+        key=lambda place: (place.start, -place.end.line, -place.end.column),
+    )
+    rows: dict[str, AnswerRow] = {}
+    for place in found:
+        observation = view.observed[place]
+        values = [value.text for value in view.seen(observation)]
+        known = [text for text in dict.fromkeys(view.named(observation)) if trees.has_array(text)]
+        if not known or not any(map(trees.has_array, values)):
+            continue
+        source = shortened(view.module.slice_text(place))
+        value = " | ".join(known)
+        row = {"row": place.start.line + 1, "name": source, "value": value}
+        rows.setdefault(source, short(row, f"{source}: {value}"))
+    return AnswerPart("values", tuple(rows.values()), f"values on line {line + 1}")
+
+
+def kernels(found: Kernels, most: int | None = None) -> AnswerPart:
+    """Return a row for each kernel, the dearest first: by time, or by bytes without estimates."""
+    order = _dearest(found)
+    rows = (kernel_row(found, index) for index in order[:most])
+    rest = max(len(order) - most, 0) if most is not None else 0
+    has_times = any(bounds(each, found.target) is not None for each in found.graph.kernels)
+    measure = "estimated time" if has_times else "bytes read and written"
+    return AnswerPart("kernels", tuple(rows), f"kernels, dearest first by {measure}", rest=rest)
+
+
+def _dearest(found: Kernels) -> list[int]:
+    """Return the indices of kernels, the dearest first."""
+
+    def cost(index: int) -> tuple[float, float]:
+        kernel = found.graph.kernels[index]
+        seconds = bounds(kernel, found.target)
+        moved = kernel.runs * (kernel.bytes_in + kernel.bytes_out)
+        return -(seconds.least if seconds is not None else 0.0), -moved
+
+    return sorted(range(len(found.graph.kernels)), key=cost)
+
+
+def kernel_row(found: Kernels, index: int) -> AnswerRow:
+    """Return a kernel: its time, bytes and lines, and why it ends."""
+    kernel = found.graph.kernels[index]
+    seconds, lines = bounds(kernel, found.target), found.lines(kernel)
+    fed = found.fed_lines(kernel)
+    title = f"{kernel_title(kernel)} {found.feeding(kernel)}".rstrip()
+    count = launches_of(kernel)
+    time = f"{'≈' if seconds.is_certain else '≥'} {units.time(seconds.least)}" if seconds else ""
+    facts = [
+        f"#{index + 1} {one_line(title)}",
+        time,
+        f"{count} launches" if count != "1" else "",
+        f"{units.size(kernel.bytes_in)} in, {units.size(kernel.bytes_out)} out",
+        f"line {_listed(lines)}" if lines else "",
+        f"ends: {found.reason(kernel)}" if found.reason(kernel) else "",
+    ]
+    return AnswerRow(
+        " · ".join(filter(None, facts)),
+        {
+            "number": index + 1,
+            "what": title,
+            "launches": kernel.launches,
+            "bytes_in": kernel.bytes_in,
+            "bytes_out": kernel.bytes_out,
+            "estimate_seconds": seconds.least if seconds else None,
+            "lines": lines,
+            "feeds_lines": fed,
+            "ends_because": found.reason(kernel),
+        },
+    )
+
+
+def boundaries(found: Kernels, line: int | None = None) -> AnswerPart:
+    """Return why kernels end where they do, the dearest first.
+
+    Args:
+        found: the kernels.
+        line: the line (from 0) that they compute, feed or end on; all without one.
+    """
+    rows = []
+    for index in _dearest(found):
+        kernel = found.graph.kernels[index]
+        end = found.ending(kernel)
+        at = end.start.line + 1 if end is not None else None
+        if line is not None and line + 1 not in (
+            at,
+            *found.lines(kernel),
+            *found.fed_lines(kernel),
+        ):
+            continue
+        where = f"line {at}: " if at is not None else ""
+        record = {"kernel": index + 1, "row": at, "reason": found.reason(kernel)}
+        rows.append(AnswerRow(f"{where}{one_line(sentence(found, index, kernel))}", record))
+    title = f"kernels of line {line + 1}" if line is not None else "fusion boundaries"
+    return AnswerPart("boundaries", tuple(rows), title)
+
+
+def notes(found: Kernels) -> AnswerPart:
+    """Return what takes long to compile, and what is only known when the program runs."""
+    lines = [*compile_time.notable_lines(found), *undecided(found), *found.compiled.notes]
+    return AnswerPart("notes", tuple(short(line, line) for line in lines))
+
+
+def collectives(found: Kernels) -> AnswerPart:
+    """Return what devices send to each other, the largest first."""
+    sent = [(each.collective, each) for each in found.graph.collectives if each.collective]
+    rows = []
+    for each, kernel in sorted(sent, key=lambda pair: -pair[0].bytes):
+        lines = found.lines(kernel) or found.fed_lines(kernel)
+        texts = [f"{each.kind} of {units.size(each.bytes)}"]
+        texts[0] += f" over {', '.join(each.axes)}" if each.axes else ""
+        texts += [f"line {_listed(lines)}"] if lines else []
+        texts += ["inserted by the partitioner"] if each.inserted else []
+        record = {
+            "kind": each.kind,
+            "bytes": each.bytes,
+            "axes": list(each.axes),
+            "lines": lines,
+            "inserted": each.inserted,
+        }
+        rows.append(AnswerRow(one_line(" · ".join(texts)), record))
+    return AnswerPart("collectives", tuple(rows))
+
+
+def memory(found: Kernels) -> AnswerPart:
+    """Return the amounts of memory."""
+    compiled, chip = found.compiled, found.target.chip
+    sizes = compiled.memory
+    amounts = {
+        "arguments": sizes.arguments,
+        "outputs": sizes.outputs,
+        "temporaries": compiled.temporaries,
+        "shared by arguments and outputs": sizes.aliased,
+        "memory of the device": chip.memory if isinstance(chip, Gpu) else -1,
+    }
+    known = {what: amount for what, amount in amounts.items() if amount >= 0}
+    rows = [
+        AnswerRow(f"{what} {units.size(amount)}", {"what": what, "bytes": amount})
+        for what, amount in known.items()
+    ]
+    rows += [short({"what": line, "bytes": None}, line) for line in memory_lines(found)]
+    return AnswerPart("memory", tuple(rows), "memory of one device" if compiled.devices > 1 else "")
+
+
+def temporaries(found: Kernels) -> AnswerPart:
+    """Return the values that a kernel writes for others, the largest first."""
+    graph, rows = found.graph, []
+    for each in sorted(graph.temporaries, key=lambda each: -each.value.bytes):
+        written = found.lines(graph.kernels[each.producer])
+        read = sorted({at for index in each.consumers for at in found.lines(graph.kernels[index])})
+        texts = [f"{units.size(each.value.bytes)} {each.value.text}"]
+        texts += [f"written at line {_listed(written)}"] if written else []
+        texts += [f"read at line {_listed(read)}"] if read else []
+        record = {
+            "type": each.value.text,
+            "bytes": each.value.bytes,
+            "lines": written,
+            "read_lines": read,
+        }
+        rows.append(AnswerRow(one_line(" · ".join(texts)), record))
+    return AnswerPart("temporaries", tuple(rows), "written by a kernel for others, largest first")
+
+
+def _listed(lines: Sequence[int]) -> str:
+    return ", ".join(map(str, lines[:_LINES]))
+
+
+def findings(found: Sequence[Finding], fixes: Mapping[Finding, Fix], module: Module) -> AnswerPart:
+    """Return what rules report, with a verified fix as an edit, errors first."""
+    order = {"error": 0, "warning": 1, "information": 2, "hint": 3}
+    by_weight = sorted(
+        found, key=lambda each: (order[each.severity.value], each not in fixes, each.range)
+    )
+    return AnswerPart(
+        "findings", tuple(finding_row(each, fixes.get(each), module) for each in by_weight)
+    )
+
+
+def finding_row(finding: Finding, fix: Fix | None, module: Module) -> AnswerRow:
+    """Return a finding with its help, and with the lines that its fix changes."""
+    line = finding.range.start.line + 1
+    texts = [f"{line}: {finding.severity.value}[{finding.code}] {finding.message}"]
+    texts += [f"   help: {finding.help}"] if finding.help else []
+    texts += [f"   note: {note}" for note in finding.notes[:_NOTES]]
+    texts += [
+        f"   {related.range.start.line + 1}: {related.message}" for related in finding.related
+    ]
+    lines = [one_line(text) for text in texts]
+    record: dict[str, object] = {
+        "code": finding.code,
+        "severity": finding.severity.value,
+        "row": line,
+        "message": finding.message,
+        "help": finding.help or None,
+        "notes": list(finding.notes),
+        "fix": None,
+    }
+    if fix is not None:
+        is_safe = "safe" if fix.safe else "unsafe: may change values or signatures"
+        lines.append(one_line(f"   fix ({is_safe}): {fix.title}"))
+        lines += [f"   {line}" for line in _diff(module.text, fix.edits)]
+        record["fix"] = fix_record(fix)
+    return AnswerRow("\n".join(lines), record)
+
+
+def functions(found: Sequence[Examination]) -> AnswerPart:
+    """Return the functions of a file: the inputs that they have, or why they have none."""
+    rows = []
+    for each in found:
+        said = f"inputs {each.inputs}" if each.origin else f"not examined: {each.reason}"
+        row = each.range.start.line + 1
+        record = {"function": each.function, "row": row, "examined": bool(each.origin)}
+        text = one_line(f"{row}: {each.function}, {said}")
+        rows.append(AnswerRow(text, {**record, "about": said}))
+    return AnswerPart("functions", tuple(rows))
+
+
+def proposal(title: str, of_action: Sequence[Edit], module: Module) -> AnswerPart:
+    """Return the edit that writes example inputs."""
+    lines = [one_line(title), *_diff(module.text, of_action)]
+    return AnswerPart(
+        "edit",
+        (AnswerRow("\n".join(lines), {"message": title, "edits": edit_records(of_action)}),),
+    )
+
+
+def _diff(text: str, of_fix: Sequence[Edit]) -> list[str]:
+    """Return the lines that edits replace and those that they write: `12- …`, `12+ …`."""
+    old, new = text.splitlines(), applied(text, of_fix).splitlines()
+    lines: list[str] = []
+    for tag, old_start, old_end, new_start, new_end in difflib.SequenceMatcher(
+        None, old, new, autojunk=False
+    ).get_opcodes():
+        if tag != "equal":
+            lines += [
+                f"{old_start + 1 + at}- {line}" for at, line in enumerate(old[old_start:old_end])
+            ]
+            lines += [
+                f"{new_start + 1 + at}+ {line}" for at, line in enumerate(new[new_start:new_end])
+            ]
+    more = len(lines) - _DIFF_LINES
+    shown = [*map(one_line, lines[:_DIFF_LINES])]
+    return [*shown, f"and {more} more lines"] if more > 0 else shown
