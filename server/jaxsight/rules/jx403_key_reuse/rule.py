@@ -159,45 +159,48 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 notes=(first_use,) if elsewhere else (),
                 related=((before.path, "first use of the key"),) if elsewhere else (),
             )
-        elif before is not step or not _drawn(view, step):
-            continue
-        elif keys.from_outside(step.operands[0]):
-            reported.add(step.span)
-            yield Violation(
-                "PRNG key split in every iteration of a loop: all give the same keys"
-                if _splits(step)
-                else "PRNG key reused in every iteration of a loop: all draw the same numbers",
-                step.path,
-                help="carry the key and split it in the body, or fold in the counter: "
-                "`jax.random.fold_in(key, i)`",
-            )
-        elif step.path in flow.mapped and keys.is_repeated(step.operands[0]):
-            reported.add(step.span)
-            yield Violation(
-                "one PRNG key repeated for all elements of a `vmap`: all draw the same numbers",
-                step.path,
-                help="split it into a key for each element: `jax.random.split(key, n)`",
-                severity="warning",
-            )
-        elif _shared(flow, step):
-            reported.add(step.span)
-            yield Violation(
-                "one PRNG key for all elements of a `vmap`: all draw the same numbers",
-                step.path,
-                help="split the key and map over the keys: "
-                "`jax.vmap(f)(jax.random.split(key, n), x)`",
-                severity="warning",
-            )
-        elif any(keys.is_same(key, number) for number in flow.outputs):
-            reported.add(step.span)
-            yield Violation(
-                "PRNG key is split and returned: the next split gives the same keys"
-                if _splits(step)
-                else "PRNG key is drawn from and returned: the next draw gives the same numbers",
-                step.path,
-                help="return a new key: `key, subkey = jax.random.split(key)`",
-                severity="warning",
-            )
+        elif before is step and _drawn(view, step):
+            violation = _alone(flow, keys, step)
+            if violation is not None:
+                reported.add(step.span)
+                yield violation
+
+
+def _alone(flow: Flow, keys: _Keys, step: Step) -> Violation | None:
+    """Return the violation of the only use of a key, which a loop, `vmap` or the caller repeats."""
+    if keys.from_outside(step.operands[0]):
+        return Violation(
+            "PRNG key split in every iteration of a loop: all give the same keys"
+            if _splits(step)
+            else "PRNG key reused in every iteration of a loop: all draw the same numbers",
+            step.path,
+            help="carry the key and split it in the body, or fold in the counter: "
+            "`jax.random.fold_in(key, i)`",
+        )
+    if step.path in flow.mapped and keys.is_repeated(step.operands[0]):
+        return Violation(
+            "one PRNG key repeated for all elements of a `vmap`: all draw the same numbers",
+            step.path,
+            help="split it into a key for each element: `jax.random.split(key, n)`",
+            severity="warning",
+        )
+    if _shared(flow, step):
+        return Violation(
+            "one PRNG key for all elements of a `vmap`: all draw the same numbers",
+            step.path,
+            help="split the key and map over the keys: `jax.vmap(f)(jax.random.split(key, n), x)`",
+            severity="warning",
+        )
+    if any(keys.is_same(keys.of(step.operands[0]), number) for number in flow.outputs):
+        return Violation(
+            "PRNG key is split and returned: the next split gives the same keys"
+            if _splits(step)
+            else "PRNG key is drawn from and returned: the next draw gives the same numbers",
+            step.path,
+            help="return a new key: `key, subkey = jax.random.split(key)`",
+            severity="warning",
+        )
+    return None
 
 
 def _shared(flow: Flow, step: Step) -> bool:

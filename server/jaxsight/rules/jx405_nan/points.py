@@ -26,7 +26,7 @@ from jaxsight.rules.jx405_nan.scalars import (
 )
 from jaxsight.rules.program.bounds import KnownValues
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.guards import DECIDES, is_flat
+from jaxsight.rules.program.guards import comparisons_behind, is_flat
 from jaxsight.rules.program.rounding import rounded, rounder
 from jaxsight.rules.program.steps import elements, is_inexact, is_known
 from jaxsight.rules.program.view import ProgramView
@@ -216,18 +216,15 @@ class _Cone:
                 self.is_whole = False
         comparisons = [
             tuple(map(flow.of, step.operands))
-            for step in flow.backwards(self.select.operands[0], _decides(flow), 30)
-            if step.primitive in COMPARISONS and len(set(map(flow.of, step.operands))) > 1
+            for step in comparisons_behind(flow, self.select.operands[0])
+            if len(set(map(flow.of, step.operands))) > 1
         ]
         self.compared = [number for numbers in comparisons for number in numbers]
-        if all(any(map(self._is_small, numbers)) for numbers in comparisons):
+        small = {number for number, value in self.fixed.items() if 0 < abs(value) <= _SMALL}
+        if all(small.intersection(numbers) for numbers in comparisons):
             self.near_0 = [number for number in self.compared if number not in self.fixed]
         self.differentiable = self.gradients.differentiable & self.free.keys()
         self.operations = list(map(self.gradients.operation, run))
-
-    def _is_small(self, number: int) -> bool:
-        """Whether a value is a literal near 0."""
-        return 0 < abs(self.fixed.get(number, 0.0)) <= _SMALL
 
     def _is_related(self) -> bool:
         """Whether what the condition compares and what the cases are made of have a common origin.
@@ -452,23 +449,6 @@ class _Cotangents:
     of: dict[int, float]
     cause: Step | None = None
     is_infinite: bool = False
-
-
-def _decides(flow: Flow) -> Callable[[Step], bool]:
-    """Return whether what an equation reads decides about a selection.
-
-    Flags `0.0` and `1.0` do, too: they are selected by comparisons, and compared in their turn.
-    """
-
-    def is_selected(number: int) -> bool:
-        maker = flow.made_by(number)
-        return maker is not None and maker.primitive == "select_n"
-
-    return lambda step: (
-        step.primitive in DECIDES
-        or step.primitive == "select_n"
-        or (step.primitive in COMPARISONS and any(map(is_selected, step.operands)))
-    )
 
 
 def _is_run(flow: Flow, step: Step) -> bool:

@@ -75,6 +75,21 @@ def is_in_branch(flow: Flow, step: Step) -> bool:
     )
 
 
+def comparisons_behind(flow: Flow, predicate: int) -> Iterator[Step]:
+    """Yield the comparisons that make a predicate, also by flags `0.0` and `1.0`."""
+
+    def decides(step: Step) -> bool:
+        makers = map(flow.made_by, step.operands)
+        is_of_flags = any(maker and maker.primitive == "select_n" for maker in makers)
+        return step.primitive in DECIDES | {"select_n"} or (
+            step.primitive in COMPARISONS and is_of_flags
+        )
+
+    return (
+        step for step in flow.backwards(predicate, decides, 30) if step.primitive in COMPARISONS
+    )
+
+
 def selections(flow: Flow, step: Step, most: int = 50) -> Iterator[Step]:
     """Yield the selections that have a result, or what `most` equations make of it, as a case."""
     for read, user in flow.forwards(step.results[0], _NEAR, most):
