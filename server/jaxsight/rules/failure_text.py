@@ -110,9 +110,13 @@ def said(failure: Failure) -> str:
 
 def operand(failure: Failure, source: ast.expr | None) -> ArrayType | None:
     """Return the type of a part of the innermost expression; `None` if it is not known."""
+    return array_type(operand_text(failure, source))
+
+
+def operand_text(failure: Failure, source: ast.expr | None) -> str:
+    """Return the type or value of a part of the innermost expression as hints show it."""
     text = _squeezed(ast.unparse(source)) if source is not None else ""
-    types = [type for each, type in failure.operands if _squeezed(each) == text]
-    return array_type(types[0]) if types else None
+    return next((type for each, type in failure.operands if _squeezed(each) == text), "")
 
 
 def _squeezed(source: str) -> str:

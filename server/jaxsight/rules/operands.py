@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from jaxsight.meshes.divided import ArrayType
-from jaxsight.rules.failure_text import operand
+from jaxsight.rules.failure_text import operand, operand_text
 from jaxsight.rules.text.expressions import parsed
 from jaxsight.wire.observations import Failure
 
@@ -53,3 +54,19 @@ def arrays(failure: Failure, expression: str) -> list[tuple[str, ArrayType]]:
         if type is not None:
             found.append((ast.unparse(source), type))
     return found
+
+
+def is_key(failure: Failure, source: ast.expr | None) -> bool:
+    """Whether a part of the expression is a typed PRNG key, or an array of keys."""
+    return operand_text(failure, source).startswith("key<")
+
+
+def rank(failure: Failure, source: ast.expr) -> int | None:
+    """Return how many axes a part of the expression has, 0 for a number; `None` if unknown."""
+    text = operand_text(failure, source) or ast.unparse(source)
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        types = re.fullmatch(r"[\w<>]+\[([\d,]*)\]", text)
+        return len(re.findall(r"\d+", types[1])) if types is not None else None
+    return 0 if isinstance(value, int | float | complex) else None

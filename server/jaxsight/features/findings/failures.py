@@ -163,7 +163,7 @@ def _finding(failure: Failure, view: View) -> Finding:
     readable = replace(
         failure,
         message=view.words(failure.message),
-        operands=_operands(view, range) if expression else (),
+        operands=_operands(view, range, line) if expression else (),
     )
     rule, violation = explain(readable, expression, line)
     related = [
@@ -201,11 +201,17 @@ def _finding(failure: Failure, view: View) -> Finding:
     )
 
 
-def _operands(view: View, around: Range) -> tuple[tuple[str, str], ...]:
-    """Return the sources and types of the expressions in a range that had one type each."""
+def _operands(view: View, around: Range, line: str) -> tuple[tuple[str, str], ...]:
+    """Return the sources and types of the expressions in a range that had one type each.
+
+    What is unpacked follows the targets: the rest of a line counts.
+    """
     types: dict[str, set[str]] = {}
+    end = around.end
+    if end.line == around.start.line:
+        end = Position(end.line, len(line))
     for place, observation in view.observed.items():
-        if around.start <= place.start and place.end <= around.end and place != around:
+        if around.start <= place.start and place.end <= end and place != around:
             seen = {value.text for value in view.seen(observation)}
             more = {""} if observation.more else set()
             types.setdefault(view.module.slice_text(place), set()).update(seen | more)

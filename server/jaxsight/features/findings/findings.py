@@ -123,7 +123,13 @@ async def findings(
     file = path_in_project(project.root, path)
     check = _Check.of(engine, path, wanted(project.settings, file), patience, kernels)
     looked_at = called.without_repeats(views)
-    pairs = [(view, finding) for view in looked_at for finding in failures.reported(view)]
+    told = {(finding.code, finding.message) for finding in in_text}
+    pairs = [
+        (view, finding)
+        for view in looked_at
+        for finding in failures.reported(view)
+        if (finding.code, finding.message) not in told  # the text says it of the cause
+    ]
     together = _TOGETHER if kernels is True else 1
     pairs += await _in_functions(engine, looked_at, check, together)
     owners = {finding: view for view, finding in one_a_line(pairs)}

@@ -16,6 +16,17 @@ RULE = Rule(
     "Unhashable value passed as a static argument.",
 )
 _TYPE = re.compile(r"object of type <class '([^']+)'>")
+_OBJECT = (
+    "make it hashable: `@dataclass(frozen=True)`, or `eq=False` to compare by identity; make a "
+    "class that holds arrays a pytree, and do not make it static"
+)
+_OTHERS = {
+    "list": "pass a tuple, or do not make the argument static",
+    "dict": "pass a frozen dataclass or a tuple of items, or do not make the argument static",
+    "set": "pass a `frozenset` or a sorted tuple, or do not make the argument static",
+    "object": "pass a tuple or a frozen dataclass, or do not make the argument static",
+}
+"""What to do, by the class of the argument."""
 
 
 @RULE.explains
@@ -24,9 +35,13 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     if not failure.message.startswith("Non-hashable static arguments are not supported"):
         return None
     match = _TYPE.search(failure.message)
+    given = match[1].rpartition(".")[2] if match is not None else "object"
+    subject, help = f"an unhashable {quoted(given)}", _OTHERS.get(given, _OBJECT)
+    if given in ("ndarray", "ArrayImpl") or given.endswith("Tracer"):
+        subject, help = "an array", "do not make it static: arrays are traced"
     return Violation(
-        f"static argument is an unhashable {quoted(match[1] if match else '', 'object')}",
-        help="pass a tuple or a frozen dataclass, or do not make the argument static",
+        f"static argument is {subject}",
+        help=help,
         notes=("JAX looks up compiled functions by the hash of their static arguments",),
         url=jax_page(failure),
     )

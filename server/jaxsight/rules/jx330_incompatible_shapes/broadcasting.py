@@ -35,19 +35,13 @@ def conflict(shapes: Sequence[Shape]) -> AxisConflict | None:
     return None
 
 
-def added_axes(first: Shape, second: Shape) -> str:
-    """Return the index that adds axes to the shorter shape so that both broadcast: `:, None`.
-
-    It is empty unless there is exactly one.
-    """
+def added_axes(first: Shape, second: Shape) -> list[str]:
+    """Return the indices that add axes to the shorter shape so that both broadcast: `:, None`."""
     low, high = sorted((first, second), key=len)
     if not low or len(low) == len(high) or len(high) > _MOST or 1 in low:
-        return ""
-    found = [
-        kept
+        return []
+    return [
+        ", ".join(":" if at in kept else "None" for at in range(kept[0], len(high)))
         for kept in combinations(range(len(high)), len(low))
         if all(high[at] == size for at, size in zip(kept, low, strict=True))
     ]
-    if len(found) != 1:
-        return ""
-    return ", ".join(":" if at in found[0] else "None" for at in range(found[0][0], len(high)))

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from jaxsight.meshes.divided import ArrayType
 from jaxsight.rules.differences import shape_text
 from jaxsight.rules.error_table import ErrorTable
-from jaxsight.rules.failure_text import jax_page
+from jaxsight.rules.failure_text import jax_page, operand, operand_text
 from jaxsight.rules.jx330_incompatible_shapes.broadcasting import Shape, added_axes, conflict
-from jaxsight.rules.operands import arrays
+from jaxsight.rules.operands import arrays, is_key, sources
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.expressions import parsed_call
+from jaxsight.rules.text.expressions import called, dotted, parsed_call, parsed_statement
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import MOST, quoted, short
 from jaxsight.wire.observations import Failure
@@ -30,6 +30,12 @@ _ALIGNED = "axes are aligned from the right, and each pair must be equal or 1"
 _CONTRACTED = "make the last axis of the first operand and the second to last of the other equal"
 
 
+_SCALAR = (
+    "make it an array or a tuple where it is made: the initial carry of a loop has the structure "
+    "that its body takes apart, such as `(a, b)`"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class NewOperand:
     """The source of an operand, and what it is to be replaced with, for the fix."""
@@ -39,7 +45,6 @@ class NewOperand:
 
 
 ERRORS = ErrorTable("TypeError", "ValueError", "IndexError")
-RULE.explains(ERRORS.explain)
 
 
 def _shape(text: str) -> Shape:
@@ -67,10 +72,12 @@ def _rewritten(source: str, suffix: str) -> NewOperand:
 @ERRORS.explains(
     r"(?:\w+ got incompatible shapes for broadcasting: |operands could not be broadcast together "
     r"with shapes |Incompatible shapes for broadcasting: "
-    r"(?:shapes=\[)?)(?P<shapes>[\d, ()]+)\]?\.?$"
+    r"(?:shapes=\[)?)(?P<shapes>(?:np\.int64|[\d, ()])+)\]?\.?$"
 )
-def of_broadcast(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    shapes = _shapes(match["shapes"])
+def of_broadcast(match: re.Match[str], failure: Failure, expression: str) -> Violation | None:
+    if called(expression).startswith("conv"):
+        return None  # of the windows: JAX computes with their sizes
+    shapes = _shapes(re.sub(r"np\.int64\((\d+)\)", r"\1", match["shapes"]))
     pair = conflict(shapes)
     if pair is None:
         return Violation(f"cannot broadcast {_listed(shapes)}", notes=(_ALIGNED,))
@@ -86,15 +93,36 @@ def of_broadcast(match: re.Match[str], failure: Failure, expression: str) -> Vio
         f"cannot broadcast {subject}: axis -{pair.axis} is {pair.sizes[0]} and {pair.sizes[1]}"
     )
     if len(message) > MOST:
-        message = f"cannot broadcast {' and '.join(texts)}"
-    shorter, axes = names[len(first) > len(second)], added_axes(first, second)
-    help, data = "make the axes equal, or 1", None
-    if axes and shorter:
-        data = _rewritten(shorter, f"[{axes}]")
-        help = f"add an axis: `{short(data.new)}`"
-    elif len(first) == len(second) == 2 and first == second[::-1] and names[1]:
-        help = f"transpose one of them: `{short(_rewritten(names[1], '.T').new)}`"
+        axis = f"axis -{pair.axis} is {pair.sizes[0]} and {pair.sizes[1]}"
+        message = f"cannot broadcast {' and '.join(texts)}: {axis}"
+    shortened = abs(pair.sizes[0] - pair.sizes[1]) == 1 and (
+        min(pair.sizes) > 8 or any("diff(" in name or ":]" in name for name in names)
+    )
+    help, data = fitting(names, (first, second), shortened=shortened)
     return Violation(message, help=help, notes=(_ALIGNED,), data=data, url=jax_page(failure))
+
+
+def fitting(
+    names: tuple[str, str], shapes: tuple[Shape, Shape], *, shortened: bool
+) -> tuple[str, NewOperand | None]:
+    """Return what makes two operands broadcast, and its edit if there is only one."""
+    first, second = shapes
+    shorter, axes = names[len(first) > len(second)], added_axes(first, second)
+    if axes and shorter:
+        rewritten = [_rewritten(shorter, f"[{each}]") for each in axes[:2]]
+        choices = " or ".join(f"`{short(each.new)}`" for each in rewritten)
+        return f"add an axis: {choices}", rewritten[0] if len(axes) == 1 else None
+    if len(first) == len(second) == 2 and first == second[::-1] and names[1]:
+        return f"transpose one of them: `{short(_rewritten(names[1], '.T').new)}`", None
+    if shortened:
+        return "slice the longer one, as in `x[1:]` or `x[:-1]`, or pad the shorter", None
+    if len(first) == len(second) == 1 and names[0]:
+        pairs = short(_rewritten(names[0], "[:, None]").new)
+        return f"make the axes equal; for all pairs add an axis: `{pairs}`", None
+    return (
+        "make the axes equal or 1: an index with `None`, as in `x[..., None, :]`, gives sizes that "
+        "differ an axis of their own"
+    ), None
 
 
 @ERRORS.explains(
@@ -149,23 +177,35 @@ def of_product(match: re.Match[str], failure: Failure, expression: str) -> Viola
 
 @ERRORS.explains(
     r"cannot reshape array of shape \((?P<shape>[\d, ]*)\) \(size (?P<size>\d+)\) into shape "
-    r"[\[(](?P<wanted>[-\d, ]*)[\])]"
+    r"[\[(]?(?P<wanted>[-\d, ]*)[\])]?"
 )
 def of_reshape(match: re.Match[str], failure: Failure, expression: str) -> Violation:
     size, wanted = int(match["size"]), _shape(match["wanted"])
-    help = "use sizes whose product is that of the array, one of which may be -1"
-    for at in (len(wanted) - 1, 0) if -1 not in wanted else ():
-        others = math.prod(wanted[:at]) * math.prod(wanted[at + 1 :])
-        if others and size % others == 0:
-            sizes = ", ".join(str(-1 if at == i else each) for i, each in enumerate(wanted))
-            help = f"let -1 stand for the size that follows, here {size // others}: `({sizes})`"
-            break
     many = f" to {math.prod(wanted):,}" if -1 not in wanted else ""
     return Violation(
         f"cannot reshape ({match['shape']}) into {shape_text(wanted)}: {size:,} elements{many}",
-        help=help,
+        help=reshaped(size, wanted, expression),
         url=jax_page(failure),
     )
+
+
+def reshaped(size: int, wanted: Shape, expression: str) -> str:
+    """Return which shape may be meant: several arguments as one tuple, or a size as -1."""
+    match parsed_call(expression):
+        case ast.Call(
+            func=ast.Attribute(value=ast.Name(id="jnp")), args=[array, _, _, *_] as given
+        ):
+            sizes = ", ".join(map(ast.unparse, given[1:]))
+            text = f"jnp.reshape({ast.unparse(array)}, ({sizes}))"
+            return f"pass the shape as one tuple: `{short(text)}`"
+        case _:
+            pass
+    for at in (len(wanted) - 1, 0) if -1 not in wanted and len(wanted) > 1 else ():
+        others = math.prod(wanted[:at]) * math.prod(wanted[at + 1 :])
+        if others and size % others == 0:
+            sizes = ", ".join(str(-1 if at == i else each) for i, each in enumerate(wanted))
+            return f"let -1 stand for the size that follows, here {size // others}: `({sizes})`"
+    return "use sizes whose product is that of the array, one of which may be -1"
 
 
 @ERRORS.explains(
@@ -216,25 +256,238 @@ ERRORS.says(
     "batch axes of the operands of {expression:q} differ: {left} and {right}",
     help="make the leading axes equal, or 1 for `jnp.matmul`",
 )
+
+
+@ERRORS.explains(r"axis (?P<axis>-?\d+) is out of bounds for array of dimension (?P<rank>\d+)")
+def of_axis(match: re.Match[str], failure: Failure, expression: str) -> Violation | None:
+    if match["rank"] == "0":
+        return Violation(
+            f"axis {match['axis']} of {quoted(expression)}, whose array has no axis",
+            help="remove `axis=`: a scalar has no axis",
+        )
+    if re.search(r"\b[vp]map\(", expression):
+        return None  # JX442's, or that of a function of another file
+    return Violation(
+        f"axis {match['axis']} of {quoted(expression)}, whose array has rank {match['rank']}",
+        help="use an axis of the array: they count from 0, and -1 is the last one",
+    )
+
+
+@ERRORS.explains(
+    r"Too many indices: (?:array is )?(?P<rank>\d+)-dimensional(?:,| array) (?:but|indexed with) "
+    r"(?P<count>\d+) "
+)
+def of_indices(match: re.Match[str], failure: Failure, expression: str) -> Violation | None:
+    rank, count = match["rank"], int(match["count"])
+    if is_key(failure, next(iter(sources(expression)), None)):
+        return None  # JX334's
+    axes = "one axis" if count == 1 else f"{count} axes"
+    if rank == "0":
+        return Violation(
+            f"{quoted(expression)} indexes {axes} of a scalar",
+            help=_SCALAR,
+            url=jax_page(failure),
+        )
+    return Violation(
+        f"{quoted(expression)} indexes {axes} of an array of rank {rank}",
+        help="use one index for each axis; `None` adds an axis, `...` stands for those in between",
+        url=jax_page(failure),
+    )
+
+
+def explain(failure: Failure, expression: str, line: str) -> Violation | None:
+    """Recognize values that are unpacked, then JAX's own errors."""
+    match parsed_statement(line.strip()):
+        case ast.Assign(value=value) if is_key(failure, value):
+            return None  # JX334's
+        case _:
+            unpacked = of_unpacked(failure, expression, line)
+            return unpacked or ERRORS.explain(failure, expression, line)
+
+
+RULE.explains(explain)
+
+
+def of_unpacked(failure: Failure, expression: str, line: str) -> Violation | None:
+    """Return what is said of an array that is unpacked into another number of names."""
+    match parsed_statement(line.strip()):
+        case ast.Assign(targets=[ast.Tuple() | ast.List() as targets], value=value):
+            names = len(targets.elts)
+        case _:
+            return None
+    type = operand(failure, value)
+    if type is None or any(isinstance(each, ast.Starred) for each in targets.elts):
+        return None
+    source = quoted(ast.unparse(value), most=30)
+    if failure.message.startswith("iteration over a 0-d array") and not type.shape:
+        return Violation(f"{source} is a scalar, but unpacked into {names} values", help=_SCALAR)
+    if not re.match(r"too many values to unpack|not enough values to unpack", failure.message):
+        return None
+    if not type.shape or type.shape[0] == names:
+        return None
+    columns = "; unpack columns with `.T`" if names in type.shape[1:2] else ""
+    return Violation(
+        f"{source} has {type.shape[0]} rows, but is unpacked into {names} values"
+        if len(type.shape) > 1
+        else f"{source} has {type.shape[0]} items, but is unpacked into {names} values",
+        help=f"unpacking takes axis 0 apart: use as many names as it is long{columns}",
+        notes=(f"its shape is {shape_text(type.shape)}",),
+    )
+
+
+_ONE_TUPLE = "a shape is one argument: write a tuple, as in `jnp.zeros((3, 4))`"
+
+
+@ERRORS.explains(r"Cannot interpret '(?P<given>[-\d.]+)' as a data type")
+def of_sizes(match: re.Match[str], failure: Failure, expression: str) -> Violation:
+    call = parsed_call(expression)
+    sizes = [
+        ast.unparse(each)
+        for each in (call.args if call is not None else ())
+        if (operand_text(failure, each) or ast.unparse(each)).isdecimal()
+    ]
+    name = quoted(dotted(call.func) if call is not None else "", "this function", most=30)
+    return Violation(
+        f"{name} gets {match['given']} as its dtype: the shape is not a tuple",
+        help=f"pass the shape as one tuple: `({', '.join(sizes)})`"
+        if len(sizes) > 1
+        else _ONE_TUPLE,
+    )
+
+
+@ERRORS.explains(
+    r"Shapes must be 1D sequences of concrete values of integer type, got "
+    r"(?P<sizes>\([-\d., ]*\d\.[-\d., ]*\))"
+)
+def of_float_size(match: re.Match[str], failure: Failure, expression: str) -> Violation:
+    return Violation(
+        f"{quoted(expression)} has a size that is a float: {match['sizes']}",
+        help="use integers: `//` divides without a remainder, `int(…)` converts a number",
+    )
+
+
 ERRORS.says(
-    r"axis (?P<axis>-?\d+) is out of bounds for array of dimension 0",
-    "axis {axis} of {expression:q}, whose array has no axis",
-    help="remove `axis=`: a scalar has no axis",
+    r"shape argument of (?P<function>[\w.]+) must be a sequence, got (?P<size>\d+)",
+    "shape of `{function}` is the number {size}, not a tuple",
+    help="pass the shape as a tuple: `({size},)`",
 )
 ERRORS.says(
-    r"axis (?P<axis>-?\d+) is out of bounds for array of dimension (?P<rank>\d+)",
-    "axis {axis} of {expression:q}, whose array has rank {rank}",
-    help="use an axis of the array: they count from 0, and -1 is the last one",
+    r"(?:'float' object cannot be interpreted as an integer)",
+    "{expression:q} gets a float where a size, a count or an axis is needed",
+    help="use integers: `//` divides without a remainder, `int(…)` converts a number",
 )
 ERRORS.says(
-    r"Too many indices: array is (?P<rank>\d+)-dimensional, but (?P<count>\d+) were indexed",
-    "{expression:q} indexes {count} axes of an array of rank {rank}",
-    help="use one index for each axis; `None` adds an axis, `...` stands for those in between",
+    r"can only specify one unknown axis size with a `-1` value, got (?P<wanted>\([-\d, ]*\))",
+    "shape {wanted} has several sizes of -1",
+    help="write all sizes but one: -1 stands for the only unknown one",
 )
 ERRORS.says(
-    r"Too many indices: (?P<rank>\d+)-dimensional array indexed with (?P<count>\d+) ",
-    "{expression:q} indexes {count} axes of an array of rank {rank}",
-    help="use one index for each axis; `None` adds an axis, `...` stands for those in between",
+    r"\w+ shape must have every element be nonnegative, got (?P<wanted>\([-\d, ]*\))",
+    "shape {wanted} of {expression:q} has a negative size",
+    help="use sizes of at least 0; -1 stands for a size only in `reshape`",
+)
+ERRORS.says(
+    r"(?P<function>\w+): arrays must have the same number of dimensions, got "
+    r"\{(?P<ranks>[\d, ]+)\}",
+    "`lax.{function}` gets arrays of ranks {ranks}, and does not broadcast",
+    help="use the operator or the function of `jnp`, which broadcast, or add axes with `[None]`",
+)
+ERRORS.says(
+    r"select `which` must be scalar or have the same shape as cases, got `which` shape "
+    r"(?P<which>\([\d, ]*\)) but case shape (?P<case>\([\d, ]*\))",
+    "`lax.select` gets a condition of shape {which} for cases of shape {case}",
+    help="use `jnp.where`, which broadcasts, or add axes to the condition with `[:, None]`",
+)
+ERRORS.says(
+    r"Incompatible types for matmul arguments: \w+\[(?P<left>[\d,]*)\] and "
+    r"\w+\[(?P<right>[\d,]*)\]",
+    "product of shapes ({left}) and ({right}): batch or contracted axes differ",
+    help="multiply `(..., n, k)` by `(..., k, m)`: leading axes are equal or 1; for other axes use "
+    "`jnp.einsum`",
+)
+ERRORS.says(
+    r"matmul input operand (?P<which>\d) must have ndim at least 1, but it has ndim 0",
+    "operand {which} of {expression:q} is a scalar",
+    help="multiply by a scalar with `*`: `@` needs at least one axis",
+)
+ERRORS.says(
+    r"inconsistent size for core dimension '\w': (?P<one>\d+) vs (?P<other>\d+) on vectorized "
+    r"function .*? and signature=(?P<signature>'[^']*')",
+    "axes of {expression:q} differ in size: {one} and {other}",
+    help="give axes of one letter one size: {signature}",
+)
+ERRORS.says(
+    r"Argument to (?P<function>\w+) must have shape \[\.\.\., n, n\], got (?P<shape>\([\d, ]*\))",
+    "`{function}` needs square matrices, not shape {shape}",
+    help="make the last two axes equal; for others use `jnp.linalg.lstsq` or `jnp.linalg.pinv`",
+)
+ERRORS.says(
+    r"(?P<function>dynamic_update_slice) update must have the same rank as operand, got update "
+    r"shape (?P<update>\([\d, ]*\)) for operand shape (?P<shape>\([\d, ]*\))",
+    "`{function}` writes shape {update} into an array of shape {shape}",
+    help="add the axes that are missing with `[None]`, or write `x.at[i].set(row)`",
+)
+ERRORS.says(
+    r"(?:\w+ )?slice_sizes must be less than or equal to operand shape, got slice_sizes "
+    r"(?P<sizes>\([\d, ]*\)) for operand shape (?P<shape>\([\d, ]*\))",
+    "slice of sizes {sizes} does not fit into shape {shape}",
+    help="take at most the whole axis: pad the array, or make the size smaller",
+)
+ERRORS.says(
+    r"(?P<function>dynamic_update_slice) update shape must be smaller than operand shape, got "
+    r"update shape (?P<update>\([\d, ]*\)) for operand shape (?P<shape>\([\d, ]*\))",
+    "`{function}` writes shape {update} into an array of shape {shape}",
+    help="write at most as much as the array has: slice the update, or allocate more",
+)
+ERRORS.says(
+    r"Length of slice indices must match number of operand dimensions \((?P<count>\d+) vs "
+    r"(?P<shape>\([\d, ]*\))\)",
+    "{count} start indices for an array of shape {shape}",
+    help="give one index for each axis, or slice along one axis: "
+    "`jax.lax.dynamic_slice_in_dim(x, start, size, axis)`",
+)
+ERRORS.says(
+    r"array split does not result in an equal division",
+    "{expression:q} has sections of different sizes",
+    help="split into a number that divides the axis, pass the indices of the cuts, or use "
+    "`jnp.array_split`",
+)
+ERRORS.says(
+    r"cannot select an axis to squeeze out which has size not equal to one, got "
+    r"shape=(?P<shape>\([\d, ]*\)) and dimensions=(?P<axes>\([\d, ]*\))",
+    "{expression:q} removes axes {axes} of shape {shape}, which are not 1",
+    help="squeeze axes of size 1; take an item of another with an index, or reduce it",
+)
+ERRORS.says(
+    r"indices and arr must have the same number of dimensions; (?P<one>\d+) vs\. (?P<other>\d+)",
+    "`take_along_axis` gets indices of rank {one} for an array of rank {other}",
+    help="add the axis with `indices[..., None]`: the result has the shape of the indices",
+)
+ERRORS.says(
+    r"k argument to top_k must be no larger than size along axis; got k=(?P<k>\d+) with "
+    r"shape=(?P<shape>\[[\d, ]*\])",
+    "`top_k` takes {k} of an axis that is shorter: {shape}",
+    help="use `min(k, x.shape[axis])`",
+)
+ERRORS.says(
+    r"Indexer must have integer or boolean type, got indexer with type (?P<type>\w+)",
+    "{expression:q} indexes with {type}",
+    help="index with integers: `.astype(jnp.int32)`, or `//` in place of `/`",
+)
+ERRORS.says(
+    r"JAX does not support string indexing; got idx=(?P<name>'[^']*')",
+    "{expression:q} indexes an array by a name",
+    help="index by position; keep named arrays in a `dict` or a dataclass, which is a pytree",
+)
+ERRORS.says(
+    r"(?:len\(\) of unsized object|iteration over a 0-d array)",
+    "{expression:q} needs an axis, but its array is a scalar",
+    help="use `jnp.atleast_1d(x)`, or `x.size`; do not loop over a scalar",
+)
+ERRORS.says(
+    r"jnp\.pad: pad_width with nd=(?P<rank>\d+) has unsupported shape (?P<shape>\([\d, ]*\))",
+    "`pad_width` of shape {shape} for an array of rank {rank}",
+    help="write one pair `(before, after)` for each axis",
 )
 ERRORS.says(
     r"transpose permutation isn't a permutation of operand dimensions, got permutation "

@@ -10,11 +10,11 @@ import ast
 import re
 
 from jaxsight.rules.error_table import ErrorTable
-from jaxsight.rules.failure_text import operand
+from jaxsight.rules.failure_text import is_a, operand
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.expressions import parsed_call
+from jaxsight.rules.text.expressions import name_of, parsed_call
 from jaxsight.rules.violation import Violation
-from jaxsight.rules.wording import quoted
+from jaxsight.rules.wording import quoted, short
 from jaxsight.wire.observations import Failure
 
 RULE = Rule(
@@ -25,7 +25,38 @@ RULE = Rule(
 
 
 ERRORS = ErrorTable("ValueError")
-RULE.explains(ERRORS.explain)
+
+
+@RULE.explains
+def explain(failure: Failure, expression: str, line: str) -> Violation | None:
+    """Recognize calls whose operands are not where `einsum` looks for them, then JAX's errors."""
+    return of_operands(failure, expression) or ERRORS.explain(failure, expression, line)
+
+
+def of_operands(failure: Failure, expression: str) -> Violation | None:
+    """Return what is said of operands in a list, or before the subscripts.
+
+    JAX then takes them for NumPy arrays, or for the subscripts.
+    """
+    call = parsed_call(expression)
+    if call is None or name_of(call) != "einsum":
+        return None
+    if not is_a(failure, "TypeError", "TracerArrayConversionError"):
+        return None
+    match call.args:
+        case [ast.Constant(value=str(text)), ast.List() | ast.Tuple() as operands]:
+            message = "operands of `einsum` are in a list"
+        case [first, ast.Constant(value=str(text)), *others]:
+            message, operands = (
+                "operands of `einsum` precede its subscripts",
+                ast.Tuple([first, *others]),
+            )
+        case _:
+            return None
+    items = ", ".join(map(ast.unparse, operands.elts))
+    return Violation(
+        message, help=f"write `{short(f'{ast.unparse(call.func)}({text!r}, {items})')}`"
+    )
 
 
 def _terms(expression: str) -> list[tuple[str, ast.expr]]:
@@ -101,4 +132,9 @@ ERRORS.says(
     r"Character '?(?P<label>.)'? is not a valid symbol",
     "{label:q} in the subscripts of {expression:q} is not a label",
     help="use letters, commas, `->` and `...`",
+)
+ERRORS.says(
+    r"(?:Subscripts can only contain one '->'|Invalid Ellipses)",
+    "subscripts of {expression:q} are not valid",
+    help="write labels of one letter, `...` for leading axes, and one `->` before the result",
 )

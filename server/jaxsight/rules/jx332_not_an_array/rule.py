@@ -47,8 +47,7 @@ def of_argument(match: re.Match[str], failure: Failure, expression: str) -> Viol
     call = parsed_call(expression)
     function = dotted(call.func) if call is not None else ""
     name = quoted(function or f"jnp.{match['function'].removeprefix('jnp.')}", most=30)
-    given = call.args[position] if call is not None and position < len(call.args) else None
-    source = ast.unparse(given) if given is not None else ""
+    source = _given(call, position, type)
     if type in _SEQUENCES:
         help = "make it an array with `jnp.array`, or `jnp.stack` for a list of arrays"
         text = expression.replace(source, f"jnp.array({source})", 1) if source else ""
@@ -62,6 +61,25 @@ def of_argument(match: re.Match[str], failure: Failure, expression: str) -> Viol
         )
     subject = f"argument {quoted(source, str(position + 1), most=24)} of {name}"
     return _without_array(subject, type, source)
+
+
+_LITERALS = {"list": (ast.List, ast.ListComp), "tuple": (ast.Tuple,), "dict": (ast.Dict,)}
+
+
+def _given(call: ast.Call | None, position: int, type: str) -> str:
+    """Return the source of the argument that is not an array.
+
+    Where a function of JAX passes on its arguments, they may stand elsewhere: a display of the type
+    is looked for first.
+    """
+    arguments = call.args if call is not None else []
+    displays = [each for each in arguments if isinstance(each, _LITERALS.get(type, ()))]
+    if len(displays) == 1:
+        return ast.unparse(displays[0])
+    others = any(isinstance(each, sum(_LITERALS.values(), ())) for each in arguments)
+    if position < len(arguments) and not others:
+        return ast.unparse(arguments[position])
+    return ""
 
 
 def _without_array(subject: str, type: str, source: str) -> Violation:
@@ -87,6 +105,8 @@ def _without_array(subject: str, type: str, source: str) -> Violation:
 def of_operator(match: re.Match[str], failure: Failure, expression: str) -> Violation | None:
     """Return what is said of an operator of an array with a list, `None` or a string."""
     types = [match["first"], match["second"]]
+    if "dict" in types:
+        return of_tree(match["operator"], types, expression)
     are_arrays = [_ARRAYS.search(type) is not None for type in types]
     if sum(are_arrays) != 1:
         return None
@@ -95,6 +115,90 @@ def of_operator(match: re.Match[str], failure: Failure, expression: str) -> Viol
     source = written(operands[other]) if len(operands) == 2 else ""
     subject = f"operand {quoted(source, str(other + 1), most=24)} of `{match['operator']}`"
     return _without_array(subject, types[other].rpartition(".")[2], source)
+
+
+def of_tree(operator: str, types: list[str], expression: str) -> Violation | None:
+    """Return what is said of arithmetic with a `dict` of arrays."""
+    if not all(type in ("dict", "int", "float") or _ARRAYS.search(type) for type in types):
+        return None
+    operands = sources(expression)
+    names = [written(each) for each in operands] if len(operands) == 2 else ["a", "b"]
+    trees = [name for name, type in zip(names, types, strict=True) if type == "dict"]
+    leaves = ("a", "b") if len(trees) == 2 else ("a",)
+    left, right = (
+        leaves[trees.index(name)] if type == "dict" else name
+        for name, type in zip(names, types, strict=True)
+    )
+    mapped = f"lambda {', '.join(leaves)}: {left} {operator.split()[0]} {right}, {', '.join(trees)}"
+    return Violation(
+        f"operator `{operator}` of a `dict`, not an array",
+        help=f"compute with its leaves: `{short(f'jax.tree.map({mapped})')}`",
+        notes=("a pytree has no arithmetic: `jax.tree.map` applies a function to each array",),
+    )
+
+
+@ERRORS.explains(r"can't multiply sequence by non-int of type '(?P<type>[^']+)'")
+def of_repetition(match: re.Match[str], failure: Failure, expression: str) -> Violation:
+    return Violation(
+        f"{quoted(expression)} multiplies a list or tuple, not an array",
+        help="make it an array with `jnp.array`; for a list of arrays "
+        "`jax.tree.map(lambda x: …, arrays)`",
+        notes=("`*` of a list repeats its items",),
+    )
+
+
+@ERRORS.explains(
+    r"Error interpreting argument to <function (?P<function>[\w.]+)[^\n]*? as an abstract array\. "
+    r"The problematic value is of type <class '(?P<type>[^']+)'>"
+)
+def of_library(match: re.Match[str], failure: Failure, expression: str) -> Violation | None:
+    """Return what is said of an argument of JAX's own jitted functions, such as `jnp.sin`."""
+    call = parsed_call(expression)
+    root, _, name = dotted(call.func).partition(".") if call is not None else ("", "", "")
+    if root not in ("jnp", "jax", "lax", "jsp") or name.rpartition(".")[2] != match["function"]:
+        return None
+    given = described_type(match["type"])
+    return Violation(
+        f"{quoted(expression)} gets {given}, not an array",
+        help="pass an array or a number: `jnp.arange(n)` for a `range`, `jnp.array(items)` for a "
+        "list of numbers",
+        url=jax_page(failure),
+    )
+
+
+@ERRORS.explains(r"None is not a valid value for jnp\.array")
+def of_none(match: re.Match[str], failure: Failure, expression: str) -> Violation:
+    return Violation(
+        f"{quoted(expression)} makes an array of `None`",
+        help="leave out what is `None`, or use a number such as `jnp.nan` in its place",
+    )
+
+
+@ERRORS.explains(
+    r"setting an array element with a sequence\. The requested array has an inhomogeneous shape"
+)
+def of_ragged(match: re.Match[str], failure: Failure, expression: str) -> Violation:
+    return Violation(
+        f"{quoted(expression)} makes an array of rows of different lengths",
+        help="pad the rows to one length, and keep a mask of what is valid",
+        notes=("an array has one size along each axis",),
+    )
+
+
+@ERRORS.explains(r"object of type 'generator' has no len\(\)")
+def of_generator(match: re.Match[str], failure: Failure, expression: str) -> Violation:
+    return Violation(
+        f"{quoted(expression)} gets a generator, not arrays",
+        help="make it a list with brackets: `[… for … in …]`",
+    )
+
+
+@ERRORS.explains(r"Value '(?P<value>[^\n]*?)' with dtype <U\d+ is not a valid JAX array type")
+def of_text(match: re.Match[str], failure: Failure, expression: str) -> Violation:
+    return Violation(
+        f"{quoted(expression)} makes an array of text",
+        help="encode text as integers before; a seed is an integer",
+    )
 
 
 @ERRORS.explains(r"Using a non-tuple sequence for multidimensional indexing is not allowed")

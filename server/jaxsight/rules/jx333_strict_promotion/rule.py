@@ -16,7 +16,7 @@ from jaxsight.wire.observations import Failure
 RULE = Rule(
     "JX333",
     "strict-promotion",
-    "Operands of different dtypes or ranks that JAX does not promote.",
+    "Operands of dtypes or ranks that JAX does not promote or accept.",
 )
 
 _SMALL = "8-bit floats and 4-bit integers are never promoted"
@@ -60,7 +60,12 @@ def _operands(dtypes: str, failure: Failure, expression: str) -> tuple[str, str]
         operands = " and ".join(map(quoted, found[:3]))
         return operands, "convert the operands to one dtype with `.astype(…)`"
     (first, a), (second, b) = seen
-    wanted = max(found, key=lambda dtype: ("float8" not in dtype, "float" in dtype, len(dtype)))
+    widths = {
+        dtype: ("float8" not in dtype, "float" in dtype, int(bits[0]) if bits else 0)
+        for dtype in found
+        for bits in [re.search(r"\d+", dtype)]
+    }
+    wanted = max(found, key=widths.__getitem__)
     digits = re.search(r"\d+", wanted)
     is_second = b.dtype.endswith(digits[0] if digits else wanted) and b.dtype[0] == wanted[0]
     converted = short(first if is_second else second)
@@ -68,6 +73,46 @@ def _operands(dtypes: str, failure: Failure, expression: str) -> tuple[str, str]
         f"{quoted(first, most=20)} ({a.dtype}) and {quoted(second, most=20)} ({b.dtype})",
         f"convert one operand: `{converted}.astype({public_dtype(wanted)})`",
     )
+
+
+@ERRORS.explains(
+    r"(?P<function>\w+) does not accept dtype (?P<dtype>\w+)(?: at position \d+)?\. Accepted dtypes"
+)
+def of_dtype(match: re.Match[str], failure: Failure, expression: str) -> Violation | None:
+    """Return what is said of an operator of `lax` that takes no arrays of a dtype."""
+    function, dtype = match["function"], match["dtype"]
+    if function in ("and", "or", "xor", "not"):
+        sign = {"and": "&", "or": "|", "xor": "^", "not": "~"}[function]
+        return Violation(
+            f"{quoted(expression, f'`{sign}`')} needs booleans or integers, not {dtype}",
+            help="put comparisons in parentheses, as in `(x > 0) & (y < 1)`; select numbers with "
+            "`jnp.where`",
+            notes=(f"`{sign}` binds tighter than comparisons",),
+        )
+    if dtype == "bool":
+        return Violation(
+            f"{quoted(expression)} computes with booleans",
+            help="convert them with `.astype(jnp.int32)`, or use `^` for a difference, `~` for a "
+            "negation",
+        )
+    if dtype.startswith(("int", "uint")):
+        return Violation(
+            f"{quoted(expression)} needs a float, not {dtype}",
+            help="convert it with `.astype(jnp.float32)`, or use the function of `jnp`, which does",
+        )
+    return None
+
+
+ERRORS.says(
+    r"pad operand and padding_value must be same dtype: got (?P<first>\w+) and (?P<second>\w+)",
+    "`lax.pad` pads {first} with {second}",
+    help="pass the padding value in the dtype of the array: `jnp.zeros((), x.dtype)`",
+)
+ERRORS.says(
+    r"data type '(?P<name>[^']*)' not understood",
+    "{name:q} is not the name of a dtype",
+    help="use a dtype such as `jnp.float32`, `jnp.bfloat16` or `jnp.int32`",
+)
 
 
 @ERRORS.explains(

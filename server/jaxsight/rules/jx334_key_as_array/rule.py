@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from jaxsight.rules.error_table import ErrorTable
 from jaxsight.rules.failure_text import jax_page, operand
+from jaxsight.rules.operands import is_key, rank
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.expressions import parsed, parsed_call
+from jaxsight.rules.text.expressions import name_of, parsed, parsed_call, parsed_statement
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted, short
 from jaxsight.wire.observations import Failure
@@ -24,6 +25,7 @@ _APART = (
     "leave keys out of arithmetic, optimizers and averages: keep them apart from the parameters, "
     "or filter by `jnp.issubdtype(x.dtype, jax.dtypes.prng_key)`"
 )
+_NUMBERS = "`jax.random.key_data(key)` returns its numbers"
 _DTYPE = "a key has a dtype of its own, `key<fry>`, and no arithmetic"
 
 
@@ -34,8 +36,58 @@ class FoldedKey:
     text: str
 
 
-ERRORS = ErrorTable("TypeError", "ValueError")
-RULE.explains(ERRORS.explain)
+ERRORS = ErrorTable("TypeError", "ValueError", "IndexError")
+
+
+@RULE.explains
+def explain(failure: Failure, expression: str, line: str) -> Violation | None:
+    """Recognize keys that are unpacked, then JAX's own errors."""
+    return of_unpacked(failure, expression, line) or ERRORS.explain(failure, expression, line)
+
+
+def of_unpacked(failure: Failure, expression: str, line: str) -> Violation | None:
+    """Return what is said of a key, or the keys of `split`, unpacked into other names."""
+    match parsed_statement(line.strip()):
+        case ast.Assign(targets=[ast.Tuple() | ast.List() as targets], value=value):
+            names = len(targets.elts)
+        case _:
+            return None
+    if not re.match(r"iteration over a 0-d|too many values to|not enough values", failure.message):
+        return None
+    source = quoted(ast.unparse(value), most=30)
+    if is_key(failure, value) and rank(failure, value) == 0:
+        split = f"jax.random.split({ast.unparse(value)}, {names})"
+        return Violation(
+            f"{source} is one PRNG key, but unpacked into {names}",
+            help=f"derive keys: `{short(split)}`",
+            notes=(_DTYPE,),
+        )
+    if isinstance(value, ast.Call) and name_of(value) == "split" and len(value.args) == 1:
+        split = f"{ast.unparse(value.func)}({ast.unparse(value.args[0])}, {names})"
+        return Violation(
+            f"{source} returns 2 keys, but is unpacked into {names}",
+            help=f"pass the number of keys: `{short(split)}`",
+        )
+    return None
+
+
+@ERRORS.explains(r"Too many indices: ")
+def of_index(match: re.Match[str], failure: Failure, expression: str) -> Violation | None:
+    node = parsed(expression)
+    if not isinstance(node, ast.Subscript) or not is_key(failure, node.value):
+        return None
+    key, count = ast.unparse(node.value), rank(failure, node.value)
+    if count:
+        return Violation(
+            f"{quoted(expression)} indexes keys of rank {count} as if they were numbers",
+            help=f"take one key with one index for each axis: `{short(key)}[0]`",
+            notes=(_NUMBERS, _DTYPE),
+        )
+    return Violation(
+        f"{quoted(expression)} indexes a PRNG key as if it were two numbers",
+        help=f"derive keys with `jax.random.split({short(key)})` or `jax.random.fold_in`",
+        notes=(_NUMBERS, _DTYPE),
+    )
 
 
 @ERRORS.explains(r"\w+ does not accept dtypes? [^\n]*key<\w+>")
@@ -74,6 +126,25 @@ def of_no_key(match: re.Match[str], failure: Failure, expression: str) -> Violat
     )
 
 
+ERRORS.says(
+    r"Cannot convert_element_type from key<\w+> to (?P<dtype>\w+)",
+    "{expression:q} converts a PRNG key to {dtype}",
+    help="take its numbers with `jax.random.key_data(key)`",
+    note=_DTYPE,
+)
+ERRORS.says(
+    r"(?:Cannot interpret 'key<\w+>' as a data type|dtype=key<\w+> is not a valid dtype for JAX "
+    r"type promotion)",
+    "{expression:q} computes with PRNG keys",
+    help=_APART,
+    note=_DTYPE,
+)
+ERRORS.says(
+    r"(?P<function>fold_in) accepts a scalar, but was given an array of ?shape "
+    r"(?P<shape>\([\d, ]*\))",
+    "`{function}` gets numbers of shape {shape}, but takes one",
+    help="map over them: `jax.vmap(jax.random.fold_in, (None, 0))(key, numbers)`",
+)
 ERRORS.says(
     r".*was called on traced array with shape key<\w+>\[",
     "{expression:q} converts a PRNG key to a NumPy array",

@@ -169,6 +169,13 @@ def _of_concrete(text: str, message: str) -> _Advice:
     for pattern, help in _SIZED:
         if pattern.search(text):
             return _Advice("has a size that depends on {}", help, why=_SIZES)
+    if "axis argument must be known statically" in message and "axis" not in text:
+        return _Advice(
+            "gets {} as its axis",
+            "compare two arrays with `jnp.maximum(a, b)` or `jnp.minimum(a, b)`; give an axis as a "
+            "Python integer",
+            why="the second argument of reductions is the axis",
+        )
     if "problem arose with the" in message:
         return _Advice(
             "converts {} to a Python number",

@@ -15,8 +15,9 @@ from jaxsight.rules.program.integers.intervals import Interval, summed
 from jaxsight.rules.program.steps import numbers
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.expressions import parsed
+from jaxsight.rules.text.expressions import name_of, parsed, parsed_call
 from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import quoted
 from jaxsight.wire.observations import Failure
 from jaxsight.wire.primitives import ELEMENTWISE, MOVES, SCATTERS, SHAPED
 from jaxsight.wire.program import CONSTANT, Step
@@ -43,6 +44,8 @@ _TAKES = frozenset({"take", "take_along_axis"})
 _OF_AT = frozenset(
     {"get", "set", "add", "subtract", "multiply", "mul", "divide", "power", "min", "max", "apply"}
 )
+_WITH_AXES = frozenset({"argmax", "argmin", "nanargmax", "nanargmin", "swapaxes", "moveaxis"})
+"""Functions that look up their axes in the shape: Python's error is that of the shape's tuple."""
 _DROPS_ON_PURPOSE = -1
 """The id that captured ids have for no segment."""
 _NEAR = 12
@@ -59,6 +62,15 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     ):
         return None
     match = _OUTSIDE.search(message)
+    call = parsed_call(expression)
+    if call is not None and name_of(call) in _WITH_AXES:
+        return Violation(
+            f"{quoted(expression)} names an axis that its array does not have",
+            help="use an axis of the array: they count from 0, and -1 is the last one",
+            notes=(first_sentence(message),),
+        )
+    if match is None and not isinstance(parsed(expression), ast.Subscript):
+        return None  # of Python's own containers, somewhere in the call
     if match is None:
         return Violation(
             "index is out of bounds", notes=(first_sentence(message),), url=jax_page(failure)

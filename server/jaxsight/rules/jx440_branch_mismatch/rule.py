@@ -47,7 +47,7 @@ class BranchTypes:
     second: str
 
 
-ERRORS = ErrorTable("TypeError")
+ERRORS = ErrorTable("TypeError", "ValueError")
 RULE.explains(ERRORS.explain)
 
 
@@ -184,7 +184,17 @@ ERRORS.says(
     help="pass a `bool`, or an array of shape `()`",
 )
 ERRORS.says(
-    r"Index type must be an integer, got (?P<type>\S+?)\.",
-    "index of `switch` is a {type:q}, not an integer",
+    r"Index type must be an integer, got (?:\S+ as )?(?P<type>\w+)",
+    "index of `switch` is {type}, not an integer",
     help="convert it with `.astype(jnp.int32)`, or branch on a condition with `jax.lax.cond`",
+)
+ERRORS.says(
+    r"Branch index must be scalar, got [^\n]*? of shape (?P<shape>\([\d, ]+\))",
+    "index of `switch` has shape {shape}, but `switch` takes one branch for all",
+    help="map over the indices: `jax.vmap(lambda i, x: jax.lax.switch(i, branches, x))`",
+)
+ERRORS.says(
+    r"Empty branch sequence",
+    "`switch` has no branches",
+    help="pass a list of functions, of which the index chooses one",
 )

@@ -67,11 +67,23 @@ def of_carry(match: re.Match[str], failure: Failure, expression: str) -> Violati
             url=jax_page(failure),
         )
     if tree is None:
-        return None
+        return of_none(failure.message)
     subject = _subject(_path(tree.path, function))
     return Violation(
         f"{subject} is {tree.first} at first, {tree.second} after an iteration",
         help=_of_tree(tree),
+        notes=(_WHY,),
+    )
+
+
+def of_none(message: str) -> Violation | None:
+    """Return what is said of a body that returns `None` for a carry that is one array."""
+    if "PyTreeDef(None)" not in message.partition("output tree structure is")[2]:
+        return None
+    pair = message.startswith("scan")
+    return Violation(
+        "body of the loop returns None for its carry",
+        help="return `(carry, y)`, the new carry first" if pair else "return the new carry",
         notes=(_WHY,),
     )
 
@@ -92,6 +104,10 @@ def _of_leaf(leaf: LeafDifference, message: str, function: str) -> str:
     cast, _ = varying_cast(message)
     if cast:
         return f"apply `{cast}` to the initial value"
+    if leaf.first.startswith("key<"):
+        return (
+            "carry one key, and unpack what `split` returns: `key, subkey = jax.random.split(key)`"
+        )
     if leaf.types is None:
         return "return the carry with the types that it came with"
     before, after = leaf.types
@@ -109,9 +125,12 @@ def _of_leaf(leaf: LeafDifference, message: str, function: str) -> str:
         if function == "scan":
             collected = "return the items as the second output of the body"
         return f"allocate the full size and write `carry.at[i].set(item)`, or {collected}"
+    start = f"start with shape {shape_text(after.shape)}"
+    if not before.shape:
+        start = f"start with `jnp.zeros({shape_text(after.shape)})` or another array of that shape"
     return (
-        f"start with shape {shape_text(after.shape)}, or return shape {shape_text(before.shape)}: "
-        "index, sum or reshape what the body computes"
+        f"{start}, or return shape {shape_text(before.shape)}: index, sum or reshape what the body "
+        "computes"
     )
 
 
@@ -135,12 +154,29 @@ ERRORS.says(
     "condition of `while_loop` is {type:q}, not `bool[]`",
     help="reduce it to one truth value: `jnp.any(…)` or `jnp.all(…)`",
 )
-ERRORS.says(
-    r"scan got values? with different leading axis sizes: (?P<sizes>[\d, ]+)",
-    "`scan` maps over arrays with different leading axes: {sizes}",
-    help="move the axis that is scanned to the front: `jnp.moveaxis(x, axis, 0)`",
-    note="`scan` maps over axis 0 of each array of `xs`",
-)
+
+
+@ERRORS.explains(r"scan got values? with different leading axis sizes: (?P<sizes>\d[\d, ]*)")
+def of_lengths(match: re.Match[str], failure: Failure, expression: str) -> Violation:
+    function = "map" if called(expression) == "map" else "scan"
+    return Violation(
+        f"`{function}` maps over arrays with different leading axes: {match['sizes']}",
+        help="move the axis that is mapped to the front: `jnp.moveaxis(x, axis, 0)`",
+        notes=(f"`{function}` maps over axis 0 of each array of `xs`",),
+    )
+
+
+@ERRORS.explains(r"scan got values? with no leading axis to scan over: (?P<values>[^\n]*?)\.?$")
+def of_scalars(match: re.Match[str], failure: Failure, expression: str) -> Violation:
+    help = (
+        "pass an array with one item for each iteration, such as `jnp.arange(n)`, or `None` and "
+        "`length=n`"
+    )
+    if "," in match["values"]:
+        help = "pass one array: `jnp.array([…])`; each item of a list is an array of its own"
+    return Violation(f"`scan` maps over {quoted(match['values'])}, which has no axis", help=help)
+
+
 ERRORS.says(
     r"scan got `length` argument of (?P<length>\d+) which disagrees with leading axis sizes "
     r"\[(?P<sizes>[\d, ]+)\]",
@@ -148,10 +184,21 @@ ERRORS.says(
     help="omit `length=`, which is needed only without `xs`",
 )
 ERRORS.says(
-    r"scan got values? with no leading axis to scan over: (?P<values>[^\n]*?)\.?$",
-    "`scan` maps over {values:q}, which has no axis",
-    help="pass an array with one item for each iteration, such as `jnp.arange(n)`, or `None` "
-    "and `length=n`",
+    r"scan got no values to scan over and `length` not provided",
+    "`scan` has neither arrays to map over nor a length",
+    help="pass `length=n`, or an array with one item for each iteration",
+)
+ERRORS.says(
+    r"lower and upper arguments to fori_loop must have equal types, got (?P<lower>\w+) and "
+    r"(?P<upper>\w+)",
+    "bounds of `fori_loop` are {lower} and {upper}",
+    help="make both integers of one dtype: `n // 2`, `.astype(jnp.int32)`",
+)
+ERRORS.says(
+    r"Arguments to fori_loop must be scalars or have integer types|"
+    r"lower and upper arguments to fori_loop must be",
+    "bounds of `fori_loop` are not integers",
+    help="pass two integers, or arrays of shape `()`",
 )
 ERRORS.says(
     r"The vector field inside `ODETerm` must return a pytree with the same structure as `y0`",

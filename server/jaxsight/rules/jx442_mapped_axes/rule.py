@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from jaxsight.meshes.divided import array_type
 from jaxsight.rules.differences import shape_text
 from jaxsight.rules.error_table import ErrorTable
-from jaxsight.rules.failure_text import jax_page, operand
+from jaxsight.rules.failure_text import jax_page
+from jaxsight.rules.operands import arrays, is_key, rank
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import keyword, name_of, parsed_call
 from jaxsight.rules.violation import Violation
-from jaxsight.rules.wording import quoted
+from jaxsight.rules.wording import quoted, short
 from jaxsight.wire.observations import Failure
 
 RULE = Rule(
@@ -88,29 +89,77 @@ def _other_axis(found: list[re.Match[str]]) -> str:
 )
 def of_rank(match: re.Match[str], failure: Failure, expression: str) -> Violation:
     call = parsed_call(expression)
-    axes, scalar = None, ""
-    if call is not None and not call.keywords:
-        types = [operand(failure, argument) for argument in call.args]
-        shapes = [type.shape if type is not None else None for type in types]
-        low = [at for at, sizes in enumerate(shapes) if shape_text(sizes or ()) == match["shape"]]
-        if len(low) == 1 and None not in shapes:
-            scalar = ast.unparse(call.args[low[0]])
-        inner = call.func if isinstance(call.func, ast.Call) else None
-        is_default = (
-            inner is not None
-            and name_of(inner) == match["api"]
-            and len(inner.args) == 1
-            and keyword(inner, "in_axes") is None
-        )
-        if is_default and None not in shapes and any(shapes):
-            axes = f"({', '.join('0' if each else 'None' for each in shapes)})"
+    api, axis = match["api"], match["axis"]
+    what, help = "an argument", "pass `None` in `in_axes` for what is not mapped"
+    axes, data = None, None
+    notes: tuple[str, ...] = ("`in_axes` is 0 for all arguments unless it is given",)
+    if match["shape"] != "()":
+        help, notes = "map an axis that it has: they count from 0", ()
+        named_arrays = arrays(failure, expression)
+        fitting = {name for name, type in named_arrays if shape_text(type.shape) == match["shape"]}
+        what = quoted(fitting.pop(), most=30) if len(fitting) == 1 else what
+    if call is not None and match["shape"] == "()":
+        low = [each for each in call.args if rank(failure, each) == 0]
+        named = [each for each in call.keywords if each.arg and rank(failure, each.value) == 0]
+        if len(low) == 1 or (not low and len(named) == 1):
+            what = quoted(ast.unparse(low[0]) if low else str(named[0].arg), most=30)
+        entries = [_entry(failure, each) for each in call.args]
+        if not low and len(named) == 1:
+            bound = f"jax.{api}(partial(f, {named[0].arg}={ast.unparse(named[0].value)}))"
+            help = f"bind what is not mapped: `{short(bound)}`"
+            notes = ("arguments that are passed by name are always mapped over axis 0",)
+        elif None not in entries and len(set(entries)) > 1:
+            axes = f"({', '.join(map(str, entries))}{',' * (len(entries) == 1)})"
+        elif None not in entries and entries and entries[0] not in ("0", "None"):
+            axes = f"({entries[0]},)"
+        if len(low) == 1 and is_key(failure, low[0]):
+            notes = ("`jax.random.split(key, n)` makes a key for each, which draws other numbers",)
+        match call:
+            case ast.Call(func=ast.Call(args=[_]) as inner, keywords=[]):
+                if axes and name_of(inner) == api and keyword(inner, "in_axes") is None:
+                    data = InAxes(axes)
+        if axes is not None:
+            help = f"pass `in_axes={axes}`, with `None` for what is not mapped"
     return Violation(
-        f"`{match['api']}` maps axis {match['axis']} of {quoted(scalar, 'an argument')}, whose "
-        f"shape is {match['shape']}",
-        help=f"pass `in_axes={axes or '(0, None)'}`, with `None` for what is not mapped",
-        notes=("`in_axes` is 0 for all arguments unless it is given",),
-        data=InAxes(axes) if axes is not None else None,
+        f"`{api}` maps axis {axis} of {what}, whose shape is {match['shape']}",
+        help=help,
+        notes=notes,
+        data=data,
         url=jax_page(failure),
+    )
+
+
+def _entry(failure: Failure, argument: ast.expr) -> str | None:
+    """Return the entry of `in_axes` for an argument; `None` if its rank is not known."""
+    axes = rank(failure, argument)
+    if axes is not None:
+        return "0" if axes else "None"
+    match argument:
+        case ast.Dict(keys=keys, values=values) if all(keys):
+            entries = [_entry(failure, each) for each in values]
+            pairs = zip((ast.unparse(key) for key in keys if key is not None), entries, strict=True)
+            text = f"{{{', '.join(f'{key}: {entry}' for key, entry in pairs)}}}"
+        case ast.Tuple(elts=items) | ast.List(elts=items) if items:
+            entries = [_entry(failure, each) for each in items]
+            inside = ", ".join(map(str, entries))
+            text = f"[{inside}]" if isinstance(argument, ast.List) else f"({inside},)"
+        case _:
+            return None
+    return None if None in entries else text
+
+
+@ERRORS.explains(r"axis (?P<axis>-?\d+) is out of bounds for array of dimension (?P<rank>\d+)")
+def of_result(match: re.Match[str], failure: Failure, expression: str) -> Violation | None:
+    call = parsed_call(expression)
+    inner = call.func if call is not None else None
+    if not isinstance(inner, ast.Call) or name_of(inner) not in ("vmap", "pmap"):
+        return None
+    which = "out_axes" if keyword(inner, "out_axes") is not None else "in_axes"
+    return Violation(
+        f"`{which}` of `{name_of(inner)}` names axis {match['axis']} of an array of rank "
+        f"{match['rank']}",
+        help="use an axis of the array: they count from 0, and -1 is the last one",
+        notes=("the result of a mapped function has one axis more",) * (which == "out_axes"),
     )
 
 
@@ -126,6 +175,19 @@ ERRORS.says(
     help="write one entry for each positional argument, `None` for those that are not mapped",
     note="arguments that are passed by name are always mapped over axis 0",
 )
+
+
+@ERRORS.explains(_AXES + r"[^\n]*(?:Tracer|Array)\(")
+def of_call(match: re.Match[str], failure: Failure, expression: str) -> Violation:
+    call = parsed_call(expression)
+    help = f"call the mapped function: `jax.{match['api']}(f)(x)`"
+    if call is not None and len(call.args) > 1:
+        function, *arguments = map(ast.unparse, call.args)
+        text = f"{ast.unparse(call.func)}({function})({', '.join(arguments)})"
+        help = f"call the mapped function: `{short(text)}`"
+    return Violation(f"`{match['api']}` gets an array as its `in_axes`", help=help)
+
+
 ERRORS.says(
     _AXES + r"(?P<given>[^\n]+?)\.?$",
     "`in_axes` of `{api}` is {given:q}, not a tuple",

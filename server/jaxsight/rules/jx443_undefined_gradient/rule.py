@@ -36,7 +36,19 @@ class AtInteger:
 
 
 ERRORS = ErrorTable("TypeError", "ValueError")
-RULE.explains(ERRORS.explain)
+
+
+@RULE.explains
+def explain(failure: Failure, expression: str, line: str) -> Violation | None:
+    """Recognize a gradient that is unpacked with its aux in one row, then JAX's errors."""
+    if re.match(r"not enough values to unpack \(expected 3, got 2\)", failure.message):
+        if "value_and_grad" in line and "has_aux=True" in line:
+            return Violation(
+                "`value_and_grad` with `has_aux=True` returns two values, not three",
+                help="unpack the pair: `(loss, aux), grads = …`",
+            )
+        return None
+    return ERRORS.explain(failure, expression, line)
 
 
 def _function(expression: str) -> str:
@@ -184,4 +196,40 @@ ERRORS.says(
     r"(?P<expected>\([\d, ]*\)) and tangent shape as (?P<got>\([\d, ]*\))",
     "tangent of `jax.jvp` has shape {got}, its primal value {expected}",
     help="make each tangent like its primal value: `jnp.ones_like(x)`",
+)
+
+
+@ERRORS.explains(
+    r"differentiating with respect to argnums=(?P<argnums>[^\n]+?) requires at least \d+ "
+    r"positional arguments to be passed by the caller, but got only (?P<count>\d+)"
+)
+def of_position(match: re.Match[str], failure: Failure, expression: str) -> Violation:
+    count = match["count"]
+    passed = {"0": "no argument", "1": "one argument"}.get(count, f"{count} arguments")
+    call = parsed_call(expression)
+    help = "count the arguments from 0 in `argnums=`, and pass them by position"
+    if call is not None and call.keywords and count == "0":
+        help = "pass what is differentiated by position, not by name"
+    return Violation(
+        f"derivative with respect to `argnums={match['argnums']}` of {passed} passed by position",
+        help=help,
+    )
+
+
+ERRORS.says(
+    r"primal and tangent arguments to jax\.jvp must be tuples or lists",
+    "primals and tangents of {expression:q} are not tuples",
+    help="pass tuples with one item for each argument: `jax.jvp(f, (x,), (tangent,))`",
+)
+ERRORS.says(
+    r"unexpected tree structure\.?\s+The argument to a VJP function",
+    "backward pass {expression:q} gets cotangents of another structure than the result",
+    help="pass one cotangent for each result in the same containers, `jnp.zeros_like(result)` for "
+    "those that are not used",
+)
+ERRORS.says(
+    r"Tree structure of cotangent input|cotangent tree does not match",
+    "backward pass {expression:q} gets cotangents of another structure than the result",
+    help="pass one cotangent for each result in the same containers, `jnp.zeros_like(result)` for "
+    "those that are not used",
 )

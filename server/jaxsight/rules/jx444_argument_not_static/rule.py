@@ -28,11 +28,11 @@ RULE = Rule(
     without_inputs=True,
 )
 
-_NAME = re.compile(r"<(?:bound )?(?:function|method) (?P<name>[^\s>]+)")
+_NAME = re.compile(r"<(?:bound )?(?:function|method) (?P<name>(?:[^\s<>]|<\w+>)+)")
 _FOR_JAX = frozenset({"tree_flatten", "flatten", "__jax_array__", "__array__", "dtype"})
 """Methods of classes that JAX may take: registered by a decorator's function, or as an array."""
 _OF_METHOD = (
-    "decorate with `@partial(jax.jit, static_argnums=0)`, or make the class a pytree: "
+    "decorate with `@partial(jax.jit, static_argnums={})`, or make the class a pytree: "
     "`jax.tree_util.register_dataclass`, `eqx.Module` with `@eqx.filter_jit`, `nnx.Module` with "
     "`@nnx.jit`"
 )
@@ -68,7 +68,8 @@ def of_argument(match: re.Match[str], failure: Failure, expression: str) -> Viol
     parameter = re.split(r"[.\[]", path)[0]
     data = NotStatic(function, parameter)
     if parameter == "self" and "." in function:
-        return Violation(_self(function), help=_OF_METHOD, notes=(_TRAP,), data=data)
+        help = _OF_METHOD.format("0")
+        return Violation(_self(function), help=help, notes=(_TRAP,), data=data)
     what = f"argument {quoted(path, most=20)} of jitted {quoted(function, 'function', most=20)}"
     if type == "numpy.ndarray":
         return Violation(
@@ -77,7 +78,21 @@ def of_argument(match: re.Match[str], failure: Failure, expression: str) -> Viol
             url=jax_page(failure),
         )
     help = "make it static with `static_argnums`, or bind it with `functools.partial`"
-    if parameter.isidentifier() and parameter != "args":
+    if parameter != path and parameter not in ("args", "kwargs"):
+        apart = f"take it out of {quoted(parameter, most=20)}: pass it as another, static argument"
+        module = (
+            f'make it static if it holds no arrays (`static_argnames="{parameter}"`); a module is '
+            "for `eqx.filter_jit`, where all that are not arrays are static"
+        )
+        is_attribute = path[len(parameter)] == "."
+        return Violation(
+            f"{what} is {described_type(type)}, not an array",
+            help=module if is_attribute else apart,
+            notes=("a static argument must be hashable: a tuple is, a list or `dict` is not",),
+            data=data if is_attribute else None,
+            url=jax_page(failure),
+        )
+    if parameter.isidentifier() and parameter not in ("args", "kwargs"):
         help = f'make it static: `@partial(jax.jit, static_argnames="{parameter}")`'
     notes = (_AGAIN, _NEW) if type.rpartition(".")[2] in FUNCTIONS else (_AGAIN,)
     return Violation(
@@ -109,6 +124,11 @@ def of_result(match: re.Match[str], failure: Failure, expression: str) -> Violat
 
 
 ERRORS.says(
+    r"Output from batched function [^\n]*? with type <class '(?P<type>[^']+)'> is not a valid JAX",
+    "function under `vmap` returns a {type:q}, not an array",
+    help="return arrays alone, and return the rest from a function that is not transformed",
+)
+ERRORS.says(
     r"[Jj]itted function has (?:invalid argnames|argnames) \{'(?P<names>[^}]*)'\} in "
     r"(?P<which>static_argnames|donate_argnames)",
     "`{which}` has {names:q}, which is not a parameter of the function",
@@ -136,21 +156,38 @@ def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
         for method in statement.read(_jitted_methods, imports)
     ]
     handed = {name for statement in statements for name in statement.read(_handed)}
-    for number, owner, method, decorator in methods:
+    for number, owner, method in methods:
         if owner not in handed:
-            name = f"{owner}.{method}"
+            name = f"{owner}.{method.name}"
+            static, counted = _static(method, dict(imports))
+            notes = (f"positions count `self`: {counted}",) * bool(counted)
             yield ModuleViolation(
                 number,
                 NodeViolation(
-                    decorator, _self(name), _OF_METHOD, (_TRAP,), NotStatic(name, "self")
+                    method.decorator_list[0],
+                    _self(name),
+                    _OF_METHOD.format(static),
+                    (*notes, _TRAP),
+                    NotStatic(name, "self"),
                 ),
             )
 
 
-def _jitted_methods(tree: ast.Module, imports: Imports) -> tuple[tuple[str, str, ast.expr], ...]:
-    """Return class, method and decorator of the methods of plain classes that trace `self`."""
+def _static(method: FunctionNode, imports: dict[str, str]) -> tuple[str, str]:
+    """Return the `static_argnums` with `self`, and how parameters count if it has others."""
+    how = of_decorator(method.decorator_list[0], imports)
+    names = [each.arg for each in (*method.args.posonlyargs, *method.args.args)]
+    given = [at for at in how.static if 0 < at < len(names)] if how is not None else []
+    counted = ", ".join(f"{at} is `{name}`" for at, name in enumerate(names[:5])) if given else ""
+    by_name = [at for at, name in enumerate(names) if how is not None and name in how.static_names]
+    static = ", ".join(map(str, sorted({0, *given, *by_name})))
+    return (f"({static})" if "," in static else static), counted
+
+
+def _jitted_methods(tree: ast.Module, imports: Imports) -> tuple[tuple[str, FunctionNode], ...]:
+    """Return the methods of plain classes that trace `self`, with their classes."""
     return tuple(
-        (node.name, method.name, method.decorator_list[0])
+        (node.name, method)
         for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef)
         and not (node.bases or node.keywords or node.decorator_list)

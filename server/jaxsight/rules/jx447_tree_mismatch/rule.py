@@ -60,8 +60,26 @@ def of_lengths(match: re.Match[str], failure: Failure, expression: str) -> Viola
     + r".*?(?:symmetric difference on key sets is\n +(?P<keys>[^\n]+)|$)"
 )
 def of_keys(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    keys = quoted(match["keys"] or "", "some keys", most=30)
+    # JAX 0.10 writes `'b'`, later releases `['b']`.
+    keys = quoted(", ".join(re.findall(r"[\w.]+", match["keys"] or "")), "some keys", most=30)
     return _differ(match["path"], f"only one has {keys}")
+
+
+@ERRORS.explains(
+    _BEGINNING.format("pytree metadata") + r".*?type\n +<class '(?:dict|collections\.\w+)'>\nwith "
+    r"metadata\n +(?P<first>[^\n]+)\n.*?metadata\n +(?P<second>[^\n]+)\n"
+)
+def of_other_keys(match: re.Match[str], failure: Failure, expression: str) -> Violation:
+    """Return what is said of two `dict`s of one length: JAX calls their keys metadata."""
+    first, second = (re.findall(r"[\w.]+", match[which]) for which in ("first", "second"))
+    only = ", ".join(key for key in first if key not in second)
+    other = ", ".join(key for key in second if key not in first)
+    if not only or not other:
+        return _differ(match["path"], "keys of a `dict`")
+    return _differ(
+        match["path"],
+        f"one has {quoted(only, most=20)}, another {quoted(other, most=20)}",
+    )
 
 
 @ERRORS.explains(_BEGINNING.format("pytree metadata") + r".*?type\n +<class '(?P<type>[^']+)'>")
