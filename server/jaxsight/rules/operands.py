@@ -63,10 +63,9 @@ def is_key(failure: Failure, source: ast.expr | None) -> bool:
 
 def rank(failure: Failure, source: ast.expr) -> int | None:
     """Return how many axes a part of the expression has, 0 for a number; `None` if unknown."""
-    text = operand_text(failure, source) or ast.unparse(source)
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        types = re.fullmatch(r"[\w<>]+\[([\d,]*)\]", text)
-        return len(re.findall(r"\d+", types[1])) if types is not None else None
-    return 0 if isinstance(value, int | float | complex) else None
+    text = operand_text(failure, source)
+    array = re.fullmatch(r"[\w<>]+\[([\d,]*)\]", text)
+    if array is not None:
+        return len(re.findall(r"\d+", array[1]))
+    number = re.fullmatch(r"-?[\d.]+(?:e[-+]?\d+)?", text or ast.unparse(source))
+    return 0 if number is not None else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from jaxsight.queries.traces.located_answer import View
@@ -42,8 +42,10 @@ def findings(view: View) -> Iterator[Finding]:
             yield _finding(failure, view)
 
 
-def reported(view: View) -> Iterator[Finding]:
-    """Yield the findings of an answer that are worth reporting.
+def reported(view: View, in_text: Sequence[Finding] = ()) -> Iterator[Finding]:
+    """Yield the findings of an answer that are worth reporting, but those that the text has.
+
+    The text names the cause, the trace the call.
 
     A doctest may use names from outside its file, which cannot be evaluated here. It may also call
     a function with settings such as `{100: 0.1}`: their numbers are traced here, and fail where
@@ -59,7 +61,11 @@ def reported(view: View) -> Iterator[Finding]:
     if doctest and foreign:
         return
     settings = doctest and _has_settings(view.answer.question.set.call or "")
-    yield from (f for f in findings(view) if not (settings and RULES[f.code].needs_value))
+    told = {(finding.code, finding.message) for finding in in_text}
+    for finding in findings(view):
+        of_settings = settings and RULES[finding.code].needs_value
+        if not of_settings and (finding.code, finding.message) not in told:
+            yield finding
 
 
 def is_quiet(view: View) -> bool:

@@ -123,13 +123,7 @@ async def findings(
     file = path_in_project(project.root, path)
     check = _Check.of(engine, path, wanted(project.settings, file), patience, kernels)
     looked_at = called.without_repeats(views)
-    told = {(finding.code, finding.message) for finding in in_text}
-    pairs = [
-        (view, finding)
-        for view in looked_at
-        for finding in failures.reported(view)
-        if (finding.code, finding.message) not in told  # the text says it of the cause
-    ]
+    pairs = [(view, error) for view in looked_at for error in failures.reported(view, in_text)]
     together = _TOGETHER if kernels is True else 1
     pairs += await _in_functions(engine, looked_at, check, together)
     owners = {finding: view for view, finding in one_a_line(pairs)}

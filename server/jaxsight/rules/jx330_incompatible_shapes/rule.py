@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from jaxsight.meshes.divided import ArrayType
 from jaxsight.rules.differences import shape_text
 from jaxsight.rules.error_table import ErrorTable
-from jaxsight.rules.failure_text import jax_page, operand, operand_text
+from jaxsight.rules.failure_text import jax_page, operand_text
 from jaxsight.rules.jx330_incompatible_shapes.broadcasting import Shape, added_axes, conflict
+from jaxsight.rules.jx330_incompatible_shapes.unpacking import SCALAR, of_unpacked
 from jaxsight.rules.operands import arrays, is_key, sources
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import called, dotted, parsed_call, parsed_statement
@@ -28,12 +29,6 @@ RULE = Rule(
 
 _ALIGNED = "axes are aligned from the right, and each pair must be equal or 1"
 _CONTRACTED = "make the last axis of the first operand and the second to last of the other equal"
-
-
-_SCALAR = (
-    "make it an array or a tuple where it is made: the initial carry of a loop has the structure "
-    "that its body takes apart, such as `(a, b)`"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +280,7 @@ def of_indices(match: re.Match[str], failure: Failure, expression: str) -> Viola
     if rank == "0":
         return Violation(
             f"{quoted(expression)} indexes {axes} of a scalar",
-            help=_SCALAR,
+            help=SCALAR,
             url=jax_page(failure),
         )
     return Violation(
@@ -306,33 +301,6 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
 
 
 RULE.explains(explain)
-
-
-def of_unpacked(failure: Failure, expression: str, line: str) -> Violation | None:
-    """Return what is said of an array that is unpacked into another number of names."""
-    match parsed_statement(line.strip()):
-        case ast.Assign(targets=[ast.Tuple() | ast.List() as targets], value=value):
-            names = len(targets.elts)
-        case _:
-            return None
-    type = operand(failure, value)
-    if type is None or any(isinstance(each, ast.Starred) for each in targets.elts):
-        return None
-    source = quoted(ast.unparse(value), most=30)
-    if failure.message.startswith("iteration over a 0-d array") and not type.shape:
-        return Violation(f"{source} is a scalar, but unpacked into {names} values", help=_SCALAR)
-    if not re.match(r"too many values to unpack|not enough values to unpack", failure.message):
-        return None
-    if not type.shape or type.shape[0] == names:
-        return None
-    columns = "; unpack columns with `.T`" if names in type.shape[1:2] else ""
-    return Violation(
-        f"{source} has {type.shape[0]} rows, but is unpacked into {names} values"
-        if len(type.shape) > 1
-        else f"{source} has {type.shape[0]} items, but is unpacked into {names} values",
-        help=f"unpacking takes axis 0 apart: use as many names as it is long{columns}",
-        notes=(f"its shape is {shape_text(type.shape)}",),
-    )
 
 
 _ONE_TUPLE = "a shape is one argument: write a tuple, as in `jnp.zeros((3, 4))`"
