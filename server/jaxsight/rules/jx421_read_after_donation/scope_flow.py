@@ -7,7 +7,7 @@ happens in one branch alone is not certain afterwards, so it is forgotten. Loops
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
@@ -59,6 +59,8 @@ class DeadRead:
     is_holder: bool
     is_twice: bool = False
     """It is passed a second time in the call that donates it."""
+    held: str = ""
+    """What it holds twice, of itself."""
 
 
 class ScopeFlow:
@@ -76,8 +78,11 @@ class ScopeFlow:
         self._donors = donors
         self._made = donor_of_call
         self._state = ScopeState()
-        self._contents: dict[Token, frozenset[Token]] = {}
-        """What tuples, lists and dicts hold that have not been changed since they were made."""
+        self._contents: dict[Token, tuple[tuple[Token, str], ...]] = {}
+        """What displays and objects hold that have not been changed since they were made: each
+        value as often as it is in there, with its variable."""
+        self._arrays: set[Token] = set()
+        """What functions of JAX returned."""
         self._silent = 0
         self._breaks: list[list[ScopeState]] = []
         self._continues: list[list[ScopeState]] = []
@@ -277,10 +282,12 @@ class ScopeFlow:
                 if len(tokens) > 1:  # one of them: no other variable is certain to be it
                     tokens = self._state.values[path] = frozenset({object()})
                 for token in tokens - {ON_HOST}:
-                    for each in (token, *self._contents.get(token, ())):
+                    for each, name in ((token, ""), *self._contents.get(token, ())):
                         if each in given:
-                            dead = Dead(path, call, donor)
-                            self._report(DeadRead(node, dead, is_holder=False, is_twice=True))
+                            held = name if given[each] is node else ""
+                            dead = Dead(held or path, call, donor)
+                            read = DeadRead(node, dead, is_holder=False, is_twice=True, held=held)
+                            self._report(read)
                         given.setdefault(each, node)
                         self._state.dead.setdefault(each, Dead(path, call, donor))
         others = [argument for argument in call.args if argument not in donated]
@@ -368,15 +375,25 @@ class ScopeFlow:
         elif is_on_host(value):
             tokens = frozenset({ON_HOST})
         held_tokens: frozenset[Token] = frozenset()
-        if isinstance(value, ast.Tuple | ast.List | ast.Dict | ast.Set):
-            for part in leaves(value):
-                if inner_path := path_of(part):
-                    held_tokens |= self._tokens(inner_path)
-            single = (self._tokens(p) for part in leaves(value) if (p := path_of(part)))
-            sure = frozenset(token for part in single if len(part) == 1 for token in part)
-            self._contents[next(iter(tokens))] = sure - {ON_HOST}
+        parts = list(_parts(value)) if value is not None else []
+        if parts:
+            is_display = not isinstance(value, ast.Call)
+            inside = [
+                (self._tokens(held), held) for part in parts if (held := path_of(unwrapped(part)))
+            ]
+            if is_display:
+                held_tokens = frozenset().union(*(tokens for tokens, _ in inside))
+            self._contents[next(iter(tokens))] = tuple(
+                (token, held)
+                for within, held in inside
+                if len(within) == 1
+                for token in within - {ON_HOST}
+                if is_display or token in self._arrays
+            )
         elif source:
             held_tokens = self._state.holds.get(source, frozenset())
+        if isinstance(value, ast.Call) and dotted(value.func).startswith(("jnp.", "jax.")):
+            self._arrays |= tokens
         self._forget(target)
         self._state.values[path] = tokens
         if held_tokens:
@@ -390,3 +407,15 @@ class ScopeFlow:
             for key in [k for k in names if k == path or k.startswith((f"{path}.", f"{path}["))]:
                 del names[key]
         self._state.values[path] = frozenset({object()})
+
+
+def _parts(value: ast.expr) -> Iterator[ast.expr]:
+    """Yield what a display holds, or an object that a class makes of its arguments."""
+    match value:
+        case ast.Tuple() | ast.List() | ast.Dict() | ast.Set():
+            yield from leaves(value)
+        case ast.Call(func=function, args=arguments, keywords=keywords):
+            name = dotted(function).rpartition(".")[2]
+            if name[:1].isupper() or name == "create":
+                for part in (*arguments, *(keyword.value for keyword in keywords)):
+                    yield from leaves(part)

@@ -10,17 +10,9 @@ import ast
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from jaxsight.rules.text.expressions import FunctionNode, dotted
+from jaxsight.rules.text.expressions import FunctionNode, Place, dotted, place_of
 from jaxsight.rules.text.python_loops import evaluated
 from jaxsight.rules.text.statements import blocks_of
-
-Place = tuple[int, int, int, int]
-"""Where a node begins and ends in its statement, as `ast` counts."""
-
-
-def place_of(node: ast.expr | ast.stmt) -> Place:
-    """Return where a node is."""
-    return node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +45,9 @@ class FrameCall:
 
     name: str
     arguments: tuple[tuple[int | str, str], ...]
+    constants: str
+    """Its source, if all of its arguments are constants, and there are some; else empty."""
+    place: Place
     moment: Instant
 
 
@@ -93,8 +88,10 @@ class ScopeFrame:
         """
         changes = [change for change in self.changes if change.name == name]
         values = {change.constant for change in changes}
-        if "." not in name and len(values) == 1 and values != {""}:
-            return None
+        if len(values) == 1 and values != {""}:
+            first = min(change.moment.number for change in changes)
+            if "." not in name or all(call.number > first for call in calls):
+                return None  # the same value each time
         for change in changes:
             now = change.moment
             if now.number < since.number or set(since.loops) & set(now.loops):
@@ -103,6 +100,11 @@ class ScopeFrame:
             if before and any(now.may_precede(call) for call in calls):
                 return change
         return None
+
+
+def constant_of(value: ast.expr | None) -> str:
+    """Return the source of a constant; nothing for other values."""
+    return ast.unparse(value) if isinstance(value, ast.Constant) else ""
 
 
 def joined(frames: Iterable[ScopeFrame]) -> ScopeFrame:
@@ -175,7 +177,7 @@ class _Reader:
                 ast.AugAssign(target=target) | ast.For(target=target) | ast.AsyncFor(target=target)
             ):
                 targets = [target]
-        constant = ast.unparse(value) if isinstance(value, ast.Constant) else ""
+        constant = constant_of(value)
         for name, part in _assigned(targets):
             moment = self._moment(loops, branches)
             self.made.setdefault(name, moment)
@@ -192,7 +194,10 @@ class _Reader:
                 arguments += [(word.arg, word.value) for word in inner.keywords if word.arg]
                 names = tuple((at, dotted(value)) for at, value in arguments if dotted(value))
                 moment = self._moment(loops, branches)
-                self.calls.append(FrameCall(dotted(inner.func), names, moment))
+                fixed = arguments and all(isinstance(v, ast.Constant) for _, v in arguments)
+                constants = ast.unparse(inner) if fixed else ""
+                call = FrameCall(dotted(inner.func), names, constants, place_of(inner), moment)
+                self.calls.append(call)
 
 
 _Loops = tuple[int, ...]

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.jx450_stale_state.frames import Place, ScopeFrame, frame_of, place_of
-from jaxsight.rules.text.expressions import FunctionNode, dotted
+from jaxsight.rules.jx450_stale_state.frames import ScopeFrame, constant_of, frame_of
+from jaxsight.rules.text.expressions import FunctionNode, Place, dotted, place_of
 from jaxsight.rules.text.jitted import decorated, is_bound_once, made
 from jaxsight.rules.text.scope_tree import scopes_of
 from jaxsight.rules.text.scopes import NameScope, Sources
@@ -49,9 +49,17 @@ class Assignment:
     function: str
     place: Place
     is_first: bool
-    """It is made where state is first set, or where functions are jitted anew."""
+    """It is made where state is first set, by the name of the function."""
+    renews: bool
+    """It is made where functions are jitted anew."""
     is_nothing: bool
     """`None` is assigned: what is not there yet."""
+    always: bool
+    """It is in no branch of the function."""
+    constant: str
+    """The source of a constant; empty for other values."""
+    is_name: bool
+    """A variable is assigned, such as a parameter."""
     sources: Sources
     """What its value is made of."""
 
@@ -63,7 +71,7 @@ class StateFacts:
     reads: tuple[tuple[str, StateRead], ...]
     """By function."""
     parameter_reads: tuple[tuple[str, str, str], ...]
-    """Functions with a parameter and an attribute of it that they read."""
+    """Functions with a parameter and an attribute of it that they, or functions in them, read."""
     assignments: tuple[Assignment, ...]
     compared: tuple[str, ...]
     """Classes whose objects have a value: they define `__eq__` or `__hash__`."""
@@ -104,11 +112,10 @@ def state_facts(tree: ast.Module, imported: Imports) -> StateFacts:
         )
         reads += ((scope.name, read) for read in _reads(scope))
         parameters += (
-            (scope.name, node.value.id, node.attr)
+            (holder.name, node.value.id, node.attr)
             for node, _ in scope.nodes
-            if isinstance(node, ast.Attribute)
-            and isinstance(node.value, ast.Name)
-            and node.value.id in scope.parameters
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+            if node.value.id in (holder := scope.holder(node.value.id)).parameters
         )
         assignments += _assignments(scope)
     compared = (
@@ -180,8 +187,8 @@ def _assignments(scope: NameScope) -> Iterator[Assignment]:
         for node, _ in scope.nodes
         if isinstance(node, ast.Call)
     )
-    is_first = renews or any(map(_FIRST.match, names))
-    for node, _ in scope.nodes:
+    is_first = any(map(_FIRST.match, names))
+    for node, around in scope.nodes:
         match node:
             case ast.Assign(value=value):
                 targets = node.targets
@@ -202,7 +209,18 @@ def _assignments(scope: NameScope) -> Iterator[Assignment]:
                 continue
             place, sources = place_of(part), scope.sources(value)
             yield Assignment(
-                path, holder.name, owner, scope.name, place, is_first, is_nothing, sources
+                path,
+                holder.name,
+                owner,
+                scope.name,
+                place,
+                is_first,
+                renews,
+                is_nothing,
+                not any(isinstance(condition, ast.If) for condition in around),
+                constant_of(value) if not isinstance(node, ast.AugAssign) else "",
+                isinstance(value, ast.Name) and not isinstance(node, ast.AugAssign),
+                sources,
             )
 
 

@@ -8,9 +8,9 @@ makes it, the message says that later changes are ignored.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from jaxsight.rules.jx450_stale_state.frames import Instant, ScopeFrame, joined
+from jaxsight.rules.jx450_stale_state.frames import Instant, ScopeFrame, StateChange, joined
 from jaxsight.rules.jx450_stale_state.reads import (
     Assignment,
     StateFacts,
@@ -32,6 +32,8 @@ RULE = Rule(
     severity="warning",
 )
 
+_PYTREES = frozenset({"register_pytree_node_class", "register_pytree_with_keys_class"})
+"""Decorators of classes whose objects are still compared by identity where they are static."""
 _SHORT = 20
 """Characters of each of the two names in a message."""
 
@@ -71,6 +73,12 @@ class _Module:
         self._compared = {name for each in facts for name in each.compared}
         self._assignments = [each for fact in facts for each in fact.assignments]
         self._parameter_reads = {read for fact in facts for read in fact.parameter_reads}
+        self._method_reads = {
+            (function, read.name.partition(".")[2])
+            for fact in facts
+            for function, read in fact.reads
+            if read.owner
+        }
         self._readers = [
             _Reader(module.functions[function], read)
             for fact in facts
@@ -83,11 +91,13 @@ class _Module:
                 self._outside.setdefault(reader.read.holder, []).append(reader)
         self._local = {(of, name): inner for fact in facts for of, name, inner in fact.local}
         self._reached: dict[str, frozenset[str]] = {}
+        self._by_calls: list[tuple[tuple[str, str], ModuleViolation]] = []
+        """What methods change, for where the read itself is not reported."""
 
     def violations(self) -> Iterator[ModuleViolation]:
         """Yield the findings, certain ones first."""
         reported: set[tuple[str, str]] = set()
-        for found in (self._in_frames(), self._in_functions(), self._counted()):
+        for found in (self._in_frames(), self._in_functions(), self._counted(), self._by_calls):
             for key, violation in found:
                 if key not in reported:
                     reported.add(key)
@@ -125,8 +135,8 @@ class _Module:
             if calls and since is not None:
                 change = frame.changed_between(read.name, calls, since)
                 if change is not None:
-                    name = reader.function.named("the lambda").strip("`")
-                    kept = f"calls of {quoted(name, most=_SHORT)} keep its first value"
+                    name = self._compiled(reader.function).named("the lambda")
+                    kept = f"calls of {quoted(name.strip('`'), most=_SHORT)} keep its first value"
                     yield (of, read.name), self._stale(reader, f"changes, but {kept}")
 
     def _reach(self, name: str) -> frozenset[str]:
@@ -152,7 +162,9 @@ class _Module:
         """Return when the function was made whose program has the read."""
         outer = f"{of}.<locals>." if of else ""
         own = reader.removeprefix(outer).partition(".")[0]
-        if "<locals>" in reader.removeprefix(outer):
+        around = self._module.functions.get(f"{outer}{own}")
+        is_compiled = around is not None and around.compiled
+        if "<locals>" in reader.removeprefix(outer) and not is_compiled:
             return None  # made anew by another function, perhaps in each call
         made = [moment for name in {*names, own} if (moment := frame.made_at(name)) is not None]
         return max(made, key=lambda moment: moment.number, default=None)
@@ -161,6 +173,9 @@ class _Module:
         self, of: str, frame: ScopeFrame, number: int | None
     ) -> Iterator[tuple[tuple[str, str], ModuleViolation]]:
         """Yield changes of objects that are static arguments of calls before and after."""
+        by_methods = list(self._set_by_methods(of, frame))
+        setters = {(each.moment.number, each.name): method for method, each in by_methods}
+        frame = replace(frame, changes=(*frame.changes, *(change for _, change in by_methods)))
         attributes = {change.name for change in frame.changes if change.name.count(".") == 1}
         for name in sorted(attributes):
             owner, _, attribute = name.partition(".")
@@ -174,15 +189,54 @@ class _Module:
                 continue
             change = frame.changed_between(name, [moment for _, moment in calls], since)
             if change is not None:
-                shown, function = quoted(name, most=_SHORT), quoted(calls[0][0], most=_SHORT)
+                class_ = self._instances[of, owner]
+                function = quoted(calls[0][0], most=_SHORT)
+                setter = setters.get((change.moment.number, name))
+                changes = (
+                    f"{quoted(setter, most=_SHORT)} changes {quoted(attribute, most=12)}"
+                    if setter
+                    else f"{quoted(name, most=_SHORT)} changes"
+                )
                 violation = NodeViolation(
                     node_at(change.place),
-                    f"{shown} changes, but {function} keeps the value that it traced",
+                    f"{changes}, and {function} may reuse the program of another value"
+                    if class_ in self._compared
+                    else f"{changes}, but {function} keeps its traced value",
                     help=f"pass the value as an argument, or make a new object for `{owner}`",
-                    notes=("static arguments are compared by identity, unless they have `__eq__`",),
+                    notes=(
+                        f"JAX looks up programs by the hash of `{owner}`, which must not change"
+                        if class_ in self._compared
+                        else "static arguments are compared by identity, unless they have `__eq__`",
+                    ),
                 )
                 at = number if number is not None else change.moment.statement
-                yield (of, name), ModuleViolation(at, violation)
+                found = (class_, f"self.{attribute}"), ModuleViolation(at, violation)
+                if setter:
+                    self._by_calls.append(found)
+                else:
+                    yield found
+
+    def _set_by_methods(self, of: str, frame: ScopeFrame) -> Iterator[tuple[str, StateChange]]:
+        """Yield the attributes that calls of methods assign, each with what is called."""
+        for call in frame.calls:
+            owner, _, method = call.name.partition(".")
+            class_ = self._instances.get((of, owner), "")
+            function = self._module.functions.get(f"{class_}.{method}")
+            if not class_ or function is None or function.kinds:
+                continue
+            reached = self._reach(function.function.name)
+            assigned = [
+                each
+                for each in self._assignments
+                if each.owner == class_ and each.function in reached
+            ]
+            if any(each.renews for each in assigned):
+                continue
+            for each in assigned:
+                name = f"{owner}.{each.name.partition('.')[2]}"
+                constant = each.constant or (call.constants if each.is_name else "")
+                if each.always:
+                    yield call.name, StateChange(name, call.place, call.moment, constant)
 
     def _keeps(
         self, of: str, name: str, arguments: Mapping[int | str, str], owner: str, attribute: str
@@ -190,7 +244,7 @@ class _Module:
         """Whether a call compiles what it reads of an attribute of an object."""
         first, _, method = name.partition(".")
         class_ = self._instances.get((of, owner), "")
-        if not class_ or class_ in self._compared or not self._is_plain(class_):
+        if not class_ or not self._is_plain(class_, _PYTREES):
             return False
         if method:
             jitted = self._jitted.get(f"{class_}.{method}")
@@ -199,6 +253,7 @@ class _Module:
                 and jitted is not None
                 and any(
                     reader.read.owner == class_
+                    and reader.function.outside
                     and reader.read.name.partition(".")[2] == attribute
                     and reader.name in self._reach(jitted.of or f"{class_}.{method}")
                     for reader in self._readers
@@ -214,11 +269,23 @@ class _Module:
             if -1 < at < len(jitted.parameters) and arguments.get(at) == owner
         }
         static |= {word for word in jitted.how.static_names if arguments.get(word) == owner}
-        return any((function, word, attribute) in self._parameter_reads for word in static)
+        read = {
+            attr
+            for reader, parameter, attr in self._parameter_reads
+            if reader == function and parameter in static
+        }
+        return attribute in read or any(
+            (f"{class_}.{method}", attribute) in self._method_reads for method in read
+        )
 
-    def _is_plain(self, name: str) -> bool:
+    def _is_plain(self, name: str, decorators: Collection[str] = ()) -> bool:
+        """Whether a class has no bases, and no decorators but these."""
         class_ = self._module.classes.get(name)
-        return class_ is not None and not class_.bases and not class_.decorators
+        return (
+            class_ is not None
+            and not class_.bases
+            and all(each.rpartition(".")[2] in decorators for each in class_.decorators)
+        )
 
     def _in_functions(self) -> Iterator[tuple[tuple[str, str], ModuleViolation]]:
         """Yield what other functions assign."""
@@ -245,7 +312,11 @@ class _Module:
                 if (each.name, each.owner) == (read.name, read.owner)
                 and (read.owner or not each.holder)
             ]
-            later = (e for e in assignments if not e.is_first and e.function not in traced)
+            later = (
+                e
+                for e in assignments
+                if not e.is_first and not e.renews and e.function not in traced
+            )
             change = next(later, None)
             if change is not None and self._starts(read, assignments):
                 by = quoted(change.function.rpartition(".")[2], most=_SHORT)
@@ -311,9 +382,15 @@ class _Module:
                 key = (assignment.owner, assignment.name)
                 yield key, ModuleViolation(function.statement, violation)
 
+    def _compiled(self, function: TracedFunction) -> TracedFunction:
+        """Return the function with a name around a lambda that is compiled with it."""
+        parent = self._module.functions.get(function.function.parent)
+        is_lambda = function.named("").strip("`") == ""
+        return parent if is_lambda and parent is not None and parent.compiled else function
+
     def _stale(self, reader: _Reader, words: str) -> ModuleViolation:
         name = quoted(reader.read.name, most=_SHORT)
-        function = reader.function
+        function = self._compiled(reader.function)
         or_pytree = f", or make `{reader.read.owner}` a pytree" if reader.read.owner else ""
         violation = NodeViolation(
             node_at(reader.read.place),

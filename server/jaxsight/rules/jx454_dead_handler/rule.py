@@ -1,21 +1,26 @@
 """JX454: an exception of arithmetic is expected of JAX arrays, which give `inf` or `nan` instead.
 
-Found in the text alone, where all that is computed in the `try` or the `with` are JAX arrays.
+Found in the text, where all that is computed in the `try` or the `with` are JAX arrays, and in
+programs: there an equation stands for each operation and each call.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
 
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import Place, dotted, place_of
 from jaxsight.rules.text.scope_tree import scopes_of
 from jaxsight.rules.text.scopes import NameScope, Sources
 from jaxsight.rules.text.statements import Imports, Statement, imports_of, uses_jax, written
 from jaxsight.rules.text.traced import traced_module
-from jaxsight.rules.violation import ModuleViolation, NodeViolation
+from jaxsight.rules.violation import ModuleViolation, NodeViolation, Violation
 from jaxsight.rules.wording import quoted
+from jaxsight.wire.spans import Span
 
 RULE = Rule(
     "JX454",
@@ -31,6 +36,8 @@ _EXCEPTIONS = frozenset(
         "numpy.linalg.LinAlgError", "numpy.linalg.linalg.LinAlgError", "scipy.linalg.LinAlgError",
     }
 )  # fmt: skip
+_NEVER_RAISED = frozenset({"ZeroDivisionError", "OverflowError", "LinAlgError"})
+"""Those that JAX does not raise with `jax_debug_nans` either."""
 _NAMED = re.compile("|".join({name.rpartition(".")[2] for name in _EXCEPTIONS} | {"errstate"}))
 _COMPUTES = re.compile(r"jax\.(numpy|lax|nn|scipy|random)\.")
 _KNOWN = frozenset({"astype", "reshape", "sum", "mean", "max", "min", "dot", "transpose", "ravel"})
@@ -83,19 +90,9 @@ def _at(scope: NameScope, node: ast.AST, live: Sources) -> Iterator[NodeViolatio
             for handler in handlers:
                 names = _caught(scope, handler.type)
                 if handler.type is not None and names and names <= _EXCEPTIONS:
-                    caught = quoted(written(handler.type), most=32)
-                    solver = any(name.endswith("LinAlgError") for name in names)
-                    yield NodeViolation(
-                        ast.copy_location(ast.Constant(None), handler.type),
-                        f"JAX arrays do not raise {caught}: this handler never runs",
-                        help="test the result: "
-                        + ("`jnp.isnan(…).any()`" if solver else "`jnp.where(y == 0, …, x / y)`"),
-                        notes=(
-                            "a factorization that fails returns NaN"
-                            if solver
-                            else "division by zero gives `inf` or `nan`, and integers wrap around",
-                        ),
-                    )
+                    node = ast.copy_location(ast.Constant(None), handler.type)
+                    message, help, note = _words(handler.type)
+                    yield NodeViolation(node, message, help=help, notes=(note,))
         case ast.With(items=items, body=body):
             for item in items:
                 call = item.context_expr
@@ -116,6 +113,50 @@ def _at(scope: NameScope, node: ast.AST, live: Sources) -> Iterator[NodeViolatio
                         help="test the result, or look for NaN with `jax_debug_nans`",
                         notes=("division by zero gives `inf` or `nan`, without a warning",),
                     )
+
+
+@RULE.finds_in_program
+def find_in_program(view: ProgramView) -> Iterator[Violation]:
+    """Yield handlers around what a function computes with its arrays."""
+    spans = [step.span for step in view.flow.steps.values() if step.span is not None]
+    computed = {(each.line, each.column, each.end_line, each.end_column) for each in spans}
+    seen: set[ast.AST] = set()
+    for span in dict.fromkeys(spans):
+        nodes = view.syntax(span)
+        for inside, node in pairwise(nodes):
+            if not isinstance(node, ast.Try) or inside not in node.body or node in seen:
+                continue
+            seen.add(node)
+            parts = [part for statement in node.body for part in ast.walk(statement)]
+            if all(_may_not_raise(part, computed) for part in parts):
+                for handler in node.handlers:
+                    caught = handler.type
+                    types = caught.elts if isinstance(caught, ast.Tuple) else [caught]
+                    names = {dotted(each).rpartition(".")[2] for each in types if each is not None}
+                    if caught is not None and names <= _NEVER_RAISED:
+                        message, help, note = _words(caught)
+                        place = Span(span.chunk, *place_of(caught))
+                        yield Violation(message, span=place, help=help, notes=(note,))
+
+
+def _may_not_raise(node: ast.AST, computed: Collection[Place]) -> bool:
+    """Whether a part of a body computes with arrays, or computes nothing."""
+    if isinstance(node, ast.BinOp | ast.Call):
+        return place_of(node) in computed
+    if isinstance(node, ast.AugAssign):
+        return place_of(node) in computed or isinstance(node.value, ast.BinOp | ast.Call)
+    return isinstance(node, _NODES)
+
+
+def _words(caught: ast.expr) -> tuple[str, str, str]:
+    """Return the message, the help and the note about a handler."""
+    if "LinAlgError" in ast.unparse(caught):
+        test, note = "`jnp.isnan(…).any()`", "a factorization that fails returns NaN"
+    else:
+        test = "`jnp.where(y == 0, …, x / y)`"
+        note = "division by zero gives `inf` or `nan`, and integers wrap around"
+    message = f"JAX arrays do not raise {quoted(written(caught), most=32)}: this handler never runs"
+    return message, f"test the result: {test}", note
 
 
 def _caught(scope: NameScope, node: ast.expr | None) -> set[str]:

@@ -11,6 +11,15 @@ Expression = ast.expr | ast.AugAssign
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
+Place = tuple[int, int, int, int]
+"""Where a node begins and ends in its statement, as `ast` counts."""
+
+
+def place_of(node: ast.expr | ast.stmt) -> Place:
+    """Return where a node is."""
+    return node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0
+
+
 @functools.lru_cache(maxsize=1024)  # the quoted lines of a few functions
 def parsed_statement(text: str) -> ast.expr | ast.stmt | None:
     """Return the expression or the other statement that a text is."""
