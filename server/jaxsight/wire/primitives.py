@@ -50,6 +50,8 @@ SCATTERS = frozenset(
 )  # fmt: skip
 
 LOOPS = frozenset({"scan", "while"})
+JITS = frozenset({"jit", "pjit"})
+"""Calls of functions that `jax.jit` compiles, since JAX 0.7 and before."""
 INLINED = frozenset(
     {
         "jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call",

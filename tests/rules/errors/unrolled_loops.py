@@ -14,6 +14,7 @@ def inner_loop(key, ra, rb):
     return key, 0.5 * (ra + gate * ra + (1 - gate) * rb), 0.5 * (rb + gate * ra + (1 - gate) * rb)
 
 
+@jax.jit
 def sample(key):
     """https://github.com/jax-ml/jax/issues/2777
 

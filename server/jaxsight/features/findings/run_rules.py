@@ -17,6 +17,7 @@ from jaxsight.rules.finding import Finding, Place, Severity, finding_of
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import CompileTimes, FindInProgram, Rule
 from jaxsight.rules.text.statements import Statement
+from jaxsight.rules.text.traced import traced_module
 from jaxsight.rules.violation import NodeViolation, Violation
 from jaxsight.source import differentiated
 from jaxsight.source.module import Module, ModuleChunk
@@ -131,13 +132,7 @@ _texts: WeakKeyDictionary[TopLevelStatement, tuple[tuple[Rule, Range, NodeViolat
 def of_module(module: Module) -> Iterator[Finding]:
     """Yield what the text of all statements together shows."""
     chunks = [chunk for chunk in module.chunks if chunk.broken is None]
-    statements = []
-    for chunk in chunks:
-        cached = _statements.get(chunk.statement)
-        if cached is None:
-            tree = functools.partial(tree_of, chunk.text)
-            cached = _statements[chunk.statement] = Statement(chunk.text, tree)
-        statements.append(cached)
+    statements = _statements_of(module)
     for rule in RULES.values():
         if rule.in_module is None or rule.word not in module.text:
             continue
@@ -150,6 +145,19 @@ def of_module(module: Module) -> Iterator[Finding]:
             chunk = chunks[violation.statement]
             range = SourceText(chunk.text).range(violation.violation.node)
             yield _finding(rule, range.shifted(chunk.first_line), violation.violation)
+
+
+def _statements_of(module: Module) -> list[Statement]:
+    """Return the statements of a module that have no syntax error."""
+    statements = []
+    for chunk in module.chunks:
+        if chunk.broken is None:
+            cached = _statements.get(chunk.statement)
+            if cached is None:
+                tree = functools.partial(tree_of, chunk.text)
+                cached = _statements[chunk.statement] = Statement(chunk.text, tree)
+            statements.append(cached)
+    return statements
 
 
 _statements: WeakKeyDictionary[TopLevelStatement, Statement] = WeakKeyDictionary()
@@ -200,6 +208,7 @@ def _judged(
         syntax=places.syntax,
         calls=outlined.calls,
         assigned=functools.partial(_assigned, view.module),
+        is_staged=lambda name: traced_module(_statements_of(view.module)).is_staged(name),
         target=result.target if result is not None else None,
         platform=result.target.platform if result is not None else platform,
         compiled=compiled,

@@ -75,7 +75,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
         over_axes = any(_names_axes(part) for parts in _iterated(loop.node) for part in parts)
         if over_axes or _is_chosen(loop) or _makes_shapes(loop.node):
             continue
-        if _is_of_an_example(view, loop):
+        if _is_of_an_example(view, loop) or _is_on_host(view, loop):
             continue
         for placed in _executions(view, loop.spans):
             copies, steps = _copies(view, placed), [step for step, _ in placed]
@@ -156,6 +156,23 @@ def _executions(view: ProgramView, spans: Mapping[Span, bool]) -> Iterator[list[
         elif ended := running.pop(loop_path, None):
             yield ended
     yield from running.values()
+
+
+def _is_on_host(view: ProgramView, loop: _Loop) -> bool:
+    """Whether a loop calls a function that is compiled by itself, from code that nobody compiles.
+
+    Such a loop stays in Python: each iteration runs the same compiled program.
+    """
+    called = {
+        (call.span, call.name.rpartition(".")[2])
+        for call in view.calls
+        if call.name and call.span is not None and loop.spans.get(call.span)
+    }
+    return not view.is_staged(view.name) and any(
+        (step.span, ast.literal_eval(dict(step.parameters).get("name", "''"))) in called
+        for step in view.program.body.steps
+        if step.primitive in primitives.JITS
+    )
 
 
 def _copies(view: ProgramView, placed: Sequence[_Placed]) -> int:

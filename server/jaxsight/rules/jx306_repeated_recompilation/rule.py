@@ -1,7 +1,7 @@
 """JX306: a call site has a function compiled for many types or static values.
 
-That is seen in a run of the user's program, or in the text: in a loop that calls a jitted function
-of the module with another static value or another shape in every iteration.
+That is seen in a run of the user's program, in the text (a loop calls a jitted function of the
+module with another static value or another shape in every iteration), or in a trace of the loop.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from jaxsight.rules.jx306_repeated_recompilation import by_types
 from jaxsight.rules.jx306_repeated_recompilation.varying import Varying
 from jaxsight.rules.recompilation import FIRST_SHAPES, Miss, named
 from jaxsight.rules.rule import Rule
@@ -102,7 +103,11 @@ def _varies(
                 help="pad it to one size and mask the rest, or to a few sizes",
                 notes=(kept,),
             )
+        if not which and (rows := varying.last_rows(argument)) is not None:
+            message, help, note = by_types.last_batch(function, written(argument), *rows)
+            return NodeViolation(at, message, help=help, notes=(note,))
     return None
 
 
 RULE.finds_in_module(InLoops(find, in_tests=True))
+RULE.finds_in_program(by_types.find)

@@ -25,7 +25,7 @@ class Varying:
     """What differs in all iterations of a loop."""
 
     def __init__(self, scope: NameScope, loop: PythonLoop) -> None:
-        self._scope = scope
+        self._scope, self._loop = scope, loop.node
         self._counted = loop.counted
         self.count = loop.count
         """How many iterations there are, where the text says so."""
@@ -105,6 +105,74 @@ class Varying:
                 return name in ("array", "asarray") and self.is_shape(arguments[0])
             case _:
                 return False
+
+    def last_rows(self, node: ast.expr) -> tuple[int, int] | None:
+        """Return the length of the last batch and of the others, where the text says both.
+
+        `data[start : start + 256]` in `for start in range(0, len(data), 256)`.
+        """
+        match self._resolved(node):
+            case ast.Subscript(value=data, slice=ast.Tuple(elts=[rows, *_])):
+                pass
+            case ast.Subscript(value=data, slice=rows):
+                pass
+            case _:
+                return None
+        match self._loop, rows:
+            case (
+                ast.For(
+                    target=ast.Name(id=start),
+                    iter=ast.Call(
+                        func=ast.Name(id="range"),
+                        args=[ast.Constant(value=0), end, ast.Constant(value=int() as step)],
+                    ),
+                ),
+                ast.Slice(
+                    lower=ast.Name(id=lower),
+                    upper=ast.BinOp(
+                        left=ast.Name(id=upper), op=ast.Add(), right=ast.Constant(value=taken)
+                    ),
+                    step=None,
+                ),
+            ) if start == lower == upper and step == taken and step > 0:
+                length = self._rows_of(data)
+                counted: int | None = None
+                match end:
+                    case ast.Constant(value=int() as counted):
+                        pass
+                    case (
+                        ast.Call(func=ast.Name(id="len"), args=[array])
+                        | ast.Subscript(
+                            value=ast.Attribute(value=array, attr="shape"),
+                            slice=ast.Constant(value=0),
+                        )
+                    ):
+                        counted = self._rows_of(array)
+                if length is None or counted != length or length < 2 * step:
+                    return None
+                return (length % step, step) if length % step else None
+            case _:
+                return None
+
+    def _rows_of(self, array: ast.expr) -> int | None:
+        """Return how many rows an array has that is made once, with a shape in the text."""
+        made = (
+            self._scope.holder(array.id).aliases.get(array.id)
+            if isinstance(array, ast.Name)
+            else None
+        )
+        if not isinstance(made, ast.Call) or not made.args:
+            return None
+        package, _, name = self._scope.full(made.func).rpartition(".")
+        if package == "jax.random" and name in _RANDOM and len(made.args) > 1:
+            shape = made.args[1]
+        elif package in ("numpy", "jax.numpy") and name in _BY_SHAPE - {"eye", "identity"}:
+            shape = made.args[0]
+        else:
+            return None
+        first = shape.elts[0] if isinstance(shape, ast.Tuple) and shape.elts else shape
+        value = first.value if isinstance(first, ast.Constant) else None
+        return value if isinstance(value, int) else None
 
     def _is_grown(self, name: str) -> bool:
         """Whether a list is longer in each iteration."""

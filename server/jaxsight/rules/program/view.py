@@ -65,6 +65,9 @@ class ProgramView:
     assigned: Callable[[str], ast.expr | None] = lambda name: None
     """What the module's only statement that binds a name assigns to it."""
 
+    is_staged: Callable[[str], bool] = lambda function: False
+    """Whether the module has a function, by its qualified name, traced into a larger program."""
+
     def places(self, step: Step) -> Iterator[Span]:
         """Yield where an equation was created, then the calls around it, the innermost first."""
         if step.span is not None:

@@ -75,6 +75,18 @@ class TracedModule:
             if (function := self.functions.get(name)) is not None
         )
 
+    def is_staged(self, name: str) -> bool:
+        """Whether a function is traced into a larger program: by `jit`, `scan` and so on.
+
+        Methods of modules of networks are, wherever they are called.
+        """
+        function = self.functions.get(name)
+        if function is None:
+            return False
+        owner = function.function.owner
+        is_layer = bool(owner) and not is_plain(self.classes, owner)
+        return is_layer or function.compiled or STAGED in function.kinds
+
 
 def traced_events(
     statements: Sequence[Statement],
