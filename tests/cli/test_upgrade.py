@@ -18,7 +18,10 @@ from tests.cli.published import hold
 pytestmark = pytest.mark.slow
 
 SERVER = Path(__file__).parents[2] / "server"
-OLDEST = Path(__file__).parents[2] / ".venvs" / "oldest" / "bin" / "python"
+OLDEST, OLDER = (
+    Path(__file__).parents[2] / ".venvs" / name / "bin" / "python"
+    for name in ("oldest", "test-py311")
+)
 
 MODEL = '''\
 import drift
@@ -231,10 +234,66 @@ def test_without_functions_nothing_is_compared(tmp_path: Path) -> None:
     assert upgrade("empty.py", "--python", sys.executable, cwd=tmp_path).returncode == 3
 
 
+LEFT_OUT = '''\
+import jax
+import jax.numpy as jnp
+
+
+@jax.custom_vjp
+def with_slow_gradient(x):
+    """
+    Example inputs:
+        x: f32[64]
+    """
+    return 2 * x
+
+
+def backward(_, g):
+    count, _ = jax.lax.while_loop(lambda c: c[1] < 2_000_000_000, lambda c: (c[0] + g, c[1] + 1), (g, 0))
+    return (count,)
+
+
+with_slow_gradient.defvjp(lambda x: (2 * x, None), backward)
+
+
+def same(x):
+    """
+    Example inputs:
+        x: f32[64]
+    """
+    return jnp.cos(x)
+
+
+def mistaken(x):
+    """
+    Example inputs:
+        x: f32[64]
+    """
+    return x @ jnp.ones((3, 3))
+'''
+
+
+def test_a_function_that_runs_too_long_is_named_and_the_others_are_compared(tmp_path: Path) -> None:
+    limits = "[tool.jaxsight.timeouts]\ntrace = 8\n"
+    (tmp_path / "pyproject.toml").write_text(limits, encoding="utf-8")
+    (tmp_path / "model.py").write_text(LEFT_OUT, encoding="utf-8")
+    chosen = ("--from", sys.executable, "--python", sys.executable, "--inputs", "written")
+    done = upgrade("model.py", *chosen, "--target", "cpu", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    summary, *left_out = done.stdout.splitlines()
+    assert summary.endswith("3 functions, 0 differ, 0 for the worse")
+    assert left_out == [
+        "1 function cannot be traced or compiled under either version",
+        "numbers of 1 function not compared: the gradient: running the function took longer than 8 s",
+        "list them with --verbose",
+    ]
+
+
 RELEASES = '''\
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.sharding import PartitionSpec as P
 
 
 def cumulative(x):
@@ -261,6 +320,20 @@ def clipped(x):
         x: f32[8]
     """
     return jnp.clip(x, a_min=0.0, a_max=1.0)
+
+
+def resharded(x, w):
+    """Weights that `shard_map` divides in another way than they are, as in marin#4455.
+
+    Example inputs:
+        mesh: data=2, expert=2 explicit
+        x: f32[8@expert, 16]
+        w: f32[8@expert, 16@data, 32]
+    """
+    specs = P("expert"), P("expert")
+    return jax.shard_map(
+        lambda x, w: jnp.einsum("ed,edf->ef", x, w), in_specs=specs, out_specs=P("expert")
+    )(x, w)
 '''
 
 
@@ -275,3 +348,38 @@ def test_released_versions_of_jax_differ(tmp_path: Path) -> None:
     assert ("temp", True) in found["activations"]
     assert found["clipped"] == [("error", True)]
     assert words(shown, "clipped")[0].startswith("`jax.numpy.clip(a_min=…)` does not exist")
+    assert found["resharded"] == [("error", True)]
+    assert words(shown, "resharded")[0].startswith("specs of `shard_map` differ")
+
+
+IN_PLACE = '''\
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+
+@partial(jax.jit, donate_argnums=0)
+def update(x):
+    """A loop that reads a value between two updates, as in xla#45912.
+
+    Example inputs:
+        x: f32[1048576]
+    """
+    y = jnp.exp(x)
+    total = lax.fori_loop(0, 8, lambda i, total: total + y[i * 131072], 0.0)
+    return y * total
+'''
+
+
+@pytest.mark.skipif(not OLDER.exists(), reason="there is no environment with an older JAX")
+@pytest.mark.skipif(jax.__version_info__ < (0, 12), reason="JAX 0.12 updates in place again")
+def test_a_donated_buffer_that_is_no_longer_updated_in_place(tmp_path: Path) -> None:
+    (tmp_path / "in_place.py").write_text(IN_PLACE, encoding="utf-8")
+    chosen = ("in_place.py", "--target", "cpu", "--json")
+    worse = upgrade(*chosen, "--from", sys.executable, "--python", OLDER, cwd=tmp_path)
+    assert worse.returncode == 1, worse.stderr
+    shown = json.loads(worse.stdout)
+    assert by_function(shown) == {"update": [("temp", True)]}
+    assert words(shown, "update") == ["temp 196 B → 4 MiB"]

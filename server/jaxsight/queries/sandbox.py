@@ -104,11 +104,11 @@ class Sandbox:
             case _:
                 return None
 
-    async def evaluate(self, answer: Answer) -> Evaluated | Died | None:
-        """Run a traced function on random inputs; `None` if that is not possible."""
+    async def evaluate(self, answer: Answer, *, gradients: bool) -> Evaluated | Died | None:
+        """Run a traced function, or its gradient; `None` if that is not possible."""
         if not isinstance(answer.reply, Traced):
             return None
-        reply = await self.ask(Evaluate(NEW, answer.reply.id))
+        reply = await self.ask(Evaluate(NEW, answer.reply.id, gradients))
         return reply if isinstance(reply, Evaluated | Died) else None
 
     async def compare_with_values(self, before: Answer, after: Answer) -> Compared | Died | None:

@@ -79,6 +79,10 @@ class ComparedFunction:
             found.append(VersionDifference(Aspect.TYPES, words, is_worse=True))
         elif both_traced and not not_compared:
             found += _numbers(before.results, after.results)
+            if slopes_not_run := before.slopes_not_run or after.slopes_not_run:
+                not_compared = f"the gradient: {slopes_not_run}"
+            else:
+                found += _numbers(before.slopes, after.slopes)
         if before.costs is not None and after.costs is not None:
             found += _costs(before.costs, after.costs)
         found += _times(before, after)
@@ -95,11 +99,16 @@ class ComparedFunction:
         return any(each.is_worse for each in self.differences)
 
     @property
+    def fails_in_both(self) -> bool:
+        """Whether it has an error under both versions."""
+        return bool(self.before.error and self.after.error)
+
+    @property
     def verdict(self) -> str:
         """`same`, `differs`, `fails`, or `?` for numbers that are not compared."""
         aspects = {each.aspect for each in self.differences}
         if self.after.error:
-            return "fails" if not self.before.error else "fails in both"
+            return "fails in both" if self.before.error else "fails"
         if aspects & {Aspect.TYPES, Aspect.NUMBERS}:
             return "differs"
         return "?" if self.not_compared or self.before.error else "same"
@@ -132,7 +141,7 @@ def _numbers(before: Sequence[Sampled], after: Sequence[Sampled]) -> Iterator[Ve
     """Yield the first difference of each result, and the gradients that are missing now."""
     now, was = _by_name(after), _by_name(before)
     for name, samples in was.items():
-        if name not in now and len(now) < len(was):
+        if name not in now:
             yield VersionDifference(Aspect.NUMBERS, f"{name} cannot be computed", is_worse=True)
             continue
         pairs = zip(samples, now.get(name, ()), strict=False)

@@ -13,8 +13,8 @@ from jaxsight.cli.sources.texts import SourceFile
 from jaxsight.features.findings import failures, inputs
 from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.programs.kernels import Kernels
-from jaxsight.queries.sandbox import Sandboxes
-from jaxsight.queries.traces.located_answer import View
+from jaxsight.queries.sandbox import Sandbox, Sandboxes
+from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.targets.target import Target
 from jaxsight.text.inert import clause
 from jaxsight.wire.messages.replies import Evaluated, Lowered, Sampled, Traced
@@ -80,6 +80,10 @@ class ExaminedFunction:
     results: tuple[Sampled, ...] = ()
     not_run: str = ""
     """Why it was not run."""
+    slopes: tuple[Sampled, ...] = ()
+    """What its gradient is, if it has one."""
+    slopes_not_run: str = ""
+    """Why the gradient was not run, if only that was not."""
 
     @staticmethod
     def of(view: View) -> ExaminedFunction:
@@ -227,12 +231,22 @@ async def _ran(
     if isinstance(lowered, Lowered) and examined.trace_seconds is not None:
         again = dict(answer.reply.seconds).get("trace", 0.0) + lowered.seconds
         examined = replace(examined, trace_seconds=min(examined.trace_seconds, again))
-    match await run.get(sandbox.evaluate(answer)):
-        case Evaluated(problem=str(problem)) if problem:
-            return replace(examined, not_run=problem)
-        case Evaluated(results=results):
-            return replace(examined, results=results)
+    results, problem = await _computed(run, sandbox, answer, gradients=False)
+    if problem:
+        of_mesh = answer.question.trace.mesh is not None
+        return replace(examined, not_run="it needs the devices of its mesh" if of_mesh else problem)
+    slopes, problem = await _computed(run, sandbox, answer, gradients=True)
+    return replace(examined, results=results, slopes=slopes, slopes_not_run=problem)
+
+
+async def _computed(
+    run: CommandRun, sandbox: Sandbox, answer: Answer, *, gradients: bool
+) -> tuple[tuple[Sampled, ...], str]:
+    """Return what a function or its gradient computes, or why it was not run."""
+    match await run.get(sandbox.evaluate(answer, gradients=gradients)):
+        case Evaluated(results=results, problem=problem):
+            return results, clause(problem, _LONGEST)
         case Died() as died:
-            return replace(examined, not_run=died.message)
+            return (), died.message
         case _:
-            return replace(examined, not_run="it could not be run")
+            return (), "it could not be run"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from jaxsight.cli.output.printing import MOST_ROWS, Printer, print_rows, styled
@@ -20,6 +21,8 @@ _IN_TABLE = frozenset(
     }
 )  # fmt: skip
 """What the columns show; the lines below the table have the rest."""
+_MOST_REASONS = 4
+"""Reasons that a report without `--verbose` names, a choice: the most frequent."""
 
 
 def print_report(
@@ -45,10 +48,17 @@ def print_report(
     target = f" on {after.target}" if after.target else ""
     summary = f"{versions}{target}: {count(len(functions), 'function')}, {differing} differ"
     printer.print(styled((one_line(f"{summary}, {worse} for the worse"), "bold")))
-    unknown = sum(bool(each.not_compared) for each in functions)
-    if unknown and not verbose:
-        words = f"numbers of {count(unknown, 'function')} not compared; list them with --verbose"
-        printer.print(styled((words, "dim")))
+    failing = sum(each.fails_in_both for each in functions)
+    reasons = Counter(each.not_compared for each in functions if each.not_compared)
+    words = f"{count(failing, 'function')} cannot be traced or compiled under either version"
+    left_out = [words] if failing else []
+    left_out += [
+        f"numbers of {count(number, 'function')} not compared: {reason}"
+        for reason, number in reasons.most_common(_MOST_REASONS)
+    ]
+    if left_out and not verbose:
+        for words in (*left_out, "list them with --verbose"):
+            printer.print(styled((one_line(words), "dim")))
 
 
 def _name(function: ComparedFunction) -> str:
@@ -93,6 +103,8 @@ def _lines(function: ComparedFunction, *, verbose: bool) -> Iterator[str]:
             is_placed = each.aspect is Aspect.ERROR and function.after.place
             where = f", line {function.after.place}" if is_placed else ""
             yield f"{_name(function)}{where}: {each.words}"
+    if verbose and function.fails_in_both:
+        yield f"{_name(function)}: {function.after.error}"
     if verbose and function.not_compared:
         yield f"{_name(function)}: numbers are not compared: {function.not_compared}"
 

@@ -25,15 +25,15 @@ _NOT_IMPORTED = ("jax.extend", "jax.example_libraries", "jax.experimental", "jax
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the changed import with the calls that depend on it, the attribute or the call.
 
-    Where the installed release does not have the old name, only the types can be compared with
-    nothing: the change is offered if the function can be traced then.
+    Where the installed release does not have the old name, or the function calls back into Python,
+    nothing is run to compare: the change is offered if the function can be traced then.
     """
     found = context.finding.data
     if not isinstance(found, Outdated) or not found.row.new:
         return
     edits = _edits(context, found.row)
     if edits:
-        is_same = not found.is_missing
+        is_same = not found.is_missing and not found.row.calls_back
         title = f"Use {found.row.shown_new}"
         yield Candidate(title, tuple(edits), safe=is_same, same=is_same)
 

@@ -207,6 +207,11 @@ class Replacement:
         return self.old.partition(".")[0]
 
     @property
+    def calls_back(self) -> bool:
+        """Whether what it is about calls Python functions from programs, which are not run."""
+        return self.old.endswith("_callback")
+
+    @property
     def shown(self) -> str:
         """What messages call it: `jax.tree_map`, `jax.numpy.clip(a_min=…)`."""
         keyword = f"({self.keyword}={self.value or '…'})" if self.keyword else ""

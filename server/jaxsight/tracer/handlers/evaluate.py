@@ -36,7 +36,7 @@ _RESULTS = 64
 
 
 def evaluate(job: Job[Evaluate]) -> Evaluated:
-    """Run an earlier trace on random inputs, and its gradient if it has one.
+    """Run an earlier trace, or its gradient, on random inputs.
 
     Raises:
         UserError: the trace is no longer kept.
@@ -47,7 +47,8 @@ def evaluate(job: Job[Evaluate]) -> Evaluated:
         program = RunnableProgram.of(shown)
         runnable_program.check(program)
         with jax.default_device(jax.local_devices(backend="cpu")[0]):
-            return Evaluated(job.request.id, tuple(_results(program)))
+            run = _slopes if job.request.gradients else _results
+            return Evaluated(job.request.id, tuple(run(program)))
     except Incomparable as error:
         return Evaluated(job.request.id, problem=str(error))
     except Exception as error:  # noqa: BLE001 - a program may fail as it likes
@@ -56,23 +57,25 @@ def evaluate(job: Job[Evaluate]) -> Evaluated:
 
 def _results(program: RunnableProgram) -> Iterator[Sampled]:
     ways = TwoWays(program, below_of(program), terms(program))
-    gradient = TwoWays(gradients.gradient_of(program), below_of(program), terms(program))
-    has_gradient = gradients.is_differentiable(program) and gradients.is_traceable(
-        gradient.usual, program
-    )
+    yield from _sampled(ways, names_of(len(program.outputs)), program)
+
+
+def _slopes(program: RunnableProgram) -> Iterator[Sampled]:
+    ways = TwoWays(gradients.gradient_of(program), below_of(program), terms(program))
+    if gradients.is_differentiable(program) and gradients.is_traceable(ways.usual, program):
+        yield from _sampled(ways, gradients.slope_names(program), program)
+
+
+def _sampled(ways: TwoWays, names: Sequence[str], program: RunnableProgram) -> Iterator[Sampled]:
+    """Yield the results of a function that is compiled in two ways, with each kind of inputs."""
     for seed, draw in enumerate(ORDINARY):
         inputs = random_inputs.drawn(program, draw, np.random.default_rng(seed))
-        args = (program.constants, *inputs.values())
-        yield from _of(ways, names_of(len(program.outputs)), args, below_of(program))
-        if has_gradient:
-            names = gradients.slope_names(program)
-            yield from _of(gradient, names, args, below_of(program))
+        yield from _of(ways, names, (program.constants, *inputs.values()), below_of(program))
 
 
 def _of(
     ways: TwoWays, names: Sequence[str], args: Sequence[object], below: float
 ) -> Iterator[Sampled]:
-    """Yield the results of one function that is compiled in two ways."""
     usual, second = ways.usual(*args), ways.second(*args)
     moved = ways.second(*jax.tree_util.tree_map(shaken, args))
     for name, first, other, shifted in list(zip(names, usual, second, moved, strict=True))[

@@ -380,10 +380,14 @@ class Measure(AboutTrace[Measured]):
 
 @dataclass(frozen=True, slots=True)
 class Evaluate(AboutTrace[Evaluated]):
-    """Run a trace on random inputs, to compare what it computes with another environment."""
+    """Run a trace on random inputs, to compare what it computes with another environment.
+
+    With `gradients`, run its gradient; there are no results without one.
+    """
 
     id: int
     trace: int
+    gradients: bool = False
 
     @property
     def title(self) -> str:
