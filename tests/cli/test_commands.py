@@ -27,6 +27,7 @@ COMMANDS = [
     "record",
     "profile",
     "check",
+    "lock",
     "upgrade",
     "reduce",
     "explain",

@@ -38,6 +38,7 @@ NEWEST = (0, 12)
 ELSEWHERE = {
     "JX413": "miscompiled/test_miscompiled.py",  # of some versions of jaxlib alone
     "JX430": "features/test_slow_compiles.py",  # its example compiles for half a minute
+    "JX502": "cli/test_lock.py",  # compares with a file
     "JX900": "settings/test_settings.py",
     "JX909": "examples/test_problems.py",
     "JX912": "features/test_verification.py",  # needs an import in the background

@@ -9,9 +9,10 @@ from operator import attrgetter
 from pathlib import Path
 
 from jaxsight.cli.checking.fixes import FixLog, apply_fixes
+from jaxsight.cli.checking.locked import LockFiles
 from jaxsight.cli.checking.unchanged import UnchangedFiles
 from jaxsight.cli.command_run import CommandRun
-from jaxsight.cli.errors import CommandError
+from jaxsight.cli.errors import CommandError, failing_on
 from jaxsight.cli.options import InputsChoice
 from jaxsight.cli.output.reports.reported import (
     CheckResult,
@@ -26,6 +27,7 @@ from jaxsight.features.caveats import Completeness, completeness
 from jaxsight.features.fixes.registry import FIXES
 from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.kernels.uncompiled import uncompiled
+from jaxsight.features.locked.functions import LockableFunction, LockedFile, lockable
 from jaxsight.features.verification import VerifiedImports, verify
 from jaxsight.files import reading
 from jaxsight.files.markers import is_marked
@@ -87,6 +89,8 @@ class CheckOptions:
     """Verified fixes are applied and recorded here; without it, files stay unchanged."""
     with_fixes: bool = False
     """Report a verified fix with each finding that has one."""
+    locks: LockFiles | None = None
+    """What functions compile to is compared with these."""
     verify: bool = False
     """Compare with the imported module."""
     verify_timeout: float | None = None
@@ -148,6 +152,11 @@ async def _checked(
     if options.fix_log is not None and text.is_fixable:
         source = await apply_fixes(run, text.path, source, options.fix_log)
         await _settle(run, path, options)
+    functions_to_lock: Sequence[LockableFunction] = ()
+    if options.locks is not None:  # first, as complete compiles serve findings, too
+        targets = options.locks.targets(path)
+        with failing_on(LookupError):
+            functions_to_lock = await run.get(lockable(run.session.engine, path, targets))
     findings = await run.get(run.session.findings(path, kernels=True))
     fixes: list[Fix] = []
     if options.with_fixes and any(finding.code in FIXES for finding in findings):
@@ -173,6 +182,7 @@ async def _checked(
         ),
         refused=tuple(RefusedFunction(path, function, cells) for function in not_compiled),
         examined=(ExaminedFile(path, tuple(functions), cells),) if functions else (),
+        locked=(LockedFile(path, tuple(functions_to_lock)),) if options.locks is not None else (),
         files=1,
         compared=verified.functions,
         imported=int(verified.functions > 0),

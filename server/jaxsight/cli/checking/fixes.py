@@ -6,14 +6,16 @@ changed text.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from jaxsight.cli.command_run import CommandRun
-from jaxsight.cli.errors import failing_on
+from jaxsight.cli.errors import CommandError, failing_on
 from jaxsight.cli.output.file_writing import write_file
 from jaxsight.cli.output.printing import Printer, Text, styled
 from jaxsight.cli.output.reports.text import shown_path
+from jaxsight.cli.sources.texts import SourceFile
 from jaxsight.features.fixes.verifier import Fix
 from jaxsight.files import reading
 from jaxsight.rules.fixing.context import applied
@@ -34,6 +36,17 @@ class FixLog:
     """Also apply fixes that may change signatures or values."""
     lines: list[Text] = field(default_factory=list)
     hidden: int = 0
+
+    @staticmethod
+    def of(files: Sequence[SourceFile], *, unsafe: bool) -> FixLog:
+        """Return an empty log for files that the command line names.
+
+        Raises:
+            CommandError: one cannot be fixed.
+        """
+        if any(not file.is_fixable for file in files if file.is_argument):
+            raise CommandError("fixes are applied to Python files only, not to stdin and notebooks")
+        return FixLog(unsafe)
 
     def add(self, path: str, fix: Fix) -> None:
         """Record an applied fix."""

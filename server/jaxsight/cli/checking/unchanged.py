@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jaxsight import __version__
+from jaxsight.cli.checking.locked import LockFiles
 from jaxsight.cli.command_run import CommandRun
 from jaxsight.cli.options import InputsChoice
 from jaxsight.cli.output.reports.reported import CheckResult
@@ -68,18 +69,22 @@ class _Stored:
 class UnchangedFiles:
     """The stored results of one command."""
 
-    def __init__(self, run: CommandRun, *, with_fixes: bool, may_read: bool) -> None:
+    def __init__(
+        self, run: CommandRun, *, with_fixes: bool, may_read: bool, locks: LockFiles | None
+    ) -> None:
         """Store and find results.
 
         Args:
             run: the run of the command.
             with_fixes: whether results have fixes.
             may_read: whether stored results are used.
+            locks: if given, results have the facts of functions for the targets of these.
         """
         self._engine = run.session.engine
         self._inputs = run.inputs
         self._with_fixes = with_fixes
         self._may_read = may_read
+        self._locks = locks
         folder = private.cache_folder("checks", f"v{__version__}")
         limit = self._engine.projects.any_settings.cache.size
         self._entries = CacheFolder(folder, f"check {__version__}", ".check", limit)
@@ -137,7 +142,8 @@ class UnchangedFiles:
 
     def _name(self, path: str, project: Project) -> str:
         """Return the name of a file's result: settings and options may change back."""
-        return _digest(path, project.settings, self._inputs, self._with_fixes)
+        locked = self._locks.targets(path) if self._locks is not None else None
+        return _digest(path, project.settings, self._inputs, self._with_fixes, locked)
 
     async def _programs(self, path: str, text: str) -> tuple[EntryPoint, ...]:
         project = self._engine.projects.of(path)

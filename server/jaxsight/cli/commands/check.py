@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +18,7 @@ from jaxsight.cli.checking.file_check import (
     check_settings,
 )
 from jaxsight.cli.checking.fixes import FixLog
+from jaxsight.cli.checking.locked import LockFiles, tolerances
 from jaxsight.cli.checking.recompilations import recompiled
 from jaxsight.cli.checking.unchanged import UnchangedFiles
 from jaxsight.cli.command_run import start_run
@@ -36,6 +37,7 @@ from jaxsight.cli.output.reports.reported import (
 )
 from jaxsight.cli.sources.texts import SourceFile, texts
 from jaxsight.cli.trusted_paths import hosts
+from jaxsight.locks.notation import Tolerance
 from jaxsight.settings.kinds import CODE_LIST
 from jaxsight.text.units import count
 
@@ -142,6 +144,24 @@ Verbose = Annotated[
     ),
 ]
 
+Locked = Annotated[
+    bool,
+    typer.Option("--locked", help="Also report functions that differ from jaxsight.lock."),
+]
+
+Update = Annotated[
+    bool, typer.Option("--update", help="With --locked: accept what differs into jaxsight.lock.")
+]
+
+Tolerate = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FIGURE=AMOUNT",
+        help="With --locked: tolerate differences of a figure, such as temp=5% or kernels=1. "
+        "Repeatable.",
+    ),
+]
+
 _TIME_IS_UP = "note: the time limit for inputs was reached in some files; raise --inputs-time"
 
 
@@ -160,6 +180,9 @@ async def check(
     write_baseline: WriteBaseline = None,
     verify_import: VerifyImport = False,
     verify_timeout: VerifyTimeout = None,
+    locked: Locked = False,
+    update: Update = False,
+    tolerate: Tolerate = None,
     python: Python = None,
     allow: Allow = None,
     which: WhichInputs = InputsChoice.ALL,
@@ -177,33 +200,31 @@ async def check(
 
         jaxsight check
         jaxsight check src tests/test_model.py --ignore JX404
-        jaxsight check src --fix
-        jaxsight check --target cuda:h100x8
-        jaxsight check --calls tests
-        jaxsight check --verify-import
+        jaxsight check src --fix --target cuda:h100x8
+        jaxsight check --calls tests --verify-import
+        jaxsight check --locked --tolerate temp=5%
         jaxsight check --output-format github --report sarif:jaxsight.sarif
         jaxsight check - --stdin-filename src/model.py < model.py
     """
-    fix_log = FixLog(unsafe=unsafe_fixes) if fix or unsafe_fixes else None
+    paths = paths or [Path()]
+    files = list(texts(paths, stdin_filename))
+    fix_log = FixLog.of(files, unsafe=unsafe_fixes) if fix or unsafe_fixes else None
     reports = [parse_report(each) for each in report or ()]
     with_fixes = FindingsFormat.JSON in (output_format, *(format for format, _ in reports))
-    files = list(texts(paths or [Path()], stdin_filename))
     budget = Budget(inputs_time, len(files))
-    options = CheckOptions(budget, fix_log, with_fixes, verify_import, verify_timeout)
+    options = CheckOptions(budget, fix_log, with_fixes, None, verify_import, verify_timeout)
     rules = {"select": _codes("--select", select), "ignore": _codes("--ignore", ignore)}
-    start = _Start(paths or [Path()], target, python, calls or (), allow or (), which, no_cache)
+    lock = _Lock.of(locked, update, tolerate)
+    start = _Start(paths, target, python, calls or (), allow or (), which, no_cache, lock)
     total, pythons = await _check(files, options, rules, start)
     if fix_log is not None:
-        # Machine-readable output must not contain it.
-        fix_log.print(Printer(stderr=output_format is not FindingsFormat.TEXT))
+        fix_log.print(Printer(stderr=output_format is not FindingsFormat.TEXT))  # not in it
     if write_baseline is not None:
         baselines.write(write_baseline, total.reported)
         return 0
     if baseline is not None:
         total.reported = tuple(baselines.new(baseline, total.reported))
     _print(total, output_format, reports, pythons, with_verified=verify_import, verbose=verbose)
-    if budget.is_reached and misses(total.examined):
-        print_note(Printer(stderr=True), _TIME_IS_UP)
     return total.status(has_run_tests=bool(calls))
 
 
@@ -216,6 +237,26 @@ def _codes(option: str, arguments: Sequence[str] | None) -> list[str]:
 
     CODE_LIST.read(codes, complain)
     return codes
+
+
+@dataclass(frozen=True, slots=True)
+class _Lock:
+    """How functions are compared with their lock."""
+
+    updates: bool
+    """Whether what differs is written into it, and not reported."""
+    tolerances: Mapping[str, Tolerance]
+
+    @staticmethod
+    def of(locked: bool, update: bool, tolerate: Sequence[str] | None) -> _Lock | None:
+        """Return what the options ask for.
+
+        Raises:
+            CommandError: they make no sense.
+        """
+        if not locked and (update or tolerate):
+            raise CommandError("--update and --tolerate require --locked")
+        return _Lock(update, tolerances(tolerate or ())) if locked else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +273,8 @@ class _Start:
     inputs: InputsChoice
     no_cache: bool
     """Whether results of earlier checks are not used."""
+    lock: _Lock | None
+    """How functions are compared with their lock, if they are."""
 
 
 async def _check(
@@ -249,12 +292,8 @@ async def _check(
         start: what the run is started with.
 
     Raises:
-        CommandError: a file cannot be read or fixed, there is no such target, or no tracer starts.
+        CommandError: a file cannot be read, there is no such target, or no tracer starts.
     """
-    if options.fix_log is not None and any(
-        not file.is_fixable for file in files if file.is_argument
-    ):
-        raise CommandError("fixes are applied to Python files only, not to stdin and notebooks")
     chosen = {name: codes for name, codes in rules.items() if codes}
     total = CheckResult()
     paths = [file.path for file in files]
@@ -269,11 +308,22 @@ async def _check(
                 run.session.choose_target(start.target)
         # Without time for inputs that nobody wrote, those of an earlier check do not count either.
         may_read = not start.no_cache and options.budget.left > 0
-        unchanged = UnchangedFiles(run, with_fixes=options.with_fixes, may_read=may_read)
+        locks = None
+        if start.lock is not None:
+            locks = LockFiles(run.session.engine.projects, start.lock.tolerances)
+            if not start.lock.updates:
+                locks.require(list(map(str, paths)))
+            options = replace(options, locks=locks)
+        unchanged = UnchangedFiles(
+            run, with_fixes=options.with_fixes, may_read=may_read, locks=locks
+        )
         for number, file in enumerate(files, 1):
             run.show_step(f"{number}/{len(files)} {text.shown_path(str(file.path))}")
             total.add(await check_file(run, file, options, unchanged))
             run.note_target(file.path)
+        if locks is not None and start.lock is not None:
+            sources = {str(file.path): file for file in files}
+            total.reported += tuple(locks.finish(total.locked, sources, start.lock.updates))
         total.reported += tuple(await check_settings(run, paths))
         pythons: dict[str, object] = {str(path): run.python(path) for path in paths}
         if start.calls:
@@ -282,6 +332,8 @@ async def _check(
             chosen_rules = tuple(rules["select"]), tuple(rules["ignore"])
             found = await asyncio.to_thread(recompiled, interpreter, start.calls, *chosen_rules)
             total.reported += tuple(found)
+    if options.budget.is_reached and misses(total.examined):
+        print_note(Printer(stderr=True), _TIME_IS_UP)
     return total, pythons
 
 

@@ -8,7 +8,7 @@ from jaxsight.text.inert import one_line
 
 ASSUMED = "assumed"
 """The origin of inputs that jaxsight proposed and nobody wrote, at least for some parameters."""
-_WRITTEN = {
+WRITTEN = {
     "docstring": "in the docstring",
     "class": "in the docstring of the class",
     "project": "in the project's settings",
@@ -25,7 +25,7 @@ def origin(view: View) -> str:
 
 def is_written(view: View) -> bool:
     """Return whether the user wrote the inputs as example inputs."""
-    return origin(view) in _WRITTEN
+    return origin(view) in WRITTEN
 
 
 def described(view: View) -> str:
@@ -36,7 +36,7 @@ def described(view: View) -> str:
     name = one_line(view.set_name)
     if not is_written(view):
         return name
-    where = _WRITTEN[origin(view)]
+    where = WRITTEN[origin(view)]
     return f"{where} ({name})" if name else where
 
 

@@ -13,6 +13,7 @@ from jaxsight.features.caveats import Completeness
 from jaxsight.features.findings.examined import Examination
 from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.kernels.uncompiled import Uncompiled
+from jaxsight.features.locked.functions import LockedFile
 from jaxsight.rules.finding import Finding, Severity
 from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.text.units import count
@@ -90,6 +91,8 @@ class CheckResult:
     incomplete: tuple[IncompleteFunction, ...] = ()
     refused: tuple[RefusedFunction, ...] = ()
     examined: tuple[ExaminedFile, ...] = ()
+    locked: tuple[LockedFile, ...] = ()
+    """What functions compile to, if that is compared with a lock."""
     files: int = 0
     compared: int = 0
     """The number of functions with the same program as the import."""

@@ -1,0 +1,97 @@
+"""Write what functions compile to: `jaxsight lock PATH…`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jaxsight.cli.checking.locked import LockFiles
+from jaxsight.cli.command_run import start_run
+from jaxsight.cli.errors import NOTHING_EXAMINED, CommandError, failing_on
+from jaxsight.cli.execution import command
+from jaxsight.cli.options import Allow, InputsChoice, Python
+from jaxsight.cli.output.printing import Printer, print_note
+from jaxsight.cli.sources.texts import texts
+from jaxsight.cli.trusted_paths import hosts
+from jaxsight.features.locked.functions import LockedFile, lockable
+from jaxsight.text.inert import one_line
+from jaxsight.text.units import count
+from jaxsight.trust.words import shown_path
+
+Paths = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="PATH", help="Files or folders to lock.", show_default="."),
+]
+
+Targets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--target",
+        "-t",
+        metavar="TARGET",
+        help="Target device, as listed by [cyan]jaxsight targets[/cyan]. Repeatable.",
+        show_default="those of the lock, else the project's",
+    ),
+]
+
+
+@command
+async def lock(
+    paths: Paths = None,
+    targets: Targets = None,
+    python: Python = None,
+    allow: Allow = None,
+) -> int:
+    """Write what functions compile to into jaxsight.lock, in the project's root.
+
+    It has a line for each function with written example inputs and each target: kernels,
+    launches, memory, collectives and types. Compare with
+    [cyan]jaxsight check --locked[/cyan]. Lines of other files, targets and versions of JAX stay.
+
+    Exits with 0, with 2 if it fails, and with 3 if there are no functions to lock.
+
+    [bold]Examples[/bold]
+
+        jaxsight lock
+        jaxsight lock src/model.py --target cpu --target cuda:h100
+    """
+    paths = paths or [Path()]
+    files = list(texts(paths, None))
+    allowed = [*(allow or ()), *hosts(targets or ())]
+    errors = Printer(stderr=True)
+    async with start_run(paths, python, allowed, InputsChoice.WRITTEN) as run:
+        locks = LockFiles(run.session.engine.projects)
+        found: list[LockedFile] = []
+        for number, file in enumerate(files, 1):
+            path = str(file.path)
+            run.show_step(f"{number}/{len(files)} {file.path.name}")
+            try:
+                text, _ = file.read()
+            except CommandError:
+                if file.is_argument:
+                    raise
+                continue
+            run.session.open(path, text, in_background=False)
+            with failing_on(LookupError):
+                chosen = targets or locks.targets(path)
+                functions = await run.get(lockable(run.session.engine, path, chosen))
+            run.session.close(path)
+            found.append(LockedFile(path, tuple(functions)))
+        for each in found:
+            for function in each.functions:
+                if function.facts is None:
+                    name = locks.name(each.path, function.name)
+                    on = function.section.target
+                    print_note(errors, f"note: {one_line(f'{name} on {on}: {function.problem}')}")
+        number = sum(function.facts is not None for file in found for function in file.functions)
+        if not number:
+            errors.print("no functions with written example inputs to lock")
+            return NOTHING_EXAMINED
+        changed = list(locks.update(found))
+    for written in changed:
+        Printer().print(f"Wrote {one_line(shown_path(str(written)))} ({count(number, 'line')}).")
+    if not changed:
+        Printer().print(f"jaxsight.lock is up to date ({count(number, 'line')}).")
+    return 0

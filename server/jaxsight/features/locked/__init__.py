@@ -1,0 +1,1 @@
+"""Functions as `jaxsight.lock` has them, and what differs from it."""

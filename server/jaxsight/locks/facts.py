@@ -1,0 +1,335 @@
+"""The facts of a compiled function, each with the line of the source that it is about."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import get_args
+
+from jaxsight.text import units
+from jaxsight.wire.chunks import equation_paths
+from jaxsight.wire.donation import Donation
+from jaxsight.wire.kernel_graph import REASONS, CollectiveKind, Graph, Kernel
+
+_NAMED = frozenset(
+    {"f64", "f32", "f16", "bf16", "c64", "c128", "i64", "u64", "i4", "i8", "u4", "u8"}
+)
+"""Dtypes that cost or lose something where they appear. Others are indices and conditions."""
+_DTYPE = re.compile(r"\b([a-z]+\d+\w*)\[")
+_REASONS = {reason.replace(" ", "-"): reason for reason in REASONS}
+_KINDS: tuple[CollectiveKind, ...] = get_args(CollectiveKind)
+_LONGEST = 120
+"""Characters of the types of inputs or results, a choice: those of a model's parameters are cut."""
+_TYPE = re.compile(r"[a-z]\w*(?:<\w+>)?\[[^\]]*\]")
+_METADATA = re.compile(r", (?:metadata|frontend_attributes)=\{(?:[^{}\"]|\"[^\"]*\"|\{[^{}]*\})*\}")
+_CONFIGURED = re.compile(r", backend_config=.*$", re.MULTILINE)
+_NAME = re.compile(r"%[\w.-]+")
+_OPERATION = re.compile(r'op_name="([^"]*)"')
+_FUSION = re.compile(r" fusion\((?P<operands>[^)]*)\).* calls=%(?P<name>[\w.-]+)")
+_HEAD = re.compile(r"^HloModule [^,\n]+")
+_SIGNATURE = re.compile(r"^(ENTRY )?(%\S+) \(.*\{$", re.MULTILINE)
+
+
+UNKNOWN = "?"
+"""How an amount or a number of iterations that is not known is written."""
+
+
+def exact(amount: int) -> str:
+    """Return bytes in the largest unit that divides them, such as `1536KiB`."""
+    if amount < 0:
+        return UNKNOWN
+    for unit, size in (("GiB", units.GIB), ("MiB", units.MIB), ("KiB", units.KIB)):
+        if amount and amount % size == 0:
+            return f"{amount // size}{unit}"
+    return f"{amount}B"
+
+
+def read_amount(text: str) -> int:
+    """Return the bytes or the number that `exact` or `str` has written; -1 if unknown.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    amount = -1.0 if text == UNKNOWN else units.parse_size(text)
+    if amount is None:
+        raise ValueError(f"invalid number {text!r}")
+    return int(amount)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelFact:
+    """A kernel: its fusion boundary, and the bytes that a launch writes."""
+
+    reason: str
+    bytes: int
+    line: int = field(default=0, compare=False)
+    """The line (from 1) of its fusion boundary; 0 if unknown."""
+    kept: int = field(default=0, compare=False)
+    """Bytes of its results that wait for other kernels, and of its workspace."""
+
+    def __str__(self) -> str:
+        return f"{self.reason.replace(' ', '-')}:{exact(self.bytes)}"
+
+    @staticmethod
+    def parse(text: str) -> KernelFact:
+        """Read `layout-change:512KiB`."""
+        reason, _, amount = text.rpartition(":")
+        return KernelFact(_REASONS.get(reason, reason), read_amount(amount))
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveFact:
+    """A collective: its kind, bytes on one device, and mesh axes."""
+
+    kind: CollectiveKind
+    bytes: int
+    axes: tuple[str, ...] = ()
+    runs: int = 1
+    line: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        runs = f":{self.runs}" if self.runs != 1 else ""
+        return f"{self.kind}:{exact(self.bytes)}:{','.join(self.axes)}{runs}"
+
+    @staticmethod
+    def parse(text: str) -> CollectiveFact:
+        """Read `all-gather:64MiB:data,model:12`; 12 are its runs.
+
+        Raises:
+            ValueError: there is no such collective, or it is malformed.
+        """
+        kind, amount, axes, *runs = text.split(":")
+        named = tuple(axis for axis in axes.split(",") if axis)
+        known = next((each for each in _KINDS if each == kind), None)
+        if known is None:
+            raise ValueError(f"unknown collective {kind!r}")
+        return CollectiveFact(known, read_amount(amount), named, *map(int, runs[:1]))
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantFact:
+    """An array in the executable."""
+
+    bytes: int
+    is_folded: bool = False
+    """Whether the compiler computed it."""
+    line: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        return exact(self.bytes) + (":folded" if self.is_folded else "")
+
+    @staticmethod
+    def parse(text: str) -> ConstantFact:
+        """Read `4MiB:folded`."""
+        amount, _, folded = text.partition(":")
+        return ConstantFact(read_amount(amount), is_folded=folded == "folded")
+
+
+@dataclass(frozen=True, slots=True)
+class LoopFact:
+    """A loop of the compiled program; `trips` is `None` if XLA does not know its iterations."""
+
+    trips: int | None
+    line: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        return UNKNOWN if self.trips is None else str(self.trips)
+
+    @staticmethod
+    def parse(text: str) -> LoopFact:
+        """Read `20` or `?`."""
+        return LoopFact(None if text == UNKNOWN else int(text))
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramFacts:
+    """What a function compiles to on a target. Amounts are bytes of one device.
+
+    The line of a fact is not compared, and is not in a lock.
+    """
+
+    kernels: tuple[KernelFact, ...] = ()
+    launches: int = 0
+    """As `Graph.launch_count`: a loop of unknown length counts once."""
+    temporaries: int = 0
+    """The minimum where the device decides; -1 if unknown."""
+    arguments: int = 0
+    outputs: int = 0
+    traffic: int = 0
+    """Bytes that all launches read and write."""
+    moved: int = 0
+    """Bytes that collectives move in one run."""
+    collectives: tuple[CollectiveFact, ...] = ()
+    constants: tuple[ConstantFact, ...] = ()
+    loops: tuple[LoopFact, ...] = ()
+    host: int = 0
+    """Bytes of transfers between host and device in one run, without those of callbacks."""
+    callbacks: int = 0
+    not_reused: int = 0
+    """Donated inputs whose buffers no result takes."""
+    devices: int = 1
+    equations: int = 0
+    dtypes: tuple[str, ...] = ()
+    """Of inputs and equations: floats, complex numbers, integers of 64 and of at most 8 bits."""
+    inputs: str = ""
+    results: str = ""
+    program: str = ""
+    """A digest of the optimized HLO without names, places and settings of the code generator."""
+    densest: tuple[int, int] = field(default=(0, 0), compare=False)
+    """The line with the most equations, and their number."""
+    dtype_lines: tuple[tuple[str, int], ...] = field(default=(), compare=False)
+    """Where each dtype appears first."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedEquation:
+    """An equation: the types of its results, and its line (from 1; 0 if unknown)."""
+
+    outputs: tuple[str, ...]
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class FactSources:
+    """A completely compiled function, as far as facts are taken from it."""
+
+    graph: Graph
+    hlo: str
+    """The optimized HLO."""
+    temporaries: int
+    """Bytes; -1 if unknown."""
+    donations: Sequence[Donation]
+    devices: int
+    inputs: Sequence[str]
+    """The types of its parameters."""
+    results: str
+    """The types of its results."""
+    equations: Sequence[LocatedEquation]
+    """All of them, in order."""
+    reason: Callable[[Kernel], str]
+    """Returns the reason of a kernel's fusion boundary."""
+    line: Callable[[str], int]
+    """Returns the line of an equation by its path; 0 if unknown."""
+
+    def facts(self) -> ProgramFacts:
+        """Return the facts."""
+        graph = self.graph
+        lines = Counter(each.line for each in self.equations if each.line)
+        dtypes = dict(_dtypes(self.inputs, self.equations))
+        return ProgramFacts(
+            kernels=self.kernels(),
+            launches=graph.launch_count,
+            temporaries=self.temporaries,
+            arguments=sum(value.bytes for value in graph.parameters if not value.on_host),
+            outputs=sum(value.bytes for value in graph.outputs if not value.on_host),
+            traffic=sum((each.bytes_in + each.bytes_out) * each.launches for each in graph.kernels),
+            moved=graph.moved_bytes,
+            collectives=self.collectives(),
+            constants=self.constants(),
+            loops=tuple(LoopFact(loop.trips, self.place((loop.equation,))) for loop in graph.loops),
+            host=graph.host_bytes(graph.offloads),
+            callbacks=graph.callback_count,
+            not_reused=sum(not each.result for each in self.donations),
+            devices=self.devices,
+            equations=len(self.equations),
+            dtypes=tuple(sorted(dtypes)),
+            inputs=shortened(", ".join(self.inputs)),
+            results=shortened(self.results),
+            program=digest(self.hlo),
+            densest=max(lines.items(), key=itemgetter(1), default=(0, 0)),
+            dtype_lines=tuple(dtypes.items()),
+        )
+
+    def place(self, paths: Iterable[str]) -> int:
+        """Return the line of the first of some equations that has one; else 0."""
+        return next((line for path in paths if path and (line := self.line(path))), 0)
+
+    def kernels(self) -> tuple[KernelFact, ...]:
+        """Return the kernels, each with the line of its fusion boundary."""
+        graph = self.graph
+        kept = Counter(dict(enumerate(kernel.workspace for kernel in graph.kernels)))
+        for each in graph.temporaries:
+            kept[each.producer] += each.value.bytes
+        return tuple(
+            KernelFact(
+                self.reason(kernel),
+                kernel.bytes_out,
+                self.place((kernel.ends_at, *reversed(kernel.equations), *kernel.feeds)),
+                kept[index],
+            )
+            for index, kernel in enumerate(graph.kernels)
+        )
+
+    def collectives(self) -> tuple[CollectiveFact, ...]:
+        """Return the collectives, each with the line that it communicates for."""
+        return tuple(
+            CollectiveFact(
+                of.kind,
+                of.bytes,
+                of.axes,
+                kernel.runs,
+                self.place((*kernel.equations, *kernel.feeds)),
+            )
+            for kernel in self.graph.collectives
+            if (of := kernel.collective) is not None
+        )
+
+    def constants(self) -> tuple[ConstantFact, ...]:
+        """Return the constants, each with the line of what reads it first."""
+        return tuple(
+            ConstantFact(
+                each.value.bytes,
+                each.folded,
+                self.place((*each.equations, *_readers(self.hlo, each.name))),
+            )
+            for each in self.graph.constants
+        )
+
+
+def _dtypes(
+    inputs: Sequence[str], equations: Sequence[LocatedEquation]
+) -> Iterator[tuple[str, int]]:
+    """Yield each dtype with the line where it appears first; 0 for one of the inputs."""
+    found: set[str] = set()
+    for texts, line in [(inputs, 0), *((each.outputs, each.line) for each in equations)]:
+        for dtype in _DTYPE.findall(" ".join(texts)):
+            if dtype not in found and (dtype in _NAMED or dtype.startswith("f8")):
+                found.add(dtype)
+                yield dtype, line
+
+
+def _readers(hlo: str, name: str) -> Iterator[str]:
+    """Yield the paths of the equations that read an instruction, which may be in a fusion."""
+    for reader in re.finditer(rf"^.* = .*%{re.escape(name)}[,)].*$", hlo, re.MULTILINE):
+        fusion = _FUSION.search(reader[0])
+        if fusion is not None:
+            operands = [operand.strip().lstrip("%") for operand in fusion["operands"].split(",")]
+            start = hlo.find(f"\n%{fusion['name']} (")
+            inside = hlo[start : hlo.find("\n}", start)] if start >= 0 else ""
+            parameter = rf"%(\S+) = .* parameter\({operands.index(name)}\)"
+            if name in operands and (match := re.search(parameter, inside)) is not None:
+                yield from _readers(inside, match[1])
+        if (operation := _OPERATION.search(reader[0])) is not None:
+            yield from equation_paths(operation[1])
+
+
+def shortened(types: str) -> str:
+    """Return types on one line; of long ones, their number and a digest."""
+    text = " ".join(types.split())
+    if len(text) <= _LONGEST:
+        return text
+    arrays = len(_TYPE.findall(text))
+    return f"{arrays} arrays, {hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+def digest(hlo: str) -> str:
+    """Return what identifies a program, whatever its functions and variables are called."""
+    numbers: dict[str, str] = {}
+    text = _SIGNATURE.sub(r"\1\2 {", _HEAD.sub("HloModule", hlo))
+    text = _CONFIGURED.sub("", _METADATA.sub("", text))
+    text = _NAME.sub(lambda match: numbers.setdefault(match[0], f"%{len(numbers)}"), text)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -1,0 +1,10 @@
+"""JX502: a function compiles to something else than `jaxsight.lock` says (`check --locked`)."""
+
+from jaxsight.rules.rule import Rule
+
+RULE = Rule(
+    "JX502",
+    "changed-program",
+    "A function differs from `jaxsight.lock`: kernels, memory, collectives or types.",
+    always=False,
+)
