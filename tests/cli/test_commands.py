@@ -33,6 +33,7 @@ COMMANDS = [
     "explain",
     "trust",
     "server",
+    "mcp",
 ]
 GROUPS = ["targets", "repro", "dataset"]
 SERVER = Path(__file__).parents[2] / "server"
@@ -781,3 +782,29 @@ def test_check_fixes_what_changes_values_when_it_is_told_to(tmp_path: Path) -> N
     assert [one["code"] for one in json.loads(done.stdout)] == ["examined"]
     assert "model.py:18: JX403 Split `key` into 2 keys" in done.stderr
     assert done.returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["show", "kernels", "ask"])
+def test_a_function_of_the_text_on_stdin_is_that_of_the_named_file(
+    project: Path, command: str
+) -> None:
+    named = ["--stdin-filename", "model.py:double", "--json"]
+    text = MODEL.replace("x * 2", "x @ jnp.ones((4, 5))")
+    done = hold(
+        subprocess.run(
+            [sys.executable, "-m", "jaxsight", command, "-", *named],
+            cwd=project,
+            env={**os.environ, "PYTHONPATH": str(SERVER)},
+            input=text,
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+            timeout=120,
+        )
+    )
+    assert json.loads(done.stdout)["function"] == "double", done.stderr
+    if command == "show":
+        assert "f32[3,5]" in json.loads(done.stdout)["outputs"]
+    refused = jaxsight(command, "model.py:double", *named, cwd=project)
+    assert "`-` and --stdin-filename FILE:FUNCTION require each other" in refused.stderr

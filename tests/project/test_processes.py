@@ -16,6 +16,7 @@ STARTS = {
 OF_A_LOOP = {"subprocess_exec", "subprocess_shell"}
 
 ALLOWED = {
+    "cli/agents/tools.py": "with_packages",
     "cli/boot_process.py": "by the path of `boot.py`, in the user's folder",
     "cli/checking/recompilations.py": "the user's tests",
     "cli/commands/dataset.py": "with_packages",

@@ -34,6 +34,7 @@ _COMMANDS = {
     "explain": "Explain a rule, or list all rules.",
     "trust": "Trust a folder: allow editors to run its code and interpreters, subfolders included.",
     "server": "Start the language server on stdio (run by editors).",
+    "mcp": "Serve coding agents over the Model Context Protocol, on stdio.",
     "targets": "List target devices, and install or remove their compilers.",
     "repro": "Extract a bug in a JAX program as one standalone file.",
     "dataset": "Make datasets of Python functions with their jaxprs, HLO and kernels.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -30,8 +29,8 @@ Function = Annotated[
     str,
     typer.Argument(
         metavar="FILE:FUNCTION",
-        help="Function, or method as [cyan]Class.method[/cyan]; "
-        "[cyan]-:FUNCTION[/cyan] is one of the text on stdin.",
+        help="Function, or method as [cyan]Class.method[/cyan]; [cyan]-[/cyan] is the text on "
+        "stdin.",
     ),
 ]
 
@@ -66,9 +65,13 @@ Against = Annotated[
     ),
 ]
 
-StdinFilename = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Name of the file that stdin has, for settings and imports."),
+StdinFunction = Annotated[
+    str | None,
+    typer.Option(
+        "--stdin-filename",
+        metavar="FILE:FUNCTION",
+        help="Function of the text on stdin, and the file that it has, for settings and imports.",
+    ),
 ]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

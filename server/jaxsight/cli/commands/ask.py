@@ -9,7 +9,7 @@ import typer
 from jaxsight.cli.command_run import start_run
 from jaxsight.cli.errors import CommandError, failing_on, or_nearest
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import Allow, AsJson, InputsChoice, Python, StdinFilename, WhichInputs
+from jaxsight.cli.options import Allow, AsJson, InputsChoice, Python, StdinFunction, WhichInputs
 from jaxsight.cli.output.printing import Printer, as_json_line, print_json_line, versioned
 from jaxsight.cli.sources.arguments import parse_address
 from jaxsight.cli.trusted_paths import hosts
@@ -24,7 +24,7 @@ Where = Annotated[
     str,
     typer.Argument(
         metavar="FILE:LINE|FILE:FUNCTION",
-        help="Function, line of one, or file; [cyan]-:FUNCTION[/cyan] is one of the text on stdin.",
+        help="Function, line of one, or file; [cyan]-[/cyan] is the text on stdin.",
     ),
 ]
 
@@ -56,7 +56,7 @@ async def ask(
     allow: Allow = None,
     which: WhichInputs = InputsChoice.ALL,
     as_json: AsJson = False,
-    stdin_filename: StdinFilename = None,
+    stdin_filename: StdinFunction = None,
 ) -> int:
     """Answer a question about a function in few characters, for agents.
 
@@ -68,14 +68,14 @@ async def ask(
         jaxsight ask model.py:loss
         jaxsight ask model.py:42 --question shapes
         jaxsight ask model.py:loss --question memory --target cuda:h100
-        jaxsight ask -:loss --stdin-filename src/model.py --json < model.py
+        jaxsight ask - --stdin-filename src/model.py:loss --json < model.py
     """
     address = parse_address(where, stdin_filename)
     is_line = address.function.isdecimal()
     line = max(int(address.function) - 1, 0) if is_line else None
     name = "" if is_line else address.function
     path, source = str(address.path), address.read()
-    asked = AgentQuestion(path, name, line, question, target, name=where)
+    asked = AgentQuestion(path, name, line, question, target, name=stdin_filename or where)
     allowed = [*(allow or ()), *hosts([target] if target else ())]
     async with start_run([address.path], python, allowed, which) as run:
         if target:

@@ -17,7 +17,7 @@ from jaxsight.cli.options import (
     InputsChoice,
     Python,
     SetName,
-    StdinFilename,
+    StdinFunction,
     WhichInputs,
 )
 from jaxsight.cli.sources.arguments import parse_address
@@ -45,7 +45,7 @@ async def show(
     allow: Allow = None,
     which: WhichInputs = InputsChoice.ALL,
     as_json: AsJson = False,
-    stdin_filename: StdinFilename = None,
+    stdin_filename: StdinFunction = None,
 ) -> int:
     """Show the jaxpr and the shapes of a function.
 
@@ -56,7 +56,7 @@ async def show(
         jaxsight show model.py:loss
         jaxsight show model.py:Attention.__call__ --what shapes
         jaxsight show model.py:attention --set decode --what jaxpr
-        jaxsight show -:loss --stdin-filename src/model.py < model.py
+        jaxsight show - --stdin-filename src/model.py:loss < model.py
     """
     address = parse_address(function, stdin_filename)
     source = address.read()

@@ -45,21 +45,22 @@ STDIN_NAME = Path("stdin.py")
 """The name of its file, unless `--stdin-filename` says otherwise."""
 
 
-def parse_address(text: str, stdin_name: Path | None = None) -> Address:
+def parse_address(text: str, stdin_name: str | None = None) -> Address:
     """Read `FILE:FUNCTION`, or `FILE::FUNCTION` as pytest writes it.
 
     A nested function is `outer.inner`, or as Python names it, `outer.<locals>.inner`.
-    `-:FUNCTION` is one of the text on stdin, which is that of the file `stdin_name`.
+    `-` is the text on stdin, which is that of `stdin_name`, a `FILE:FUNCTION`, too.
 
     Raises:
         CommandError: the file does not exist, or stdin is not text.
     """
-    if text == STDIN or text.startswith(f"{STDIN}:"):
-        source, function = read_stdin(), text[len(STDIN) :].lstrip(":")
-        path = (stdin_name or STDIN_NAME).absolute()
-        return Address(path, _qualified(source, function), source)
+    if (text == STDIN) != (stdin_name is not None):
+        raise CommandError("`-` and --stdin-filename FILE:FUNCTION require each other")
     if stdin_name is not None:
-        raise CommandError(f"--stdin-filename requires `{STDIN}:FUNCTION`")
+        file, colon, function = stdin_name.rpartition(":")
+        source = read_stdin()
+        path = Path(file.removesuffix(":") if colon else stdin_name).absolute()
+        return Address(path, _qualified(source, function if colon else ""), source)
     file, colon, function = text.rpartition(":")
     if not colon or reading.is_file(text) or os.sep in function:
         file, function = text, ""

@@ -18,7 +18,7 @@ from jaxsight.cli.options import (
     InputsChoice,
     Python,
     SetName,
-    StdinFilename,
+    StdinFunction,
     WhichInputs,
 )
 from jaxsight.cli.output.notes import print_inputs, print_notes
@@ -106,7 +106,7 @@ async def kernels(
     as_dot: AsDot = False,
     as_svg: AsSvg = False,
     as_hlo: AsHlo = False,
-    stdin_filename: StdinFilename = None,
+    stdin_filename: StdinFunction = None,
 ) -> int:
     """Show the kernels XLA generates for a function; the target device need not be present.
 

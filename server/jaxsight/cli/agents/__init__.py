@@ -1,0 +1,1 @@
+"""`jaxsight mcp`: the commands that coding agents need, as tools of the Model Context Protocol."""

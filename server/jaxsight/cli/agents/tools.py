@@ -1,0 +1,187 @@
+"""The tools of agents: each runs a command of jaxsight's, and returns at most so many characters.
+
+An agent names any file, so code runs only in folders that the user trusts, or has named on the
+command line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jaxsight.cli.errors import FOUND, NOTHING_EXAMINED
+from jaxsight.features.asking.answer import AgentAnswer, AnswerPart, AnswerRow
+from jaxsight.text.inert import one_line, visible
+from jaxsight.text.layout import cut
+from jaxsight.trust import Trust
+from jaxsight.trust.decisions import SSH
+from jaxsight.workers.own_python import with_packages
+
+_MORE = "and {:,} more lines"
+
+
+class ToolFailure(Exception):
+    """A tool has no answer; the message says why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The tools, for a user's folders."""
+
+    trust: Trust
+    folder: Path
+    """What paths of agents are relative to."""
+
+    async def ask(self, where: str, question: str, target: str, text: str, budget: int) -> str:
+        """Return what `jaxsight ask` answers; `text` is that of the file, if it is not saved."""
+        self.allowed(where)
+        options = ["--question", question, "--budget", str(budget)]
+        options += _target(target)
+        if not text:
+            return await self._run("ask", where, *options)
+        return await self._run("ask", "-", "--stdin-filename", where, *options, text=text)
+
+    async def check(self, paths: Sequence[str], target: str, budget: int) -> str:
+        """Return what `jaxsight check` finds, errors first, and how much it examined."""
+        for path in paths:
+            self.allowed(path)
+        options = _target(target)
+        printed = await self._run("check", *paths, "--output-format", "json", *options)
+        objects = json.loads(printed)
+        examined = [each for each in objects if each["code"] == "examined"]
+        found = [each for each in objects if each["severity"] != "information"]
+        found.sort(key=lambda each: each["severity"] != "error")
+        functions = [function for each in examined for function in each["functions"]]
+        seen = sum(bool(function["examined"]) for function in functions)
+        rows = []
+        for each in found:
+            file = Path(each["filename"])
+            name = file.relative_to(self.folder) if file.is_relative_to(self.folder) else file
+            place = f"{name}:{each['location']['row']}: {each['severity']}[{each['code']}]"
+            helps = [f"   help: {each['help']}"] if each["help"] else []
+            lines = map(one_line, [f"{place} {each['message']}", *helps])
+            rows.append(AnswerRow("\n".join(lines), each))
+        unseen = tuple(
+            AnswerRow(one_line(f"{function['function']}: {function['reason']}"), function)
+            for function in functions
+            if not function["examined"]
+        )
+        parts = [AnswerPart("findings", tuple(rows))]
+        parts += [AnswerPart("not examined", unseen)] if unseen else []
+        head = f"examined {seen} of {len(functions)} functions"
+        return AgentAnswer(head, {}, tuple(parts)).text(budget)
+
+    async def sweep(self, where: str, sizes: Sequence[str], target: str, budget: int) -> str:
+        """Return the table of `jaxsight sweep`, and the largest size that fits in memory."""
+        self.allowed(where)
+        named = map(_argument, sizes)
+        return _within(await self._run("sweep", where, *named, *_target(target)), budget)
+
+    async def reduce(self, where: str, budget: int) -> str:
+        """Return the smallest file that fails as a function or a script does."""
+        path = self.allowed(where)
+        with tempfile.TemporaryDirectory(prefix="jaxsight-") as folder:
+            repro, least = Path(folder, "repro.py"), Path(folder, "least.py")
+            named = ["run", str(path)] if path == self.folder / where else [where]
+            await self._run("repro", *named, "-o", str(repro), "--json")
+            printed = await self._run("reduce", str(repro), "-o", str(least), "--json")
+            reduced = json.loads(printed)
+            text = await asyncio.to_thread(least.read_text, "utf-8")
+        failure = reduced["failure"]
+        what = one_line(f"{failure['name']}: {failure['message']}")
+        head = (
+            f"{cut(what, budget // 4)}\n{reduced['before']} → {reduced['after']} {reduced['unit']}"
+        )
+        return _within(f"{head}\n\n{text}", budget)
+
+    async def explain(self, rule: str, budget: int) -> str:
+        """Return the page of a rule: the reason, an example, and its fix."""
+        return _within(
+            json.loads(await self._run("explain", _argument(rule), "--json"))["page"], budget
+        )
+
+    def allowed(self, where: str) -> Path:
+        """Return the path of a file or folder, or that before `:FUNCTION`.
+
+        Raises:
+            ToolFailure: it does not exist, or its code may not run.
+        """
+        path = self.folder / _argument(where)
+        if not path.exists():
+            path = self.folder / where.rpartition(":")[0].rstrip(":")
+        if not path.exists() or path == self.folder != self.folder / where:
+            raise ToolFailure(f"no such file: {cut(one_line(where), 200)}")
+        folder = str(path if path.is_dir() else path.parent)
+        if not self.trust.may_run(folder):
+            raise ToolFailure(
+                f"code of {one_line(folder)} does not run, as the user does not trust it yet; "
+                f"{self.trust.remedy(folder)}"
+            )
+        return path
+
+    async def _run(self, *arguments: str, text: str = "") -> str:
+        """Return what a command prints.
+
+        Raises:
+            ToolFailure: it failed; the message is the command's.
+        """
+        own = with_packages(sys.executable, "-m", "jaxsight", *arguments)
+        process = await asyncio.create_subprocess_exec(
+            *own.command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=self.folder,
+            env={**own.environment, "COLUMNS": "120", "PYTHONUTF8": "1"},
+        )
+        try:
+            printed, errors = await process.communicate(text.encode())
+        finally:
+            if process.returncode is None:  # the agent has given up
+                process.kill()
+                await process.wait()
+        if process.returncode not in (0, FOUND, NOTHING_EXAMINED) or not printed.strip():
+            said = (errors or printed).decode("utf-8", "replace").strip()
+            raise ToolFailure(visible(said[-1000:]) or "the command printed nothing")
+        return printed.decode("utf-8", "replace").rstrip("\n")
+
+
+def _argument(text: str) -> str:
+    """Return an argument of an agent, which must not be an option.
+
+    Raises:
+        ToolFailure: it is one.
+    """
+    if text.startswith("-"):
+        raise ToolFailure(f"invalid argument {cut(one_line(text), 200)}")
+    return text
+
+
+def _target(name: str) -> list[str]:
+    """Return the option for a target of an agent.
+
+    A host that is named on a command line is one that the user allows; an agent is not the user.
+
+    Raises:
+        ToolFailure: it is on another machine.
+    """
+    if name.startswith(SSH):
+        raise ToolFailure("the user chooses other machines: in the setting `target` of the project")
+    return ["--target", _argument(name)] if name else []
+
+
+def _within(text: str, budget: int) -> str:
+    """Return the first lines of a text, and how many more there are."""
+    lines, shown, left = visible(text).split("\n"), list[str](), budget - len(_MORE)
+    for line in lines:
+        if (left := left - len(line) - 1) < 0:
+            shown.append(_MORE.format(len(lines) - len(shown)))
+            break
+        shown.append(line)
+    return "\n".join(shown)

@@ -1,0 +1,46 @@
+"""Serve coding agents over the Model Context Protocol: `jaxsight mcp`."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jaxsight.cli.errors import CommandError
+from jaxsight.cli.execution import command
+
+Folders = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="FOLDER",
+        help="Folders whose code may run, besides those you trust.",
+        show_default="none",
+    ),
+]
+
+
+@command
+def mcp(folders: Folders = None) -> int:
+    """Serve coding agents over the Model Context Protocol, on stdio.
+
+    The tools are ask, check, sweep, reduce and explain. Code runs only in folders that you name
+    here, or trust: see [bold]jaxsight trust[/bold].
+
+    [bold]Examples[/bold]
+
+        jaxsight mcp
+        jaxsight mcp ~/project
+        claude mcp add jaxsight -- jaxsight mcp
+    """
+    if find_spec("mcp") is None:
+        raise CommandError("the package mcp is missing; run `pip install 'jaxsight[mcp]'`")
+    from jaxsight.cli.agents.protocol import serve
+    from jaxsight.cli.agents.tools import Tools
+    from jaxsight.trust import Trust, TrustStore, chosen_policy, store_file
+
+    named = [str(folder) for folder in folders or ()]
+    trust = Trust(chosen_policy(), TrustStore(store_file()), named, terminal=True)
+    serve(Tools(trust, Path.cwd()))
+    return 0
