@@ -17,12 +17,26 @@ if [[ "$platform" == cuda || "$platform" == tpu ]]; then
     "$COMMAND" targets install "$platform" ${PYTHON:+--python "$PYTHON"}
 fi
 
+lock=()
+[ ! -f jaxsight.lock ] || lock=(--locked)
 status=0
-"$COMMAND" check "${paths[@]}" "${options[@]}" "${arguments[@]}" --output-format github \
+"$COMMAND" check "${paths[@]}" "${options[@]}" "${lock[@]}" "${arguments[@]}" --output-format github \
     --report "sarif:$out/jaxsight.sarif" --report "markdown:$out/check.md" || status=$?
 [ "$status" -ne 2 ] || exit 2 # the check itself failed, and has said why
 
-cp "$out/check.md" "$out/report.md"
+# Without a base, as after a push, there is nothing to compare with.
+: >"$out/diff.md"
+if [ -n "$BASE" ]; then
+    git rev-parse --quiet --verify "$BASE^{commit}" >/dev/null || git fetch --quiet --depth 1 origin "$BASE"
+    compared=0
+    "$COMMAND" diff "$BASE" "${paths[@]}" "${options[@]}" --markdown >"$out/diff.md" || compared=$?
+    if [ "$compared" -ge 2 ]; then # it failed, or no function has written inputs
+        : >"$out/diff.md"
+        [ "$compared" -eq 3 ] || echo "::warning title=jaxsight::no comparison with $BASE; the log has the reason"
+    fi
+fi
+
+cat "$out/diff.md" "$out/check.md" >"$out/report.md"
 cat "$out/report.md" >>"$GITHUB_STEP_SUMMARY"
 {
     echo "report=$out/report.md"

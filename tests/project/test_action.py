@@ -34,8 +34,23 @@ def f(x):
         x: f32[64, 64]
     """
     return jnp.sum(x * 2.0)
+
+
+def g(x):
+    """Return the tanh.
+
+    Example inputs:
+        x: f32[1024]
+    """
+    return jnp.tanh(x) * 2.0
 '''
-AFTER = BEFORE.replace("    return", "    if x[0, 0] > 0:\n        return x\n    return")
+AFTER = (
+    BEFORE.replace(
+        "    return jnp.sum", "    if x[0, 0] > 0:\n        return x\n    return jnp.sum"
+    )
+    .replace("jnp.tanh(x)", "jax.lax.optimization_barrier(jnp.tanh(x))")
+    .replace("import jax.numpy", "import jax; import jax.numpy")
+)
 
 
 @dataclass
@@ -236,12 +251,22 @@ def test_a_hook_checks_the_files_that_are_committed(job: Job) -> None:
     assert commit("missing.py").returncode == 1
 
 
+def test_a_step_that_fails_ends_the_job(job: Job) -> None:
+    job.inputs = {**job.inputs, "paths": "missing"}
+    assert job.run() == 2
+    assert "no such file or folder: missing" in job.log
+    assert job.github.comments == []
+
+
 @pytest.mark.slow
 def test_a_pull_request_gets_one_comment_that_later_runs_update(job: Job) -> None:
     assert job.run() == 1, job.log
     assert "::error title=jaxsight (JX401),file=model.py,line=10" in job.log
     [comment] = job.github.comments
-    assert comment["body"].startswith("<!-- jaxsight -->\n")
+    assert comment["body"].startswith(
+        "<!-- jaxsight -->\n### ❌ jaxsight diff: 2 of 2 functions differ from "
+    )
+    assert "| ❌ | `model.py:21 g` | 1 → 2 |" in comment["body"]
     assert "### ❌ jaxsight check: 1 finding" in comment["body"]
     assert "| `model.py:10` |" in comment["body"]
     sarif = json.loads(Path(job.outputs["check"]["sarif"]).read_text())
@@ -250,6 +275,7 @@ def test_a_pull_request_gets_one_comment_that_later_runs_update(job: Job) -> Non
     (job.folder / "project" / "model.py").write_text(BEFORE)
     assert job.run() == 0, job.log
     [comment] = job.github.comments
+    assert "### ✅ jaxsight diff: 0 of 2 functions differ from " in comment["body"]
     assert "### ✅ jaxsight check: no findings" in comment["body"]
     assert [each.split()[0] for each in job.github.requests] == ["GET", "POST", "GET", "PATCH"]
 

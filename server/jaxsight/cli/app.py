@@ -29,6 +29,7 @@ _COMMANDS = {
     "figures.profile": "Show which lines of your files a run spent its time on, from its profile.",
     "check": "Trace all functions and report errors and performance problems.",
     "lock": "Write what functions compile to into jaxsight.lock, for `check --locked`.",
+    "figures.diff": "Show which functions compile to something else than in a git revision.",
     "upgrade": "Show what another version of JAX changes in the functions of a project.",
     "reduce": "Make a repro smaller while it fails in the same way.",
     "explain": "Explain a rule, or list all rules.",

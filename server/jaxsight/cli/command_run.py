@@ -145,6 +145,10 @@ class CommandRun:
         if (python := self.session.python(str(path))) is not None:
             self._note_python(python.path, python.reason)
 
+    def expect_python(self, python: str) -> None:
+        """Print no note about an interpreter that another run of the command has printed."""
+        self._pythons.add(python)
+
     def _note_python(self, python: str, reason: str) -> None:
         if python and python not in self._pythons:
             self._pythons.add(python)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from jaxsight.files import reading
@@ -62,7 +64,76 @@ def committed(path: Path, revision: str) -> bytes:
     return _run(path.parent, "cat-file", "blob", name)
 
 
-def _run(folder: Path, *arguments: str) -> bytes:
+@dataclass(frozen=True, slots=True)
+class TreeFile:
+    """A file of a revision."""
+
+    path: str
+    """Relative to the top of the repository, with `/`."""
+    mode: str
+    """`100644`, `100755` for a program, `120000` for a link, `160000` for a submodule."""
+    object: str
+    size: int
+
+
+def top(folder: Path) -> Path:
+    """Return the top folder of the repository that a folder is in.
+
+    Raises:
+        NoAnswer: it is in none.
+    """
+    return Path(os.fsdecode(_run(folder, "rev-parse", "--show-toplevel").rstrip(b"\n")))
+
+
+def commit(folder: Path, revision: str) -> str:
+    """Return the commit that a revision names; of `REVISION...`, where it and `HEAD` parted.
+
+    Raises:
+        NoAnswer: there is no such revision.
+    """
+    if revision.startswith("-"):
+        raise NoAnswer(f"{revision!r} is not a revision")
+    name = revision.removesuffix("...")
+    found = _run(folder, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}").decode().strip()
+    if name != revision:
+        found = _run(folder, "merge-base", found, "HEAD").decode().strip()
+    return found
+
+
+def files(folder: Path, commit: str) -> Iterator[TreeFile]:
+    """Yield the files of a commit.
+
+    Raises:
+        NoAnswer: git does not have it.
+    """
+    listed = _run(folder, "ls-tree", "-r", "-z", "--long", "--full-tree", commit)
+    for row in listed.split(b"\0"):
+        about, _, path = row.partition(b"\t")
+        if path:
+            mode, _, object, size = about.decode().split()
+            known = int(size) if size.isdigit() else 0
+            yield TreeFile(os.fsdecode(path), mode, object, known)
+
+
+def contents(folder: Path, objects: Sequence[str]) -> Iterator[bytes]:
+    """Yield the contents of objects, in order, without filters.
+
+    Raises:
+        NoAnswer: one is not on this machine.
+    """
+    read = _run(folder, "cat-file", "--batch", given="\n".join([*objects, ""]).encode())
+    at = 0
+    for object in objects:
+        end = read.index(b"\n", at)
+        head = read[at:end].split()
+        if len(head) != 3:
+            raise NoAnswer(f"{object} is not on this machine (a partial clone); fetch it first")
+        at = end + 1 + int(head[2])
+        yield read[end + 1 : at]
+        at += 1
+
+
+def _run(folder: Path, *arguments: str, given: bytes = b"") -> bytes:
     """Return what a command of git prints, which reads objects only.
 
     Raises:
@@ -77,7 +148,7 @@ def _run(folder: Path, *arguments: str) -> bytes:
             [git, "--no-pager", *settings, *arguments],
             cwd=folder,
             env={**os.environ, **_VARIABLES},
-            stdin=subprocess.DEVNULL,
+            input=given,
             capture_output=True,
             check=False,
             timeout=_SECONDS,
@@ -90,5 +161,6 @@ def _run(folder: Path, *arguments: str) -> bytes:
         lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
         if any("promisor" in line or "lazy fetching" in line for line in lines):
             raise NoAnswer("its content is not on this machine (a partial clone); fetch it first")
-        raise NoAnswer((lines or ["no output"])[-1].removeprefix("fatal: "))
+        fatal = [line for line in lines if line.startswith("fatal: ")]
+        raise NoAnswer([*(lines or ["no output"])[-1:], *fatal][-1].removeprefix("fatal: "))
     return done.stdout

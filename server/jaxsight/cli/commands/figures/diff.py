@@ -1,0 +1,121 @@
+"""Compare what functions compile to with a git revision: `jaxsight diff BASE PATH…`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jaxsight.cli.command_run import start_run
+from jaxsight.cli.errors import FOUND, NOTHING_EXAMINED
+from jaxsight.cli.execution import command
+from jaxsight.cli.options import Allow, AsJson, InputsChoice, Python
+from jaxsight.cli.output.printing import (
+    Printer,
+    print_document,
+    print_json,
+    print_note,
+    without_commands,
+)
+from jaxsight.cli.revisions.changes import changes
+from jaxsight.cli.revisions.report import RevisionReport
+from jaxsight.cli.revisions.sides import ProgramSide, compiled_side
+from jaxsight.cli.revisions.tree import revision_tree
+from jaxsight.cli.sources.texts import texts
+from jaxsight.cli.trusted_paths import hosts
+from jaxsight.files import reading
+from jaxsight.text.inert import one_line
+
+Base = Annotated[
+    str,
+    typer.Argument(
+        metavar="BASE",
+        help="Git revision to compare with, such as [cyan]HEAD[/cyan] or [cyan]main[/cyan]; with "
+        "[cyan]...[/cyan] after it, the commit where it and HEAD parted.",
+    ),
+]
+
+Paths = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="PATH", help="Files or folders to compare.", show_default="."),
+]
+
+Targets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--target",
+        "-t",
+        metavar="TARGET",
+        help="Target device, as listed by [cyan]jaxsight targets[/cyan]. Repeatable.",
+        show_default="those of jaxsight.lock, else the project's",
+    ),
+]
+
+AsMarkdown = Annotated[
+    bool, typer.Option("--markdown", help="Print a table for a comment on a pull request.")
+]
+
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="List functions that are no better or worse, too.")
+]
+
+
+@command
+async def diff(
+    base: Base,
+    paths: Paths = None,
+    targets: Targets = None,
+    python: Python = None,
+    allow: Allow = None,
+    as_json: AsJson = False,
+    as_markdown: AsMarkdown = False,
+    verbose: Verbose = False,
+) -> int:
+    """Show which functions compile to something else than in a git revision, and why.
+
+    All functions with written example inputs are traced and compiled as they are in the revision
+    and as they are now, with the same interpreter; none is run.
+
+    Exits with 0 if nothing is worse, with 1 if something is, with 2 if the comparison fails, and
+    with 3 if there are no functions to compare.
+
+    [bold]Examples[/bold]
+
+        jaxsight diff HEAD
+        jaxsight diff main... src --target cuda:h100
+        jaxsight diff main --markdown
+    """
+    paths = paths or [Path()]
+    where = paths[0].absolute()
+    tree = revision_tree(where if where.is_dir() else where.parent, base)
+    then = [path for path in map(tree.then, paths) if reading.exists(path)]
+    # What is trusted there is what is trusted here: the working folder with what is below it.
+    here = Path.cwd()
+    is_below = all(path.absolute().is_relative_to(here) for path in paths)
+    roots = [tree.then(here)] if is_below and here.is_relative_to(tree.top) else then
+    allowed = [*(allow or ()), *hosts(targets or ())]
+
+    async with start_run(paths, python, allowed, InputsChoice.WRITTEN) as run:
+        files = list(texts(paths, None))
+        after = await compiled_side(run, files, targets or (), tree.top, tree.folder)
+    before = ProgramSide(tree.folder)
+    if then:
+        known = python or after.python or None
+        async with start_run(roots, known, allowed, InputsChoice.WRITTEN) as run:
+            run.expect_python(after.python)
+            files, chosen = list(texts(then, None)), targets or after.targets
+            before = await compiled_side(run, files, chosen, tree.folder, tree.top)
+    report = RevisionReport(base, tree.commit, changes(before, after))
+    if as_json:
+        print_json(report.record())
+    elif as_markdown:
+        print_document(without_commands(report.as_markdown()))
+    else:
+        report.print(Printer(), verbose=verbose)
+    for file, module in before.mixed.items():
+        note = f"note: {file} of {base} imports {module} of the working tree; not compared"
+        print_note(Printer(stderr=True), one_line(note))
+    if not report.changes:
+        return NOTHING_EXAMINED
+    return FOUND if report.worse else 0

@@ -1,0 +1,190 @@
+"""Write what functions compile to in a revision and now: a table, a comment, or JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+
+from jaxsight.cli.output.printing import MOST_ROWS, Printer, print_rows, styled
+from jaxsight.cli.output.reports.markdown import MOST_FINDINGS
+from jaxsight.cli.revisions.changes import ChangeOutcome, ProgramChange, lines_of
+from jaxsight.features.locked.functions import LockableFunction
+from jaxsight.locks.facts import ProgramFacts
+from jaxsight.text import units
+from jaxsight.text.inert import one_line
+from jaxsight.text.markdown import commented, span, table_cell
+from jaxsight.text.units import count
+
+_MARKS = {
+    ChangeOutcome.FAILS: "❌",
+    ChangeOutcome.WORSE: "❌",
+    ChangeOutcome.BETTER: "✅",
+    ChangeOutcome.FIXED: "✅",
+    ChangeOutcome.INPUTS: "❔",
+    ChangeOutcome.UNKNOWN: "❔",
+}
+_QUIET = frozenset(
+    {ChangeOutcome.SAME, ChangeOutcome.CHANGED, ChangeOutcome.MOVED, ChangeOutcome.NEW}
+)
+"""Without `--verbose`, these are only counted: nothing got better or worse."""
+_REASONS = 3
+"""Differences in a cell of a comment, a choice: the first ones explain the others."""
+
+_FIGURES: dict[str, Callable[[ProgramFacts], str]] = {
+    "kernels": lambda facts: str(len(facts.kernels)),
+    "launches": lambda facts: str(facts.launches),
+    "temp": lambda facts: units.size(facts.temporaries) if facts.temporaries >= 0 else "?",
+    "traffic": lambda facts: units.size(facts.traffic),
+    "moved": lambda facts: units.size(facts.moved),
+}
+_RECORDED: dict[str, Callable[[ProgramFacts], object]] = {
+    "kernel_count": lambda facts: len(facts.kernels),
+    "launch_count": attrgetter("launches"),
+    "temp_bytes": lambda facts: facts.temporaries if facts.temporaries >= 0 else None,
+    "argument_bytes": attrgetter("arguments"),
+    "output_bytes": attrgetter("outputs"),
+    "traffic_bytes": attrgetter("traffic"),
+    "communicated_bytes": attrgetter("moved"),
+    "collectives": lambda facts: list(map(str, facts.collectives)),
+    "constants": lambda facts: list(map(str, facts.constants)),
+    "dtypes": lambda facts: list(facts.dtypes),
+    "inputs": attrgetter("inputs"),
+    "results": attrgetter("results"),
+    "program": attrgetter("program"),
+}
+"""The keys of a compiled function in JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionReport:
+    """The comparison of a whole project with a revision."""
+
+    revision: str
+    """As the user wrote it."""
+    commit: str
+    changes: Sequence[ProgramChange]
+
+    @property
+    def worse(self) -> int:
+        """The number of functions that got worse."""
+        return sum(each.outcome.is_worse for each in self.changes)
+
+    @property
+    def summary(self) -> str:
+        """Return `3 of 14 functions differ from main (1a2b3c4d5e), 1 for the worse`."""
+        differ = sum(each.outcome is not ChangeOutcome.SAME for each in self.changes)
+        functions = f"{differ} of {count(len(self.changes), 'function')}"
+        verb = "differs" if differ == 1 else "differ"
+        where = f"{self.revision} ({self.commit[:10]})"
+        worse = f", {self.worse} for the worse" if self.worse else ""
+        return f"{functions} {verb} from {where}{worse}"
+
+    @property
+    def compiled_for(self) -> str:
+        """Return `compiled for h100 with JAX 0.12.0`."""
+        sides = (side for each in self.changes for side in (each.after, each.before))
+        sections = {str(side.section): None for side in sides if side is not None}
+        return f"compiled for {'; '.join(sections)}" if sections else ""
+
+    def shown(self, *, verbose: bool) -> list[ProgramChange]:
+        """Return the functions of the table."""
+        return [each for each in self.changes if verbose or each.outcome not in _QUIET]
+
+    def print(self, printer: Printer, *, verbose: bool) -> None:
+        """Print a row for each function that got better or worse, or for all; then the causes."""
+        shown = self.shown(verbose=verbose)
+        if shown:
+            rows = [
+                (one_line(":".join(each.key[:2])), each.outcome.value, *_figures(each))
+                for each in shown[:MOST_ROWS]
+            ]
+            columns = ("function", "", *_FIGURES)
+            print_rows(printer, columns, rows, "ll" + "r" * len(_FIGURES), len(shown))
+            printer.print()
+        for each in shown[:MOST_ROWS]:
+            for words in lines_of(each):
+                printer.print(one_line(f"{_place(each)}: {words}"))
+        printer.print(styled((one_line(self.summary), "bold")))
+        if self.compiled_for:
+            printer.print(styled((one_line(self.compiled_for), "dim")))
+
+    def as_markdown(self) -> str:
+        """Return a heading and a table, for a comment on a pull request."""
+        shown = self.shown(verbose=False)
+        mark = "❌" if self.worse else "✅"
+        lines = [f"### {mark} jaxsight diff: {commented(self.summary)}", ""]
+        if shown:
+            figures = [dict(zip(_FIGURES, _figures(each), strict=True)) for each in shown]
+            columns = [name for name in _FIGURES if any(row[name] for row in figures)]
+            sides = ["---", "---", *("---:" for _ in columns), "---"]
+            lines += [
+                f"| {' | '.join(('', 'function', *columns, 'why'))} |",
+                f"|{'|'.join(sides)}|",
+            ]
+            for each, row in zip(shown[:MOST_FINDINGS], figures, strict=False):
+                words = [commented(text) for text in lines_of(each)]
+                more = [f"and {len(words) - _REASONS} more"] if len(words) > _REASONS else []
+                why = "<br>".join([*words[:_REASONS], *more])
+                mark = _MARKS.get(each.outcome, "")
+                cells = (mark, span(_place(each)), *(row[name] for name in columns), why)
+                lines.append(f"| {' | '.join(map(table_cell, cells))} |")
+            if len(shown) > MOST_FINDINGS:
+                lines.append(f"| | and {len(shown) - MOST_FINDINGS} more |")
+            lines.append("")
+        lines.append(commented(self.compiled_for))
+        return "\n".join(lines) + "\n"
+
+    def record(self) -> dict[str, object]:
+        """Return the object that `--json` prints; sizes are in bytes."""
+        return {
+            "revision": self.revision,
+            "commit": self.commit,
+            "worse": self.worse,
+            "functions": [
+                {
+                    "filename": each.key[0],
+                    "function": each.key[1],
+                    "target": each.key[2],
+                    "line": each.line or None,
+                    "outcome": each.outcome.value,
+                    "reason": each.reason or None,
+                    "differences": [
+                        {
+                            "figure": found.figure.value,
+                            "change": found.change,
+                            "cause": found.cause or None,
+                            "line": found.line or None,
+                            "worse": found.is_worse,
+                        }
+                        for found in each.differences
+                    ],
+                    "before": _side(each.before),
+                    "after": _side(each.after),
+                }
+                for each in self.changes
+            ],
+        }
+
+
+def _place(change: ProgramChange) -> str:
+    """Return `model.py:12 loss`, with the line of the cause."""
+    file, name, _ = change.key
+    return one_line(f"{file}:{change.line} {name}" if change.line else f"{file} {name}")
+
+
+def _figures(change: ProgramChange) -> Iterator[str]:
+    """Yield the texts of the columns: figures that differ."""
+    sides = [side.facts if side is not None else None for side in (change.before, change.after)]
+    for figure in _FIGURES.values():
+        was, now = ("–" if facts is None else figure(facts) for facts in sides)
+        is_moved = change.outcome is ChangeOutcome.MOVED
+        yield "" if was == now or is_moved else f"{was} → {now}"
+
+
+def _side(function: LockableFunction | None) -> dict[str, object] | None:
+    if function is None:
+        return None
+    facts = function.facts
+    figures = {} if facts is None else {name: read(facts) for name, read in _RECORDED.items()}
+    return {"jax": function.section.jax, "problem": function.problem or None, **figures}

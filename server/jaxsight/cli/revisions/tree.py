@@ -1,0 +1,135 @@
+"""The files of a git revision in a folder of our cache.
+
+They are read as objects and written by us: a worktree of git's own would run the filters and hooks
+that the repository's configuration names, and would have to be taken back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from jaxsight.cli import git
+from jaxsight.cli.errors import CommandError, failing_on
+from jaxsight.files import private, reading
+from jaxsight.text.units import MIB
+
+_KEPT = 4
+"""Revisions of a repository that are kept, a choice: the branches that are worked on."""
+_AT_ONCE = 64 * MIB
+"""Bytes of contents that are read by one call of git."""
+_MARK = ".git"
+"""An empty file in the folder, which makes it the root of a project as the repository's top is. Git
+finds no repository there, nor in a folder above."""
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionTree:
+    """A revision of a repository."""
+
+    top: Path
+    """The top folder of the repository."""
+    commit: str
+    folder: Path
+    """The folder with the revision's files."""
+
+    def then(self, path: Path) -> Path:
+        """Return where a file or folder of the working tree is in the revision.
+
+        Raises:
+            CommandError: it is not in the repository.
+        """
+        real = Path(os.path.realpath(path))
+        if not real.is_relative_to(self.top):
+            raise CommandError(f"{path} is not in the repository {self.top}")
+        return self.folder / real.relative_to(self.top)
+
+
+def revision_tree(where: Path, revision: str) -> RevisionTree:
+    """Return a revision with its files, which are written if they are not there.
+
+    Submodules are empty, and files of Git LFS are what git has of them.
+
+    Args:
+        where: a folder of the repository.
+        revision: as git names it; with `...` after it, where it and `HEAD` parted.
+
+    Raises:
+        CommandError: there is no such revision, or its files cannot be written.
+    """
+    with failing_on(git.NoAnswer, about=f"cannot read the revision {revision}: "):
+        top = Path(os.path.realpath(git.top(where)))
+        commit = git.commit(where, revision)
+        name = hashlib.sha256(os.fsencode(top)).hexdigest()[:16]
+        base = private.cache_folder("revisions")
+        if base is None:
+            raise CommandError("there is no cache folder, as there is no home folder")
+        folder = base / name / commit
+        if not reading.exists(folder / _MARK):
+            with failing_on(OSError, about=f"cannot write the files of {revision}: "):
+                _write(where, commit, folder)
+    with suppress(OSError):
+        os.utime(folder / _MARK)
+    _forget(folder.parent)
+    return RevisionTree(top, commit, folder)
+
+
+def _write(where: Path, commit: str, folder: Path) -> None:
+    beside = folder.with_name(f"{private.UNFINISHED}{os.urandom(8).hex()}")
+    try:
+        private.write(beside / _MARK, b"")
+        files = [each for each in git.files(where, commit) if _is_inside(each.path)]
+        # Links come last: nothing is written through one.
+        blobs = [each for each in files if each.mode.startswith("100")]
+        links = [each for each in files if each.mode == "120000"]
+        for some in _portions([*blobs, *links]):
+            contents = git.contents(where, [each.object for each in some])
+            for file, content in zip(some, contents, strict=True):
+                path = beside / file.path
+                path.parent.mkdir(parents=True, exist_ok=True)
+                if file.mode == "120000":
+                    path.symlink_to(os.fsdecode(content))
+                else:
+                    path.write_bytes(content)
+                    path.chmod(0o700 if file.mode == "100755" else 0o600)
+        with suppress(OSError):
+            beside.rename(folder)  # unless another process was faster
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    if not reading.exists(folder / _MARK):
+        raise OSError(f"{folder} cannot be created")
+
+
+def _is_inside(path: str) -> bool:
+    """Return whether a path, which whoever made the commit wrote, is inside of its folder."""
+    parts = PurePosixPath(path).parts
+    unusual = {"/", "..", ".git"}
+    return bool(parts) and not any(
+        part.lower() in unusual or (os.name == "nt" and set(part) & set("\\:")) for part in parts
+    )
+
+
+def _portions(files: Sequence[git.TreeFile]) -> Iterator[list[git.TreeFile]]:
+    portion: list[git.TreeFile] = []
+    size = 0
+    for file in files:
+        if portion and size + file.size > _AT_ONCE:
+            yield portion
+            portion, size = [], 0
+        portion.append(file)
+        size += file.size
+    if portion:
+        yield portion
+
+
+def _forget(folder: Path) -> None:
+    """Remove the revisions of a repository that were not used for longest."""
+    with suppress(OSError):
+        marks = sorted(folder.glob(f"*/{_MARK}"), key=lambda mark: mark.stat().st_mtime)
+        for mark in marks[:-_KEPT]:
+            shutil.rmtree(mark.parent, ignore_errors=True)
