@@ -285,14 +285,15 @@ def kernels(fn: Callable[..., object], *, target: str | None = None) -> Callable
 
     @functools.wraps(fn, updated=())
     def of(*args: object, **kwargs: object) -> Kernels:
-        return _kernels(fn, chosen, args, kwargs)
+        return kernels_on(fn, chosen, args, kwargs)
 
     return of
 
 
-def _kernels(
+def kernels_on(
     fn: Callable[..., object], target: Target, args: tuple[object, ...], kwargs: dict[str, object]
 ) -> Kernels:
+    """Return the kernels of a function on a target; see `kernels`."""
     from jaxsight.tracer.compat import lowering
     from jaxsight.tracer.handlers import lower as lowered
     from jaxsight.tracer.programs import folding_costs
