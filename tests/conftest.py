@@ -40,6 +40,8 @@ atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 # Tests run the code of their own folders; those of trust itself (`tests/trust`) say otherwise.
 # Nobody's decisions are read or written.
 os.environ["JAXSIGHT_TRUST"] = "always"
+# Commands run in their own processes; those of the server for commands are in `tests/cli`.
+os.environ["JAXSIGHT_SERVER"] = "no"
 for _kind in ("STATE", "CONFIG"):
     os.environ[f"XDG_{_kind}_HOME"] = str(Path(os.environ["XDG_CACHE_HOME"], _kind.lower()))
 if _kept := os.environ.get("JAXSIGHT_TEST_CACHE"):

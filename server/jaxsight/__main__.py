@@ -28,12 +28,20 @@ import importlib.util
 
 from jaxsight import __version__
 
+TRACING = frozenset({"ask", "check", "kernels", "lock", "show", "sourcerize", "sweep"})
+"""The commands that a server runs (`cli/resident/`). `measure` wants a quiet process of its own."""
+NO_SERVER = "--no-server"
+
 
 def main() -> None:
     """Run the command line of this process and exit."""
     match sys.argv[1:]:
         case ["--version"]:
             print(f"jaxsight {__version__}")
+        case ["server", *options] if {"--socket", "--stop"} & {*options}:
+            from jaxsight.cli.resident.server import main as serve_commands
+
+            sys.exit(serve_commands(options))
         case ["server", *options] if "--help" not in options:
             from jaxsight.lsp.server import main as serve
 
@@ -43,10 +51,24 @@ def main() -> None:
             from jaxsight.recording.__main__ import main as record
 
             sys.exit(record(options))
-        case _:
-            from jaxsight.cli.app import app
+        case arguments:
+            run(arguments)
 
-            app()
+
+def run(arguments: list[str]) -> None:
+    """Run a command, in a server for commands if that may, and exit."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    plain = [each for each in arguments[:end] if each != NO_SERVER] + arguments[end:]
+    is_traced = plain == arguments and arguments and arguments[0] in TRACING
+    if is_traced and not {"--help", "-h"} & {*arguments}:
+        from jaxsight.cli.resident import client
+
+        status = client.run(arguments)
+        if status is not None:
+            sys.exit(status)
+    from jaxsight.cli.app import app
+
+    app(plain)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ ALLOWED = {
     "cli/checking/recompilations.py": "the user's tests",
     "cli/commands/dataset.py": "with_packages",
     "cli/git.py": "program",
+    "cli/resident/client.py": "resident",
     "dataset/making/worker_process.py": "with_packages",
     "library/drawing.py": "program",
     "recording/running.py": "the user's program",
@@ -74,6 +75,7 @@ def test_no_code_is_run_by_name_but_through_these_functions() -> None:
         "repro/explaining/targets.py": "drops the folder first",
         "repro/running.py": "drops the folder first",
         "workers/compilation/remote.py": "drops the folder first",
+        "workers/own_python.py": "with `-P`, at the root",
     }
     for file in modules():
         tree = ast.parse(file.read_text(encoding="utf-8"))

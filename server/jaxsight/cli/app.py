@@ -136,6 +136,12 @@ def main(
             "--version", callback=_print_version, is_eager=True, help="Print the version."
         ),
     ] = False,
+    no_server: Annotated[
+        bool,
+        typer.Option(
+            "--no-server", help="Run the command in this process; may also follow the command."
+        ),
+    ] = False,
 ) -> None:
     """Show how JAX traces and compiles your functions: shapes, jaxprs, kernels and errors.
 

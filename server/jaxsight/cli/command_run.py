@@ -13,14 +13,15 @@ from contextlib import AbstractContextManager, asynccontextmanager, nullcontext,
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from jaxsight.cli.errors import PYTHON_OPTION, CommandError, about_python_option, failing_on
 from jaxsight.cli.options import InputsChoice
 from jaxsight.cli.output.printing import Printer, Spinner, Text, print_note, styled
+from jaxsight.cli.resident.this_process import THIS_PROCESS
 from jaxsight.cli.trusted_paths import trust_paths
 from jaxsight.events import Consent, Event, Message, Output, Progress, Status
-from jaxsight.projects.projects import Projects
+from jaxsight.projects.projects import IDLE, Projects
 from jaxsight.text.inert import one_line, printed
 from jaxsight.trust.words import shown_path
 
@@ -81,6 +82,11 @@ class CommandRun:
         """
         with failing_on(LookupError):
             return await self.get(answer)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether no tracer starts."""
+        return self._failure.done()
 
     def python(self, path: Path) -> dict[str, str] | None:
         """Return the interpreter that traces a file's functions, for JSON."""
@@ -175,6 +181,16 @@ class CommandRun:
         return about_python_option(error) if is_choice else error
 
 
+async def _session(projects: Projects, paths: Sequence[Path], ahead: Sequence[str]) -> Session:
+    """Return a session, for a command that needs modules `ahead` if it always traces."""
+    if ahead:
+        for path in paths:
+            projects.of(str(path)).start_ahead()
+    for module in (_SESSION, *ahead):
+        await asyncio.to_thread(import_module, module)
+    return cast("Session", import_module(_SESSION).Session(projects))
+
+
 @asynccontextmanager
 async def start_run(
     paths: Iterable[Path],
@@ -203,26 +219,36 @@ async def start_run(
     if errors.is_terminal:
         status = errors.status("starting JAX")
     with status as spinner:
-        # A spare would import JAX once more, for a process that ends soon.
-        written = inputs is InputsChoice.WRITTEN
-        projects = Projects(trusted.trust, only_written=written, spares=0)
         # Trace and compile only what the command needs.
         quiet = {"inlayHints": {"kernels": False, "barriers": False}}
-        chosen = {"python": python} if python else {}
-        projects.configure(trusted.roots, {**quiet, **chosen, **(rules or {})})
-        if ahead:
-            for path in paths:
-                projects.of(str(path)).start_ahead()
-        for module in (_SESSION, *ahead):
-            await asyncio.to_thread(import_module, module)
-        session: Session = import_module(_SESSION).Session(projects)
+        settings = {**quiet, **({"python": python} if python else {}), **(rules or {})}
+        kept = THIS_PROCESS.sessions
+        session = await kept.take(trusted, inputs, settings) if kept is not None else None
+        noted = paths if session is not None else []  # a tracer's start is noted by itself
+        if session is None:
+            # A spare would import JAX once more, for a process that ends soon.
+            written = inputs is InputsChoice.WRITTEN
+            idle = kept.idle if kept is not None else IDLE
+            projects = Projects(trusted.trust, idle=idle, only_written=written, spares=0)
+            projects.configure(trusted.roots, settings)
+            session = await _session(projects, paths, ahead)
         run = CommandRun(session, errors, spinner, inputs=inputs, is_python_option=bool(python))
         for line in trusted.notes:
             print_note(errors, line)
+        for path in noted:
+            run.note_python(path if path.is_file() else path / "__init__.py")
         events = asyncio.create_task(run.follow_events())
+        is_usable = False
         try:
             yield run
+            is_usable = True
+        except CommandError:
+            is_usable = not run.has_failed
+            raise
         finally:
             events.cancel()
             run.print_errors()
-            await session.aclose()
+            if kept is not None and is_usable:
+                await kept.keep(trusted, inputs, session)
+            else:
+                await session.aclose()

@@ -10,6 +10,7 @@ from typing import NoReturn, ParamSpec
 
 from jaxsight.cli.errors import UNUSABLE, CommandError
 from jaxsight.cli.output.printing import Printer, tolerate
+from jaxsight.cli.resident.this_process import THIS_PROCESS
 from jaxsight.text.inert import Formatter
 
 INTERRUPTED = 130
@@ -37,6 +38,8 @@ def command(
             outcome = function(*arguments, **options)
             if isinstance(outcome, int):
                 code = outcome
+            elif THIS_PROCESS.run is not None:
+                code = THIS_PROCESS.run(outcome)
             else:
                 import asyncio  # which some commands do not wait for (30 ms)
 

@@ -30,6 +30,8 @@ class TrustedPaths:
     roots: list[str]
     trust: Trust
     notes: list[str]
+    key: object
+    """Equal for paths with which the same is trusted."""
 
 
 def hosts(targets: Iterable[str]) -> list[str]:
@@ -60,7 +62,14 @@ def trust_paths(paths: Iterable[Path], allow: Sequence[str] = ()) -> TrustedPath
         notes |= dict.fromkeys(_ignored_note(folder) for folder in above)
     allowed = [stored_form(text) for text in allow]
     trust = Trust(policy, store, {*roots, *named}, allowed, terminal=True)
-    return TrustedPaths(list(roots), trust, list(notes))
+    real_roots = {os.path.realpath(root) for root in roots}
+    elsewhere = {
+        folder
+        for folder in named
+        if not any(Path(folder).is_relative_to(root) for root in real_roots)
+    }
+    key = policy, tuple(roots), frozenset(elsewhere), frozenset(allowed)
+    return TrustedPaths(list(roots), trust, list(notes), key)
 
 
 def _root(path: Path, trust: Trust) -> tuple[Path, list[Path]]:

@@ -290,6 +290,11 @@ class Project:
         return self._tracers.step(haste) if self._tracers is not None else None
 
     @property
+    def is_started(self) -> bool:
+        """Whether it has tracers, which may have ended."""
+        return self._tracers is not None
+
+    @property
     def starts(self) -> str:
         """The Python that is being started for a tracer; empty if none is."""
         is_starting = self._tracers is not None and self._tracers.status.state.value == "starting"

@@ -241,6 +241,11 @@ class Projects:
             self._used.append(project.root)
         return project.root in self._used
 
+    def running_pythons(self) -> set[str]:
+        """Return the interpreters that tracers of any project were started with."""
+        running = (project for project in self._projects.values() if project.is_started)
+        return {project.interpreter.path for project in running if project.interpreter is not None}
+
     def locate(self, path: str, chunk: str) -> int | None:
         """Return the line (from 1) at which a chunk now begins; `None` if it is gone."""
         document = self.documents.get(path)

@@ -53,6 +53,12 @@ class UserChoices:
         """Return whether the user chose an example set of a function."""
         return (path, subject.name) in self._sets
 
+    def forget(self) -> None:
+        """Forget everything that was chosen."""
+        self._sets.clear()
+        self._preferred.clear()
+        self._target = ""
+
     def target(self, path: str) -> Target:
         """Return the target of a file that is shown first."""
         return self.targets(path)[0]

@@ -9,6 +9,7 @@ working folder, which may be a workspace that nobody trusts: its `pip.py` or `js
 | pip, venv | what is installed (`-I`) | the root | they install for others |
 | versions of packages | the user's packages, too (`-P`) | the root | these are asked for |
 | compilers, workers of datasets | these, too (`-P`) | the root | JAX is the user's |
+| the server for commands | as `jaxsight` does (`-P`) | the root | it is that command |
 | tracers, processes of `repro` | these, too (by path) | the project's | they run its code |
 | what `record` and `repro` run, pytest | as without jaxsight | the user's | it is theirs |
 
@@ -80,6 +81,17 @@ def without_relative(environ: Mapping[str, str]) -> dict[str, str]:
     if absolute := [entry for entry in entries if os.path.isabs(entry)]:  # noqa: PTH117
         variables["PYTHONPATH"] = os.pathsep.join(absolute)
     return variables
+
+
+def resident(listener: int) -> OwnPython:
+    """Return how the server for commands is started, with the environment of this command.
+
+    Args:
+        listener: the descriptor of its socket.
+    """
+    command = [sys.executable, "-P", *(["-I"] if sys.flags.isolated else [])]
+    command += ["-m", "jaxsight", "server", "--socket", "--descriptor", str(listener)]
+    return OwnPython(command, dict(os.environ))
 
 
 def booted(process: str) -> list[str]:

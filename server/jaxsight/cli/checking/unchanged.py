@@ -14,13 +14,14 @@ import logging
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from jaxsight import __version__
 from jaxsight.cli.checking.locked import LockFiles
 from jaxsight.cli.command_run import CommandRun
 from jaxsight.cli.options import InputsChoice
 from jaxsight.cli.output.reports.reported import CheckResult
+from jaxsight.cli.resident.own_code import own_code
+from jaxsight.cli.resident.place import OF_TERMINALS
 from jaxsight.cli.sources.notebooks import Cells
 from jaxsight.files import private
 from jaxsight.files.cache_folder import CacheFolder
@@ -39,15 +40,6 @@ from jaxsight.workers.compilation import environments
 from jaxsight.workers.compilation.environments import CompilerEnvironment
 
 log = logging.getLogger(__name__)
-
-_CODE = Path(__file__).parents[2]
-_VOLATILE = frozenset(
-    {
-        *("_", "PWD", "OLDPWD", "SHLVL", "COLUMNS", "LINES", "TERM", "COLORTERM", "NO_COLOR"),
-        *("FORCE_COLOR", "WINDOWID", "TERM_SESSION_ID", "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY"),
-    }
-)
-"""Variables that differ from terminal to terminal, and that programs do not compute with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +81,7 @@ class UnchangedFiles:
         limit = self._engine.projects.any_settings.cache.size
         self._entries = CacheFolder(folder, f"check {__version__}", ".check", limit)
         self._pythons: dict[str, str] = {}
-        self._surroundings = _digest(list(_own_code()), list(_compilers()), _variables())
+        self._surroundings = _digest(own_code(), list(_compilers()), _variables())
 
     async def result(self, path: str, text: str, cells: Cells) -> CheckResult | None:
         """Return the result of a file of which nothing has changed since it was checked."""
@@ -189,15 +181,7 @@ def _compilers() -> Iterator[tuple[str, str, str]]:
 
 
 def _variables() -> list[tuple[str, str]]:
-    return sorted(item for item in os.environ.items() if item[0] not in _VOLATILE)
-
-
-def _own_code() -> Iterator[tuple[str, Version]]:
-    """Yield the files of jaxsight, which a checkout changes without another version number."""
-    for folder, folders, files in os.walk(_CODE):
-        folders.sort()
-        for file in sorted(file for file in files if file.endswith(".py")):
-            yield file, stamp_of(os.path.join(folder, file))  # noqa: PTH118 - 900 files
+    return sorted(item for item in os.environ.items() if item[0] not in OF_TERMINALS)
 
 
 def _digest(*parts: object) -> str:

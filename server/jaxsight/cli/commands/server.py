@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from jaxsight.cli.resident.place import IDLE
+
 Tcp = Annotated[
     str | None,
     typer.Option(metavar="HOST:PORT", help="Listen for one client on a TCP port instead of stdio."),
@@ -22,9 +24,34 @@ Trust = Annotated[
     ),
 ]
 
+Socket = Annotated[
+    bool,
+    typer.Option("--socket", help="Run the commands of this environment instead, for the next."),
+]
 
-def server(tcp: Tcp = None, trust: Trust = None) -> None:
+Idle = Annotated[
+    float,
+    typer.Option(
+        metavar="SECONDS",
+        help="With [cyan]--socket[/cyan]: seconds without a command to end after.",
+    ),
+]
+
+Stop = Annotated[bool, typer.Option("--stop", help="End your servers for commands.")]
+
+
+def server(
+    tcp: Tcp = None,
+    trust: Trust = None,
+    socket: Socket = False,
+    idle: Idle = IDLE,
+    stop: Stop = False,
+) -> None:
     """Start the language server on stdio (run by editors)."""
+    if socket or stop:  # as `__main__` does before this is imported
+        from jaxsight.cli.resident.server import main as serve_commands
+
+        sys.exit(serve_commands(["--stop"] if stop else ["--socket", "--idle", str(idle)]))
     from jaxsight.lsp.server import main
 
     sys.exit(main([*(["--tcp", tcp] if tcp else []), *(["--trust", trust] if trust else [])]))
