@@ -131,7 +131,7 @@ async def _findings(session: Session, file: Path, program: Program) -> tuple[Fin
 def main() -> None:
     """Print what is found, and what is missing."""
     parser = argparse.ArgumentParser(prog="python -m tests.rules.errors.threads")
-    parser.add_argument("files", nargs="*", help="raises, silent, processes or removed")
+    parser.add_argument("files", nargs="*", help="raises, silent, processes, removed or further")
     parser.add_argument("-v", "--verbose", action="store_true", help="print all findings")
     parser.add_argument("-k", default="", help="programs whose title contains this")
     options = parser.parse_args()

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from jaxsight.meshes.divided import divided_type, inserted_reshards, shape_of
+from jaxsight.rules.error_table import ErrorTable
 from jaxsight.rules.failure_text import first_paragraph, jax_page
 from jaxsight.rules.program.steps import elements
 from jaxsight.rules.program.view import ProgramView
@@ -42,7 +43,75 @@ _LONG_SPEC = re.compile(
     r"rank (?P<rank>\d+)"
 )
 _RESHARD = "divide the operands alike before: `jax.sharding.reshard(x, spec)`"
+_AUTO = (
+    "make the mesh with `axis_types=(jax.sharding.AxisType.Auto,)` for each axis, so that the "
+    "compiler divides"
+)
+_EXPLICIT = (
+    "axes of this mesh are explicit, as newer releases of JAX make them unless `axis_types=` is "
+    "given: shardings are then part of types"
+)
 _UNEVEN = "axis sizes that are not evenly divisible"
+
+
+ERRORS = ErrorTable("ValueError", "TypeError", "AssertionError", "RuntimeError")
+
+
+@ERRORS.explains(
+    r"in_specs passed to shard_map: (?P<spec>P\([^\n]*?\)) does not match the specs of the input: "
+    r"(?P<given>P\([^\n]*?\)) for arg"
+)
+def of_input(match: re.Match[str], failure: Failure, expression: str) -> Violation:
+    spec, given = _short_spec(match["spec"]), _short_spec(match["given"])
+    reshard = f"`jax.sharding.reshard(x, {spec.strip('`')})`"
+    return Violation(
+        f"`shard_map` needs an input divided as {spec}, but it is {given}",
+        help=f"divide it before: {reshard}; or {_AUTO}",
+        notes=(_EXPLICIT,),
+        url=jax_page(failure),
+    )
+
+
+ERRORS.says(
+    r"`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`\. "
+    r"The array sharding: (?P<given>P\([^\n]*?\)) did not match the sharding provided: "
+    r"(?P<spec>P\([^\n]*?\))\.",
+    "constraint {spec:q30} is only checked here, and the array is {given:q30}",
+    help="change the sharding with `jax.sharding.reshard(x, spec)`, or " + _AUTO,
+    note=_EXPLICIT,
+)
+ERRORS.says(
+    r"The spec of NamedSharding passed to with_sharding_constraint can only refer to Auto axes of "
+    r"the mesh\. Got spec=(?P<spec>P\([^\n]*?\)) and",
+    "constraint {spec:q30} names an axis of the mesh that is explicit",
+    help="change the sharding with `jax.sharding.reshard(x, spec)`, or " + _AUTO,
+    note=_EXPLICIT,
+)
+ERRORS.says(
+    r"with_sharding_constraint requires a non-empty mesh in context",
+    "{expression:q} has a spec, but no mesh is set",
+    help="pass `jax.NamedSharding(mesh, spec)`, or set the mesh around it: `with "
+    "jax.set_mesh(mesh):`",
+)
+ERRORS.says(
+    r"Resource axis: (?P<axis>\w+) of (?P<spec>P\([^\n]*?\)) is not found in mesh: "
+    r"\((?P<axes>[^)]*?),?\)",
+    "spec {spec:q30} names the axis {axis:q20}, which the mesh does not have",
+    help="use an axis of the mesh: {axes}",
+)
+ERRORS.says(
+    r"shard_map (?P<which>in_specs|out_specs) argument must refer to an axis marked as manual "
+    r"\(frozenset\(\{(?P<axes>[^}]*)\}\)\), but:\s+\S+ refers to (?P<axis>'[^']*')",
+    "`{which}` of `shard_map` names {axis}, which the mesh does not have",
+    help="use an axis of the mesh: {axes}",
+)
+ERRORS.says(
+    r"shard_map (?P<which>in_specs|out_specs) argument must be a pytree of "
+    r"`jax\.sharding\.PartitionSpec` instances, but:\s+[^\n]*? of type (?P<type>\w+)",
+    "`{which}` of `shard_map` has a {type:q}, not a `PartitionSpec`",
+    help='write `P("data")`, with `from jax.sharding import PartitionSpec as P`: the mesh is an '
+    "argument of its own",
+)
 
 
 @RULE.explains
@@ -51,6 +120,9 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
 
     Axes that do not divide an argument are JX427's.
     """
+    known = ERRORS.explain(failure, expression, line)
+    if known is not None:
+        return known
     message = failure.message
     sharded = "shard_map" in message and "spec" in message and _UNEVEN not in message
     typed = (
@@ -62,7 +134,8 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     problem, help = "shardings do not match", _RESHARD
     if sharded:
         problem, help = _of_specs(message)
-    return Violation(problem, help=help, notes=(first_paragraph(message),), url=jax_page(failure))
+    notes = (first_paragraph(message), *((_EXPLICIT,) if typed else ()))
+    return Violation(problem, help=help, notes=notes, url=jax_page(failure))
 
 
 def _of_specs(message: str) -> tuple[str, str]:
@@ -87,13 +160,12 @@ def _of_specs(message: str) -> tuple[str, str]:
             ),
             "write at most one entry for each axis of the array",
         )
-    if "does not match the specs of the input" in message:
-        return "specs of `shard_map` differ from how the input is divided", _RESHARD
     return "specs of `shard_map` do not fit", "write one spec for each argument and each result"
 
 
 def _short_spec(spec: str) -> str:
-    return quoted(spec.replace("PartitionSpec", "P").replace("'", '"'), most=30)
+    text = spec.replace("PartitionSpec", "P").replace("'", '"').replace(",)", ")")
+    return quoted(text, most=30)
 
 
 @RULE.finds_in_kernels

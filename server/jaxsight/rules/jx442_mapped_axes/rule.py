@@ -31,6 +31,13 @@ _SIZE = re.compile(
 )
 
 
+_SAME = "pass `None` in `in_axes` for what is the same in all calls, or choose axes of one size"
+_BY_NAME = (
+    "bind what is the same in all calls with `functools.partial`: arguments that are passed by "
+    "name are always mapped over axis 0"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class InAxes:
     """The `in_axes=` that fits the arguments, for the fix."""
@@ -45,14 +52,14 @@ RULE.explains(ERRORS.explain)
 @ERRORS.explains(r"(?P<api>[vp]map) got inconsistent sizes for array axes to be mapped:")
 def of_sizes(match: re.Match[str], failure: Failure, expression: str) -> Violation:
     found = list(_SIZE.finditer(failure.message))
+    by_name = any(each["name"].startswith("kwargs[") for each in found)
     places = " and ".join(
         f"{each['size']} (axis {each['axis']} of {quoted(_name(each), most=20)})"
         for each in found[:2]
     )
     return Violation(
         f"`{match['api']}` maps axes of different sizes: {places}",
-        help=_other_axis(found)
-        or "pass `None` in `in_axes` for what is the same in all calls, or choose axes of one size",
+        help=_other_axis(found) or (_BY_NAME if by_name else _SAME),
         notes=tuple(
             f"{quoted(_name(each))} is `{each['type']}`"
             for each in found
