@@ -114,11 +114,11 @@ def find(view: ProgramView) -> Iterator[Violation]:
         subject = origin.value if is_created else "an operand"
         subject += f" of type {cut(flow.value(join.wide).text, 24)}"
         name = quoted(second, most=36) if second else subject
-        array = first if first.isidentifier() else "x"
+        dtype = f"{first}.dtype" if first.isidentifier() else f"jnp.{narrow.dtype}"
         yield Violation(
             f"{name} promotes {cut(narrow.text, 24)} to {result.dtype}",
             step.path,
-            help=_help(second if len(second) <= _LONGEST else "", array, origin),
+            help=_help(second if len(second) <= _LONGEST else "", dtype, origin),
             notes=(
                 f"{subject} does not adapt to {narrow.dtype}, as Python numbers do",
                 f"the result takes {size(result.bytes)} instead of {size(before)}",
@@ -126,9 +126,8 @@ def find(view: ProgramView) -> Iterator[Violation]:
         )
 
 
-def _help(wide: str, array: str, origin: _Origin) -> str:
+def _help(wide: str, dtype: str, origin: _Origin) -> str:
     """Return what to do about an operand that is written as `wide`, empty where that is unclear."""
-    dtype = f"{array}.dtype"
     if "finfo(" in wide:
         return f"take the limit of the array's own type: `jnp.finfo({dtype})`"
     if origin is _Origin.NUMBER:

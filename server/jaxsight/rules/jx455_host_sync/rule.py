@@ -80,7 +80,7 @@ def find(scope: NameScope, loop: PythonLoop, calls: JittedCalls) -> Iterator[Nod
                 help=_HELP[kind],
                 notes=(
                     f"calls of `{results.step}` run ahead of the device until a value is needed",
-                    "then the device is idle until the next call (20 to 30 µs, measured on a CPU)",
+                    "then the device is idle until the host has made the next call",
                 ),
             )
             return
