@@ -43,9 +43,9 @@ def findings(view: View) -> Iterator[Finding]:
 
 
 def reported(view: View, in_text: Sequence[Finding] = ()) -> Iterator[Finding]:
-    """Yield the findings of an answer that are worth reporting, but those that the text has.
+    """Yield the findings of an answer that are worth reporting, but those that the text explains.
 
-    The text names the cause, the trace the call.
+    Where both say the same of two lines, the text names the cause and the trace the call.
 
     A doctest may use names from outside its file, which cannot be evaluated here. It may also call
     a function with settings such as `{100: 0.1}`: their numbers are traced here, and fail where
@@ -61,10 +61,11 @@ def reported(view: View, in_text: Sequence[Finding] = ()) -> Iterator[Finding]:
     if doctest and foreign:
         return
     settings = doctest and _has_settings(view.answer.question.set.call or "")
-    told = {(finding.code, finding.message) for finding in in_text}
     for finding in findings(view):
         of_settings = settings and RULES[finding.code].needs_value
-        if not of_settings and (finding.code, finding.message) not in told:
+        same = [each for each in in_text if each.code == finding.code]
+        causes = [each for each in same if each.message == finding.message]
+        if not of_settings and all(each.repeats(finding) for each in causes):
             yield finding
 
 

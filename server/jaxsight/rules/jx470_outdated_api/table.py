@@ -73,6 +73,9 @@ jax.clear_backends = jax.extend.backend.clear_backends                   0.4.26 
 jax.device_put_replicated ! use `jax.device_put` with a sharding         0.8.1   0.10.0
 jax.device_put_sharded ! use `jax.device_put` with a sharding            0.8.1   0.10.0
 jax.array_ref = jax.new_ref                                              0.8.0   0.10.2
+jax.ref.array_ref = jax.new_ref                                          0.8.0   0.10.2
+jax.ref.ArrayRef = jax.Ref                                               0.8.0   0.10.2
+jax.custom_transpose ! write `jax.custom_vjp`, or a primitive            -       0.10.2
 jax.ArrayRef = jax.Ref                                                   0.8.0   0.10.2
 jax.ad_checkpoint.checkpoint = jax.checkpoint                            0.8.2   0.10.0
 jax.ad_checkpoint.remat = jax.remat                                      0.8.2   0.10.0
@@ -87,6 +90,7 @@ jax.sharding.XLACompatibleSharding = jax.sharding.Sharding               0.4.29 
 jax.experimental.enable_x64() = jax.enable_x64(True)                     0.8.0   0.10.0
 jax.experimental.enable_x64(on) = jax.enable_x64(on)                     0.8.0   0.10.0
 jax.experimental.disable_x64() = jax.enable_x64(False)                   0.8.0   0.10.0
+jax.experimental.x64_context ! use `jax.enable_x64(True)`                -       0.10.2
 jax.experimental.mutable_array = jax.new_ref                             0.8.0   0.10.2
 jax.experimental.MutableArray = jax.Ref                                  0.8.0   0.10.2
 jax.experimental.shard_map.shard_map = jax.shard_map                     0.8.0   -
@@ -110,7 +114,17 @@ jax.experimental.stax = jax.example_libraries.stax                       -      
 jax.experimental.optimizers = jax.example_libraries.optimizers           -       0.3.16
 jax.experimental.custom_dce ! remove it                                  -       0.10.2
 jax.experimental.pallas.load(r, i) = r[i]                                0.8.0   0.10.2
+jax.experimental.pallas.store ! write `ref[index] = value`               -       0.10.2
+jax.experimental.pallas.swap ! read and write `ref[index]`               -       0.10.2
+jax.experimental.pallas.max_contiguous = jax.experimental.pallas.triton.max_contiguous  -  0.10.2
 jax.experimental.pallas.dot = jax.numpy.dot                              0.11.0  0.12.0
+jax.experimental.pallas.debug_checks_enabled ! use `pl.enable_debug_checks`  0.11.0  0.12.0
+jax.experimental.pallas.core_map ! use `jax.experimental.pallas.kernel`  -       -
+jax.experimental.pallas.reciprocal ! use `jax.experimental.pallas.tpu.reciprocal`  -  -
+jax.experimental.pallas.tpu.ANY = jax.experimental.pallas.ANY            -       0.10.2
+jax.experimental.pallas.tpu.delay = jax.experimental.pallas.delay        -       0.10.2
+jax.experimental.pallas.tpu.HOST = jax.experimental.pallas.HOST          0.10.0  0.12.0
+jax.experimental.pallas.tpu.create_tensorcore_mesh ! use `pltpu.TensorCoreMesh`  -  -
 jax.experimental.pallas.tpu.TPUCompilerParams = jax.experimental.pallas.tpu.CompilerParams  -  0.8.0
 jax.experimental.pallas.tpu.TPUMemorySpace = jax.experimental.pallas.tpu.MemorySpace  -  0.8.0
 jax.extend.ffi = jax.ffi                                                 0.5.0   0.8.0
@@ -123,6 +137,7 @@ jax.interpreters.pxla.thread_resources ! use `jax.sharding.get_abstract_mesh()` 
 jax.interpreters.xla.DeviceArray = jax.Array                             -       0.8.0
 jax.interpreters.xla.register_translation ! use `jax.interpreters.mlir.register_lowering`  -  0.4.29
 jax.interpreters.batching.not_mapped ! use `None`                        -       0.10.2
+jax.interpreters.partial_eval.Jaxpr = jax.extend.core.Jaxpr              0.7.1   0.10.2
 jax.interpreters.batching.moveaxis = jax.numpy.moveaxis                  0.7.1   0.10.2
 jax.core.new_main ! write a jaxpr interpreter; JAX has no levels of traces  -     0.4.36
 jax.core.cur_sublevel ! write a jaxpr interpreter; JAX has no levels of traces  -  0.4.36
@@ -130,6 +145,10 @@ jax.core.thread_local_state ! use `jax.core.eval_context`            -       0.4
 jax.core.get_aval = jax.typeof                                           0.8.2   0.10.0
 jax.core.InconclusiveDimensionOperation = jax.errors.InconclusiveDimensionOperation  0.10.0  0.12.0
 jax.core.JaxprTypeError = jax.errors.JaxprTypeError                      0.10.0  0.12.0
+jax.core.traverse_jaxpr_params ! use `jax.extend.core.jaxprs_in_params`  0.8.2   0.10.0
+jax.core.is_concrete ! test `not isinstance(x, jax.core.Tracer)`         -       0.12.0
+jax.core.is_constant_dim ! test `isinstance(size, int)`                  -       0.12.0
+jax.core.is_constant_shape ! test `isinstance(size, int)` for each size  -       0.12.0
 optax.tree_utils.tree_scalar_mul = optax.tree_utils.tree_scale           0.2.5   -
 optax.tree_utils.tree_add_scalar_mul = optax.tree_utils.tree_add_scale   0.2.5   -
 optax.tree_utils.tree_l2_norm = optax.tree_utils.tree_norm               0.2.5   -
@@ -158,6 +177,38 @@ _TO_EXTEND = {
     "primal_dtype_to_tangent_dtype valid_jaxtype",
 }
 """Names that moved from `jax.core` to `jax.extend.core`, by the versions of a row."""
+
+_MOVED = {
+    ("jax.experimental.pallas", "jax.experimental.pallas.triton", "", "0.10.2"): "atomic_add "
+    "atomic_and atomic_cas atomic_max atomic_min atomic_or atomic_xchg atomic_xor",
+    ("jax.experimental.pallas.tpu", "jax.experimental.pallas", "", "0.12.0"): "semaphore "
+    "semaphore_read semaphore_signal semaphore_wait",
+}
+"""Names that moved from one module to another, by both and the versions of a row."""
+
+_INTERNAL = {
+    ("jax.interpreters.ad", "0.7.1", "0.10.2"): "bilinear_transpose call_transpose "
+    "closed_backward_pass defjvp_zero jvp_subtrace jvpfun linear_jvp linear_transpose "
+    "linear_transpose2 map_transpose nonzero_outputs nonzero_tangent_outputs rearrange_binders "
+    "standard_jvp standard_jvp2 zero_jvp zeros_like_p",
+    ("jax.interpreters.batching", "0.7.1", "0.10.2"): "BatchTrace BatchTracer batch_jaxpr "
+    "batch_jaxpr2 broadcast_batcher flatten_fun_for_vmap matchaxis reducer_batcher spec_types "
+    "vectorized_batcher",
+    ("jax.interpreters.partial_eval", "0.7.1", "0.10.2"): "DynamicJaxprTrace JaxprStackFrame "
+    "JaxprTrace call_partial_eval_rules convert_invars_to_constvars instantiate_const_at "
+    "move_binders_to_front pad_jaxpr partial_eval_jaxpr_custom partition_pvals "
+    "trace_to_jaxpr_dynamic2 trace_to_subjaxpr_nounits tracers_to_jaxpr",
+    ("jax.interpreters.pxla", "", "0.10.0"): "MapTracer PmapExecutable ShardingSpec "
+    "parallel_callable shard_args spec_to_indices",
+    ("jax.interpreters.pxla", "0.8.2", "0.12.0"): "ArrayMapping MeshExecutable "
+    "are_hlo_shardings_equal array_mapping_to_axis_resources is_hlo_sharding_replicated "
+    "op_sharding_to_indices",
+    ("jax.core", "", "0.12.0"): "JaxprPpSettings aval_mapping_handlers custom_typechecks "
+    "literalable_types trace_ctx unsafe_am_i_under_a_jit_DO_NOT_USE "
+    "unsafe_am_i_under_a_vmap_DO_NOT_USE unsafe_get_axis_names_DO_NOT_USE",
+}
+"""Parts of JAX's insides that nothing public replaces, by their module and the versions of a row.
+Names that are common words are not here: most uses of them are of other things."""
 
 _PROJECTS = {"jax": "JAX", "optax": "Optax", "flax": "Flax", "equinox": "Equinox"}
 _KEYWORD = re.compile(r"(?P<name>\w+)=(?P<value>\w*)")
@@ -249,6 +300,13 @@ def rows() -> Mapping[str, tuple[Replacement, ...]]:
             Replacement(f"jax.core.{name}", f"jax.extend.core.{name}", since, gone)
             for name in names.split()
         ]
+    for (module, home, since, gone), names in _MOVED.items():
+        every += [
+            Replacement(f"{module}.{name}", f"{home}.{name}", since, gone) for name in names.split()
+        ]
+    for (module, since, gone), names in _INTERNAL.items():
+        help = "use public functions, such as `jax.make_jaxpr` and those of `jax.extend`"
+        every += [Replacement(f"{module}.{name}", "", since, gone, help) for name in names.split()]
     for row in every:
         table[row.old] = (*table.get(row.old, ()), row)
     return table
