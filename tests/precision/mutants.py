@@ -32,6 +32,7 @@ from jaxsight.session import Session
 from jaxsight.trust import Policy, Trust
 from jaxsight.wire.messages.replies import Traced
 from tests.quiet import QUIET
+from tests.rules.cases import cases_of
 from tests.truth.libraries import Found, load
 from tests.truth.measure import scratch
 
@@ -248,14 +249,17 @@ async def measured(
 ) -> None:
     """Print for each rule how many mutants were traced, and those that it does not report."""
     tried: dict[str, list[bool]] = defaultdict(list)
-    for in_kernels in (False, True):
-        group = [code for code in codes if bool(RULES[code].in_kernels) == in_kernels]
+    targets = {
+        code: cases_of(RULES[code]).target if RULES[code].in_kernels else "" for code in codes
+    }
+    for target in sorted(set(targets.values())):
+        group = [code for code in codes if targets[code] == target]
         left = each if group else 0
         for function in functions:
             made = mutants(function, [_ARRAY, *group]) if left else None
             if made is None:
                 continue
-            found = await _found(made, group, python, in_kernels=in_kernels)
+            found = await _found(made, group, python, target)
             left -= bool(found)
             for code, is_found in found.items():
                 tried[code].append(is_found)
@@ -265,30 +269,28 @@ async def measured(
         print(f"{code}: {sum(tried[code])} of {len(tried[code])}")
 
 
-async def _found(
-    made: Mutants, codes: Sequence[str], python: str, *, in_kernels: bool
-) -> dict[str, bool]:
+async def _found(made: Mutants, codes: Sequence[str], python: str, target: str) -> dict[str, bool]:
     """Return which errors are reported, of those that the function gets to.
 
-    There are none if it does not return an array with two axes.
+    There are none if it does not return an array with two axes. Without a target nothing is
+    compiled.
     """
     file, found = made.function.file, dict[str, bool]()
     with scratch() as folder:
         examples = {
-            f'"{made.function.module}:{name}" = {json.dumps(_example(made.function, in_kernels))}'
+            f'"{made.function.module}:{name}" = {json.dumps(_example(made.function, bool(target)))}'
             for name in made.names.values()
         }
         text = "\n".join(["[tool.jaxsight.examples]", *sorted(examples)])
         (folder / "pyproject.toml").write_text(text, encoding="utf-8")
         session = Session(Projects(Trust(Policy.ALWAYS)))
-        target = "cuda:h100" if in_kernels else "cpu"
-        settings = {"python": python, "target": target, "select": list(codes)}
+        settings = {"python": python, "target": target or "cpu", "select": list(codes)}
         session.configure([str(folder)], {**QUIET, **settings})
         try:
             session.open(file, made.text)
             if not await _is_traced(session, file, made.names[_ARRAY]):
                 return found
-            findings = await session.findings(file, kernels=in_kernels)
+            findings = await session.findings(file, kernels=bool(target))
             failed = {each.function for each in await uncompiled(session.engine, file)}
             for code in codes:
                 rule, name, line = RULES[code], made.names[code], made.lines[code]
@@ -298,7 +300,7 @@ async def _found(
                     for finding in findings
                 )
                 certain = is_found or rule.explain is not None or code in CALLERS
-                if not (in_kernels and name in failed and not is_found) and (
+                if not (target and name in failed and not is_found) and (
                     certain or await _is_traced(session, file, name)
                 ):
                     found[code] = is_found

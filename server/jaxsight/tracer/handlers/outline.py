@@ -11,6 +11,7 @@ import platform
 import sys
 from typing import Any
 
+import jax
 import numpy as np
 from jax.stages import Traced
 
@@ -213,7 +214,9 @@ def _rule(constant: object) -> str:
 
     if getattr(constant, "nbytes", 0) not in _SEARCHED_SIZES or not _may_be_regular(constant):
         return ""
-    expression = constants.spelled(constant)
+    # Expressions are compared with the array: the program's own options are not set here.
+    with jax.enable_x64(str(getattr(constant, "dtype", "")).endswith(("64", "128"))):
+        expression = constants.spelled(constant)
     return layout.flat(expression) if expression is not None else ""
 
 
