@@ -97,6 +97,38 @@ def test_three_dots_are_where_branches_parted(repository: Path) -> None:
     assert revision_tree(repository, "main...").commit == base
 
 
+def test_modules_of_the_repository_are_imported_from_the_revision(
+    repository: Path, tmp_path: Path
+) -> None:
+    tree = revision_tree(repository, "HEAD")
+    (tmp_path / "link").symlink_to(repository / "src")
+    folders = [str(tmp_path), str(repository / "src"), str(tmp_path / "link")]
+    revised = tree.search_path(os.pathsep.join(folders), "").split(os.pathsep)
+    assert revised == [str(tmp_path), str(tree.folder / "src")]
+    assert tree.search_path("", "") == ""
+
+
+def test_packages_in_editable_mode_are_those_of_the_revision(
+    repository: Path, tmp_path: Path
+) -> None:
+    tree = revision_tree(repository, "HEAD")
+    packages = tmp_path / "venv" / "lib" / "python3.12" / "site-packages"
+    packages.mkdir(parents=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    python.parent.mkdir()
+    python.write_text("")
+    (tmp_path / "venv" / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    (packages / "one.pth").write_text(f"import one\n{repository}/python\n/elsewhere\nrelative\n")
+    mapping = {"two": f"{repository}/packages/two/two", "three": "/elsewhere/three"}
+    (packages / "__editable___two_1_0_finder.py").write_text(f"MAPPING = {mapping!r}\n")
+    revised = tree.search_path("/given", str(python)).split(os.pathsep)
+    assert revised == [
+        "/given",
+        str(tree.folder / "python"),
+        str(tree.folder / "packages" / "two"),
+    ]
+
+
 def test_filters_of_the_repository_do_not_run(repository: Path) -> None:
     ran = repository / "ran"
     git(repository, "config", "filter.spy.smudge", f"touch {ran}")

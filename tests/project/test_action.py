@@ -230,7 +230,7 @@ def test_the_page_names_all_inputs() -> None:
 
 @pytest.mark.slow
 def test_a_hook_checks_the_files_that_are_committed(job: Job) -> None:
-    [hook] = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    hook, _ = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     folder = job.folder / "project"
     (folder / "notes.py").write_text("x = 1\n")
 
@@ -260,6 +260,13 @@ def test_a_step_that_fails_ends_the_job(job: Job) -> None:
 
 @pytest.mark.slow
 def test_a_pull_request_gets_one_comment_that_later_runs_update(job: Job) -> None:
+    project = job.folder / "project"
+    (project / "model.py").write_text(BEFORE)
+    _, locked = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    env = {"HOME": str(job.folder), "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
+    for command in ("jaxsight lock", locked["entry"]):
+        subprocess.run(shlex.split(command), cwd=project, env=env, check=True, capture_output=True)
+    (project / "model.py").write_text(AFTER)
     assert job.run() == 1, job.log
     assert "::error title=jaxsight (JX401),file=model.py,line=10" in job.log
     [comment] = job.github.comments
@@ -267,12 +274,18 @@ def test_a_pull_request_gets_one_comment_that_later_runs_update(job: Job) -> Non
         "<!-- jaxsight -->\n### ❌ jaxsight diff: 2 of 2 functions differ from "
     )
     assert "| ❌ | `model.py:21 g` | 1 → 2 |" in comment["body"]
-    assert "### ❌ jaxsight check: 1 finding" in comment["body"]
+    assert "### ❌ jaxsight check: 3 findings" in comment["body"]
     assert "| `model.py:10` |" in comment["body"]
+    assert "[JX502]" in comment["body"]
+    assert "accept it with `jaxsight check --locked --update`" in comment["body"]
     sarif = json.loads(Path(job.outputs["check"]["sarif"]).read_text())
-    assert [each["ruleId"] for each in sarif["runs"][0]["results"]] == ["JX401"]
+    assert [each["ruleId"] for each in sarif["runs"][0]["results"]] == [
+        "JX401",
+        "JX502",
+        "JX502",
+    ]
 
-    (job.folder / "project" / "model.py").write_text(BEFORE)
+    (project / "model.py").write_text(BEFORE)
     assert job.run() == 0, job.log
     [comment] = job.github.comments
     assert "### ✅ jaxsight diff: 0 of 2 functions differ from " in comment["body"]

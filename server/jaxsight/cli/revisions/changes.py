@@ -81,10 +81,7 @@ def changes(before: ProgramSide, after: ProgramSide) -> list[ProgramChange]:
         was = before.functions.get(key)
         program = function.facts.program if function.facts is not None else ""
         origin = gone.get((program, key[2])) if was is None else None
-        if key[0] in before.mixed:
-            why = f"its base imports {before.mixed[key[0]]} of the working tree"
-            found[key] = ProgramChange(key, ChangeOutcome.UNKNOWN, was, function, (), why)
-        elif was is None and key[0] in before.broken:
+        if was is None and key[0] in before.broken:
             why = f"its base cannot be read: {before.broken[key[0]]}"
             found[key] = ProgramChange(key, ChangeOutcome.UNKNOWN, was, function, (), why)
         elif origin is not None and origin not in moved:

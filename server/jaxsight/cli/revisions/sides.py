@@ -18,12 +18,9 @@ from jaxsight.cli.checking.file_check import (
 from jaxsight.cli.checking.locked import LockFiles
 from jaxsight.cli.checking.unchanged import UnchangedFiles
 from jaxsight.cli.command_run import CommandRun
-from jaxsight.cli.output.reports.reported import CheckResult
-from jaxsight.cli.sources.notebooks import Cells
+from jaxsight.cli.sources.arguments import python_files
 from jaxsight.cli.sources.texts import SourceFile
 from jaxsight.features.locked.functions import LockableFunction
-from jaxsight.projects.sources import Sources
-from jaxsight.tracer.isolation.code_origins import INSTALLED
 
 _BROKEN = frozenset({SYNTAX, UNREADABLE, FAILED})
 
@@ -40,8 +37,6 @@ class ProgramSide:
     functions: dict[ProgramKey, LockableFunction] = field(default_factory=dict)
     broken: dict[str, str] = field(default_factory=dict)
     """Files that cannot be read or parsed, and why."""
-    mixed: dict[str, str] = field(default_factory=dict)
-    """Files that import modules of the other side, and one of these."""
     python: str = ""
 
     def name(self, path: str) -> str:
@@ -65,27 +60,13 @@ class _ChosenTargets(LockFiles):
         return self.chosen or LockFiles.targets(self, path)
 
 
-class _OneSide(UnchangedFiles):
-    """Stored results, without those of files that import modules of the other side."""
+def python_texts(paths: Sequence[Path]) -> list[SourceFile]:
+    """Return the Python files that paths name; lines of notebooks are those of cells.
 
-    def __init__(self, run: CommandRun, locks: LockFiles, side: ProgramSide, other: Path) -> None:
-        super().__init__(run, with_fixes=False, may_read=True, locks=locks)
-        self._side, self._other = side, other
-
-    async def store(
-        self, path: str, text: str, cells: Cells, result: CheckResult, sources: Sources
-    ) -> None:
-        foreign = next(filter(None, map(self._foreign, sources.files)), None)
-        if foreign is not None:
-            self._side.mixed[self._side.name(path)] = foreign
-        else:
-            await super().store(path, text, cells, result, sources)
-
-    def _foreign(self, file: str) -> str | None:
-        """Return the name of a file in the other side; packages installed below it do not count."""
-        real = Path(os.path.realpath(file))
-        is_own = not real.is_relative_to(self._other) or not INSTALLED.isdisjoint(real.parts)
-        return None if is_own else str(real.relative_to(self._other))
+    Raises:
+        CommandError: a path does not exist.
+    """
+    return [SourceFile(path, is_argument=path in paths) for path in python_files(paths)]
 
 
 async def compiled_side(
@@ -93,7 +74,6 @@ async def compiled_side(
     files: Sequence[SourceFile],
     targets: Sequence[str],
     top: Path,
-    other: Path | None,
 ) -> ProgramSide:
     """Return what the functions of files compile to.
 
@@ -102,7 +82,6 @@ async def compiled_side(
         files: the files.
         targets: the targets to compile for; by default those of locks, else the project's.
         top: the folder that files are named relative to.
-        other: the top folder of the other side, whose modules an editable install may bring in.
 
     Raises:
         CommandError: no tracer starts, or there is no such target.
@@ -110,7 +89,7 @@ async def compiled_side(
     side = ProgramSide(top)
     locks = _ChosenTargets(run.session.engine.projects, chosen=tuple(targets))
     options = CheckOptions(Budget(0.0, len(files)), locks=locks)
-    unchanged = _OneSide(run, locks, side, other if other is not None else top / ".git")
+    unchanged = UnchangedFiles(run, with_fixes=False, may_read=True, locks=locks)
     for number, file in enumerate(files, 1):
         run.show_step(f"{number}/{len(files)} {file.path.name}")
         result = await check_file(run, file, options, unchanged)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -17,12 +18,14 @@ from pathlib import Path, PurePosixPath
 from jaxsight.cli import git
 from jaxsight.cli.errors import CommandError, failing_on
 from jaxsight.files import private, reading
+from jaxsight.projects.python_discovery import package_folders
 from jaxsight.text.units import MIB
 
 _KEPT = 4
 """Revisions of a repository that are kept, a choice: the branches that are worked on."""
 _AT_ONCE = 64 * MIB
 """Bytes of contents that are read by one call of git."""
+_QUOTED = re.compile(r"'([^'\n]+)'")
 _MARK = ".git"
 """An empty file in the folder, which makes it the root of a project as the repository's top is. Git
 finds no repository there, nor in a folder above."""
@@ -48,6 +51,44 @@ class RevisionTree:
         if not real.is_relative_to(self.top):
             raise CommandError(f"{path} is not in the repository {self.top}")
         return self.folder / real.relative_to(self.top)
+
+    def search_path(self, entries: str, python: str) -> str:
+        """Return a value of `PYTHONPATH` with which the revision's own modules are imported.
+
+        Folders of the repository that are on it, or that packages are installed from in editable
+        mode, are those of the revision.
+
+        Args:
+            entries: the value as it is.
+            python: the interpreter.
+        """
+        given = [each for each in entries.split(os.pathsep) if each]
+        folders = [*given, *_installed_from(python)]
+        real = [Path(os.path.realpath(each)) for each in folders]
+        inside = [there.is_relative_to(self.top) for there in real]
+        revised = [
+            str(self.then(there)) if is_inside else each
+            for each, there, is_inside in zip(folders, real, inside, strict=True)
+            if is_inside or each in given
+        ]
+        return os.pathsep.join(dict.fromkeys(revised))
+
+
+def _installed_from(python: str) -> Iterator[str]:
+    """Yield the folders that packages of an interpreter are installed from in editable mode.
+
+    They are lines of `.pth` files, or the mapping in setuptools' own finders of packages
+    (https://setuptools.pypa.io/en/latest/userguide/development_mode.html).
+    """
+    for packages in package_folders(python) if python else ():
+        for file in reading.below(packages, "*.pth"):
+            with suppress(reading.UnreadableError):
+                lines = reading.text(file).splitlines()
+                yield from (line for line in lines if Path(line).is_absolute())
+        for file in reading.below(packages, "__editable__*_finder.py"):
+            with suppress(reading.UnreadableError):
+                quoted = _QUOTED.findall(reading.text(file))
+                yield from (str(Path(path).parent) for path in quoted if Path(path).is_absolute())
 
 
 def revision_tree(where: Path, revision: str) -> RevisionTree:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -15,17 +16,14 @@ from jaxsight.cli.output.printing import (
     Printer,
     print_document,
     print_json,
-    print_note,
     without_commands,
 )
 from jaxsight.cli.revisions.changes import changes
 from jaxsight.cli.revisions.report import RevisionReport
-from jaxsight.cli.revisions.sides import ProgramSide, compiled_side
+from jaxsight.cli.revisions.sides import ProgramSide, compiled_side, python_texts
 from jaxsight.cli.revisions.tree import revision_tree
-from jaxsight.cli.sources.texts import texts
 from jaxsight.cli.trusted_paths import hosts
 from jaxsight.files import reading
-from jaxsight.text.inert import one_line
 
 Base = Annotated[
     str,
@@ -74,8 +72,8 @@ async def diff(
 ) -> int:
     """Show which functions compile to something else than in a git revision, and why.
 
-    All functions with written example inputs are traced and compiled as they are in the revision
-    and as they are now, with the same interpreter; none is run.
+    All functions of Python files with written example inputs are traced and compiled
+    as they are in the revision and as they are now, with the same interpreter; none is run.
 
     Exits with 0 if nothing is worse, with 1 if something is, with 2 if the comparison fails, and
     with 3 if there are no functions to compare.
@@ -97,15 +95,16 @@ async def diff(
     allowed = [*(allow or ()), *hosts(targets or ())]
 
     async with start_run(paths, python, allowed, InputsChoice.WRITTEN) as run:
-        files = list(texts(paths, None))
-        after = await compiled_side(run, files, targets or (), tree.top, tree.folder)
+        files = python_texts(paths)
+        after = await compiled_side(run, files, targets or (), tree.top)
     before = ProgramSide(tree.folder)
     if then:
         known = python or after.python or None
+        os.environ["PYTHONPATH"] = tree.search_path(os.environ.get("PYTHONPATH", ""), after.python)
         async with start_run(roots, known, allowed, InputsChoice.WRITTEN) as run:
             run.expect_python(after.python)
-            files, chosen = list(texts(then, None)), targets or after.targets
-            before = await compiled_side(run, files, chosen, tree.folder, tree.top)
+            files, chosen = python_texts(then), targets or after.targets
+            before = await compiled_side(run, files, chosen, tree.folder)
     report = RevisionReport(base, tree.commit, changes(before, after))
     if as_json:
         print_json(report.record())
@@ -113,9 +112,6 @@ async def diff(
         print_document(without_commands(report.as_markdown()))
     else:
         report.print(Printer(), verbose=verbose)
-    for file, module in before.mixed.items():
-        note = f"note: {file} of {base} imports {module} of the working tree; not compared"
-        print_note(Printer(stderr=True), one_line(note))
     if not report.changes:
         return NOTHING_EXAMINED
     return FOUND if report.worse else 0
