@@ -28,7 +28,7 @@ _COMMANDS = {
     "record": "Run a program, and use what its functions are called with as their example inputs.",
     "figures.profile": "Show which lines of your files a run spent its time on, from its profile.",
     "check": "Trace all functions and report errors and performance problems.",
-    "lock": "Write what functions compile to into jaxsight.lock, for `check --locked`.",
+    "figures.lock": "Write what functions compile to into jaxsight.lock, for `check --locked`.",
     "figures.diff": "Show which functions compile to something else than in a git revision.",
     "upgrade": "Show what another version of JAX changes in the functions of a project.",
     "reduce": "Make a repro smaller while it fails in the same way.",
