@@ -261,6 +261,20 @@ def test_no_findings_are_an_empty_list_of_json() -> None:
     assert machine.as_json([]) == []
 
 
+def test_json_says_that_nothing_was_examined() -> None:
+    [only] = machine.as_json([], pythons={}, files=2)
+    assert (only["code"], only["severity"]) == ("nothing-examined", "warning")
+    assert only["message"] == "no functions to examine in 2 files"
+    assert only["help"] == "pass files with functions that use JAX"
+    unexamined = [replace(file, functions=file.not_examined) for file in examined()]
+    *_, last = machine.as_json([], examined=unexamined, files=1)
+    assert last["message"] == "1 function not examined: 1 untried"
+    assert last["help"] == "see `reason` of each function"
+    codes = [one["code"] for one in machine.as_json([], examined=examined(), files=1)]
+    assert codes == ["examined"], "something was"
+    assert machine.as_json(reported(), files=1)[-1]["code"] == "JX401", "a finding is no silence"
+
+
 def test_github_commands_escape_what_would_end_them() -> None:
     assert github.as_github(reported()) == (
         "::error title=jaxsight (JX401),file=/project/a%2C b.py,line=2,col=12,endLine=2,endColumn=19"

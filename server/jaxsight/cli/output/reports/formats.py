@@ -29,7 +29,9 @@ def document(total: CheckResult, format: FindingsFormat, pythons: Mapping[str, o
     reported, incomplete, refused = total.reported, total.incomplete, total.refused
     match format:
         case FindingsFormat.JSON:
-            objects = machine.as_json(reported, incomplete, pythons, refused, total.examined)
+            objects = machine.as_json(
+                reported, incomplete, pythons, refused, total.examined, total.files
+            )
             return as_json(versioned(objects))
         case FindingsFormat.SARIF:
             return as_json(sarif.as_sarif(reported, incomplete, refused, total.examined))

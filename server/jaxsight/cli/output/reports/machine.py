@@ -8,24 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
+from pathlib import Path
 
 from jaxsight.cli.output.reports.reported import (
     EXAMINED,
     INCOMPLETE,
+    NO_FUNCTION,
     NOT_COMPILED,
     ExaminedFile,
     IncompleteFunction,
     RefusedFunction,
     Reported,
+    misses,
     origins,
     totals,
 )
-from jaxsight.cli.sources.notebooks import Cells
+from jaxsight.cli.sources.notebooks import NO_CELLS, Cells
 from jaxsight.features import caveats
 from jaxsight.features.fixes.record import fix_record, location
 from jaxsight.rules.finding import Severity
 from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.source.text import Position, Range
+from jaxsight.text.units import count
 
 
 def as_json(
@@ -34,13 +38,15 @@ def as_json(
     pythons: Mapping[str, object] | None = None,
     refused: Sequence[RefusedFunction] = (),
     examined: Sequence[ExaminedFile] = (),
+    files: int | None = None,
 ) -> list[dict[str, object]]:
     """Return a list of objects, as `ruff check --output-format json` writes it.
 
     Besides ruff's keys there are `severity`, and `complete` and `caveats` of the function.
     A function with skipped statements has an object of its own with the code `incomplete`, and one
     that was not compiled has one with `not-compiled`. A file with functions that use JAX has one
-    with `examined`, which lists them.
+    with `examined`, which lists them. Without findings and examined functions there is one with
+    `nothing-examined`, if the number of `files` is given.
     `python` is the Python environment that traced the file, from `pythons`.
     """
     objects = [
@@ -49,6 +55,8 @@ def as_json(
         *map(_refused, refused),
         *map(_examined, examined),
     ]
+    if files is not None and not reported and not origins(examined):
+        objects.append(_nothing_examined(examined, files))
     if pythons is None:
         return objects
     return [{**record, "python": pythons.get(str(record["filename"]))} for record in objects]
@@ -159,6 +167,22 @@ def _examined(file: ExaminedFile) -> dict[str, object]:
             }
             for function in file.functions
         ],
+    }
+
+
+def _nothing_examined(examined: Sequence[ExaminedFile], files: int) -> dict[str, object]:
+    """Return the object about the whole check, which is not to be taken for one without findings.
+
+    Its file is the working folder.
+    """
+    return {
+        "code": NO_FUNCTION,
+        "message": misses(examined) or f"no functions to examine in {count(files, 'file')}",
+        **_about(str(Path.cwd()), Range(Position(0, 0), Position(0, 0)), NO_CELLS),
+        "help": "see `reason` of each function"
+        if examined
+        else "pass files with functions that use JAX",
+        "severity": Severity.WARNING.value,
     }
 
 

@@ -118,6 +118,8 @@ ignored.
 """
 NOT_COMPILED = "not-compiled"
 """The code for a function that was not compiled, which is not a rule either."""
+NO_FUNCTION = "nothing-examined"
+"""The code for a whole check without findings and examined functions."""
 EXAMINED = "examined"
 """The code for what was examined in a file, which is not a rule either."""
 
