@@ -268,7 +268,7 @@ def test_json_says_that_nothing_was_examined() -> None:
     assert only["help"] == "pass files with functions that use JAX"
     unexamined = [replace(file, functions=file.not_examined) for file in examined()]
     *_, last = machine.as_json([], examined=unexamined, files=1)
-    assert last["message"] == "1 function not examined: 1 untried"
+    assert last["message"] == "1 function not examined: 1 without inputs"
     assert last["help"] == "see `reason` of each function"
     codes = [one["code"] for one in machine.as_json([], examined=examined(), files=1)]
     assert codes == ["examined"], "something was"

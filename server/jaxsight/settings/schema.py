@@ -294,6 +294,12 @@ class Settings:
     code_lens: bool = _setting(
         FLAG, True, "Show the active example set above each function with example inputs."
     )
+    figures_as_diagnostics: bool = _setting(
+        FLAG,
+        False,
+        "Report kernels, launches and memory of each function with example inputs, and its types, "
+        "as information: for clients that show diagnostics and no hints, such as coding agents.",
+    )
     propose_inputs: bool = _setting(
         FLAG,
         True,

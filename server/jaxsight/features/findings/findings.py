@@ -10,7 +10,15 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from jaxsight.features import contracts
-from jaxsight.features.findings import failures, inputs, nested, processes, run_rules, sizes
+from jaxsight.features.findings import (
+    failures,
+    figures,
+    inputs,
+    nested,
+    processes,
+    run_rules,
+    sizes,
+)
 from jaxsight.features.findings.report import one_a_line, report, wanted
 from jaxsight.features.hover import called
 from jaxsight.features.inlay_hints.hints import needs_kernels
@@ -142,6 +150,8 @@ async def findings(
         file,
         complete=kernels is True and len(views) == len(subjects),
     )
+    if kernels is None and project.settings.figures_as_diagnostics:
+        reported += figures.findings(engine, document, views)
     return Findings(
         reported,
         document.module,

@@ -1,0 +1,44 @@
+"""What hints say at the head of a function, as information: for clients that show nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from jaxsight.features.hover.text import signature
+from jaxsight.features.inlay_hints.kernels import SIGN, hints
+from jaxsight.features.inlay_hints.kind import ShownDocument
+from jaxsight.features.inlay_hints.places import head
+from jaxsight.queries.documents import Document
+from jaxsight.queries.engine import Engine
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.rules.finding import Finding, Severity
+from jaxsight.text.inert import one_line
+from jaxsight.text.layout import cut
+from jaxsight.wire.messages.replies import Traced
+
+CODE = "figures"
+"""It is no rule, so it cannot be selected or ignored."""
+
+_LONGEST = 100
+"""Characters of a message, as of those of rules."""
+
+
+def findings(engine: Engine, document: Document, views: Sequence[View]) -> Iterator[Finding]:
+    """Yield the figures of each traced function, with its types as a note.
+
+    Until its kernels are known, the message has the types.
+    """
+    settings = engine.projects.of(document.path).settings.inlay_hints
+    shown = ShownDocument(engine, document, views, replace(settings, width=_LONGEST), None)
+    by_place = {
+        hint.range: one_line(hint.label).removeprefix(SIGN).strip() for hint in hints(shown)
+    }
+    for view in views:
+        if isinstance(view.answer.reply, Traced):
+            text = signature(view.subject.name, view.shown(view.answer.reply))
+            types = one_line(" ".join(text.split())).replace("( ", "(").replace(", )", ")")
+            message = by_place.get(head(view)) or cut(types, _LONGEST)
+            notes = (types,) if message != types else ()
+            place, is_stale = view.name_range, bool(view.stale)
+            yield Finding(CODE, Severity.INFORMATION, place, message, stale=is_stale, notes=notes)
