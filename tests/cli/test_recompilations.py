@@ -115,3 +115,14 @@ def test_a_baseline_leaves_out_what_was_there(folder: Path) -> None:
     done = jaxsight("check", "--baseline", "known.json", cwd=folder)
     assert done.returncode == 2
     assert "invalid baseline file" in done.stderr
+
+
+def test_what_the_text_shows_is_told_once(folder: Path) -> None:
+    head = TESTS.partition("def test_sizes")[0]
+    loop = "def totals():\n    for size in range(1, 20):\n        total(jnp.ones(size))\n"
+    code = head + loop
+    (folder / "loop.py").write_text(code, encoding="utf-8")
+    test = "from loop import totals\n\n\ndef test_totals():\n    totals()\n"
+    (folder / "test_loop.py").write_text(test, encoding="utf-8")
+    done = jaxsight("check", "loop.py", "--calls", "test_loop.py", cwd=folder)
+    assert done.stdout.count("[JX306]") == 1

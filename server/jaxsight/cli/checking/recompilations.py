@@ -7,7 +7,7 @@ import os
 import subprocess
 import tempfile
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -68,6 +68,17 @@ def recompiled(
         if rule.explain_misses is not None and selected(code, select, ignore)
         for violation in rule.explain_misses(function, misses_of_call)
     ]
+
+
+def without_known(found: Sequence[Reported], known: Sequence[Reported]) -> Iterator[Reported]:
+    """Yield the findings of a run that the text or a trace does not show at their lines already."""
+    places = {
+        (each.code, each.finding.range.start.line, Path(each.path).resolve()) for each in known
+    }
+    for each in found:
+        place = each.code, each.finding.range.start.line, Path(each.path).resolve()
+        if place not in places:
+            yield each
 
 
 def _reported(code: str, file: str, line: int, violation: Violation) -> Reported:

@@ -19,7 +19,7 @@ from jaxsight.cli.checking.file_check import (
 )
 from jaxsight.cli.checking.fixes import FixLog
 from jaxsight.cli.checking.locked import LockFiles, tolerances
-from jaxsight.cli.checking.recompilations import recompiled
+from jaxsight.cli.checking.recompilations import recompiled, without_known
 from jaxsight.cli.checking.unchanged import UnchangedFiles
 from jaxsight.cli.command_run import start_run
 from jaxsight.cli.errors import CommandError, failing_on
@@ -336,7 +336,7 @@ async def _check(
             run.show_step("running the tests")
             chosen_rules = tuple(rules["select"]), tuple(rules["ignore"])
             found = await asyncio.to_thread(recompiled, interpreter, start.calls, *chosen_rules)
-            total.reported += tuple(found)
+            total.reported += tuple(without_known(found, total.reported))
     if options.budget.is_reached and misses(total.examined):
         print_note(Printer(stderr=True), _TIME_IS_UP)
     return total, pythons
