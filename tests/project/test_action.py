@@ -228,6 +228,20 @@ def test_the_page_names_all_inputs() -> None:
     assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) == list(ACTION["inputs"])
 
 
+def hook_environment(job: Job) -> dict[str, str]:
+    """The variables in which pre-commit runs a hook: its environment has no JAX."""
+    own = job.folder / "own"
+    if not own.exists():
+        (own / "bin").mkdir(parents=True)
+        (own / "pyvenv.cfg").write_text("")
+        (own / "bin" / "jaxsight").symlink_to(Path(sys.executable).with_name("jaxsight"))
+        (own / "bin" / "python3").write_text("#!/bin/sh\nexit 1\n")
+        (own / "bin" / "python3").chmod(0o755)
+        (own / "bin" / "python").symlink_to("python3")
+    path = f"{own}/bin:{Path(sys.executable).parent}:/usr/bin:/bin"
+    return {"HOME": str(job.folder), "PATH": path, "VIRTUAL_ENV": str(own)}
+
+
 @pytest.mark.slow
 def test_a_hook_checks_the_files_that_are_committed(job: Job) -> None:
     hook, _ = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
@@ -238,7 +252,7 @@ def test_a_hook_checks_the_files_that_are_committed(job: Job) -> None:
         return subprocess.run(
             [*shlex.split(hook["entry"]), *names],
             cwd=folder,
-            env={"HOME": str(job.folder), "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"},
+            env=hook_environment(job),
             capture_output=True,
             text=True,
             check=False,
@@ -263,8 +277,8 @@ def test_a_pull_request_gets_one_comment_that_later_runs_update(job: Job) -> Non
     project = job.folder / "project"
     (project / "model.py").write_text(BEFORE)
     _, locked = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
-    env = {"HOME": str(job.folder), "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
-    for command in ("jaxsight lock", locked["entry"]):
+    env = hook_environment(job)
+    for command in (f"jaxsight lock --python {sys.executable}", locked["entry"]):
         subprocess.run(shlex.split(command), cwd=project, env=env, check=True, capture_output=True)
     (project / "model.py").write_text(AFTER)
     assert job.run() == 1, job.log
