@@ -10,6 +10,7 @@ from jaxsight.locks.differences import Figure, differences
 from jaxsight.locks.facts import (
     CollectiveFact,
     ConstantFact,
+    DtypeFact,
     KernelFact,
     LoopFact,
     ProgramFacts,
@@ -31,7 +32,7 @@ BEFORE = ProgramFacts(
     constants=(ConstantFact(1024, line=5),),
     loops=(LoopFact(20, line=6),),
     equations=10,
-    dtypes=("f32",),
+    dtypes=(DtypeFact("f32", 4096),),
     inputs="f32[8,128]",
     results="f32[8]",
     program="0123456789ab",
@@ -107,8 +108,7 @@ def test_an_unrolled_loop_is_told_by_its_equations() -> None:
 def test_a_new_dtype_explains_the_bytes_and_the_results() -> None:
     after = replace(
         BEFORE,
-        dtypes=("f32", "f64"),
-        dtype_lines=(("f32", 5), ("f64", 6)),
+        dtypes=(*BEFORE.dtypes, DtypeFact("f64", 4096, line=8, first=6)),
         results="f64[8]",
         outputs=8192,
     )
@@ -116,6 +116,26 @@ def test_a_new_dtype_explains_the_bytes_and_the_results() -> None:
         "new dtype f64 at line 6",
         "returns f64[8] instead of f32[8]",
         "results 4 KiB → 8 KiB",
+    ]
+
+
+def test_larger_arrays_of_a_wide_dtype_are_told_and_those_of_the_narrowest_are_not() -> None:
+    scalar = replace(BEFORE, dtypes=(*BEFORE.dtypes, DtypeFact("f64", 8, line=5)))
+    leaked = replace(BEFORE, dtypes=(DtypeFact("f32", 2**20), DtypeFact("f64", 4096, line=9)))
+    (difference,) = differences(scalar, leaked)
+    assert difference.words == "f64 arrays up to 8 B → 4 KiB at line 9"
+    mixed = replace(BEFORE, dtypes=(DtypeFact("bf16", 2048), DtypeFact("f32", 4)))
+    wide = replace(BEFORE, dtypes=(DtypeFact("bf16", 2**20), DtypeFact("f32", 4096, line=3)))
+    assert [each.words for each in differences(mixed, wide)] == [
+        "f32 arrays up to 4 B → 4 KiB at line 3"
+    ]
+
+
+def test_of_several_new_kernels_the_one_that_others_follow_from_is_named() -> None:
+    first, *others = BEFORE.kernels
+    new = (KernelFact("shared result", 64, line=4), KernelFact("sort", 128, line=8))
+    assert found(replace(BEFORE, kernels=(first, *new, *others))) == [
+        "kernels 3 → 5; one of 2 new kernels: sort at line 8"
     ]
 
 

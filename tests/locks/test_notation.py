@@ -7,6 +7,7 @@ import pytest
 from jaxsight.locks.facts import (
     CollectiveFact,
     ConstantFact,
+    DtypeFact,
     KernelFact,
     LoopFact,
     ProgramFacts,
@@ -42,7 +43,7 @@ FACTS = ProgramFacts(
     loops=(LoopFact(20), LoopFact(None)),
     devices=8,
     equations=12,
-    dtypes=("bf16", "f32"),
+    dtypes=(DtypeFact("bf16", 2), DtypeFact("f32", 2**20)),
     inputs="f32[8,128], {'w': f32[4]}",
     results="(f32[], i32[2])",
     program="0123456789ab",
@@ -51,7 +52,7 @@ LINE = (
     "src/model.py:loss  kernels=4[layout-change:4KiB matmul:1000B*2 XLA's-choice:4B]  launches=26"
     "  temp=?  args=3MiB  traffic=1536KiB  moved=64B  devices=8  equations=12"
     "  collectives=2[all-gather:64B:data,model:12 send:1B:]  constants=4098B[4KiB:folded 2B]"
-    "  loops=2[20 ?]  dtypes=bf16,f32  inputs=f32[8,128], {'w': f32[4]}  results=(f32[], i32[2])"
+    "  loops=2[20 ?]  dtypes=2[bf16:2B f32:1MiB]  inputs=f32[8,128], {'w': f32[4]}  results=(f32[], i32[2])"
     "  program=0123456789ab"
 )
 CPU = LockSection("cpu on linux x86_64", "0.12.0")

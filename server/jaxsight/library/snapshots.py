@@ -118,7 +118,8 @@ def facts_on(
         own = (line for file, line in files if code is not None and file == code.co_filename)
         lines[path] = next(own, 0)
         outputs = tuple(avals.text(result.aval) for result in equation.outvars)
-        equations.append(LocatedEquation(outputs, lines[path]))
+        name = str(equation.primitive)
+        equations.append(LocatedEquation(path, name, outputs, lines[path]))
 
     def line(path: str) -> int:
         while path and not lines.get(path):

@@ -16,6 +16,11 @@ from jaxsight.text import units
 _UNROLLED = (1.5, 20)
 """Equations are reported above this factor plus so many: fewer are an edit, no unrolled loop."""
 
+_WIDER = 2
+"""Arrays of a dtype that is not the narrowest float are reported above this factor."""
+_WEAK = frozenset({"output", "shared result", "XLA's choice"})
+"""Fusion boundaries that follow from others."""
+
 _T = TypeVar("_T")
 
 
@@ -126,14 +131,19 @@ class _Comparison:
         if before.results != after.results:
             words = f"returns {after.results} instead of {before.results}"
             yield FactDifference(Figure.RESULTS, words, is_worse=True)
-        lines = dict(after.dtype_lines)
+        known = {dtype.name: dtype for dtype in before.dtypes}
+        narrow = min((dtype.bits for dtype in before.dtypes if dtype.is_float), default=0)
         for dtype in after.dtypes:
-            if dtype not in before.dtypes:
-                change, line = f"new dtype {dtype}", lines.get(dtype, 0)
-                yield FactDifference(Figure.DTYPES, change, is_worse=True, line=line)
-        gone = [dtype for dtype in before.dtypes if dtype not in after.dtypes]
-        if gone:
-            yield FactDifference(Figure.DTYPES, f"no {' and no '.join(gone)} any more", False)
+            old = known.pop(dtype.name, None)
+            if old is None:
+                change = f"new dtype {dtype.name}"
+                yield FactDifference(Figure.DTYPES, change, is_worse=True, line=dtype.first)
+            elif dtype.is_float and dtype.bits > narrow and dtype.bytes > _WIDER * old.bytes:
+                change = f"{dtype.name} arrays up to {_apart(old.bytes, dtype.bytes, units.size)}"
+                yield FactDifference(Figure.DTYPES, change, is_worse=True, line=dtype.line)
+        if known:
+            change = f"no {' and no '.join(known)} any more"
+            yield FactDifference(Figure.DTYPES, change, is_worse=False)
 
     def collectives(self) -> Iterator[FactDifference]:
         """Yield what differs of collectives."""
@@ -200,9 +210,10 @@ class _Comparison:
         added = [fact for fact, old in self._aligned if old is None]
         cause, line = "", 0
         if now > was and added:
-            line = added[0].line
+            first = next((fact for fact in added if fact.reason not in _WEAK), added[0])
+            line = first.line
             split = "kernel split" if len(added) == 1 else f"one of {len(added)} new kernels"
-            cause = f"{split}: {added[0].reason}"
+            cause = f"{split}: {first.reason}"
         yield FactDifference(Figure.KERNELS, f"kernels {was} → {now}", now > was, cause, line)
 
     @property

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from operator import itemgetter
 from typing import get_args
 
@@ -19,7 +21,9 @@ _NAMED = frozenset(
     {"f64", "f32", "f16", "bf16", "c64", "c128", "i64", "u64", "i4", "i8", "u4", "u8"}
 )
 """Dtypes that cost or lose something where they appear. Others are indices and conditions."""
-_DTYPE = re.compile(r"\b([a-z]+\d+\w*)\[")
+_ARRAY = re.compile(r"\b(?P<dtype>[a-z]+(?P<bits>\d+)\w*)\[(?P<shape>[^\]]*)\]")
+_PLACES = frozenset({"sharding_constraint", "reshard"})
+"""Primitives that make the partitioner move what the equation before them computes."""
 _REASONS = {reason.replace(" ", "-"): reason for reason in REASONS}
 _KINDS: tuple[CollectiveKind, ...] = get_args(CollectiveKind)
 _LONGEST = 120
@@ -146,6 +150,38 @@ class LoopFact:
 
 
 @dataclass(frozen=True, slots=True)
+class DtypeFact:
+    """A dtype that a program computes, and the bytes of its largest array."""
+
+    name: str
+    bytes: int
+    line: int = field(default=0, compare=False)
+    """Where the largest array is computed."""
+    first: int = field(default=0, compare=False)
+    """Where the dtype appears first; 0 also if it is that of an input."""
+
+    @property
+    def bits(self) -> int:
+        """The size of a number; of a complex one, that of its real part."""
+        digits = re.search(r"\d+", self.name)
+        return int(digits[0]) // (2 if self.name.startswith("c") else 1) if digits else 0
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it is a dtype of floats or complex numbers."""
+        return self.name.startswith(("f", "bf", "c"))
+
+    def __str__(self) -> str:
+        return f"{self.name}:{exact(self.bytes)}"
+
+    @staticmethod
+    def parse(text: str) -> DtypeFact:
+        """Read `f64:16KiB`."""
+        name, _, amount = text.partition(":")
+        return DtypeFact(name, read_amount(amount))
+
+
+@dataclass(frozen=True, slots=True)
 class ProgramFacts:
     """What a function compiles to on a target. Amounts are bytes of one device.
 
@@ -173,7 +209,7 @@ class ProgramFacts:
     """Donated inputs whose buffers no result takes."""
     devices: int = 1
     equations: int = 0
-    dtypes: tuple[str, ...] = ()
+    dtypes: tuple[DtypeFact, ...] = ()
     """Of inputs and equations: floats, complex numbers, integers of 64 and of at most 8 bits."""
     inputs: str = ""
     results: str = ""
@@ -181,14 +217,14 @@ class ProgramFacts:
     """A digest of the optimized HLO without names, places and settings of the code generator."""
     densest: tuple[int, int] = field(default=(0, 0), compare=False)
     """The line with the most equations, and their number."""
-    dtype_lines: tuple[tuple[str, int], ...] = field(default=(), compare=False)
-    """Where each dtype appears first."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocatedEquation:
-    """An equation: the types of its results, and its line (from 1; 0 if unknown)."""
+    """An equation: its path, the types of its results, and its line (from 1; 0 if unknown)."""
 
+    path: str
+    primitive: str
     outputs: tuple[str, ...]
     line: int
 
@@ -219,7 +255,6 @@ class FactSources:
         """Return the facts."""
         graph = self.graph
         lines = Counter(each.line for each in self.equations if each.line)
-        dtypes = dict(_dtypes(self.inputs, self.equations))
         return ProgramFacts(
             kernels=self.kernels(),
             launches=graph.launch_count,
@@ -236,12 +271,11 @@ class FactSources:
             not_reused=sum(not each.result for each in self.donations),
             devices=self.devices,
             equations=len(self.equations),
-            dtypes=tuple(sorted(dtypes)),
+            dtypes=self.dtypes(),
             inputs=shortened(", ".join(self.inputs)),
             results=shortened(self.results),
             program=digest(self.hlo),
             densest=max(lines.items(), key=itemgetter(1), default=(0, 0)),
-            dtype_lines=tuple(dtypes.items()),
         )
 
     def place(self, paths: Iterable[str]) -> int:
@@ -266,17 +300,34 @@ class FactSources:
 
     def collectives(self) -> tuple[CollectiveFact, ...]:
         """Return the collectives, each with the line that it communicates for."""
-        return tuple(
-            CollectiveFact(
-                of.kind,
-                of.bytes,
-                of.axes,
-                kernel.runs,
-                self.place((*kernel.equations, *kernel.feeds)),
-            )
-            for kernel in self.graph.collectives
-            if (of := kernel.collective) is not None
-        )
+        after = {
+            before.path: each.line
+            for before, each in pairwise(self.equations)
+            if each.primitive in _PLACES
+        }
+        found = []
+        for kernel in self.graph.collectives:
+            if (of := kernel.collective) is not None:
+                asked = (after[path] for path in kernel.equations if of.inserted and path in after)
+                line = next(asked, 0) or self.place((*kernel.equations, *kernel.feeds))
+                found.append(CollectiveFact(of.kind, of.bytes, of.axes, kernel.runs, line))
+        return tuple(found)
+
+    def dtypes(self) -> tuple[DtypeFact, ...]:
+        """Return the dtypes of inputs and equations by name, without those of indices."""
+        found: dict[str, DtypeFact] = {}
+        rows = [(self.inputs, 0), *((each.outputs, each.line) for each in self.equations)]
+        for texts, line in rows:
+            for array in _ARRAY.finditer(" ".join(texts)):
+                name = array["dtype"]
+                if name not in _NAMED and not name.startswith("f8"):
+                    continue
+                sizes = (int(size.partition("@")[0]) for size in array["shape"].split(",") if size)
+                amount = math.prod(sizes) * int(array["bits"]) // 8
+                known = found.get(name, DtypeFact(name, -1, line, first=line))
+                if amount > known.bytes:
+                    found[name] = replace(known, bytes=amount, line=line)
+        return tuple(found[name] for name in sorted(found))
 
     def constants(self) -> tuple[ConstantFact, ...]:
         """Return the constants, each with the line of what reads it first."""
@@ -288,18 +339,6 @@ class FactSources:
             )
             for each in self.graph.constants
         )
-
-
-def _dtypes(
-    inputs: Sequence[str], equations: Sequence[LocatedEquation]
-) -> Iterator[tuple[str, int]]:
-    """Yield each dtype with the line where it appears first; 0 for one of the inputs."""
-    found: set[str] = set()
-    for texts, line in [(inputs, 0), *((each.outputs, each.line) for each in equations)]:
-        for dtype in _DTYPE.findall(" ".join(texts)):
-            if dtype not in found and (dtype in _NAMED or dtype.startswith("f8")):
-                found.add(dtype)
-                yield dtype, line
 
 
 def _readers(hlo: str, name: str) -> Iterator[str]:

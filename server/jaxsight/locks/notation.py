@@ -23,6 +23,7 @@ from typing import NamedTuple
 from jaxsight.locks.facts import (
     CollectiveFact,
     ConstantFact,
+    DtypeFact,
     KernelFact,
     LoopFact,
     ProgramFacts,
@@ -162,6 +163,7 @@ _LISTS: Mapping[str, Callable[[str], object]] = {
     "collectives": CollectiveFact.parse,
     "constants": ConstantFact.parse,
     "loops": LoopFact.parse,
+    "dtypes": DtypeFact.parse,
 }
 _MOST = 100_000
 """Items of a list, more than programs have kernels: a line could otherwise fill the memory."""
@@ -183,7 +185,7 @@ def line_of(name: str, function: LockedFunction) -> str:
     if facts.loops:
         fields.append(("loops", f"{len(facts.loops)}{_list(facts.loops)}"))
     if facts.dtypes:
-        fields.append(("dtypes", ",".join(facts.dtypes)))
+        fields.append(("dtypes", f"{len(facts.dtypes)}{_list(facts.dtypes)}"))
     fields += [(key, text) for key in _TEXTS if (text := getattr(facts, key))]
     written = [
         f"{key}={value}" + (f"~{tolerances[key].text}" if key in tolerances else "")
@@ -243,8 +245,6 @@ def read_line(line: str) -> tuple[str, LockedFunction]:
             raise ValueError(f"expected key=value, got {text!r}")
         if key in _TEXTS:
             read[key] = value
-        elif key == "dtypes":
-            read[key] = tuple(value.split(","))
         elif number is None or key not in (*_NUMBERS, *_LISTS):
             raise ValueError(f"invalid field {text!r}")
         elif key in _NUMBERS:

@@ -152,7 +152,7 @@ def facts_of_kernels(kernels: Kernels) -> ProgramFacts:
         inputs=[type for _, type in reply.parameters],
         results=reply.outputs,
         equations=[
-            LocatedEquation(equation.outputs, line(path))
+            LocatedEquation(path, equation.primitive, equation.outputs, line(path))
             for path, equation in kernels.equations.items()
         ],
         reason=kernels.reason,
