@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from jaxsight.events import Status
+from jaxsight.projects.projects import Projects
 from jaxsight.rules.finding import Severity
 from jaxsight.session import Session
+from jaxsight.trust import Policy, Trust
 
 SOURCE = '''\
 def double(x):
@@ -52,4 +55,30 @@ async def test_figures_are_diagnostics_where_the_settings_say_so(tmp_path: Path)
     [types] = await session.findings(path)
     assert types.message.startswith("a_name_a_name_")
     assert len(types.message) == 100
+    await session.aclose()
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("policy", [Policy.ASK, Policy.OPENED])
+async def test_a_client_of_diagnostics_hears_why_nothing_runs(
+    tmp_path: Path, policy: Policy
+) -> None:
+    session = Session(Projects(Trust(policy), spares=0))
+    settings = {"figuresAsDiagnostics": True, "target": "cpu"}
+    session.configure([str(tmp_path)], settings)
+    for name, text in (("plain.py", "x = 1\n"), ("model.py", f"import jax\n{SOURCE}")):
+        session.open(str(tmp_path / name), text, in_background=False)
+    assert await session.findings(str(tmp_path / "plain.py")) == []
+    [found] = await session.findings(str(tmp_path / "model.py"))
+    statuses = []
+    while not session.events.empty():
+        if isinstance(event := session.events.get_nowait(), Status):
+            statuses.append(event)
+    if policy is Policy.ASK:
+        assert (found.code, found.severity) == ("untrusted", Severity.WARNING)
+        assert found.help == f"run `jaxsight trust {tmp_path}`"
+        assert {status.state for status in statuses} == {"untrusted"}
+    else:
+        assert found.code == "figures"
+        assert "its code runs because the client has opened it" in statuses[-1].detail
     await session.aclose()

@@ -114,6 +114,42 @@ def test_a_client_may_forbid_and_allows_only_where_the_user_said_so(
     assert asks == (policy is Policy.ASK and client is not False)
 
 
+def test_opened_folders_run_but_reach_nothing_outside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    project, other, shared = home / "project", home / "other", home / "shared"
+    for folder in (project / "inner", other, shared):
+        folder.mkdir(parents=True)
+    shared.chmod(0o777)
+    monkeypatch.setenv("HOME", str(home))
+    link = home / "link"
+    link.symlink_to(project)
+
+    trust = Trust(Policy.OPENED)
+    assert not trust.may_run(str(project))
+    trust.open_folders([str(link), str(shared), str(home), str(tmp_path), "/"])
+    assert trust.may_run(str(project / "inner"))
+    assert not any(map(trust.may_run, map(str, (other, shared, home, tmp_path))))
+    assert not trust.may_use_above(str(project))
+    assert not trust.may_start(str(project), "/usr/bin/python")
+    assert not trust.may_send(str(project), "host", "python3")
+    assert trust.consent_to_run(str(other), "", "", elsewhere=False) is not None
+
+    link.unlink()
+    link.symlink_to(other)
+    assert not trust.may_run(str(link)), "it leads elsewhere than when it was opened"
+    trust.client = False
+    assert not trust.may_run(str(project))
+    trust.client = None
+    trust.open_folders([str(other)])
+    assert not trust.may_run(str(project))
+    for policy in (Policy.ASK, Policy.NEVER, Policy.EDITOR):
+        trust = Trust(policy)
+        trust.open_folders([str(project)])
+        assert not trust.may_run(str(project))
+
+
 @pytest.mark.parametrize(
     ("path", "shown"),
     [

@@ -121,9 +121,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--trust",
-        choices=("ask", "always", "never", "editor"),
+        choices=("ask", "opened", "always", "never", "editor"),
         default="",
-        help="whether to run code in folders without a decision; editor: the client decides",
+        help="whether to run code in folders without a decision; opened: in those that the client "
+        "opens; editor: the client decides",
     )
     return parser
 

@@ -190,7 +190,7 @@ class Project:
             match trust.policy:
                 case Policy.NEVER:
                     return "this folder is not trusted, so its code does not run (`trust = never`)"
-                case Policy.ASK if trust.client is not False:
+                case Policy.ASK | Policy.OPENED if trust.client is not False:
                     remedy = trust.remedy(folder)
                     return f"this folder is not trusted, so its code does not run; {remedy}"
                 case _:
@@ -438,6 +438,8 @@ class Project:
 
     def _emit_status(self, state: State, detail: str, jax: str = "") -> None:
         path, reason = self._named()
+        if state == "ready" and self._owner.trust.is_opened(self.folder):
+            detail = "its code runs because the client has opened it (trust = opened)"
         status = Status(self.root, state, detail, path, reason, jax)
         if status == self._last_status:
             return

@@ -105,6 +105,7 @@ class Projects:
         self._roots = tuple(sorted(roots, key=len, reverse=True))
         self._editor, self._editor_python = editor, editor_python or {}
         self.trust.client = trusted
+        self.trust.open_folders(roots)
         self._editor_by_root = editor_by_root or {}
         self._place_of.clear()
         layers = (editor, *self._editor_by_root.values())

@@ -12,6 +12,7 @@ import os
 import shlex
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import PurePath
 
 from jaxsight.events import Consent
 from jaxsight.files.ownership import is_own_folder
@@ -99,6 +100,8 @@ class Trust:
         self._taken_up = self._store.read()
         self._here = Decisions(frozenset(map(os.path.realpath, trusted)))
         """This process's own decisions; not stored."""
+        self._opened = Decisions()
+        """Folders of the client's workspace, by `Policy.OPENED`."""
         self._allowed = frozenset(allowed)
         self._asked: dict[tuple[str, str], Consent] = {}
 
@@ -118,7 +121,24 @@ class Trust:
                 return self.client is True
             case _:
                 real = os.path.realpath(folder)
-                return self._here.covers(real) or self._store.read().covers(real)
+                decided = self._here.covers(real) or self._store.read().covers(real)
+                return decided or self.is_opened(folder)
+
+    def open_folders(self, folders: Iterable[str]) -> None:
+        """Take the folders that the client has opened as its workspace.
+
+        The user's home and folders above it, and those that others can write, are none that one
+        opens: what is in them is from anywhere.
+        """
+        if self.policy is Policy.OPENED:
+            home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111 - raises nothing
+            real = {os.path.realpath(folder) for folder in folders if is_own_folder(folder)}
+            safe = {folder for folder in real if not PurePath(home).is_relative_to(folder)}
+            self._opened = Decisions(frozenset(safe))
+
+    def is_opened(self, folder: str) -> bool:
+        """Return whether code of a folder may run because the client has opened it."""
+        return self._opened.covers(os.path.realpath(folder))
 
     def may_use_above(self, folder: str) -> bool:
         """Return whether settings and environments above the trusted folder may be used."""
@@ -152,7 +172,7 @@ class Trust:
             elsewhere: whether the interpreter must be allowed too; it is, along with the folder's
                 code.
         """
-        if self.policy is not Policy.ASK or self.client is False:
+        if self.policy not in (Policy.ASK, Policy.OPENED) or self.client is False:
             return None
         real_folder = os.path.realpath(folder)
         lies_in = os.path.dirname(python)  # noqa: PTH120 (plain text)

@@ -1,4 +1,4 @@
-"""The user's general preference: `trust = ask|always|never`, only from their own configuration.
+"""The user's general preference, `trust = ask|opened|always|never`, in their own configuration.
 
 A project's files never decide this, nor do the settings that a client sends: many editors merge a
 project's files into those.
@@ -33,6 +33,9 @@ class Policy(StrEnum):
     """Whether code of a folder may run about which there is no decision."""
 
     ASK = "ask"
+    OPENED = "opened"
+    """As `ask`, but code runs in folders that the client opens as its workspace: for clients that
+    nobody sits in front of, and that a user starts in a folder."""
     ALWAYS = "always"
     NEVER = "never"
     EDITOR = "editor"

@@ -17,9 +17,9 @@ Tcp = Annotated[
 Trust = Annotated[
     str | None,
     typer.Option(
-        metavar="ask|always|never|editor",
-        help="Whether to run code in folders without a decision; [cyan]editor[/cyan]: the client "
-        "decides.",
+        metavar="ask|opened|always|never|editor",
+        help="Whether to run code in folders without a decision; [cyan]opened[/cyan]: in those "
+        "that the client opens; [cyan]editor[/cyan]: the client decides.",
         show_default="the user's setting",
     ),
 ]

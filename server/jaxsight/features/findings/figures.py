@@ -13,12 +13,15 @@ from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules.finding import Finding, Severity
+from jaxsight.source.text import Position, Range
 from jaxsight.text.inert import one_line
 from jaxsight.text.layout import cut
+from jaxsight.trust.decisions import in_terminal
 from jaxsight.wire.messages.replies import Traced
 
 CODE = "figures"
-"""It is no rule, so it cannot be selected or ignored."""
+UNTRUSTED = "untrusted"
+"""Neither is a rule, so they cannot be selected or ignored."""
 
 _LONGEST = 100
 """Characters of a message, as of those of rules."""
@@ -27,9 +30,18 @@ _LONGEST = 100
 def findings(engine: Engine, document: Document, views: Sequence[View]) -> Iterator[Finding]:
     """Yield the figures of each traced function, with its types as a note.
 
-    Until its kernels are known, the message has the types.
+    Until its kernels are known, the message has the types. Where nothing may run, there is a
+    warning in files that name JAX: such a client has nothing else to show that.
     """
-    settings = engine.projects.of(document.path).settings.inlay_hints
+    project = engine.projects.of(document.path)
+    if project.held_back:
+        if "jax" in document.text:
+            start = Range(Position(0, 0), Position(0, 0))
+            message = "this file's code does not run, because its folder is not trusted"
+            remedy = f"run `{in_terminal(project.folder)}`"
+            yield Finding(UNTRUSTED, Severity.WARNING, start, message, help=remedy)
+        return
+    settings = project.settings.inlay_hints
     shown = ShownDocument(engine, document, views, replace(settings, width=_LONGEST), None)
     by_place = {
         hint.range: one_line(hint.label).removeprefix(SIGN).strip() for hint in hints(shown)
