@@ -28,6 +28,7 @@ COMMANDS = [
     "profile",
     "check",
     "lock",
+    "diff",
     "upgrade",
     "reduce",
     "explain",
