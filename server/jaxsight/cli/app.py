@@ -29,7 +29,8 @@ _COMMANDS = {
     "figures.profile": "Show which lines of your files a run spent its time on, from its profile.",
     "check": "Trace all functions and report errors and performance problems.",
     "figures.lock": "Write what functions compile to into jaxsight.lock, in the project's root.",
-    "figures.diff": "Show which functions compile to something else than in a git revision, and why.",
+    "figures.diff": "Show which functions compile to something else than in a git revision, "
+    "and why.",
     "upgrade": "Show what another version of JAX changes in the functions of a project.",
     "reduce": "Make a repro smaller while it fails in the same way.",
     "explain": "Explain a rule, or list all rules.",
