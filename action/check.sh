@@ -4,6 +4,7 @@
 # code of whoever wrote it.
 set -euo pipefail
 
+export JAXSIGHT_SERVER=no # which would wait for further commands after the job
 out=$TEMP_FOLDER/jaxsight-reports
 mkdir -p "$out"
 

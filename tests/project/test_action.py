@@ -239,7 +239,8 @@ def hook_environment(job: Job) -> dict[str, str]:
         (own / "bin" / "python3").chmod(0o755)
         (own / "bin" / "python").symlink_to("python3")
     path = f"{own}/bin:{Path(sys.executable).parent}:/usr/bin:/bin"
-    return {"HOME": str(job.folder), "PATH": path, "VIRTUAL_ENV": str(own)}
+    variables = {"HOME": str(job.folder), "PATH": path, "VIRTUAL_ENV": str(own)}
+    return {**variables, "JAXSIGHT_SERVER": os.environ["JAXSIGHT_SERVER"]}
 
 
 @pytest.mark.slow

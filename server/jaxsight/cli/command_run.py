@@ -200,6 +200,7 @@ async def start_run(
     rules: Mapping[str, Sequence[str]] | None = None,
     *,
     ahead: Sequence[str] = (),
+    noted: str = "",
 ) -> AsyncIterator[CommandRun]:
     """Run a session over files and folders; end it with all its processes.
 
@@ -211,6 +212,7 @@ async def start_run(
         rules: the settings `select` and `ignore`, if the command line has them.
         ahead: modules that are imported while JAX starts for the files, of a command that always
             traces.
+        noted: an interpreter that another run of the command has noted.
     """
     paths = list(paths)
     trusted = await asyncio.to_thread(trust_paths, paths, allow or ())
@@ -224,7 +226,7 @@ async def start_run(
         settings = {**quiet, **({"python": python} if python else {}), **(rules or {})}
         kept = THIS_PROCESS.sessions
         session = await kept.take(trusted, inputs, settings) if kept is not None else None
-        noted = paths if session is not None else []  # a tracer's start is noted by itself
+        running = paths if session is not None else []  # a tracer's start is noted by itself
         if session is None:
             # A spare would import JAX once more, for a process that ends soon.
             written = inputs is InputsChoice.WRITTEN
@@ -235,7 +237,8 @@ async def start_run(
         run = CommandRun(session, errors, spinner, inputs=inputs, is_python_option=bool(python))
         for line in trusted.notes:
             print_note(errors, line)
-        for path in noted:
+        run.expect_python(noted)
+        for path in running:
             run.note_python(path if path.is_file() else path / "__init__.py")
         events = asyncio.create_task(run.follow_events())
         is_usable = False

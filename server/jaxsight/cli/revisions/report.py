@@ -48,7 +48,7 @@ _RECORDED: dict[str, Callable[[ProgramFacts], object]] = {
     "communicated_bytes": attrgetter("moved"),
     "collectives": lambda facts: list(map(str, facts.collectives)),
     "constants": lambda facts: list(map(str, facts.constants)),
-    "dtypes": lambda facts: list(facts.dtypes),
+    "dtypes": lambda facts: list(map(str, facts.dtypes)),
     "inputs": attrgetter("inputs"),
     "results": attrgetter("results"),
     "program": attrgetter("program"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -100,11 +102,12 @@ async def diff(
     before = ProgramSide(tree.folder)
     if then:
         known = python or after.python or None
-        os.environ["PYTHONPATH"] = tree.search_path(os.environ.get("PYTHONPATH", ""), after.python)
-        async with start_run(roots, known, allowed, InputsChoice.WRITTEN) as run:
-            run.expect_python(after.python)
-            files, chosen = python_texts(then), targets or after.targets
-            before = await compiled_side(run, files, chosen, tree.folder)
+        limits = (allowed, InputsChoice.WRITTEN)
+        search_path = tree.search_path(os.environ.get("PYTHONPATH", ""), after.python)
+        with _variable("PYTHONPATH", search_path):
+            async with start_run(roots, known, *limits, noted=after.python) as run:
+                files, chosen = python_texts(then), targets or after.targets
+                before = await compiled_side(run, files, chosen, tree.folder)
     report = RevisionReport(base, tree.commit, changes(before, after))
     if as_json:
         print_json(report.record())
@@ -115,3 +118,17 @@ async def diff(
     if not report.changes:
         return NOTHING_EXAMINED
     return FOUND if report.worse else 0
+
+
+@contextmanager
+def _variable(name: str, value: str) -> Iterator[None]:
+    """Set a variable for the processes that start meanwhile."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
