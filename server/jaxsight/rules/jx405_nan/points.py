@@ -135,7 +135,7 @@ class _Cone:
     """Captured arrays."""
     free: dict[int, list[float]]
     """Arguments and values of unknown origin, each with the numbers to try, the usual one first."""
-    compared: list[int]
+    comparisons: list[tuple[int, ...]]
     """What the condition compares, other than in order to ask whether it is finite."""
     near_0: list[int]
     """Of these, what is compared with small numbers, if all is."""
@@ -214,17 +214,21 @@ class _Cone:
                 usual = _USUAL[len(self.fixed) % len(_USUAL)]
                 self.fixed[number] = rounded(min(max(usual, low), high), value.dtype)
                 self.is_whole = False
-        comparisons = [
+        self.comparisons = [
             tuple(map(flow.of, step.operands))
             for step in comparisons_behind(flow, self.select.operands[0])
             if len(set(map(flow.of, step.operands))) > 1
         ]
-        self.compared = [number for numbers in comparisons for number in numbers]
         small = {number for number, value in self.fixed.items() if 0 < abs(value) <= _SMALL}
-        if all(small.intersection(numbers) for numbers in comparisons):
-            self.near_0 = [number for number in self.compared if number not in self.fixed]
+        if all(map(small.intersection, self.comparisons)):
+            self.near_0 = [n for n in self.compared if n not in self.fixed]
         self.differentiable = self.gradients.differentiable & self.free.keys()
         self.operations = list(map(self.gradients.operation, run))
+
+    @property
+    def compared(self) -> list[int]:
+        """All that the condition compares."""
+        return list(itertools.chain.from_iterable(self.comparisons))
 
     def _is_related(self) -> bool:
         """Whether what the condition compares and what the cases are made of have a common origin.
@@ -365,6 +369,8 @@ class _Cone:
         about = self.origins.get(predicate, set())
         if not any(about & self.origins.get(flow.of(n), set()) for n in zeros.cause.operands):
             return None
+        if zeros.cause.primitive == "div" and self._is_a_scale(flow.of(zeros.cause.operands[1])):
+            return None
         captured = [number for number in self.free if is_known(flow.values[number])]
         arguments = [number for number in self.free if number not in captured]
         # Elements of one captured array meet any argument, those of two may not meet one another.
@@ -375,6 +381,16 @@ class _Cone:
         )
         at = tuple((flow.values[number].said, values[number]) for number in arguments)
         return Point(zeros.cause, index == 1, zeros.is_infinite, at if is_certain else ())
+
+    def _is_a_scale(self, divisor: int) -> bool:
+        """Whether a divisor depends on one argument alone, which is compared with what varies.
+
+        `x < width` is no guard against `width == 0`.
+        """
+        origins = self.origins.get(divisor, set())
+        where = [numbers for numbers in self.comparisons if origins.intersection(numbers)]
+        varies = all(self.fixed.keys().isdisjoint(numbers) for numbers in where)
+        return len(origins) == 1 and bool(where) and varies
 
     def _cotangents(self, values: dict[int, float], start: dict[int, float]) -> _Cotangents:
         """Return the cotangents of all values, from those of the cases."""
