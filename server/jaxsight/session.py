@@ -15,7 +15,7 @@ from jaxsight.events import Consent, Event
 from jaxsight.features import code_actions, completion, named_function
 from jaxsight.features.asking.answer import AgentAnswer
 from jaxsight.features.asking.asking import answer
-from jaxsight.features.asking.known import AgentQuestion
+from jaxsight.features.asking.known import AgentQuestion, ComparedProgram
 from jaxsight.features.background import Background
 from jaxsight.features.call_hierarchy import TracedCalls, traced_calls
 from jaxsight.features.findings.examined import Examination, examined
@@ -288,6 +288,14 @@ class Session:
             await self.settle_inputs(question.path, only=function)
 
         return await answer(self.engine, self._fixing, settle, question)
+
+    async def compared(
+        self, path: str, function: str, target: str | None, name: str
+    ) -> ComparedProgram:
+        """Return a function of an open document, to compare another one with it."""
+        if function not in self.functions(path):
+            await self.settle_inputs(path, only=function)
+        return await ComparedProgram.of(self.engine, path, function, target, name)
 
     async def name_sizes(self, view: View) -> None:
         """Trace a function with other sizes to name those of its types, if the settings do."""

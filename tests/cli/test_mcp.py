@@ -80,6 +80,11 @@ async def test_tools_answer_as_the_commands_do(folder: Path) -> None:
         )
         asked = await text(agent, "ask", where="model.py:step", text=unsaved, question="fix")
         assert "findings: none" in asked
+        unsaved = MODEL.replace("jnp.sort(jnp.sort(x) + 1)", "jnp.sort(x) + 1")
+        where = "model.py:sorted_twice"
+        asked = await text(agent, "ask", where=where, text=unsaved, question="compare")
+        assert "differences from model.py as saved (✗ worse):" in asked
+        assert "✓ kernels" in asked
         found = await text(agent, "check", paths=["model.py"])
         assert found.startswith("examined 2 of 2 functions\nfindings:\n  model.py:10: error[JX401]")
         swept = await text(agent, "sweep", where="model.py:sorted_twice", sizes=["B=2,4"])

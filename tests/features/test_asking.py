@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from jaxsight.cli.output.printing import as_json_line, versioned
 from jaxsight.features.asking.answer import LEAST_BUDGET, AgentAnswer
-from jaxsight.features.asking.known import AgentQuestion, Topic
+from jaxsight.features.asking.known import AgentQuestion, ComparedProgram, Topic
 from jaxsight.session import Session
 from tests.cli.published import validate
 
@@ -90,6 +90,10 @@ async def asked(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Any]:
         session.open(path, text, in_background=False)
         return await session.ask(AgentQuestion(path, topic=topic, name="model.py:f", **question))
 
+    async def compared(function: str) -> ComparedProgram:
+        return await session.compared(str(paths[MODEL]), function, None, "HEAD")
+
+    ask.compared = compared
     yield ask
     await session.aclose()
 
@@ -206,3 +210,18 @@ async def test_what_is_not_there_is_said(asked: Any) -> None:
         await asked(Topic.OVERVIEW, function="missing")
     with pytest.raises(LookupError, match="the file has"):
         await asked(Topic.OVERVIEW, line=1000)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_comparison_names_what_differs_at_its_line(asked: Any) -> None:
+    before = await asked.compared("ordered")
+    same = record(await asked(Topic.COMPARE, function="ordered", before=before))
+    assert same["differences"] == []
+    unlike = await asked.compared("uses")
+    shown = record(await asked(Topic.COMPARE, function="ordered", before=unlike))
+    kernels = [each for each in shown["differences"] if each["aspect"] == "kernels"]
+    assert any(each["row"] == 11 and "sort" in each["words"] for each in kernels)
+    missing = await asked.compared("missing")
+    shown = record(await asked(Topic.COMPARE, function="ordered", before=missing))
+    assert shown["problem"].startswith("not compared with HEAD: ")
+    assert "differences" not in shown

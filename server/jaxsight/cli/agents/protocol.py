@@ -21,6 +21,8 @@ _BUDGET = 2000
 
 Budget = Annotated[int, Field(ge=400, le=20_000, description="Most characters of the answer.")]
 Where = Annotated[str, Field(description="FILE:FUNCTION, FILE:LINE, or FILE.")]
+Against = Annotated[str, Field(description="What to compare with: a revision, FILE:FUNCTION.")]
+Question = Literal["overview", "shapes", "kernels", "why", "fix", "memory", "compare"]
 Target = Annotated[str, Field(description="Device, e.g. cuda:h100 or cpu; default: the project's.")]
 
 
@@ -35,13 +37,21 @@ def server(tools: Tools) -> MCPServer:
 
     async def ask(
         where: Where,
-        question: Literal["overview", "shapes", "kernels", "why", "fix", "memory"] = "overview",
+        question: Literal[
+            "overview", "shapes", "kernels", "why", "fix", "memory", "compare"
+        ] = "overview",
+        against: Annotated[
+            str, Field(description="To compare with: revision, FILE:FUNCTION.")
+        ] = "",
         target: Target = "",
         text: Annotated[str, Field(description="The whole text of the file, if unsaved.")] = "",
         budget: Budget = _BUDGET,
     ) -> str:
-        """Ask about a JAX function: inputs, shapes, kernels, memory, findings, fixes as edits."""
-        return await _answered(tools.ask(where, question, target, text, budget))
+        """Ask about a JAX function: inputs, shapes, kernels, memory, findings, fixes as edits.
+
+        `compare` is with HEAD, or with the saved file if there is `text`, or with `against`.
+        """
+        return await _answered(tools.ask(where, question, target, against, text, budget))
 
     async def check(
         paths: Annotated[list[str], Field(description="Files or folders.")],

@@ -38,11 +38,16 @@ class Tools:
     folder: Path
     """What paths of agents are relative to."""
 
-    async def ask(self, where: str, question: str, target: str, text: str, budget: int) -> str:
+    async def ask(
+        self, where: str, question: str, target: str, against: str, text: str, budget: int
+    ) -> str:
         """Return what `jaxsight ask` answers; `text` is that of the file, if it is not saved."""
         self.allowed(where)
+        if ":" in against:
+            self.allowed(against)
         options = ["--question", question, "--budget", str(budget)]
         options += _target(target)
+        options += ["--against", _argument(against)] if against else []
         if not text:
             return await self._run("ask", where, *options)
         return await self._run("ask", "-", "--stdin-filename", where, *options, text=text)

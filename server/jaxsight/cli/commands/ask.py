@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
-from jaxsight.cli.command_run import start_run
+from jaxsight.cli.command_run import CommandRun, start_run
 from jaxsight.cli.errors import CommandError, failing_on, or_nearest
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import Allow, AsJson, InputsChoice, Python, StdinFunction, WhichInputs
+from jaxsight.cli.options import (
+    Against,
+    Allow,
+    AsJson,
+    InputsChoice,
+    Python,
+    StdinFunction,
+    WhichInputs,
+)
 from jaxsight.cli.output.printing import Printer, as_json_line, print_json_line, versioned
-from jaxsight.cli.sources.arguments import parse_address
+from jaxsight.cli.sources.arguments import (
+    Address,
+    parse_address,
+    parse_against,
+    read_committed,
+    read_source,
+)
 from jaxsight.cli.trusted_paths import hosts
 from jaxsight.features.asking.answer import LEAST_BUDGET
-from jaxsight.features.asking.known import AgentQuestion, Topic
+from jaxsight.features.asking.known import AgentQuestion, ComparedProgram, Topic, first_column
 from jaxsight.source.module import Module
 
 BUDGET = 2000
@@ -51,6 +66,7 @@ async def ask(
     where: Where,
     question: Question = Topic.OVERVIEW,
     target: OneTarget = None,
+    against: Against = None,
     budget: Budget = BUDGET,
     python: Python = None,
     allow: Allow = None,
@@ -62,35 +78,79 @@ async def ask(
 
     The answer has the inputs and their origin, shapes, the dearest kernels with their lines,
     findings with verified fixes as edits, what to try, and commands that answer more.
+    [bold]--question compare[/bold] compares with the last commit, or text on stdin with the file.
 
     [bold]Examples[/bold]
 
         jaxsight ask model.py:loss
         jaxsight ask model.py:42 --question shapes
         jaxsight ask model.py:loss --question memory --target cuda:h100
+        jaxsight ask model.py:loss --question compare --against HEAD~1
         jaxsight ask - --stdin-filename src/model.py:loss --json < model.py
     """
     address = parse_address(where, stdin_filename)
     is_line = address.function.isdecimal()
     line = max(int(address.function) - 1, 0) if is_line else None
-    name = "" if is_line else address.function
+    function = "" if is_line else address.function
     path, source = str(address.path), address.read()
-    asked = AgentQuestion(path, name, line, question, target, name=stdin_filename or where)
+    asked = AgentQuestion(path, function, line, question, target, stdin_filename or where)
     allowed = [*(allow or ()), *hosts([target] if target else ())]
-    async with start_run([address.path], python, allowed, which) as run:
+    module = Module.parse(source)
+    baseline = parse_against(against)
+    paths = [address.path, *([baseline.path] if isinstance(baseline, Address) else [])]
+    async with start_run(paths, python, allowed, which) as run:
         if target:
             with failing_on(LookupError):
                 run.session.choose_target(target)
+        if baseline is not None or question is Topic.COMPARE:
+            before = await _before(run, address, asked, module, baseline)
+            asked = replace(asked, topic=Topic.COMPARE, before=before)
         run.session.open(path, source, in_background=False)
-        names = [function.qualname for _, function in Module.parse(source).functions]
         try:
             answer = await run.get(run.session.ask(asked))
         except LookupError as error:
+            names = [each.qualname for _, each in module.functions]
             message = f"{address.path.name}: {error.args[0]}"
-            raise CommandError(f"{message}{or_nearest(name, names)}") from error
+            raise CommandError(f"{message}{or_nearest(function, names)}") from error
     if as_json:
         length = lambda record: len(as_json_line(versioned(record)))
         print_json_line(answer.record(budget, length))
     else:
         Printer().print(answer.text(budget))
     return 0
+
+
+async def _before(
+    run: CommandRun,
+    address: Address,
+    asked: AgentQuestion,
+    module: Module,
+    baseline: Address | str | None,
+) -> ComparedProgram:
+    """Return what a function is compared with.
+
+    That is another function or a revision, and without `baseline` the file of the text on stdin, or
+    the last commit.
+
+    Raises:
+        CommandError: there is no such function or revision.
+    """
+    function = asked.function
+    if asked.line is not None:
+        with failing_on(LookupError, about=f"{address.path.name}: "):
+            around = module.function_at(first_column(module, asked.line))
+        function = around[1].qualname if around is not None else ""
+    if not function:
+        raise CommandError("missing function: write FILE:FUNCTION to compare")
+    path = str(address.path)
+    if isinstance(baseline, Address):
+        name, path = f"{baseline.path.name}:{baseline.function}", str(baseline.path)
+        text, function = baseline.read(), baseline.function
+    elif baseline is None and address.text is not None:
+        name, text = f"{address.path.name} as saved", read_source(address.path)
+    else:
+        name = baseline or "HEAD"
+        text = read_committed(address.path, name)
+    run.session.open(path, text, in_background=False)
+    run.show_step(f"compiling {function} of {name}")
+    return await run.get(run.session.compared(path, function, asked.target, name))

@@ -17,7 +17,7 @@ from jaxsight.text.inert import clause, one_line
 
 _FEW_KERNELS = 3
 """Kernels of an overview, which answers what to look at first."""
-_SAID_IF_EMPTY = ("findings",)
+_SAID_IF_EMPTY = ("findings", "differences")
 """Parts that say something without rows."""
 _LONGEST = 300
 """Characters of a problem, a choice: some quote a message of XLA."""
@@ -91,6 +91,9 @@ async def _parts(engine: Engine, known: KnownFunction) -> AsyncIterator[AnswerPa
         yield parts.values_at(view, line)
     if not known.function:
         yield parts.functions(await examined(engine, question.path))
+    before = question.before
+    if kernels is not None and before is not None and before.facts is not None:
+        yield parts.differences(kernels, before.facts, before.name)
     if kernels is not None:
         match topic:
             case Topic.KERNELS:

@@ -13,14 +13,17 @@ from jaxsight.features.findings.findings import Findings, findings
 from jaxsight.features.fixes.scheduler import FixScheduler
 from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.kernels.summary import headline
+from jaxsight.features.locked.functions import facts_of_kernels
 from jaxsight.features.named_function import compiled_function, name_sizes
 from jaxsight.features.proposals.assumptions import figures
+from jaxsight.locks.facts import ProgramFacts
 from jaxsight.queries.documents import Document, Subject, subject_at
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.traces import named
 from jaxsight.rules.finding import Finding
+from jaxsight.source.module import Module
 from jaxsight.source.text import Position
 from jaxsight.targets.roofline import total
 from jaxsight.text import units
@@ -37,6 +40,31 @@ class Topic(StrEnum):
     WHY = "why"
     FIX = "fix"
     MEMORY = "memory"
+    COMPARE = "compare"
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedProgram:
+    """What a function is compared with: its facts, or why there are none."""
+
+    name: str
+    """`HEAD`, `model.py:slow`."""
+    facts: ProgramFacts | None = None
+    problem: str = ""
+
+    @staticmethod
+    async def of(
+        engine: Engine, path: str, function: str, target: str | None, name: str
+    ) -> ComparedProgram:
+        """Return a function of an open document, compiled."""
+        try:
+            view, result = await compiled_function(engine, path, function, target, complete=True)
+        except LookupError as error:
+            return ComparedProgram(name, problem=str(error.args[0]))
+        kernels = Kernels.of(view, result)
+        if kernels is None:
+            return ComparedProgram(name, problem="it is not compiled")
+        return ComparedProgram(name, facts_of_kernels(kernels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +78,7 @@ class AgentQuestion:
         topic: what is asked.
         target: the name of a target, by default the project's.
         name: what commands name the function with, such as `model.py:loss`.
+        before: what the function is compared with, if that is asked.
     """
 
     path: str
@@ -58,6 +87,7 @@ class AgentQuestion:
     topic: Topic = Topic.OVERVIEW
     target: str | None = None
     name: str = ""
+    before: ComparedProgram | None = None
 
 
 Settle = Callable[[str], Awaitable[object]]
@@ -132,8 +162,10 @@ class KnownFunction:
             LookupError: there is no such function or line; the message says which.
         """
         question, document = self.question, self.document
-        position = _first_column(document, question.line)
-        around = document.module.function_at(position) if position is not None else None
+        line, position, around = question.line, None, None
+        if line is not None:
+            position = first_column(document.module, line)
+            around = document.module.function_at(position)
         self.function = around[1].qualname if around is not None else question.function
         if not self.function:
             await settle("")
@@ -156,11 +188,11 @@ class KnownFunction:
             return
         reasons = (e.reason for e in await examined(engine, question.path, self.function))
         self.problem = next(reasons, "") or "it has no inputs"
-        for subject in engine.documents.subjects(document) if question.line is not None else ():
+        for subject in engine.documents.subjects(document) if line is not None else ():
             view = await engine.traces.view(document, subject, None)
             if isinstance(view, View) and view.is_traced:
                 await engine.traces.placed(view)
-                if question.line is not None and values_at(view, question.line).rows:
+                if line is not None and values_at(view, line).rows:
                     self.view = view
                     return
 
@@ -186,6 +218,8 @@ class KnownFunction:
         if self.kernels is None:
             assert isinstance(result.outcome, Trouble)
             self.problem = f"not compiled for {result.target.name}: {result.outcome.message}"
+        elif question.before is not None and question.before.facts is None:
+            self.problem = f"not compared with {question.before.name}: {question.before.problem}"
 
     async def report(self, engine: Engine, fixing: FixScheduler) -> None:
         """Find what rules report of the function, and verify fixes."""
@@ -207,15 +241,13 @@ class KnownFunction:
             self.fixes[fix.finding] = fix
 
 
-def _first_column(document: Document, line: int | None) -> Position | None:
+def first_column(module: Module, line: int) -> Position:
     """Return the position of the first word on a line (from 0).
 
     Raises:
         LookupError: there is no such line.
     """
-    if line is None:
-        return None
-    lines = document.text.splitlines()
-    if not line < len(lines):
-        raise LookupError(f"the file has {units.count(len(lines), 'line')}")
-    return Position(line, len(lines[line]) - len(lines[line].lstrip()))
+    if line >= len(module.lines):
+        raise LookupError(f"the file has {units.count(len(module.lines), 'line')}")
+    text = module.line(line)
+    return Position(line, len(text) - len(text.lstrip()))

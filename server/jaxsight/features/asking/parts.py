@@ -18,6 +18,9 @@ from jaxsight.features.hover.text import shortened
 from jaxsight.features.kernels import compile_time
 from jaxsight.features.kernels.launches import launches_of, undecided
 from jaxsight.features.kernels.summary import memory_lines, sentence
+from jaxsight.features.locked.functions import facts_of_kernels
+from jaxsight.locks.differences import differences as compare
+from jaxsight.locks.facts import ProgramFacts
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules.finding import Finding
@@ -174,6 +177,20 @@ def boundaries(found: Kernels, line: int | None = None) -> AnswerPart:
         rows.append(AnswerRow(f"{where}{one_line(sentence(found, index, kernel))}", record))
     title = f"kernels of line {line + 1}" if line is not None else "fusion boundaries"
     return AnswerPart("boundaries", tuple(rows), title)
+
+
+def differences(found: Kernels, before: ProgramFacts, name: str) -> AnswerPart:
+    """Return how the program differs from an earlier one, with causes at lines."""
+    rows = []
+    for each in compare(before, facts_of_kernels(found)):
+        record = {
+            "aspect": each.figure.value,
+            "words": each.words,
+            "row": each.line or None,
+            "worse": each.is_worse,
+        }
+        rows.append(AnswerRow(one_line(f"{'✗' if each.is_worse else '✓'} {each.words}"), record))
+    return AnswerPart("differences", tuple(rows), f"differences from {name} (✗ worse)")
 
 
 def notes(found: Kernels) -> AnswerPart:
