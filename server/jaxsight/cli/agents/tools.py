@@ -98,12 +98,14 @@ class Tools:
             printed = await self._run("reduce", str(repro), "-o", str(least), "--json")
             reduced = json.loads(printed)
             text = await asyncio.to_thread(least.read_text, "utf-8")
+            has_arrays = await asyncio.to_thread(least.with_suffix(".npz").exists)
         failure = reduced["failure"]
         what = one_line(f"{failure['name']}: {failure['message']}")
-        head = (
-            f"{cut(what, budget // 4)}\n{reduced['before']} → {reduced['after']} {reduced['unit']}"
-        )
-        return _within(f"{head}\n\n{text}", budget)
+        size = f"{reduced['before']} → {reduced['after']} {reduced['unit']}"
+        lines = [cut(what, budget // 4), size]
+        if has_arrays:
+            lines.append("its arrays are not here: `jaxsight repro` and `reduce` write them")
+        return _within("\n".join([*lines, "", text]), budget)
 
     async def explain(self, rule: str, budget: int) -> str:
         """Return the page of a rule: the reason, an example, and its fix."""

@@ -56,7 +56,9 @@ def _headed(known: KnownFunction, jax: str, shown: tuple[AnswerPart, ...]) -> Ag
     if view is not None:
         label = "assumed inputs" if view.assumed else "inputs"
         texts.append(f"{label}: {inputs.described(view)}")
-    texts += filter(None, [known.summary, f"problem: {problem}" if problem else ""])
+    before = question.before.summary if question.before is not None else ""
+    was = f"{question.before.name}: {before}" if question.before is not None and before else ""
+    texts += filter(None, [was, known.summary, f"problem: {problem}" if problem else ""])
     head = {
         "filename": question.path,
         "function": known.function or None,
@@ -67,6 +69,7 @@ def _headed(known: KnownFunction, jax: str, shown: tuple[AnswerPart, ...]) -> Ag
         "inputs": inputs.record(view) if view is not None else None,
         "target": known.kernels.target.name if known.kernels is not None else None,
         "summary": known.summary or None,
+        "before": before or None,
         "problem": problem or None,
     }
     return AgentAnswer("\n".join(map(one_line, texts)), head, shown)

@@ -50,6 +50,7 @@ class ComparedProgram:
     name: str
     """`HEAD`, `model.py:slow`."""
     facts: ProgramFacts | None = None
+    summary: str = ""
     problem: str = ""
 
     @staticmethod
@@ -64,7 +65,7 @@ class ComparedProgram:
         kernels = Kernels.of(view, result)
         if kernels is None:
             return ComparedProgram(name, problem="it is not compiled")
-        return ComparedProgram(name, facts_of_kernels(kernels))
+        return ComparedProgram(name, facts_of_kernels(kernels), summary(kernels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,16 +143,8 @@ class KnownFunction:
 
     @property
     def summary(self) -> str:
-        """Its kernels: `7 kernels · 7 launches · temp 4 MiB · h100 · ≈ 38 µs estimated`."""
-        if self.kernels is None:
-            return ""
-        text = f"{headline(self.kernels.compiled, self.kernels.target)}"
-        text += figures(self.kernels.view)
-        found = total(self.kernels.graph, self.kernels.target)
-        if found is None:
-            return text
-        sign = "≥" if found.is_lower_bound else "≈"
-        return f"{text} · {sign} {units.time(found.seconds)} estimated"
+        """Its kernels in a line; empty if it is not compiled."""
+        return summary(self.kernels) if self.kernels is not None else ""
 
     async def find(self, engine: Engine, settle: Settle) -> None:
         """Find the function that the question is about, and trace it.
@@ -239,6 +232,15 @@ class KnownFunction:
         fixing.start(path, Findings(wanted, report.module, owners, report.target), pause=0)
         for fix in await fixing.fixes(path, report.module, None, None):
             self.fixes[fix.finding] = fix
+
+
+def summary(kernels: Kernels) -> str:
+    """Return `7 kernels · 7 launches · temp 4 MiB · h100 · ≈ 38 µs estimated`."""
+    text = f"{headline(kernels.compiled, kernels.target)}{figures(kernels.view)}"
+    found = total(kernels.graph, kernels.target)
+    if found is None:
+        return text
+    return f"{text} · {'≥' if found.is_lower_bound else '≈'} {units.time(found.seconds)} estimated"
 
 
 def first_column(module: Module, line: int) -> Position:
