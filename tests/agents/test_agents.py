@@ -29,7 +29,7 @@ def read(path: str) -> dict[str, object]:
 
 def answers(section: str) -> list[str]:
     """The answers of a transcript."""
-    return re.findall(r"^```text\n>>> .*\n(.*?)\n```$", section, re.MULTILINE | re.DOTALL)
+    return re.findall(r"^```text\n>>> [^\n]*\n(.*?)\n```$", section, re.MULTILINE | re.DOTALL)
 
 
 def test_the_plugin_starts_commands_that_there_are() -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from jaxsight.cli.errors import FOUND, NOTHING_EXAMINED
 from jaxsight.features.asking.answer import AgentAnswer, AnswerPart, AnswerRow
+from jaxsight.files import reading
 from jaxsight.text.inert import one_line, visible
 from jaxsight.text.layout import cut
 from jaxsight.trust import Trust
@@ -97,8 +98,8 @@ class Tools:
             await self._run("repro", *named, "-o", str(repro), "--json")
             printed = await self._run("reduce", str(repro), "-o", str(least), "--json")
             reduced = json.loads(printed)
-            text = await asyncio.to_thread(least.read_text, "utf-8")
-            has_arrays = await asyncio.to_thread(least.with_suffix(".npz").exists)
+            text = await asyncio.to_thread(reading.text, least)
+            has_arrays = reading.is_file(least.with_suffix(".npz"))
         failure = reduced["failure"]
         what = one_line(f"{failure['name']}: {failure['message']}")
         size = f"{reduced['before']} → {reduced['after']} {reduced['unit']}"
