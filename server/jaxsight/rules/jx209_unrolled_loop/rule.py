@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from jaxsight.rules.program.steps import parameter
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import FunctionNode, name_of
@@ -169,7 +170,7 @@ def _is_on_host(view: ProgramView, loop: _Loop) -> bool:
         if call.name and call.span is not None and loop.spans.get(call.span)
     }
     return not view.is_staged(view.name) and any(
-        (step.span, ast.literal_eval(dict(step.parameters).get("name", "''"))) in called
+        (step.span, parameter(step, "name")) in called
         for step in view.program.body.steps
         if step.primitive in primitives.JITS
     )

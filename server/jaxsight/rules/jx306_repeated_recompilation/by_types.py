@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from jaxsight.rules.program.steps import parameter
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.text.python_loops import FEW
 from jaxsight.rules.text.statements import written
@@ -39,9 +40,10 @@ class _Calls:
         own = {(call.span, call.name.rpartition(".")[2]) for call in view.calls if call.name}
         groups: dict[tuple[Span, str], list[Step]] = defaultdict(list)
         for step in view.program.body.steps:
-            name = ast.literal_eval(dict(step.parameters).get("name", "''"))
-            if step.primitive in JITS and step.span is not None and (step.span, name) in own:
-                groups[step.span, name].append(step)
+            if step.primitive in JITS and step.span is not None:
+                called = (step.span, str(parameter(step, "name")))
+                if called in own:
+                    groups[called].append(step)
         for (span, _), steps in groups.items():
             nodes = view.syntax(span)
             call = next((node for node in nodes if isinstance(node, ast.Call)), None)
