@@ -164,6 +164,10 @@ def test_what_a_command_chose_is_not_chosen_for_the_next(terminal: Terminal, pro
     show = "show", "model.py:double", "--what", "shapes"
     assert terminal.run(*show, "--set", "other", cwd=project).stdout.endswith("-> f32[8]\n")
     assert terminal.run(*show, cwd=project).stdout.endswith("-> f32[3,4]\n")
+    assert terminal.run("check", "model.py", "--select", "JX9", cwd=project).returncode == 0
+    shown = terminal.run(*show, cwd=project)
+    assert shown.stdout.endswith("-> f32[3,4]\n")
+    assert "tracing" not in shown.stderr, "other options do not end its tracer"
 
 
 def test_interrupted_command_leaves_the_server_ready(terminal: Terminal, project: Path) -> None:

@@ -252,6 +252,6 @@ async def start_run(
             events.cancel()
             run.print_errors()
             if kept is not None and is_usable:
-                await kept.keep(trusted, inputs, session)
+                await kept.keep(trusted, inputs, settings, session)
             else:
                 await session.aclose()

@@ -1,7 +1,7 @@
 """Sessions that outlive their command: with tracers and compilers that run, and all caches.
 
-A command gets the session of an earlier one if both may do the same: with the same folders, the
-same trust and the same kinds of example inputs. Settings and decisions are read again for each.
+A command gets the session of an earlier one if both may do the same: with the same folders, trust,
+options and kinds of example inputs. Settings of projects and decisions are read again for each.
 What was made of other texts, data, packages or settings is recognized as in an editor.
 """
 
@@ -33,7 +33,7 @@ class KeptSessions:
     def __init__(self, idle: float) -> None:
         """Keep none yet; `idle`: seconds after which a project ends its processes."""
         self.idle = idle
-        self._kept: OrderedDict[tuple[object, InputsChoice], Session] = OrderedDict()
+        self._kept: OrderedDict[tuple[object, ...], Session] = OrderedDict()
         self._packages: WeakKeyDictionary[Session, dict[str, _Packages]] = WeakKeyDictionary()
         """By session and interpreter, those that its tracers have imported."""
 
@@ -41,7 +41,7 @@ class KeptSessions:
         self, trusted: TrustedPaths, inputs: InputsChoice, settings: Mapping[str, object]
     ) -> Session | None:
         """Return a session for a command, as if it had just been made, if there is one."""
-        session = self._kept.pop((trusted.key, inputs), None)
+        session = self._kept.pop(_key(trusted, inputs, settings), None)
         if session is None:
             return None
         session.engine.projects.trust = trusted.trust
@@ -56,7 +56,13 @@ class KeptSessions:
             session.events.get_nowait()
         return session
 
-    async def keep(self, trusted: TrustedPaths, inputs: InputsChoice, session: Session) -> None:
+    async def keep(
+        self,
+        trusted: TrustedPaths,
+        inputs: InputsChoice,
+        settings: Mapping[str, object],
+        session: Session,
+    ) -> None:
         """Keep the session of a command that has ended."""
         engine = session.engine
         for path in list(engine.documents.by_path):
@@ -66,7 +72,7 @@ class KeptSessions:
         for python in engine.projects.running_pythons():
             if python not in packages:
                 packages[python] = _packages(python)
-        self._kept[trusted.key, inputs] = session
+        self._kept[_key(trusted, inputs, settings)] = session
         while len(self._kept) > _MOST:
             _, oldest = self._kept.popitem(last=False)
             await oldest.aclose()
@@ -76,6 +82,13 @@ class KeptSessions:
         while self._kept:
             _, session = self._kept.popitem()
             await session.aclose()
+
+
+def _key(
+    trusted: TrustedPaths, inputs: InputsChoice, settings: Mapping[str, object]
+) -> tuple[object, ...]:
+    """Return what two commands must have in common; with other settings, tracers start again."""
+    return trusted.key, inputs, repr(settings)
 
 
 def _packages(python: str) -> _Packages:
