@@ -97,8 +97,7 @@ def terminal() -> Iterator[Terminal]:
     folder = Path(tempfile.mkdtemp(prefix="js-"))  # the path of a socket must be short
     own = Terminal(folder)
     yield own
-    stopped = own.run("server", "--stop", cwd=folder)
-    assert stopped.stdout == "ended 1 server\n"
+    assert own.run("server", "--stop", cwd=folder).returncode == 0
     assert own.sockets == []
     shutil.rmtree(folder)
 
@@ -235,9 +234,7 @@ def test_a_command_trusts_no_more_than_its_own_arguments(terminal: Terminal, pro
     assert shown() == (True, False)
 
 
-def test_server_ends_when_idle_and_a_dead_ones_socket_is_replaced(
-    terminal: Terminal, project: Path
-) -> None:
+def test_server_ends_when_idle_and_a_dead_ones_socket_is_replaced(project: Path) -> None:
     own = Terminal(Path(tempfile.mkdtemp(prefix="js-")))
     server = own.start("server", "--socket", "--idle", "0.2", cwd=project)
     _, said = server.communicate(timeout=30)
@@ -266,3 +263,22 @@ def test_the_socket_is_that_of_an_environment(monkeypatch: pytest.MonkeyPatch) -
     (folder / "jaxsight" / "servers").chmod(0o755)
     assert place.socket_path() is None, "others can see it"
     shutil.rmtree(folder)
+
+
+@pytest.mark.slow
+def test_a_server_of_other_code_makes_room_for_a_new_one(project: Path) -> None:
+    own = Terminal(Path(tempfile.mkdtemp(prefix="js-")))
+    copy = own.folder / "code"
+    shutil.copytree(SERVER, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    own.environ["PYTHONPATH"] = str(copy)
+    show = "show", "model.py:double", "--what", "shapes"
+    assert "tracing" in own.run(*show, cwd=project).stderr
+    before = own.sockets
+    (copy / "jaxsight" / "lru.py").touch()
+    assert "tracing" in own.run(*show, cwd=project).stderr
+    again = own.run(*show, cwd=project)
+    assert again.stdout.endswith("-> f32[3,4]\n")
+    assert "tracing" not in again.stderr
+    assert own.sockets == before
+    assert own.run("server", "--stop", cwd=project).stdout == "ended 1 server\n"
+    shutil.rmtree(own.folder)

@@ -48,6 +48,7 @@ class ResidentServer:
         self._code = own_code()
         self._runner = asyncio.Runner()
         self._clients: asyncio.Queue[socket.socket] = asyncio.Queue()
+        self._is_unlinked = False
         self._request: ClientCommand | None = None
         """The command that runs."""
 
@@ -66,7 +67,10 @@ class ResidentServer:
             self._runner.run(sessions.aclose())
 
     def _unlink(self) -> None:
-        Path(self._listener.getsockname()).unlink(missing_ok=True)
+        """Remove the socket's name, once: afterwards it is that of another server."""
+        if not self._is_unlinked:
+            self._is_unlinked = True
+            Path(self._listener.getsockname()).unlink(missing_ok=True)
 
     async def _accept(self) -> None:
         """Let all clients wait for their turn."""
