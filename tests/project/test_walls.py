@@ -53,6 +53,7 @@ SERVERS = frozenset(
 """What runs in the server's process, which has several threads."""
 TREES = {
     "rules/jx421_read_after_donation/donors.py",
+    "rules/jx443_undefined_gradient/rule.py",
     "rules/text/python_loops.py",
     "rules/text/transformations.py",
     "source/analysis/shape_unpacking.py",
