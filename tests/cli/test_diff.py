@@ -106,6 +106,8 @@ def test_of_several_that_are_worse_the_one_that_has_grown_most_is_first() -> Non
 def test_a_function_that_is_moved_is_neither_new_nor_gone() -> None:
     moved = changes(side(function("f")), side(function("g"), file="other.py"))
     assert [(each.outcome, each.reason) for each in moved] == [(ChangeOutcome.MOVED, "model.py:f")]
+    summary = RevisionReport("main", "0123456789abcdef", moved).summary
+    assert summary == "0 of 1 functions differ from main (0123456789), 1 moved"
 
 
 def test_functions_of_a_file_that_cannot_be_read_are_not_gone() -> None:
@@ -142,7 +144,7 @@ def test_a_comment_has_a_row_for_what_got_better_or_worse() -> None:
 def test_a_comment_says_so_if_nothing_differs() -> None:
     lines = report(side(function("f")), side(function("f"))).as_markdown().splitlines()
     assert lines == [
-        "### ✅ jaxsight diff: 0 of 1 function differ from main (0123456789)",
+        "### ✅ jaxsight diff: 0 of 1 functions differ from main (0123456789)",
         "",
         "compiled for cuda:h100, jax 0.12.0",
     ]

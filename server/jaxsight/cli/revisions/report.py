@@ -14,7 +14,6 @@ from jaxsight.locks.facts import ProgramFacts
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
 from jaxsight.text.markdown import commented, span, table_cell
-from jaxsight.text.units import count
 
 _MARKS = {
     ChangeOutcome.FAILS: "❌",
@@ -73,12 +72,15 @@ class RevisionReport:
     @property
     def summary(self) -> str:
         """Return `3 of 14 functions differ from main (1a2b3c4d5e), 1 for the worse`."""
-        differ = sum(each.outcome is not ChangeOutcome.SAME for each in self.changes)
-        functions = f"{differ} of {count(len(self.changes), 'function')}"
+        moved = sum(each.outcome is ChangeOutcome.MOVED for each in self.changes)
+        same = sum(each.outcome is ChangeOutcome.SAME for each in self.changes)
+        differ = len(self.changes) - moved - same
+        functions = f"{differ} of {len(self.changes)} functions"
         verb = "differs" if differ == 1 else "differ"
         where = f"{self.revision} ({self.commit[:10]})"
         worse = f", {self.worse} for the worse" if self.worse else ""
-        return f"{functions} {verb} from {where}{worse}"
+        elsewhere = f", {moved} moved" if moved else ""
+        return f"{functions} {verb} from {where}{worse}{elsewhere}"
 
     @property
     def compiled_for(self) -> str:
