@@ -147,7 +147,7 @@ def _position(call: ast.Call | None) -> int | None:
     positional = call.func.args[1] if len(call.func.args) > 1 else ast.Constant(0)
     try:
         number = ast.literal_eval(keyword(call.func, "argnums") or positional)
-    except ValueError:
+    except (ValueError, TypeError):
         return None
     is_one = isinstance(number, int) and -len(call.args) <= number < len(call.args)
     return number if is_one else None
