@@ -177,6 +177,13 @@ async def test_a_file_has_all_functions_and_findings(asked: Any) -> None:
 
 
 @pytest.mark.asyncio(loop_scope="module")
+async def test_a_line_in_no_function_is_answered_with_the_file(asked: Any) -> None:
+    shown = record(await asked(Topic.SHAPES, line=0))
+    assert shown["problem"] == "line 1 is in no function; this is the whole file"
+    assert "ordered" in {each["function"] for each in shown["functions"]}
+
+
+@pytest.mark.asyncio(loop_scope="module")
 async def test_memory_and_boundaries_name_lines(asked: Any) -> None:
     shown = record(await asked(Topic.MEMORY, function="ordered"))
     amounts = {each["what"]: each["bytes"] for each in shown["memory"]}

@@ -22,7 +22,7 @@ from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.traces import named
-from jaxsight.rules.finding import Finding
+from jaxsight.rules.finding import Finding, Severity
 from jaxsight.source.module import Module
 from jaxsight.source.text import Position
 from jaxsight.targets.roofline import total
@@ -161,6 +161,8 @@ class KnownFunction:
             around = document.module.function_at(position)
         self.function = around[1].qualname if around is not None else question.function
         if not self.function:
+            if line is not None:
+                self.problem = f"line {line + 1} is in no function; this is the whole file"
             await settle("")
             return
         if self.lines is None:
@@ -227,11 +229,12 @@ class KnownFunction:
         if self.own_view is not None:
             failed = failures.findings(self.own_view)
             self.findings += [f for f in failed if not any(map(f.repeats, wanted))]
-        if report.module is None:
-            return
-        fixing.start(path, Findings(wanted, report.module, owners, report.target), pause=0)
-        for fix in await fixing.fixes(path, report.module, None, None):
-            self.fixes[fix.finding] = fix
+        if report.module is not None:
+            fixing.start(path, Findings(wanted, report.module, owners, report.target), pause=0)
+            for fix in await fixing.fixes(path, report.module, None, None):
+                self.fixes[fix.finding] = fix
+        order = list(Severity)  # errors first
+        self.findings.sort(key=lambda f: (order.index(f.severity), f not in self.fixes, f.range))
 
 
 def summary(kernels: Kernels) -> str:

@@ -264,13 +264,9 @@ def _listed(lines: Sequence[int]) -> str:
 
 
 def findings(found: Sequence[Finding], fixes: Mapping[Finding, Fix], module: Module) -> AnswerPart:
-    """Return what rules report, with a verified fix as an edit, errors first."""
-    order = {"error": 0, "warning": 1, "information": 2, "hint": 3}
-    by_weight = sorted(
-        found, key=lambda each: (order[each.severity.value], each not in fixes, each.range)
-    )
+    """Return what rules report, with a verified fix as an edit."""
     return AnswerPart(
-        "findings", tuple(finding_row(each, fixes.get(each), module) for each in by_weight)
+        "findings", tuple(finding_row(each, fixes.get(each), module) for each in found)
     )
 
 
