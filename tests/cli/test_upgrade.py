@@ -349,7 +349,7 @@ def test_released_versions_of_jax_differ(tmp_path: Path) -> None:
     assert found["clipped"] == [("error", True)]
     assert words(shown, "clipped")[0].startswith("`jax.numpy.clip(a_min=…)` does not exist")
     assert found["resharded"] == [("error", True)]
-    assert words(shown, "resharded")[0].startswith("specs of `shard_map` differ")
+    assert words(shown, "resharded")[0].startswith("`shard_map` needs an input divided as ")
 
 
 IN_PLACE = '''\
@@ -382,4 +382,4 @@ def test_a_donated_buffer_that_is_no_longer_updated_in_place(tmp_path: Path) -> 
     assert worse.returncode == 1, worse.stderr
     shown = json.loads(worse.stdout)
     assert by_function(shown) == {"update": [("temp", True)]}
-    assert words(shown, "update") == ["temp 196 B → 4 MiB"]
+    assert words(shown, "update")[0].startswith("temp 196 B → 4 MiB")

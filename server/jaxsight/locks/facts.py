@@ -33,7 +33,7 @@ _METADATA = re.compile(r", (?:metadata|frontend_attributes)=\{(?:[^{}\"]|\"[^\"]
 _CONFIGURED = re.compile(r", backend_config=.*$", re.MULTILINE)
 _NAME = re.compile(r"%[\w.-]+")
 _OPERATION = re.compile(r'op_name="([^"]*)"')
-_FUSION = re.compile(r" fusion\((?P<operands>[^)]*)\).* calls=%(?P<name>[\w.-]+)")
+_FUSION = re.compile(r" fusion\((?P<operands>.*?)\), kind=.* calls=%(?P<name>[\w.-]+)")
 _HEAD = re.compile(r"^HloModule [^,\n]+")
 _SIGNATURE = re.compile(r"^(ENTRY )?(%\S+) \(.*\{$", re.MULTILINE)
 
@@ -343,16 +343,18 @@ class FactSources:
 
 def _readers(hlo: str, name: str) -> Iterator[str]:
     """Yield the paths of the equations that read an instruction, which may be in a fusion."""
-    for reader in re.finditer(rf"^.* = .*%{re.escape(name)}[,)].*$", hlo, re.MULTILINE):
-        fusion = _FUSION.search(reader[0])
-        if fusion is not None:
-            operands = [operand.strip().lstrip("%") for operand in fusion["operands"].split(",")]
+    for use in re.finditer(rf"%{re.escape(name)}[,)]", hlo):
+        line = hlo[hlo.rfind("\n", 0, use.start()) + 1 : hlo.find("\n", use.start())]
+        if (fusion := _FUSION.search(line)) is not None:
+            # Operands have types before XLA of JAX 0.10: `fusion(f32[8]{0} %x, f32[] %y)`.
+            operands = [operand.removeprefix("%") for operand in _NAME.findall(fusion["operands"])]
             start = hlo.find(f"\n%{fusion['name']} (")
-            inside = hlo[start : hlo.find("\n}", start)] if start >= 0 else ""
-            parameter = rf"%(\S+) = .* parameter\({operands.index(name)}\)"
-            if name in operands and (match := re.search(parameter, inside)) is not None:
+            inside = hlo[start : hlo.find("\n}", start) + 1] if start >= 0 else ""
+            index = operands.index(name) if name in operands else -1
+            parameter = rf"%(\S+) = .* parameter\({index}\)"
+            if (match := re.search(parameter, inside)) is not None:
                 yield from _readers(inside, match[1])
-        if (operation := _OPERATION.search(reader[0])) is not None:
+        if (operation := _OPERATION.search(line)) is not None:
             yield from equation_paths(operation[1])
 
 

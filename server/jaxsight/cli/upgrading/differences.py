@@ -10,12 +10,16 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
 
-from jaxsight.cli.upgrading.examining import Costs, ExaminedFunction, ExaminedProject, FunctionName
+from jaxsight.cli.upgrading.examining import ExaminedFunction, ExaminedProject, FunctionName
+from jaxsight.locks.differences import Figure, differences
+from jaxsight.locks.facts import UNKNOWN, ProgramFacts
+from jaxsight.locks.notation import Tolerance
 from jaxsight.text import units
 from jaxsight.wire.messages.replies import Sampled
 
-_GROWN, _FEW = 1.02, 64
-"""Bytes differ above this factor plus so many bytes: less reports paddings and counters."""
+_SIZES = ("temp", "traffic", "moved")
+_PADDING = Tolerance("2%", share=0.02, amount=64)
+"""How far bytes may be apart: less reports paddings and counters."""
 _LONGER = {"trace": (1.5, 0.5), "compile": (2.0, 2.0)}
 """Times differ above this factor if they differ by so many seconds, too, a choice: of two traces
 the shorter one counts, while a compile happens once, perhaps beside other work."""
@@ -39,6 +43,17 @@ class Aspect(Enum):
     TRACE_TIME = "trace"
     COMPILE_TIME = "compile"
     DEPRECATION = "deprecation"
+
+
+_ASPECTS = {
+    Figure.KERNELS: Aspect.KERNELS,
+    Figure.LAUNCHES: Aspect.LAUNCHES,
+    Figure.TEMPORARIES: Aspect.TEMPORARIES,
+    Figure.TRAFFIC: Aspect.TRAFFIC,
+    Figure.MOVED: Aspect.COMMUNICATION,
+    Figure.DONATIONS: Aspect.DONATION,
+}
+"""The figures that are compared: equations and loops cost nothing by themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,29 +208,14 @@ def _apart(
     return None if largest is None else (before[largest[1]], after[largest[1]])
 
 
-def _costs(before: Costs, after: Costs) -> Iterator[VersionDifference]:
-    kernels, launches = (before.kernels, after.kernels), (before.launches, after.launches)
-    counts = [(Aspect.KERNELS, *kernels)]
-    if launches != kernels:
-        counts.append((Aspect.LAUNCHES, *launches))
-    counts.append((Aspect.DONATION, before.donated, after.donated))
-    for aspect, was, now in counts:
-        if was != now:
-            yield VersionDifference(aspect, f"{aspect.value} {was} → {now}", is_worse=now > was)
-    sizes = [
-        (Aspect.TEMPORARIES, before.temporaries, after.temporaries),
-        (Aspect.TRAFFIC, before.moved, after.moved),
-        (Aspect.COMMUNICATION, before.communicated, after.communicated),
-    ]
-    for aspect, was, now in sizes:
-        is_worse, is_better = _is_more(was, now), _is_more(now, was)
-        if is_worse or is_better:
-            words = f"{aspect.value} {units.size(was)} → {units.size(now)}"
-            yield VersionDifference(aspect, words, is_worse=is_worse)
-
-
-def _is_more(before: int, after: int) -> bool:
-    return before >= 0 and after >= 0 and after > before * _GROWN + _FEW
+def _costs(before: ProgramFacts, after: ProgramFacts) -> Iterator[VersionDifference]:
+    found = differences(before, after, dict.fromkeys(_SIZES, _PADDING))
+    kernels = next((each.change for each in found if each.figure is Figure.KERNELS), "")
+    for each in found:
+        aspect = _ASPECTS.get(each.figure)
+        repeats = each.change == kernels.replace(Figure.KERNELS.value, Figure.LAUNCHES.value)
+        if aspect is not None and not repeats and UNKNOWN not in each.change:
+            yield VersionDifference(aspect, each.words, each.is_worse)
 
 
 def _times(before: ExaminedFunction, after: ExaminedFunction) -> Iterator[VersionDifference]:

@@ -11,6 +11,8 @@ from jaxsight.cli.errors import CommandError
 from jaxsight.cli.options import InputsChoice
 from jaxsight.cli.sources.texts import SourceFile
 from jaxsight.features.findings import failures, inputs
+from jaxsight.features.locked.functions import facts_of_kernels
+from jaxsight.locks.facts import ProgramFacts
 from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.sandbox import Sandbox, Sandboxes
@@ -30,36 +32,6 @@ FunctionName = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
-    """What a compiled function costs on the target."""
-
-    kernels: int
-    launches: int
-    temporaries: int
-    """Bytes; -1 if unknown."""
-    moved: int
-    """Bytes that all launches read and write."""
-    communicated: int
-    """Bytes that the collectives move on each device."""
-    donated: int
-    """Donated inputs whose buffers are not reused."""
-
-    @staticmethod
-    def of(kernels: Kernels) -> Costs:
-        """Return the costs of a complete compile."""
-        compiled, graph = kernels.compiled, kernels.graph
-        moved = sum((each.bytes_in + each.bytes_out) * each.launches for each in graph.kernels)
-        return Costs(
-            graph.kernel_count,
-            graph.launch_count,
-            compiled.temporaries,
-            moved,
-            graph.moved_bytes,
-            sum(not each.result for each in kernels.donations),
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class ExaminedFunction:
     """What a function is with one interpreter."""
 
@@ -75,7 +47,7 @@ class ExaminedFunction:
     trace_seconds: float | None = None
     """How long JAX traced it and lowered it to StableHLO, of two times the shorter one."""
     compile_seconds: float | None = None
-    costs: Costs | None = None
+    costs: ProgramFacts | None = None
     deprecations: tuple[str, ...] = ()
     results: tuple[Sampled, ...] = ()
     not_run: str = ""
@@ -116,7 +88,7 @@ class ExaminedFunction:
             return replace(self, error=clause(words, _LONGEST))
         return replace(
             self,
-            costs=Costs.of(kernels),
+            costs=facts_of_kernels(kernels),
             trace_seconds=(self.trace_seconds or 0.0) + kernels.lowered.seconds,
             compile_seconds=kernels.compiled.seconds,
         )

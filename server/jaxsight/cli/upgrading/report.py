@@ -89,9 +89,9 @@ def _row(function: ComparedFunction) -> tuple[str, ...]:
     return (
         one_line(_name(function)),
         function.verdict,
-        pair(Aspect.KERNELS, [None if each is None else str(each.kernels) for each in costs]),
+        pair(Aspect.KERNELS, [None if each is None else str(len(each.kernels)) for each in costs]),
         size(Aspect.TEMPORARIES, [None if each is None else each.temporaries for each in costs]),
-        size(Aspect.TRAFFIC, [None if each is None else each.moved for each in costs]),
+        size(Aspect.TRAFFIC, [None if each is None else each.traffic for each in costs]),
         time(Aspect.TRACE_TIME, [each.trace_seconds for each in sides]),
         time(Aspect.COMPILE_TIME, [each.compile_seconds for each in sides]),
     )
@@ -146,9 +146,9 @@ def _side(function: ExaminedFunction) -> dict[str, object]:
         "deprecations": list(function.deprecations),
         "trace_seconds": function.trace_seconds,
         "compile_seconds": function.compile_seconds,
-        "kernel_count": costs.kernels if costs is not None else None,
+        "kernel_count": len(costs.kernels) if costs is not None else None,
         "launch_count": costs.launches if costs is not None else None,
         "temp_bytes": costs.temporaries if costs is not None else None,
-        "moved_bytes": costs.moved if costs is not None else None,
-        "communicated_bytes": costs.communicated if costs is not None else None,
+        "moved_bytes": costs.traffic if costs is not None else None,
+        "communicated_bytes": costs.moved if costs is not None else None,
     }
