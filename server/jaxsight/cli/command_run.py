@@ -19,7 +19,7 @@ from jaxsight.cli.errors import PYTHON_OPTION, CommandError, about_python_option
 from jaxsight.cli.options import InputsChoice
 from jaxsight.cli.output.printing import Printer, Spinner, Text, print_note, styled
 from jaxsight.cli.resident.this_process import THIS_PROCESS
-from jaxsight.cli.trusted_paths import trust_paths
+from jaxsight.cli.trusted_paths import TrustedPaths, trust_paths
 from jaxsight.events import Consent, Event, Message, Output, Progress, Status
 from jaxsight.projects.projects import IDLE, Projects
 from jaxsight.text.inert import one_line, printed
@@ -181,8 +181,20 @@ class CommandRun:
         return about_python_option(error) if is_choice else error
 
 
-async def _session(projects: Projects, paths: Sequence[Path], ahead: Sequence[str]) -> Session:
-    """Return a session, for a command that needs modules `ahead` if it always traces."""
+async def _session(
+    trusted: TrustedPaths,
+    inputs: InputsChoice,
+    settings: Mapping[str, object],
+    paths: Sequence[Path],
+    ahead: Sequence[str],
+) -> Session:
+    """Return a new session, for a command that needs modules `ahead` if it always traces."""
+    kept = THIS_PROCESS.sessions
+    idle = kept.idle if kept is not None else IDLE
+    # A spare would import JAX once more, for a process that ends soon.
+    written = inputs is InputsChoice.WRITTEN
+    projects = Projects(trusted.trust, idle=idle, only_written=written, spares=0)
+    projects.configure(trusted.roots, settings)
     if ahead:
         for path in paths:
             projects.of(str(path)).start_ahead()
@@ -228,12 +240,7 @@ async def start_run(
         session = await kept.take(trusted, inputs, settings) if kept is not None else None
         running = paths if session is not None else []  # a tracer's start is noted by itself
         if session is None:
-            # A spare would import JAX once more, for a process that ends soon.
-            written = inputs is InputsChoice.WRITTEN
-            idle = kept.idle if kept is not None else IDLE
-            projects = Projects(trusted.trust, idle=idle, only_written=written, spares=0)
-            projects.configure(trusted.roots, settings)
-            session = await _session(projects, paths, ahead)
+            session = await _session(trusted, inputs, settings, paths, ahead)
         run = CommandRun(session, errors, spinner, inputs=inputs, is_python_option=bool(python))
         for line in trusted.notes:
             print_note(errors, line)
