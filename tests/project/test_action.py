@@ -48,7 +48,7 @@ AFTER = (
     BEFORE.replace(
         "    return jnp.sum", "    if x[0, 0] > 0:\n        return x\n    return jnp.sum"
     )
-    .replace("jnp.tanh(x)", "jax.lax.optimization_barrier(jnp.tanh(x))")
+    .replace("jnp.tanh(x)", "jnp.sort(jnp.tanh(x))")
     .replace("import jax.numpy", "import jax; import jax.numpy")
 )
 
@@ -288,7 +288,7 @@ def test_a_pull_request_gets_one_comment_that_later_runs_update(job: Job) -> Non
     assert comment["body"].startswith(
         "<!-- jaxsight -->\n### ❌ jaxsight diff: 2 of 2 functions differ from "
     )
-    assert "| ❌ | `model.py:21 g` | 1 → 2 |" in comment["body"]
+    assert "| ❌ | `model.py:21 g` | 1 → " in comment["body"]
     assert "### ❌ jaxsight check: 3 findings" in comment["body"]
     assert "| `model.py:10` |" in comment["body"]
     assert "[JX502]" in comment["body"]
