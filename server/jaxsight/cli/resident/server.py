@@ -49,6 +49,8 @@ class ResidentServer:
         self._runner = asyncio.Runner()
         self._clients: asyncio.Queue[socket.socket] = asyncio.Queue()
         self._is_unlinked = False
+        self._until_ended: socket.socket | None = None
+        """The connection of whoever ended this server, and waits until it is closed."""
         self._request: ClientCommand | None = None
         """The command that runs."""
 
@@ -99,6 +101,7 @@ class ResidentServer:
                 log.info("a client is ignored: %s", error)
                 return True
             if request is None:
+                self._until_ended = client.dup()
                 return False
             self._request = request
             try:
