@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+import sys
 from pathlib import Path
 
 import jsonschema
@@ -10,9 +12,21 @@ import pytest
 
 from jaxsight.cli.output.printing import SCHEMA_VERSION
 from tests.cli.published import closed, fields, hold, published, validate
-from tests.cli.test_commands import SERVER
+from tests.cli.test_commands import SERVER, jaxsight
 
 COMMANDS = SERVER / "jaxsight" / "cli" / "commands"
+CRASH = '''\
+import jax.numpy as jnp
+
+
+def f(x, y):
+    """
+    Example inputs:
+        x: f32[2, 3]
+        y: f32[4]
+    """
+    return jnp.sin(x) + jnp.dot(x, y)
+'''
 FIELDS = Path(__file__).with_name("published_fields")
 """The fields of each version, a file for each; nobody may rely on fields that are not in it."""
 
@@ -58,3 +72,13 @@ def test_json_that_a_test_prints_is_held() -> None:
     arguments = ["python", "-m", "jaxsight", "check", "--output-format", "json"]
     with pytest.raises(jsonschema.ValidationError):
         hold(subprocess.CompletedProcess(arguments, 0, '[{"code": "JX101"}]', ""))
+
+
+@pytest.mark.slow
+def test_repros_and_their_reductions_are_described(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(CRASH)
+    python = ("--python", sys.executable)
+    made = jaxsight("repro", "model.py:f", "-o", "repro.py", *python, "--json", cwd=tmp_path)
+    assert json.loads(made.stdout)["reproduces"], made.stderr
+    least = jaxsight("reduce", "repro.py", "-o", "least.py", *python, "--json", cwd=tmp_path)
+    assert json.loads(least.stdout)["failure"]["name"] == "TypeError", least.stderr

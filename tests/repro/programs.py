@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.cli.published import validate
-
 SERVER = Path(__file__).parents[2] / "server"
 
 
@@ -26,11 +24,9 @@ class Finished:
     @property
     def record(self) -> Any:
         """What `--json` printed, after the program's own output."""
-        printed = json.loads(
+        return json.loads(
             self.stdout[self.stdout.rindex("\n{\n") if "\n{\n" in self.stdout else 0 :]
         )
-        validate("reduce" if "before" in printed else "repro", printed)
-        return printed
 
 
 def jaxsight(folder: Path, *arguments: str, timeout: float = 120, **variables: str) -> Finished:
