@@ -89,8 +89,7 @@ def assert_program(
     if locked is None:
         raise ProgramChanged(f"{entry} is not in {file.name}; add it with {_OPTION}")
     given = {figure: Tolerance.parse(text) for figure, text in (tolerate or {}).items()}
-    found = differences(locked.facts, facts, {**given, **locked.tolerances})
-    if found:
+    if found := differences(locked.facts, facts, {**given, **locked.tolerances}):
         lines = "\n".join(f"  {each.words}" for each in found)
         raise ProgramChanged(
             f"{function} differs from {file.name} on {chosen.name}:\n{lines}\n"
