@@ -58,6 +58,10 @@ def test_the_table_of_rules_has_each_of_them() -> None:
         assert f"| [{rule.code}]({rule.code}.md) | {rule.name} | {rule.summary} |" in table
 
 
+LOCKED = frozenset({"JX502"})
+"""Rules that compare with a lock."""
+
+
 def settings_of(rule: Rule) -> str:
     """What the examples are checked with: rules that are off are selected, the target is the
     page's.
@@ -73,7 +77,7 @@ def settings_of(rule: Rule) -> str:
 def test_examples_in_python_give_their_finding_and_fixes_give_none(tmp_path: Path) -> None:
     expected = set()
     for code, rule in part([*RULES.items()]):
-        if blocks := examples(rule, "python"):
+        if (blocks := examples(rule, "python")) and code not in LOCKED:
             bad, good = blocks
             folder = tmp_path / ("on" if rule.on else code)
             folder.mkdir(exist_ok=True)
@@ -81,15 +85,7 @@ def test_examples_in_python_give_their_finding_and_fixes_give_none(tmp_path: Pat
             (folder / f"{code}_bad.py").write_text(bad)
             (folder / f"{code}_good.py").write_text(good)
             expected.add(code)
-    done = subprocess.run(
-        [sys.executable, "-m", "jaxsight", "check", "--output-format", "json"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "server")},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
+    done = jaxsight("check", "--output-format", "json", folder=tmp_path)
     assert done.returncode == 1, done.stderr
     found: dict[str, set[str]] = defaultdict(set)
     for one in json.loads(done.stdout):
@@ -97,6 +93,32 @@ def test_examples_in_python_give_their_finding_and_fixes_give_none(tmp_path: Pat
             found[Path(one["filename"]).stem].add(one["code"])
     assert {code for code in expected if code not in found[f"{code}_bad"]} == set()
     assert {code: found[f"{code}_good"] for code in expected if found[f"{code}_good"]} == {}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the compilers are for Linux alone")
+def test_the_example_of_a_changed_program_is_found_with_a_lock_of_its_fix(tmp_path: Path) -> None:
+    bad, good = examples(RULES["JX502"], "python")
+    (tmp_path / "pyproject.toml").write_text(settings_of(RULES["JX502"]))
+    file = tmp_path / "activation.py"
+    file.write_text(good)
+    assert jaxsight("lock", folder=tmp_path).returncode == 0
+    assert jaxsight("check", "--locked", folder=tmp_path).returncode == 0
+    file.write_text(bad)
+    done = jaxsight("check", "--locked", "--output-format", "json", folder=tmp_path)
+    assert "JX502" in {one["code"] for one in json.loads(done.stdout)}
+
+
+def jaxsight(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "jaxsight", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "server")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
 
 
 def test_examples_of_settings_give_their_finding_and_fixes_give_none() -> None:
