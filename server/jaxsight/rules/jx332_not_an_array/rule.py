@@ -170,7 +170,7 @@ def of_library(match: re.Match[str], failure: Failure, expression: str) -> Viola
 def of_none(match: re.Match[str], failure: Failure, expression: str) -> Violation:
     return Violation(
         f"{quoted(expression)} makes an array of `None`",
-        help="leave out what is `None`, or use a number such as `jnp.nan` in its place",
+        help="skip what is `None`, or use a number such as `jnp.nan` in its place",
     )
 
 

@@ -44,7 +44,7 @@ def document(total: CheckResult, format: FindingsFormat, pythons: Mapping[str, o
         case FindingsFormat.MARKDOWN:
             return without_commands(markdown.as_markdown(reported, total.examined))
         case FindingsFormat.TEXT:
-            raise AssertionError("a terminal's format is no document")
+            raise AssertionError("a terminal's format is printed, not written to a file")
 
 
 def parse_report(text: str) -> tuple[FindingsFormat, Path]:
