@@ -151,6 +151,10 @@ def test_regressions_are_errors_at_their_lines_until_they_are_accepted(project: 
         *("--output-format", "json"),
     )
     assert [line for line, _ in messages(tolerated)] == [13]
+    ignored = edited(REGRESSIONS).replace("+ TABLE", "+ TABLE  # jaxsight: ignore[JX502]")
+    (project / "model.py").write_text(ignored, encoding="utf-8")
+    assert [line for line, _ in messages(check(project, "--output-format", "json"))] == [13]
+    (project / "model.py").write_text(edited(REGRESSIONS), encoding="utf-8")
     updated = check(project, "--update")
     assert updated.returncode == 0
     assert "jaxsight.lock: 2 differences" in updated.stderr

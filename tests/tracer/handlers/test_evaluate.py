@@ -12,9 +12,9 @@ from tests.tracer.handlers.lab import lab
 HEAD = "import jax, jax.numpy as jnp\n"
 
 
-def evaluated(source: str, **inputs: str) -> Evaluated:
+def evaluated(source: str, *, gradients: bool = False, **inputs: str) -> Evaluated:
     file = lab(HEAD + source)
-    reply = file.ask(Evaluate(NEW, file.trace("f", **inputs).id))
+    reply = file.ask(Evaluate(NEW, file.trace("f", **inputs).id, gradients))
     assert isinstance(reply, Evaluated)
     return reply
 
@@ -29,12 +29,15 @@ def named(results: tuple[Sampled, ...], name: str) -> list[Sampled]:
 
 
 def test_results_and_gradients_of_several_inputs() -> None:
-    results = evaluated("def f(x):\n    return 3 * x, x.sum()\n", x="f32[4]").results
-    assert {each.name for each in results} == {"result 0", "result 1", "the gradient of x"}
+    source = "def f(x):\n    return 3 * x, x.sum()\n"
+    results = evaluated(source, x="f32[4]").results
+    assert {each.name for each in results} == {"result 0", "result 1"}
     first, second = named(results, "result 0")
     assert len(numbers(first.usual)) == 4
     assert numbers(first.usual) != numbers(second.usual)
-    for gradient in named(results, "the gradient of x"):
+    gradients = evaluated(source, gradients=True, x="f32[4]").results
+    assert {each.name for each in gradients} == {"the gradient of x"}
+    for gradient in gradients:
         assert numbers(gradient.usual) == numbers(gradient.second) == (4.0,) * 4
 
 

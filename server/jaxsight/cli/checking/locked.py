@@ -13,6 +13,8 @@ from jaxsight.cli.output.file_writing import write_file
 from jaxsight.cli.output.printing import Printer, print_note
 from jaxsight.cli.output.reports.reported import Reported
 from jaxsight.cli.sources.texts import SourceFile
+from jaxsight.features.findings.findings import path_in_project
+from jaxsight.features.findings.report import is_ignored, wanted
 from jaxsight.features.locked.findings import finding_of_differences
 from jaxsight.features.locked.functions import LockableFunction, LockedFile
 from jaxsight.files import reading
@@ -173,7 +175,11 @@ class LockFiles:
                 *self._differing(file, module, set(new.values())),
                 *self._missing(file, gone, new),
             ]
-            yield from (Reported(file.path, text, finding, cells=cells) for finding in found)
+            project = self.projects.of(file.path)
+            codes = wanted(project.settings, path_in_project(project.root, file.path))
+            for finding in found:
+                if finding.code in codes and not is_ignored(module, finding):
+                    yield Reported(file.path, text, finding, cells=cells)
 
     def name(self, path: str, function: str) -> str:
         """Return the name of a function in the lock of its project: `src/model.py:loss`."""

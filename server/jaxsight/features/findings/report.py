@@ -58,7 +58,7 @@ def report(
     chosen = [f for f in chosen if (RULES[f.code].unless, f.range.start.line) not in certain]
     if complete and UNUSED in wanted(settings, file):
         chosen += _unused(module, chosen, wanted(settings, file))
-    by_content = {(f.range, f.code, f.message): f for f in chosen if not _ignored(module, f)}
+    by_content = {(f.range, f.code, f.message): f for f in chosen if not is_ignored(module, f)}
     return sorted(by_content.values(), key=lambda f: (f.range, f.code))
 
 
@@ -155,7 +155,7 @@ def _unused(module: Module, findings: Sequence[Finding], codes: Sequence[str]) -
         )
 
 
-def _ignored(module: Module, finding: Finding) -> bool:
+def is_ignored(module: Module, finding: Finding) -> bool:
     """Return whether a comment on its line suppresses a finding."""
     comment = _IGNORED.search(module.line(finding.range.start.line))
     if finding.code == UNUSED or comment is None:
