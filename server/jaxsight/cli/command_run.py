@@ -244,7 +244,8 @@ async def start_run(
         run = CommandRun(session, errors, spinner, inputs=inputs, is_python_option=bool(python))
         for line in trusted.notes:
             print_note(errors, line)
-        run.expect_python(noted)
+        if noted:
+            run.expect_python(noted)
         for path in running:
             run.note_python(path if path.is_file() else path / "__init__.py")
         events = asyncio.create_task(run.follow_events())
