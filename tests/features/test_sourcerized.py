@@ -218,7 +218,9 @@ async def test_transformation_is_written_under_a_name_of_its_own(
 
 
 async def test_what_cannot_be_transformed_says_why(session: Session, path: str) -> None:
-    with pytest.raises(NotSourcerized, match=r"^tracing grad\(wide\) failed: .* shape \(8,\) \(JX443\)"):
+    with pytest.raises(
+        NotSourcerized, match=r"^tracing grad\(wide\) failed: .* shape \(8,\) \(JX443\)"
+    ):
         await session.show(path, "wide", SourceOptions("lax", "grad"))
     text = MODEL.replace("x: f32[8]\n", "x: i32[8]\n")
     session.change(path, text)
