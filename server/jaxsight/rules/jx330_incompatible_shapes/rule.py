@@ -453,7 +453,7 @@ ERRORS.says(
     help="use `jnp.atleast_1d(x)`, or `x.size`; do not loop over a scalar",
 )
 ERRORS.says(
-    r"jnp\.pad: pad_width with nd=(?P<rank>\d+) has unsupported shape (?P<shape>\([\d, ]*\))",
+    r"jnp\.pad: pad_width with \w+=(?P<rank>\d+) has unsupported shape (?P<shape>\([\d, ]*\))",
     "`pad_width` of shape {shape} for an array of rank {rank}",
     help="write one pair `(before, after)` for each axis",
 )
