@@ -8,7 +8,7 @@ the code, and untrusted settings and environments that are ignored.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import asdict
 from importlib import import_module
@@ -26,6 +26,7 @@ from jaxsight.text.inert import one_line, printed
 from jaxsight.trust.words import shown_path
 
 if TYPE_CHECKING:
+    from jaxsight.cli.sources.texts import SourceFile
     from jaxsight.session import Session
 
 T = TypeVar("T")
@@ -145,6 +146,27 @@ class CommandRun:
                 self.note(f"{shown_path(program)} is not used until you allow it; {remedy}")
             case _:
                 pass
+
+    def opened(self, files: Sequence[SourceFile]) -> Iterator[Path]:
+        """Yield files one after the other, each open in the session meanwhile.
+
+        Files that cannot be read are skipped, unless the command line names them.
+
+        Raises:
+            CommandError: such a file cannot be read.
+        """
+        for number, file in enumerate(files, 1):
+            self.show_step(f"{number}/{len(files)} {file.path.name}")
+            try:
+                text, _ = file.read()
+            except CommandError:
+                if file.is_argument:
+                    raise
+                continue
+            path = str(file.path)
+            self.session.open(path, text, in_background=False)
+            yield file.path
+            self.session.close(path)
 
     def note_python(self, path: Path) -> None:
         """Print the interpreter of a file that need not be traced, as for one that is."""

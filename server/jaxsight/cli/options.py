@@ -48,6 +48,17 @@ Python = Annotated[
     ),
 ]
 
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        "-t",
+        metavar="TARGET",
+        help="Target device, as listed by [cyan]jaxsight targets[/cyan].",
+        show_default="the project's",
+    ),
+]
+
 Allow = Annotated[
     list[str] | None,
     typer.Option(

@@ -17,6 +17,7 @@ from jaxsight.cli.options import (
     InputsChoice,
     Python,
     StdinFunction,
+    Target,
     WhichInputs,
 )
 from jaxsight.cli.output.printing import Printer, as_json_line, print_json_line, versioned
@@ -49,23 +50,12 @@ Budget = Annotated[
     int, typer.Option(metavar="CHARACTERS", min=LEAST_BUDGET, help="Most characters of the answer.")
 ]
 
-OneTarget = Annotated[
-    str | None,
-    typer.Option(
-        "--target",
-        "-t",
-        metavar="TARGET",
-        help="Target device, as listed by [cyan]jaxsight targets[/cyan].",
-        show_default="the project's",
-    ),
-]
-
 
 @command
 async def ask(
     where: Where,
     question: Question = Topic.OVERVIEW,
-    target: OneTarget = None,
+    target: Target = None,
     against: Against = None,
     budget: Budget = BUDGET,
     python: Python = None,

@@ -24,7 +24,7 @@ from jaxsight.cli.checking.unchanged import UnchangedFiles
 from jaxsight.cli.command_run import start_run
 from jaxsight.cli.errors import CommandError, failing_on
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import Allow, InputsChoice, Python, WhichInputs
+from jaxsight.cli.options import Allow, InputsChoice, Python, Target, WhichInputs
 from jaxsight.cli.output import notes
 from jaxsight.cli.output.file_writing import write_file
 from jaxsight.cli.output.printing import Printer, print_document, print_note
@@ -109,17 +109,6 @@ VerifyTimeout = Annotated[
     ),
 ]
 
-
-Target = Annotated[
-    str | None,
-    typer.Option(
-        "--target",
-        "-t",
-        metavar="TARGET",
-        help="Target device, as listed by [cyan]jaxsight targets[/cyan].",
-        show_default="the project's",
-    ),
-]
 
 StdinFilename = Annotated[
     Path | None,

@@ -12,7 +12,7 @@ import typer
 from jaxsight.cli.command_run import start_run
 from jaxsight.cli.errors import FOUND, NOTHING_EXAMINED, CommandError
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import Allow, AsJson, InputsChoice, WhichInputs
+from jaxsight.cli.options import Allow, AsJson, InputsChoice, Target, WhichInputs
 from jaxsight.cli.output.printing import Printer, print_json
 from jaxsight.cli.sources.texts import SourceFile, texts
 from jaxsight.cli.trusted_paths import hosts
@@ -49,17 +49,6 @@ FromPython = Annotated[
         metavar="PYTHON",
         help="Interpreter of the environment to upgrade from.",
         show_default="auto-detected",
-    ),
-]
-
-Target = Annotated[
-    str | None,
-    typer.Option(
-        "--target",
-        "-t",
-        metavar="TARGET",
-        help="Target device, as listed by [cyan]jaxsight targets[/cyan].",
-        show_default="the project's",
     ),
 ]
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from jaxsight.cli.command_run import CommandRun
-from jaxsight.cli.errors import CommandError
 from jaxsight.cli.options import InputsChoice
 from jaxsight.cli.sources.texts import SourceFile
 from jaxsight.features.findings import failures, inputs
@@ -127,25 +126,16 @@ async def examine(
     examination = ExaminedProject(target=target)
     sandboxes = Sandboxes()
     try:
-        for number, file in enumerate(files, 1):
-            path = str(file.path)
-            run.show_step(f"{number}/{len(files)} {file.path.name}")
-            try:
-                text, _ = file.read()
-            except CommandError:
-                if file.is_argument:
-                    raise
-                continue
-            run.session.open(path, text, in_background=False)
+        for file in run.opened(files):
+            path = str(file)
             if run.inputs is InputsChoice.ALL:
                 await run.get(run.session.settle_inputs(path, patience=patience))
-            await _examine_file(run, file.path, examination, sandboxes)
+            await _examine_file(run, file, examination, sandboxes)
             for name in (names or {}).get(path, ()):
                 if (path, name) not in examination.functions:
                     reason = await run.get(run.session.why_not_examined(path, name))
                     error = f"not examined: {reason or 'unknown function'}"
                     examination.functions[path, name] = ExaminedFunction(error=error)
-            run.session.close(path)
             project = run.session.engine.projects.of(path)
             examination.jax = project.jax or examination.jax
             if project.interpreter is not None:

@@ -7,7 +7,7 @@ import re
 
 from jaxsight.rules.differences import shape_text
 from jaxsight.rules.failure_text import operand
-from jaxsight.rules.text.expressions import parsed_statement
+from jaxsight.rules.text.expressions import unpacked
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.wire.observations import Failure
@@ -20,15 +20,13 @@ SCALAR = (
 
 def of_unpacked(failure: Failure, expression: str, line: str) -> Violation | None:
     """Return what is said of an array that is unpacked into another number of names."""
-    match parsed_statement(line.strip()):
-        case ast.Assign(targets=[ast.Tuple() | ast.List() as targets], value=value):
-            names = len(targets.elts)
-        case _:
-            return None
-    type = operand(failure, value)
-    if type is None or any(isinstance(each, ast.Starred) for each in targets.elts):
+    if (parts := unpacked(line)) is None:
         return None
-    source = quoted(ast.unparse(value), most=30)
+    targets, value = parts
+    type = operand(failure, value)
+    if type is None or any(isinstance(each, ast.Starred) for each in targets):
+        return None
+    names, source = len(targets), quoted(ast.unparse(value), most=30)
     if failure.message.startswith("iteration over a 0-d array") and not type.shape:
         return Violation(f"{source} is a scalar, but unpacked into {names} values", help=SCALAR)
     if not re.match(r"too many values to unpack|not enough values to unpack", failure.message):

@@ -10,7 +10,7 @@ from jaxsight.rules.error_table import ErrorTable
 from jaxsight.rules.failure_text import jax_page, operand
 from jaxsight.rules.operands import is_key, rank
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.expressions import name_of, parsed, parsed_call, parsed_statement
+from jaxsight.rules.text.expressions import name_of, parsed, parsed_call, unpacked
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted, short
 from jaxsight.wire.observations import Failure
@@ -47,14 +47,12 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
 
 def of_unpacked(failure: Failure, expression: str, line: str) -> Violation | None:
     """Return what is said of a key, or the keys of `split`, unpacked into other names."""
-    match parsed_statement(line.strip()):
-        case ast.Assign(targets=[ast.Tuple() | ast.List() as targets], value=value):
-            names = len(targets.elts)
-        case _:
-            return None
+    if (parts := unpacked(line)) is None:
+        return None
+    targets, value = parts
     if not re.match(r"iteration over a 0-d|too many values to|not enough values", failure.message):
         return None
-    source = quoted(ast.unparse(value), most=30)
+    names, source = len(targets), quoted(ast.unparse(value), most=30)
     if is_key(failure, value) and rank(failure, value) == 0:
         split = f"jax.random.split({ast.unparse(value)}, {names})"
         return Violation(

@@ -32,6 +32,15 @@ def parsed_statement(text: str) -> ast.expr | ast.stmt | None:
             return None
 
 
+def unpacked(line: str) -> tuple[list[ast.expr], ast.expr] | None:
+    """Return the targets and the value of a line such as `a, b = f(x)`; `None` for others."""
+    match parsed_statement(line.strip()):
+        case ast.Assign(targets=[ast.Tuple() | ast.List() as targets], value=value):
+            return targets.elts, value
+        case _:
+            return None
+
+
 def parsed(text: str) -> Expression | None:
     """Return the expression or augmented assignment that a text is."""
     node = parsed_statement(text.strip())

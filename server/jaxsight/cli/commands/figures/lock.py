@@ -9,7 +9,7 @@ import typer
 
 from jaxsight.cli.checking.locked import LockFiles
 from jaxsight.cli.command_run import start_run
-from jaxsight.cli.errors import NOTHING_EXAMINED, CommandError, failing_on
+from jaxsight.cli.errors import NOTHING_EXAMINED, failing_on
 from jaxsight.cli.execution import command
 from jaxsight.cli.options import Allow, InputsChoice, Python
 from jaxsight.cli.output.printing import Printer, print_note
@@ -64,20 +64,10 @@ async def lock(
     async with start_run(paths, python, allowed, InputsChoice.WRITTEN) as run:
         locks = LockFiles(run.session.engine.projects)
         found: list[LockedFile] = []
-        for number, file in enumerate(files, 1):
-            path = str(file.path)
-            run.show_step(f"{number}/{len(files)} {file.path.name}")
-            try:
-                text, _ = file.read()
-            except CommandError:
-                if file.is_argument:
-                    raise
-                continue
-            run.session.open(path, text, in_background=False)
+        for path in map(str, run.opened(files)):
             with failing_on(LookupError):
                 chosen = targets or locks.targets(path)
                 functions = await run.get(lockable(run.session.engine, path, chosen))
-            run.session.close(path)
             found.append(LockedFile(path, tuple(functions)))
         for each in found:
             for function in each.functions:

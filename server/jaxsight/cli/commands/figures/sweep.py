@@ -12,7 +12,15 @@ import typer
 from jaxsight.cli.command_run import CommandRun, start_run
 from jaxsight.cli.errors import FOUND, CommandError, failing_on
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import Allow, AsJson, InputsChoice, Python, SetName, WhichInputs
+from jaxsight.cli.options import (
+    Allow,
+    AsJson,
+    InputsChoice,
+    Python,
+    SetName,
+    Target,
+    WhichInputs,
+)
 from jaxsight.cli.output.file_writing import write_file
 from jaxsight.cli.output.notes import print_inputs, print_notes
 from jaxsight.cli.output.printing import Printer, print_document, print_json, print_rows, styled
@@ -38,17 +46,6 @@ FunctionsAndSizes = Annotated[
         "[cyan]L=128,256[/cyan], [cyan]n=8..64:8[/cyan] for steps of 8. A size is one that "
         "[cyan]where[/cyan] names, a dimension that the function names, or a whole number that is "
         "an argument. Of a range with many values, each is about twice the one before.",
-    ),
-]
-
-SweepTarget = Annotated[
-    str | None,
-    typer.Option(
-        "--target",
-        "-t",
-        metavar="TARGET",
-        help="Target device, as listed by [cyan]jaxsight targets[/cyan].",
-        show_default="the project's",
     ),
 ]
 
@@ -100,7 +97,7 @@ class SweepOptions:
 @command
 async def sweep(
     arguments: FunctionsAndSizes,
-    target: SweepTarget = None,
+    target: Target = None,
     set_name: SetName = None,
     memory: MemoryLimit = None,
     largest: FindLargest = True,

@@ -1,4 +1,4 @@
-"""Loops that resemble those of `unrolled_loops.py`, and are fine."""
+"""Loops that resemble those of `silent/unrolled_loops.py`, and are fine."""
 
 import jax
 import jax.numpy as jnp
