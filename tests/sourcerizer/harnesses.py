@@ -17,10 +17,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from jaxsight.sourcerizer.api import check, write
+from jaxsight.interpreters.compat.staging import opened
+from jaxsight.sourcerizer.api import check, write, write_program
 from jaxsight.sourcerizer.options import Options
+from jaxsight.sourcerizer.programs.given import of_jaxpr
 from jaxsight.sourcerizer.written import load
 
 
@@ -108,6 +111,40 @@ def round_trip(harness: Any, options: Options | None = None, execute: bool = Tru
     return Outcome(group, name, "ok", "", written.equations, written.bound)
 
 
+def from_jaxpr(harness: Any) -> Outcome:
+    """Write the jaxpr of a harness, without its function. Never raises."""
+    group, name = harness.group_name, harness.fullname
+
+    def gone(stage: str, error: object) -> Outcome:
+        return Outcome(group, name, stage, " ".join(repr(error).split())[:300])
+
+    args = arguments(harness)
+    leaves = jax.tree.leaves(args)
+    try:
+        jaxpr = jax.make_jaxpr(harness.dyn_fun)(*args)
+    except Exception as error:  # noqa: BLE001 - a harness that JAX itself cannot trace
+        return gone("untraceable", error)
+    try:
+        written = write_program(of_jaxpr(jaxpr))
+        made = load(written)
+        difference = written.differs(jaxpr, jax.make_jaxpr(made)(*leaves))
+    except Exception as error:  # noqa: BLE001 - counted
+        return gone("write", error)
+    if difference is not None:
+        return gone("same", difference)
+    try:
+        expected = jax.core.eval_jaxpr(opened(jaxpr).jaxpr, opened(jaxpr).consts, *leaves)
+    except Exception as error:  # noqa: BLE001 - what the original cannot run, the copy need not
+        return gone("unrunnable", error)
+    try:
+        found = jax.tree.leaves(made(*leaves))
+    except Exception as error:  # noqa: BLE001 - counted
+        return gone("run", error)
+    if bits(found) != bits(list(map(jnp.asarray, expected))):
+        return gone("values", "other bits")
+    return Outcome(group, name, "ok", "", written.equations, written.bound)
+
+
 def sample(harnesses: list[Any], every: int) -> list[Any]:
     """Each `every`-th of a shuffled list that is the same each time, and one at least of each
     group.
@@ -141,6 +178,7 @@ def main() -> None:
     parser.add_argument("--x64", action="store_true")
     parser.add_argument("--style", choices=["lax", "pretty"], default="lax")
     parser.add_argument("--no-run", action="store_true")
+    parser.add_argument("--jaxprs", action="store_true", help="write jaxprs, not functions")
     given = parser.parse_args()
     jax.config.update("jax_enable_x64", given.x64)
     harnesses = load_harnesses()
@@ -149,7 +187,10 @@ def main() -> None:
     options = Options(style=given.style)
     outcomes = []
     for harness in sample(harnesses, given.every):
-        outcome = round_trip(harness, options, execute=not given.no_run)
+        if given.jaxprs:
+            outcome = from_jaxpr(harness)
+        else:
+            outcome = round_trip(harness, options, execute=not given.no_run)
         outcomes.append(outcome)
         if outcome.stage != "ok":
             print(f"{outcome.stage:11} {outcome.name}: {outcome.detail}", flush=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypedDict, Unpack, cast, overload
 
 import jax
 
@@ -12,9 +13,11 @@ from jaxsight.interpreters.same.difference import Difference
 from jaxsight.sourcerizer import rules
 from jaxsight.sourcerizer.attempts import write_and_prove
 from jaxsight.sourcerizer.calls import signature
-from jaxsight.sourcerizer.calls.signature import trace
+from jaxsight.sourcerizer.calls.signature import BoundCall, TracedCall, trace
 from jaxsight.sourcerizer.options import Options
 from jaxsight.sourcerizer.primal import primal
+from jaxsight.sourcerizer.programs.given import GivenProgram
+from jaxsight.sourcerizer.programs.objects import ProgramObject, given_program
 from jaxsight.sourcerizer.text.exprs import is_identifier
 from jaxsight.sourcerizer.text.imports import IMPORTS
 from jaxsight.sourcerizer.writing.user_names import Fits
@@ -23,8 +26,29 @@ from jaxsight.sourcerizer.written import Source, Written, load
 from jaxsight.wire.messages.requests import Constants, Derivatives, Style
 
 
+class _Options(TypedDict, total=False):
+    style: Style
+    name: str | None
+    constants: Constants
+    shapes: bool
+    sources: bool
+    inline: bool
+    scopes: bool
+    derivatives: Derivatives
+    run: bool
+
+
+# A traced function can be called, too.
+@overload
+def sourcerize(  # type: ignore[overload-overlap]
+    function: ProgramObject, **options: Unpack[_Options]
+) -> Source: ...
+@overload
 def sourcerize(
-    function: Callable[..., object],
+    function: Callable[..., object], **options: Unpack[_Options]
+) -> Callable[..., Source]: ...
+def sourcerize(
+    function: Callable[..., object] | ProgramObject,
     *,
     style: Style = "lax",
     name: str | None = None,
@@ -35,7 +59,7 @@ def sourcerize(
     scopes: bool = False,
     derivatives: Derivatives = "exact",
     run: bool = True,
-) -> Callable[..., Source]:
+) -> Callable[..., Source] | Source:
     """Return a function that takes `function`'s arguments and returns it as source text.
 
     The arguments are arrays or `jax.ShapeDtypeStruct`s, or Python numbers: their values are built
@@ -44,7 +68,11 @@ def sourcerize(
     name and signature, which traces to the same jaxpr; it imports `jax`, `numpy` and whatever the
     user's own code needs, and uses no private API.
 
+    Return the text itself for a program that has its arguments' types: a `ClosedJaxpr`, or a
+    `jax.stages.Traced`, which also knows the parameters and pytrees.
+
     Args:
+        function: a function, or a program.
         style: `"lax"` spells each equation with `jax.lax`, `"pretty"` as people would write it.
         name: the written function's name; by default, the original's.
         constants: where irregular arrays are kept: `"inline"` embeds them in the text, compressed,
@@ -72,8 +100,13 @@ def sourcerize(
         style, constants, shapes, sources, inline, scopes, derivatives=derivatives, run=run
     )
 
+    if (given := given_program(function)) is not None:
+        return write_program(given, options, name).source
+
+    called = cast(Callable[..., object], function)
+
     def of(*args: object, **kwargs: object) -> Source:
-        return _write(function, args, kwargs, options, name).source
+        return _write(called, args, kwargs, options, name).source
 
     return of
 
@@ -123,18 +156,41 @@ def write(
         fits: returns whether an expression of the user's had values of a type.
     """
     rules.register()
-    options = options or Options()
-    if name is not None and not is_identifier(name):
-        raise ValueError(f"{name!r} is not a valid function name")
-    title = name or signature.name_of(function)
-    if title in IMPORTS:
-        raise ValueError(f"{title!r} is a name that the text imports; choose another name")
+    title = _valid_name(name or signature.name_of(function))
     call = signature.bind(function, args, kwargs, traced)
     with room_for_nesting():
-        traced_call = trace(call)
-        if options.derivatives == "primal":
-            traced_call = replace(traced_call, jaxpr=primal(traced_call.jaxpr))
-        return write_and_prove(call, traced_call, options, title, name_of, fits)
+        return _write_call(call, trace(call), options or Options(), title, name_of, fits)
+
+
+def write_program(
+    given: GivenProgram, options: Options | None = None, name: str | None = None
+) -> Written:
+    """Write a program that was traced already; return the text with its metadata."""
+    rules.register()
+    title = _valid_name(name or given.name)
+    with room_for_nesting():
+        return _write_call(given.call(), given.traced(), options or Options(), title, None, None)
+
+
+def _write_call(
+    call: BoundCall,
+    traced_call: TracedCall,
+    options: Options,
+    name: str,
+    name_of: NameOf | None,
+    fits: Fits | None,
+) -> Written:
+    if options.derivatives == "primal":
+        traced_call = replace(traced_call, jaxpr=primal(traced_call.jaxpr))
+    return write_and_prove(call, traced_call, options, name, name_of, fits)
+
+
+def _valid_name(name: str) -> str:
+    if not is_identifier(name):
+        raise ValueError(f"{name!r} is not a valid function name")
+    if name in IMPORTS:
+        raise ValueError(f"{name!r} is a name that the text imports; choose another name")
+    return name
 
 
 def check(

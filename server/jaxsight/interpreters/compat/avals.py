@@ -63,6 +63,16 @@ def array_text(dtype: DType, shape: tuple[int, ...]) -> str:
     return f"{name}[{','.join(map(str, shape))}]"
 
 
+def leaf(aval: Aval) -> object:
+    """Return the `ShapeDtypeStruct` of an array's type; other abstract values are returned as such.
+
+    Those of references and tokens have no struct.
+    """
+    if not isinstance(aval, core.ShapedArray):
+        return aval
+    return struct(aval.shape, aval.dtype, weak(aval))
+
+
 def key_struct(impl: str, shape: tuple[int, ...]) -> jax.ShapeDtypeStruct:
     """Return the type of an array of typed PRNG keys.
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import jax
 
+from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.staging import Program, opened
 from jaxsight.interpreters.same.liveness import live
 from jaxsight.sourcerizer.calls.signature import BoundCall
@@ -41,14 +42,8 @@ def jitted(call: BoundCall, program: Program) -> Jitted | None:
     """
     if not functions.is_jitted(call.function):
         return None
-    equations = live(program.jaxpr.outvars, program.jaxpr.eqns)
-    if len(equations) != 1 or equations[0].primitive.name not in ("jit", "pjit"):
-        return None
-    (equation,) = equations
-    if not (
-        _same(equation.invars, program.jaxpr.invars)
-        and _same(equation.outvars, program.jaxpr.outvars)
-    ):
+    equation = only_call(program)
+    if equation is None:
         return None
     options = jit_options(equation.params)
     if "in_shardings" in options or "out_shardings" in options:
@@ -77,6 +72,18 @@ def jitted(call: BoundCall, program: Program) -> Jitted | None:
     ]
     chosen = _chosen("static", static, parameters) | _chosen("donate", donated, parameters)
     return Jitted(opened(equation.params["jaxpr"]), chosen | options)
+
+
+def only_call(program: Program) -> Equation | None:
+    """Return the call of a jitted function that is the whole program, or None."""
+    equations = live(program.jaxpr.outvars, program.jaxpr.eqns)
+    if len(equations) != 1 or equations[0].primitive.name not in ("jit", "pjit"):
+        return None
+    (equation,) = equations
+    is_whole = _same(equation.invars, program.jaxpr.invars) and _same(
+        equation.outvars, program.jaxpr.outvars
+    )
+    return equation if is_whole else None
 
 
 def _chosen(

@@ -106,7 +106,9 @@ def run_beside(
         leaves = [_concrete(value, generator) for value in values]
         expected = [
             np.asarray(output).astype(var.aval.dtype) if is_literal(var) else output
-            for output, var in zip(evaluate(program, *leaves), program.jaxpr.outvars, strict=True)
+            for output, var in zip(
+                evaluate(program, *_copies(leaves)), program.jaxpr.outvars, strict=True
+            )
         ]
     except Exception as error:  # noqa: BLE001 - a program that fails on these values proves nothing
         return Ran(skipped=f"the original does not run on these inputs: {_short(error)}")
@@ -173,8 +175,19 @@ def _concrete(value: object, generator: np.random.Generator) -> object:
     """Return a leaf, or for a struct a random array: normal numbers, small integers, or keys."""
     if not isinstance(value, jax.ShapeDtypeStruct):
         return value
+    aval = avals.of(value)
     # Zeros and ones, as a program may run as often as its argument says.
-    return drawn_array(avals.of(value), generator, integers=(0, 2))
+    drawn = drawn_array(aval, generator, integers=(0, 2))
+    if not avals.weak(aval) or not drawn.size:
+        return drawn
+    return jax.lax.full(
+        drawn.shape, drawn.ravel()[0].item()
+    )  # weakly typed, as Python's numbers are
+
+
+def _copies(leaves: Sequence[object]) -> list[object]:
+    """Return arguments for one run outside `jit`, which deletes those that the program donates."""
+    return [leaf.copy() if isinstance(leaf, jax.Array) else leaf for leaf in leaves]
 
 
 def _eagerly(
@@ -184,7 +197,7 @@ def _eagerly(
     expected: Sequence[object],
     numbers: Sequence[bool],
 ) -> None:
-    results = jax.tree.leaves(_of_text(text, leaves, "eagerly"))
+    results = jax.tree.leaves(_of_text(text, _copies(leaves), "eagerly"))
     if len(results) != len(expected):
         raise Differs(f"run eagerly, it returns {len(results)} results, not {len(expected)}")
     types = [var.aval for var in program.jaxpr.outvars]

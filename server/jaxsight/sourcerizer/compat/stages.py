@@ -1,0 +1,36 @@
+"""Traced and lowered functions. Applies to JAX 0.8 to 0.12.
+
+Private API used: `Traced._consts` and `ArgInfo._aval`. Since 0.9 a traced function may list arrays
+that it captured as its first inputs, whose values are in `_consts`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+
+from jaxsight.interpreters.compat import avals
+from jaxsight.interpreters.compat.jaxpr_types import Jaxpr
+from jaxsight.interpreters.compat.staging import Program, opened
+
+
+def program(traced: jax.stages.Traced) -> Program:
+    """Return the program of a traced function, with all that it captured among its constants."""
+    inside = opened(traced.jaxpr)
+    captured = tuple(getattr(traced, "_consts", ()))
+    if not captured:
+        return inside
+    return Program(_moved(inside.jaxpr, len(captured)), (*inside.consts, *captured))
+
+
+def _moved(jaxpr: Jaxpr, count: int) -> Jaxpr:
+    """Return a jaxpr whose first inputs are its last constants."""
+    constants = [*jaxpr.constvars, *jaxpr.invars[:count]]
+    return jaxpr.replace(constvars=constants, invars=list(jaxpr.invars[count:]))
+
+
+def arguments(stage: jax.stages.Traced | jax.stages.Lowered) -> tuple[Any, Any]:
+    """Return the arguments and keyword arguments of a stage, as pytrees of their types."""
+    args, kwargs = jax.tree.map(lambda info: avals.leaf(info._aval), stage.args_info)
+    return args, kwargs
