@@ -37,7 +37,9 @@ def ffi_call(scope: Scope, equation: Equation) -> Proved:
             layout is not None and tuple(layout) != tuple(reversed(range(len(layout))))
             for layout in layouts
         ):
-            options[key] = value([layout and tuple(reversed(layout)) for layout in layouts])
+            outer = [layout and tuple(reversed(layout)) for layout in layouts]
+            single = key == "output_layouts" and len(outer) == 1  # as `sequence` has the results
+            options[key] = value(outer[0] if single else outer)
     if params["input_output_aliases"]:
         pairs = dict(params["input_output_aliases"]).items()
         options["input_output_aliases"] = dict_((value(i), value(o)) for i, o in pairs)

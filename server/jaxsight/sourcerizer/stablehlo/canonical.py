@@ -1,0 +1,265 @@
+"""Prints a module so that modules with the same computation have the same text.
+
+What does not change the computation is not printed, for these reasons:
+
+* locations, names of symbols and values, the module's name and attributes, names of arguments and
+  results, donation: they are about the source, or the call;
+* operations without uses, unless they have effects;
+* the order of independent operations: a line is printed before its first use;
+* where a constant is defined: it is printed where it is used (JAX defines one at each use, portable
+  artifacts one for all);
+* operations that return their operand, such as a conversion to the same type (JAX lowers a change
+  of weak types to one);
+* attributes that say the default (JAX prints them, portable artifacts do not), and how operands may
+  be partitioned;
+* which of several equal functions is called (JAX lowers a function once per jaxpr, so that equal
+  functions may have several names).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from jaxsight.sourcerizer.stablehlo.attributes import constant_text
+from jaxsight.sourcerizer.stablehlo.compat import ir, parse
+from jaxsight.sourcerizer.stablehlo.operations.regions import owner_of
+
+_DEFAULTS = {
+    "base_dilations": {"1"},
+    "indices_are_sorted": {"false"},
+    "is_stable": {"false"},
+    "lhs_dilation": {"1"},
+    "padding": {"0"},
+    "precision_config": {"DEFAULT"},
+    "rhs_dilation": {"1"},
+    "unique_indices": {"false"},
+    "window_dilations": {"1"},
+    "window_reversal": {"false"},
+    "window_strides": {"1"},
+    "has_side_effect": {"false"},
+    "backend_config": {'""'},
+    "called_computations": set(),
+}
+"""The words of attributes that say no more than their absence
+(https://openxla.org/stablehlo/spec)."""
+
+_IGNORED = {
+    "compare_type",  # follows from the operands' type, except for total orders
+    "mhlo.frontend_attributes",
+    "mhlo.sharding",
+    "result_accuracy",
+    "sdy.sharding",
+    "sdy.sharding_rule",
+    "jax.buffer_donor",
+    "api_version",
+}
+
+_WORD = re.compile(r'true|false|DEFAULT|HIGH\w*|"[^"]*"|-?\d+')
+
+_EFFECTS = {
+    "stablehlo.infeed",
+    "stablehlo.outfeed",
+    "stablehlo.recv",
+    "stablehlo.rng",
+    "stablehlo.send",
+}
+
+_INDENT = "  "
+
+
+def canonical(program: str | bytes) -> str:
+    """Return the canonical text of a module.
+
+    Raises:
+        ValueError: if it is not a module; the message is MLIR's.
+    """
+    module = parse(program)
+    with module.context:
+        functions = {}
+        for each in module.body.operations:
+            if each.operation.name == "func.func":
+                symbol = ir.StringAttr(each.operation.attributes["sym_name"]).value
+                functions[symbol] = each.operation
+        texts = _Functions(functions)
+        main = texts.printed("main")
+        return "\n".join([*texts.printed_functions(), "main", *main])
+
+
+@dataclass(slots=True)
+class _Functions:
+    """The functions of a module, each printed once; equal ones have one number."""
+
+    functions: dict[str, ir.Operation]
+    _numbers: dict[tuple[str, ...], int] = field(default_factory=dict)
+    _of: dict[str, int] = field(default_factory=dict)
+
+    def number(self, name: str) -> int:
+        if name not in self._of:
+            lines = tuple(self.printed(name))
+            self._of[name] = self._numbers.setdefault(lines, len(self._numbers))
+        return self._of[name]
+
+    def printed(self, name: str) -> list[str]:
+        return _Block(self, {}, "").printed(self.block(name))
+
+    def block(self, name: str) -> ir.Block:
+        return self.functions[name].regions[0].blocks[0]
+
+    def printed_functions(self) -> Iterator[str]:
+        for lines, number in self._numbers.items():
+            yield f"function {number}"
+            yield from lines
+
+    def has_effects(self, operation: ir.Operation) -> bool:
+        if operation.name in _EFFECTS:
+            return True
+        if operation.name == "stablehlo.custom_call":
+            effect = "has_side_effect"
+            return effect in operation.attributes and str(operation.attributes[effect]) == "true"
+        if operation.name == "func.call":
+            callee = self.block(_symbol(operation.attributes["callee"]))
+            return any(self.has_effects(each.operation) for each in callee.operations)
+        return any(
+            self.has_effects(each.operation)
+            for region in operation.regions
+            for block in region.blocks
+            for each in block.operations
+        )
+
+
+def _symbol(attribute: ir.Attribute) -> str:
+    return str(ir.FlatSymbolRefAttr(attribute).value)
+
+
+@dataclass(slots=True)
+class _Block:
+    """Lines of a block, in the order in which its results need them."""
+
+    functions: _Functions
+    names: dict[ir.Value, str]
+    indent: str
+    lines: list[str] = field(default_factory=list)
+
+    def printed(self, block: ir.Block) -> list[str]:
+        types = []
+        for argument in block.arguments:
+            self.names[argument] = f"%{len(self.names)}"
+            types.append(f"{self.names[argument]}: {argument.type}")
+        self.lines.append(f"{self.indent}({', '.join(types)})")
+        operations = [each.operation for each in block.operations]
+        for operation in operations[:-1]:
+            if self.functions.has_effects(operation):
+                self.emit(operation)
+        self.lines.append(
+            f"{self.indent}return {', '.join(map(self.name, operations[-1].operands))}"
+        )
+        return self.lines
+
+    def name(self, value: ir.Value) -> str:
+        """Return a value's name, or the constant that it is; print what it needs before."""
+        value = self.forwarded(value)
+        if value in self.names:
+            return self.names[value]
+        owner = owner_of(value)
+        if owner is None:
+            raise ValueError("a value is used outside of its block")
+        if owner.name == "stablehlo.constant":
+            return f"{constant_text(owner)} : {value.type}"
+        self.emit(owner)
+        return self.names[value]
+
+    def forwarded(self, value: ir.Value) -> ir.Value:
+        """Return the value that operations without effect return."""
+        while (owner := owner_of(value)) is not None:
+            if owner.name == "func.call":
+                callee = self.functions.block(_symbol(owner.attributes["callee"]))
+                end = [*callee.operations][-1].operation
+                position = [*owner.results].index(value)
+                arguments = [*callee.arguments]
+                if end.operands[position] not in arguments:
+                    return value
+                value = owner.operands[arguments.index(end.operands[position])]
+            elif _returns_its_operand(owner):
+                value = owner.operands[0]
+            else:
+                return value
+        return value
+
+    def emit(self, operation: ir.Operation) -> None:
+        if any(result in self.names for result in operation.results):
+            return
+        operands = [self.name(operand) for operand in operation.operands]
+        for value in _captured(operation):
+            self.name(value)
+        shown = [f"{name}={text}" for name, text in self.attributes(operation)]
+        regions = []
+        for region in operation.regions:
+            for block in region.blocks:
+                inner = _Block(self.functions, dict(self.names), self.indent + _INDENT)
+                regions += inner.printed(block)
+        first = len(self.names)
+        for result in operation.results:
+            self.names[result] = f"%{len(self.names)}"
+        types = ", ".join(str(result.type) for result in operation.results)
+        label = f"%{first} = " if len(operation.results) else f"{_INDENT}"
+        given = f"({', '.join(operands)})"
+        attributes = f" {{{', '.join(shown)}}}" if shown else ""
+        self.lines.append(f"{self.indent}{label}{operation.name}{given}{attributes} : {types}")
+        self.lines += regions
+
+    def attributes(self, operation: ir.Operation) -> Iterator[tuple[str, str]]:
+        found = {}
+        for each in operation.attributes:
+            name = each if isinstance(each, str) else each.name  # names since jaxlib 0.9
+            found[name] = operation.attributes[name]
+        for name in sorted(found):
+            text = str(found[name])
+            if name in ("callee", "decomposition"):
+                yield name, f"function {self.functions.number(_symbol(found[name]))}"
+            elif name == "compare_type" and "TOTALORDER" in text:
+                yield name, text
+            elif name in _IGNORED or (name in _DEFAULTS and _words(text) <= _DEFAULTS[name]):
+                continue
+            else:
+                yield name.removeprefix("mhlo."), text
+
+
+def _words(text: str) -> set[str]:
+    """Return the values in an attribute's text, without its type."""
+    text = re.sub(r"^array<\w+:?", "", text)
+    return set(_WORD.findall(text.partition(" : ")[0]))
+
+
+def _captured(operation: ir.Operation) -> Iterator[ir.Value]:
+    """Yield the values that regions read from around the operation."""
+    inside: set[ir.Value] = set()
+
+    def walk(inner: ir.Operation) -> Iterator[ir.Value]:
+        for region in inner.regions:
+            for block in region.blocks:
+                inside.update(block.arguments)
+                for each in block.operations:
+                    yield from (v for v in each.operation.operands if v not in inside)
+                    yield from walk(each.operation)
+                    inside.update(each.operation.results)
+
+    yield from walk(operation)
+
+
+def _returns_its_operand(operation: ir.Operation) -> bool:
+    if len(operation.operands) != 1 or len(operation.results) != 1:
+        return False
+    if operation.operands[0].type != operation.results[0].type:
+        return False
+    if operation.name in ("stablehlo.convert", "stablehlo.reshape"):
+        return True
+    axes = {
+        "stablehlo.broadcast_in_dim": "broadcast_dimensions",
+        "stablehlo.transpose": "permutation",
+    }.get(operation.name)
+    if axes is None:
+        return False
+    found = re.findall(r"\d+", str(operation.attributes[axes]).partition(":")[2])
+    return [*map(int, found)] == [*range(len(found))]

@@ -1,0 +1,174 @@
+"""Evaluates operations of a module with functions of JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import jax
+import numpy as np
+
+from jaxsight.sourcerizer.stablehlo import attributes
+from jaxsight.sourcerizer.stablehlo.compat import ir
+from jaxsight.sourcerizer.stablehlo.program import OpaqueCall, UnreadableProgram
+
+Array: TypeAlias = Any
+"""A value while JAX traces: an array of JAX or NumPy; None in place of an absorbed operand."""
+Results: TypeAlias = Array | Sequence[Array] | None
+Reader: TypeAlias = "Callable[[Step], Results]"
+Values: TypeAlias = "Mapping[ir.Value, Array]"
+
+READERS: dict[str, Reader] = {}
+"""What evaluates an operation, by its name."""
+
+ABSORBED: list[Callable[[ir.Operation], bool]] = []
+"""What tells whether an operation is evaluated as part of the only operation that uses it."""
+
+_TERMINATORS = {"stablehlo.return", "func.return", "sdy.return"}
+
+
+def reads(*names: str) -> Callable[[Reader], Reader]:
+    """Declare what evaluates the operations of some names."""
+
+    def declare(reader: Reader) -> Reader:
+        READERS.update(dict.fromkeys(names, reader))
+        return reader
+
+    return declare
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An operation that is being evaluated, with the values of its operands."""
+
+    operation: ir.Operation
+    operands: tuple[Array, ...]
+    values: Values
+    evaluation: Evaluation
+
+    @property
+    def operand(self) -> Array:
+        return self.operands[0]
+
+    def has(self, name: str) -> bool:
+        return name in self.operation.attributes
+
+    def attribute(self, name: str) -> ir.Attribute:
+        if not self.has(name):
+            raise UnreadableProgram(f"expected the attribute {name}")
+        return self.operation.attributes[name]
+
+    def integers(self, name: str) -> tuple[int, ...]:
+        """Return the integers of an attribute; none if it is missing."""
+        return attributes.integers(self.operation.attributes[name]) if self.has(name) else ()
+
+    def integer(self, name: str) -> int:
+        return attributes.integer(self.attribute(name))
+
+    def flag(self, name: str) -> bool:
+        return self.has(name) and str(self.operation.attributes[name]) == "true"
+
+    def word(self, name: str) -> str:
+        return attributes.word(self.attribute(name)) if self.has(name) else ""
+
+    @property
+    def result_types(self) -> tuple[ir.Type, ...]:
+        return tuple(result.type for result in self.operation.results)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the first result."""
+        return tuple(attributes.tensor(self.result_types[0]).shape)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the first result."""
+        return attributes.dtype_of(attributes.tensor(self.result_types[0]).element_type)
+
+    @property
+    def structs(self) -> list[jax.ShapeDtypeStruct]:
+        found = [attributes.tensor(kind) for kind in self.result_types]
+        return [
+            jax.ShapeDtypeStruct(tuple(one.shape), attributes.dtype_of(one.element_type))
+            for one in found
+        ]
+
+    def block(self, position: int) -> ir.Block:
+        return self.operation.regions[position].blocks[0]
+
+    def region(self, position: int) -> Callable[..., tuple[Array, ...]]:
+        """Return a function of the region's arguments; it reads values from around the region."""
+        block = self.block(position)
+
+        def run(*arguments: Array) -> tuple[Array, ...]:
+            return self.evaluation.block(block, arguments, self.values)
+
+        return run
+
+
+@dataclass(slots=True)
+class Evaluation:
+    """The functions of a module, evaluated as they are called."""
+
+    functions: Mapping[str, ir.Operation]
+    opaque: list[OpaqueCall] = field(default_factory=list)
+    _jitted: dict[str, Callable[..., tuple[Array, ...]]] = field(default_factory=dict)
+
+    def function(self, name: str) -> Callable[..., tuple[Array, ...]]:
+        """Return a function of the module."""
+        found = self.functions.get(name)
+        if found is None or not found.regions[0].blocks:
+            raise UnreadableProgram(f"the module has no function @{name} with a body", "func.call")
+        block = found.regions[0].blocks[0]
+
+        def run(*arguments: Array) -> tuple[Array, ...]:
+            return self.block(block, arguments, {})
+
+        run.__name__ = run.__qualname__ = name
+        return run
+
+    def jitted(self, name: str) -> Callable[..., tuple[Array, ...]]:
+        """Return a function of the module as a jitted function of its name."""
+        if name not in self._jitted:
+            self._jitted[name] = jax.jit(self.function(name))
+        return self._jitted[name]
+
+    def block(
+        self, block: ir.Block, arguments: Sequence[Array], around: Values
+    ) -> tuple[Array, ...]:
+        """Evaluate a block's operations; return what it returns."""
+        values = {**around, **dict(zip(block.arguments, arguments, strict=True))}
+        for each in block.operations:
+            operation = each.operation
+            if operation.name in _TERMINATORS:
+                return tuple(values[operand] for operand in operation.operands)
+            if any(absorbed(operation) for absorbed in ABSORBED):
+                continue  # the operation that uses it evaluates it
+            operands = tuple(values.get(operand) for operand in operation.operands)
+            results = self.evaluated(Step(operation, operands, values, self))
+            values.update(zip(operation.results, results, strict=True))
+        raise UnreadableProgram("expected a block to end with a return")
+
+    def evaluated(self, step: Step) -> Sequence[Array]:
+        name = step.operation.name
+        reader = READERS.get(name)
+        if reader is None:
+            raise UnreadableProgram("JAX has no such operation", name, _place(step.operation))
+        try:
+            results = reader(step)
+        except UnreadableProgram as error:
+            if error.operation:
+                raise
+            raise UnreadableProgram(error.why, name, _place(step.operation)) from None
+        except (TypeError, ValueError, NotImplementedError) as error:
+            why = " ".join(str(error).split())
+            raise UnreadableProgram(why, name, _place(step.operation)) from error
+        if results is None:
+            return ()
+        return [*results] if isinstance(results, Sequence) else [results]
+
+
+def _place(operation: ir.Operation) -> str:
+    place = str(operation.location).removeprefix("loc(").removesuffix(")")
+    return "" if place == "unknown" else place

@@ -1,0 +1,132 @@
+"""Gather, scatter and sort."""
+
+from __future__ import annotations
+
+from jax import lax
+
+from jaxsight.sourcerizer.stablehlo.compat import dialect
+from jaxsight.sourcerizer.stablehlo.evaluation import Array, Results, Step, reads
+from jaxsight.sourcerizer.stablehlo.operations.regions import single_operation
+from jaxsight.sourcerizer.stablehlo.program import UnreadableProgram
+
+_SCATTERS = {
+    "stablehlo.add": lax.scatter_add,
+    "stablehlo.subtract": lax.scatter_sub,
+    "stablehlo.multiply": lax.scatter_mul,
+    "stablehlo.minimum": lax.scatter_min,
+    "stablehlo.maximum": lax.scatter_max,
+}
+
+
+def _index_vectors(indices: Array, dimension: int) -> Array:
+    """Return indices with the dimension of index vectors last, as JAX has it."""
+    if dimension == indices.ndim:
+        return lax.reshape(indices, (*indices.shape, 1))
+    order = [axis for axis in range(indices.ndim) if axis != dimension]
+    return indices if dimension == indices.ndim - 1 else lax.transpose(indices, (*order, dimension))
+
+
+@reads("stablehlo.gather")
+def gather(step: Step) -> Array:
+    numbers = dialect.GatherDimensionNumbers(step.attribute("dimension_numbers"))
+    x, indices = step.operands
+    return lax.gather(
+        x,
+        _index_vectors(indices, numbers.index_vector_dim),
+        lax.GatherDimensionNumbers(
+            offset_dims=tuple(numbers.offset_dims),
+            collapsed_slice_dims=tuple(numbers.collapsed_slice_dims),
+            start_index_map=tuple(numbers.start_index_map),
+            operand_batching_dims=tuple(numbers.operand_batching_dims),
+            start_indices_batching_dims=tuple(numbers.start_indices_batching_dims),
+        ),
+        step.integers("slice_sizes"),
+        indices_are_sorted=step.flag("indices_are_sorted"),
+        mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS,  # lowers to this operation alone
+    )
+
+
+@reads("stablehlo.scatter")
+def scatter(step: Step) -> Array:
+    if len(step.operands) != 3:
+        raise UnreadableProgram(f"expected one operand, got {(len(step.operands) - 1) // 2}")
+    told = dialect.ScatterDimensionNumbers(step.attribute("scatter_dimension_numbers"))
+    x, indices, updates = step.operands
+    numbers = lax.ScatterDimensionNumbers(
+        update_window_dims=tuple(told.update_window_dims),
+        inserted_window_dims=tuple(told.inserted_window_dims),
+        scatter_dims_to_operand_dims=tuple(told.scattered_dims_to_operand_dims),
+        operand_batching_dims=tuple(told.input_batching_dims),
+        scatter_indices_batching_dims=tuple(told.scatter_indices_batching_dims),
+    )
+    indices = _index_vectors(indices, told.index_vector_dim)
+    sorted_, unique = step.flag("indices_are_sorted"), step.flag("unique_indices")
+    mode = lax.GatherScatterMode.FILL_OR_DROP  # what the operation does out of bounds
+    block = step.block(0)
+    function = _SCATTERS.get(single_operation(block))
+    if block.operations[0].operation.name == "stablehlo.return":
+        if block.operations[0].operands[0] != block.arguments[1]:
+            raise UnreadableProgram("expected an update that is used")
+        function = lax.scatter
+    if function is None:
+        return _scatter_apply(step, x, indices, numbers)
+    return function(
+        x,
+        indices,
+        updates,
+        numbers,
+        indices_are_sorted=sorted_,
+        unique_indices=unique,
+        mode=mode,
+    )
+
+
+def _scatter_apply(
+    step: Step, x: Array, indices: Array, numbers: lax.ScatterDimensionNumbers
+) -> Array:
+    """Return a scatter that applies a function of the element alone (`lax.scatter_apply`)."""
+    element, update = step.block(0).arguments
+    if [*update.uses]:
+        raise UnreadableProgram("expected add, sub, mul, min, max or a function of the element")
+    run, zero = step.region(0), step.operands[2]
+    del element
+    return lax.scatter_apply(
+        x,
+        indices,
+        lambda value: run(value, lax.full((), 0, x.dtype))[0],
+        numbers,
+        update_shape=zero.shape,
+        indices_are_sorted=step.flag("indices_are_sorted"),
+        unique_indices=step.flag("unique_indices"),
+        mode=lax.GatherScatterMode.FILL_OR_DROP,
+    )
+
+
+@reads("stablehlo.sort")
+def sort(step: Step) -> Results:
+    block = step.block(0)
+    used = [bool([*argument.uses]) for argument in block.arguments]
+    if not any(used):
+        raise UnreadableProgram("expected a comparator of its arguments")
+    keys = (len(used) - used[::-1].index(True) + 1) // 2
+    _check_comparator(step, keys)
+    return lax.sort(
+        step.operands,
+        dimension=step.integer("dimension"),
+        is_stable=step.flag("is_stable"),
+        num_keys=keys,
+    )
+
+
+def _check_comparator(step: Step, keys: int) -> None:
+    """Raise an error unless a comparator orders by the first keys, as `lax.sort` does."""
+    ends = [
+        each.operation
+        for each in step.block(0).operations
+        if each.operation.name == "stablehlo.compare"
+    ]
+    directions = [str(end.attributes["comparison_direction"]) for end in ends]
+    if sum("LT" in direction for direction in directions) != keys or any(
+        "GT" in direction or "GE" in direction for direction in directions
+    ):
+        raise UnreadableProgram("expected the comparator of `lax.sort`, ascending")

@@ -1,0 +1,76 @@
+"""Operations that move elements."""
+
+from __future__ import annotations
+
+from jax import lax
+
+from jaxsight.sourcerizer.stablehlo.evaluation import Array, Step, reads
+
+
+@reads("stablehlo.broadcast_in_dim")
+def broadcast_in_dim(step: Step) -> Array:
+    return lax.broadcast_in_dim(step.operand, step.shape, step.integers("broadcast_dimensions"))
+
+
+@reads("stablehlo.broadcast")
+def broadcast(step: Step) -> Array:
+    return lax.broadcast(step.operand, step.integers("broadcast_sizes"))
+
+
+@reads("stablehlo.reshape")
+def reshape(step: Step) -> Array:
+    return lax.reshape(step.operand, step.shape)
+
+
+@reads("stablehlo.transpose")
+def transpose(step: Step) -> Array:
+    return lax.transpose(step.operand, step.integers("permutation"))
+
+
+@reads("stablehlo.reverse")
+def reverse(step: Step) -> Array:
+    return lax.rev(step.operand, step.integers("dimensions"))
+
+
+@reads("stablehlo.concatenate")
+def concatenate(step: Step) -> Array:
+    return lax.concatenate(step.operands, step.integer("dimension"))
+
+
+@reads("stablehlo.iota")
+def iota(step: Step) -> Array:
+    return lax.broadcasted_iota(step.dtype, step.shape, step.integer("iota_dimension"))
+
+
+@reads("stablehlo.pad")
+def pad(step: Step) -> Array:
+    padding = zip(
+        step.integers("edge_padding_low"),
+        step.integers("edge_padding_high"),
+        step.integers("interior_padding"),
+        strict=True,
+    )
+    x, value = step.operands
+    return lax.pad(x, value, list(padding))
+
+
+@reads("stablehlo.slice")
+def slice_(step: Step) -> Array:
+    strides = step.integers("strides")
+    return lax.slice(
+        step.operand,
+        step.integers("start_indices"),
+        step.integers("limit_indices"),
+        None if set(strides) <= {1} else strides,
+    )
+
+
+@reads("stablehlo.dynamic_slice")
+def dynamic_slice(step: Step) -> Array:
+    x, *starts = step.operands
+    return lax.dynamic_slice_p.bind(x, *starts, slice_sizes=step.integers("slice_sizes"))
+
+
+@reads("stablehlo.dynamic_update_slice")
+def dynamic_update_slice(step: Step) -> Array:
+    return lax.dynamic_update_slice_p.bind(*step.operands)

@@ -1,0 +1,45 @@
+"""A StableHLO program that was read, and the error when it cannot be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jax.extend.core import ClosedJaxpr
+
+
+class UnreadableProgram(ValueError):
+    """A text or file that is not a StableHLO module, or that has an operation without counterpart.
+
+    `operation` is the operation's name, empty if the module could not be parsed.
+    """
+
+    def __init__(self, why: str, operation: str = "", place: str = "") -> None:
+        self.why = why
+        self.operation = operation
+        self.place = place
+        about = f"cannot read {operation or 'the program'}{' at ' + place if place else ''}"
+        super().__init__(f"{about}: {why}")
+
+
+@dataclass(frozen=True, slots=True)
+class OpaqueCall:
+    """A call of code that the program only names."""
+
+    target: str
+    attributes: tuple[tuple[str, str], ...]
+    """Its configuration: names, and values as MLIR prints them."""
+
+
+@dataclass(frozen=True, slots=True)
+class StablehloProgram:
+    """The main function of a StableHLO module as a jaxpr."""
+
+    jaxpr: ClosedJaxpr
+    names: tuple[str, ...]
+    """A name for each argument: the module's own, or `x0`, `x1`, …"""
+    name: str
+    """The main function's name, such as `step` of a module `jit_step`."""
+    opaque: tuple[OpaqueCall, ...]
+    """Calls of foreign functions that JAX has no function for."""
+    x64: bool
+    """Whether the program has 64-bit types, so that it needs `jax_enable_x64`."""

@@ -1,0 +1,96 @@
+"""Reads a module as a program."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import jax
+
+from jaxsight.interpreters.depth import room_for_nesting
+from jaxsight.sourcerizer.stablehlo import attributes, compat, operations
+from jaxsight.sourcerizer.stablehlo.compat import ir
+from jaxsight.sourcerizer.stablehlo.evaluation import Evaluation
+from jaxsight.sourcerizer.stablehlo.program import StablehloProgram, UnreadableProgram
+from jaxsight.sourcerizer.text.exprs import is_identifier
+
+_64_BITS = re.compile(r"x(?:ui64|i64|f64|complex<f64>)>|tensor<(?:ui64|i64|f64|complex<f64>)>")
+
+
+def read(program: str | bytes) -> StablehloProgram:
+    """Return the main function of a StableHLO module as a jaxpr.
+
+    The program is MLIR's text, its bytecode, or a portable artifact, such as
+    `jax.export.Exported.mlir_module_serialized`.
+
+    Raises:
+        UnreadableProgram: if it is not a StableHLO module, or has an operation that JAX lacks.
+    """
+    operations.register()
+    try:
+        module = compat.parse(program)
+    except ValueError as error:
+        raise UnreadableProgram(" ".join(str(error).split())) from None
+    with module.context, room_for_nesting():
+        return _read(module)
+
+
+def _read(module: ir.Module) -> StablehloProgram:
+    functions = {}
+    for each in module.body.operations:
+        operation = each.operation
+        if operation.name == "func.func":
+            functions[_symbol(operation)] = operation
+    if "main" not in functions:
+        public = [name for name, one in functions.items() if _is_public(one)]
+        raise UnreadableProgram(
+            f"expected a function @main, found {', '.join(public) or 'no public function'}"
+        )
+    main = functions["main"]
+    parameters = main.regions[0].blocks[0].arguments
+    structs = [_struct(parameter.type) for parameter in parameters]
+    evaluation = Evaluation(functions)
+    wide = bool(_64_BITS.search(compat.print_without_locations(module)))
+    with jax.enable_x64(wide or jax.config.read("jax_enable_x64")):
+        jaxpr = jax.make_jaxpr(evaluation.function("main"))(*structs)
+    return StablehloProgram(
+        jaxpr, _names(parameters), _title(module), tuple(evaluation.opaque), wide
+    )
+
+
+def _symbol(operation: ir.Operation) -> str:
+    return str(ir.StringAttr(operation.attributes["sym_name"]).value)
+
+
+def _is_public(operation: ir.Operation) -> bool:
+    visibility = "sym_visibility"
+    return visibility not in operation.attributes or "private" not in str(
+        operation.attributes[visibility]
+    )
+
+
+def _struct(kind: ir.Type) -> jax.ShapeDtypeStruct:
+    found = attributes.tensor(kind)
+    return jax.ShapeDtypeStruct(tuple(found.shape), attributes.dtype_of(found.element_type))
+
+
+def _title(module: ir.Module) -> str:
+    """Return the name of the function that was lowered: JAX names the module `jit_name`."""
+    name = "sym_name"
+    found = module.operation.attributes
+    title = str(ir.StringAttr(found[name]).value) if name in found else ""
+    title = re.sub(r"\W", "_", re.sub(r"^p?jit_", "", title)).strip("_")
+    return title if is_identifier(title) else "main"
+
+
+def _names(parameters: Sequence[ir.BlockArgument]) -> tuple[str, ...]:
+    """Return the arguments' names, which JAX writes as locations: `loc("x")`, `loc("p['w']")`."""
+    names: list[str] = []
+    for position, parameter in enumerate(parameters):
+        place = getattr(parameter, "location", None)  # since jaxlib 0.8.1
+        found = re.match(r'loc\("(?P<name>[^":]+)"[()]', str(place))
+        name = re.sub(r"\W+", "_", found["name"]).strip("_") if found else ""
+        if not is_identifier(name) or name in names:
+            name = f"x{position}"
+        names.append(name)
+    return tuple(names)

@@ -1,0 +1,108 @@
+"""StableHLO is read as the program that JAX lowers to it."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import export, lax
+from jax.extend.core import jaxpr_as_fun
+
+from jaxsight.sourcerizer.api import write
+from jaxsight.sourcerizer.stablehlo import UnreadableProgram, read
+from jaxsight.sourcerizer.stablehlo.canonical import canonical
+from jaxsight.sourcerizer.written import load
+
+F32 = jnp.float32
+
+
+def struct(*shape: int, dtype: object = F32) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(shape, dtype)
+
+
+def attention(q, k, v):
+    return jax.nn.softmax(q @ k.T / np.sqrt(8.0)) @ v
+
+
+def recurrent(w, xs):
+    def step(h, x):
+        h = jnp.tanh(w @ h + x)
+        return h, h.sum()
+
+    return lax.scan(step, jnp.zeros(4), xs)
+
+
+def branches(i, x):
+    x = lax.cond(x[0] > 0, jnp.sin, jnp.cos, x)
+    return lax.switch(i, [lambda x: x + 1, lambda x: x * 2, jnp.exp], x)
+
+
+def constants(x):
+    halves = np.array([[1, 2.5, -0.0, np.nan]], jnp.bfloat16)
+    return x.astype(jnp.bfloat16) * halves, x * np.array([1 + 2j, 3j, 0, 1], np.complex64)
+
+
+def reductions(x):
+    return x.sum(0), x.max(), x.argmin(1), jnp.prod(x), jnp.sort(x), jnp.cumsum(x, 1)
+
+
+PROGRAMS = [
+    (attention, struct(3, 8), struct(5, 8), struct(5, 2)),
+    (recurrent, struct(4, 4), struct(7, 4)),
+    (branches, struct(dtype=jnp.int32), struct(4)),
+    (constants, struct(3, 4)),
+    (reductions, struct(3, 4)),
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program[0].__name__)
+@pytest.mark.parametrize("portable", [True, False], ids=["artifact", "text"])
+def test_the_written_program_is_the_same_stablehlo(program, portable):
+    function, *structs = program
+
+    def lowered(function: object) -> str | bytes:
+        if portable:
+            return export.export(jax.jit(function))(*structs).mlir_module_serialized
+        return jax.jit(function).lower(*structs).as_text()
+
+    original = lowered(function)
+    found = read(original)
+    flat = jaxpr_as_fun(found.jaxpr)
+    text = load(write(flat, tuple(structs), {}, name=found.name))
+    assert canonical(lowered(text)) == canonical(original)
+
+
+def test_names_are_those_of_the_lowered_function():
+    artifact = export.export(jax.jit(attention))(*PROGRAMS[0][1:]).mlir_module_serialized
+    found = read(artifact)
+    assert (found.name, found.names) == ("attention", ("q", "k", "v"))
+
+
+def test_jitted_functions_keep_their_names():
+    @jax.jit
+    def scaled(x):
+        return x * 2
+
+    text = jax.jit(lambda x: scaled(x) + 1).lower(struct(3)).as_text()
+    assert "name=scaled" in str(read(text).jaxpr)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("module {", "cannot read the program: "),
+        ("module {}", "expected a function @main, found no public function"),
+        (
+            """func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+            %y = stablehlo.get_dimension_size %x, dim = 0 : (tensor<2xf32>) -> tensor<i32>
+            %0 = "stablehlo.uniform_quantize"(%x) : (tensor<2xf32>) ->
+                tensor<2x!quant.uniform<i8:f32, 1.0>>
+            return %x : tensor<2xf32> }""",
+            "cannot read ",
+        ),
+    ],
+)
+def test_what_is_not_a_program_has_one_message(text, message):
+    with pytest.raises(UnreadableProgram, match=message):
+        read(text)
