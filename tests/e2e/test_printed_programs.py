@@ -81,6 +81,15 @@ class Shown:
         assert isinstance(answer, list)
         return [location for location in answer if isinstance(location, types.Location)]
 
+    async def hover(self, marked: str) -> str | None:
+        place = self.place(marked)
+        params = types.HoverParams(place.text_document, place.position)
+        answer = await self.editor.text_document_hover_async(params)
+        if answer is None:
+            return None
+        assert isinstance(answer.contents, types.MarkupContent)
+        return answer.contents.value
+
     async def implementations(self, marked: str) -> list[types.Location]:
         place = self.place(marked)
         params = types.ImplementationParams(place.text_document, place.position)
@@ -303,3 +312,28 @@ async def test_calls_in_programs_are_those_of_functions_and_computations(
     assert len(called) > 2
     for name, texts in called.items():
         assert set(texts) == {name}
+
+
+async def test_operations_are_explained_where_the_mouse_is(vscode: Editor, source: Shown) -> None:
+    jaxpr = await show(vscode, source, "jaxpr")
+    explained = await jaxpr.hover("d|ot_general[")
+    assert explained == (
+        "`dot_general`: sums products over contracted axes (matrix multiplication, einsum); batch axes are kept "
+        "([reference](https://docs.jax.dev/en/latest/_autosummary/jax.lax.dot_general.html))"
+    )
+    assert await jaxpr.hover("dimension|_numbers=") is None
+    hlo = await show(vscode, source, "hlo")
+    explained = await hlo.hover(" wh|ile(")
+    assert explained is not None
+    assert "https://openxla.org/xla/operation_semantics#while" in explained
+
+
+async def test_operations_are_explained_in_files(vscode: Editor, project: Path) -> None:
+    text = "module @m {\n  func.func public @main() {\n    %0 = stablehlo.iota dim = 0 : tensor<4xi32>\n  }\n}\n"
+    uri = (project / "program.mlir").as_uri()
+    vscode.text_document_did_open(
+        types.DidOpenTextDocumentParams(types.TextDocumentItem(uri, "stablehlo", 1, text))
+    )
+    explained = await Shown(vscode, uri, text).hover("stable|hlo.iota")
+    assert explained is not None
+    assert "https://openxla.org/stablehlo/spec#iota" in explained

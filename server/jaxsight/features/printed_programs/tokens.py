@@ -44,7 +44,8 @@ _PATTERNS = {
         |(?P<string>"(?:[^"\\\r\n]|\\[^\r\n])*")
         |(?P<type>\btensor<(?:[^<>\r\n]|<[^<>\r\n]*>)*>|![\w.]+(?:<[^<>\r\n]*>)?|\b(?:i|ui|si|f|bf)\d+\b)
         |(?P<keyword>\b(?:module|attributes|func\.func|public|private|cond|do|reducer|dense)\b)
-        |(?P<operation>\b(?:stablehlo|func|sdy|mhlo|chlo)\.\w+|\b(?:call|return)\b)
+        |(?P<operation>(?<![\w\#!.])(?:stablehlo|func|sdy|mhlo|chlo)\.\w+\b(?![ ]=[ ]))
+        |(?P<short_operation>\b(?:call|return)\b)
         |(?P<property>\b[A-Za-z_][\w.]*(?=[ ]=[ ]))
         |(?P<number>(?<![\w.])-?(?:0x)?\d[\w.+\-]*)
         """,
@@ -90,7 +91,7 @@ def tokens(program: PrintedProgram, first: int, last: int) -> Iterator[PrintedTo
     end = lines[last + 1] if last + 1 < len(lines) else len(program.text)
     for match in _PATTERNS[program.language].finditer(program.text, lines[first], end):
         group, (begin, stop) = match.lastgroup or "", match.span()
-        if group == "operation":
+        if group.endswith("operation"):
             yield PrintedToken(begin, stop, "function", is_primitive=True)
         elif group != "word":
             yield PrintedToken(begin, stop, cast("TokenKind", group))

@@ -1,4 +1,7 @@
-"""`textDocument/hover`: types and figures for the name under the cursor."""
+"""`textDocument/hover`: types and figures for the name under the cursor.
+
+In printed programs, `programs/hover.py` answers.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from jaxsight.features.lenses import SHOW
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.convert import markup
 from jaxsight.lsp.features.diagnostics import Diagnostics
+from jaxsight.lsp.features.programs.hover import operation_hover
 from jaxsight.rules.finding import Finding
 from jaxsight.text.markdown import prose
 from jaxsight.timeline import mark
@@ -27,12 +31,12 @@ async def answer(
 ) -> types.Hover | None:
     """Return the engine's hover, in the markup that the client supports.
 
-    It explains the findings at the position.
+    It explains the findings at the position, and operations of printed programs.
     """
     uri = params.text_document.uri
     view = context.documents.view(uri)
     if view is None:
-        return None
+        return await operation_hover(context, params)
     position = view.position(params.position)
     hover = await context.session.hover(view.path, position)
     view = context.documents.view(uri)
