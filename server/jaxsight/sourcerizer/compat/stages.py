@@ -6,8 +6,6 @@ that it captured as its first inputs, whose values are in `_consts`.
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 
 from jaxsight.interpreters.compat import avals
@@ -30,7 +28,9 @@ def _moved(jaxpr: Jaxpr, count: int) -> Jaxpr:
     return jaxpr.replace(constvars=constants, invars=list(jaxpr.invars[count:]))
 
 
-def arguments(stage: jax.stages.Traced | jax.stages.Lowered) -> tuple[Any, Any]:
+def arguments(stage: jax.stages.Traced) -> tuple[tuple[object, ...], dict[str, object]]:
     """Return the arguments and keyword arguments of a stage, as pytrees of their types."""
+    args: tuple[object, ...]
+    kwargs: dict[str, object]
     args, kwargs = jax.tree.map(lambda info: avals.leaf(info._aval), stage.args_info)
     return args, kwargs
