@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from jaxsight.interpreters.forward import Interpreter
     from jaxsight.interpreters.inversion.errors import NotInvertible
     from jaxsight.interpreters.inversion.network import Blocked, Placed, Solution, inverses
+    from jaxsight.interpreters.inversion.registry import inverse_registry
     from jaxsight.interpreters.inversion.transform import inverse
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "Rules",
     "Solution",
     "inverse",
+    "inverse_registry",
     "inverses",
 ]
 
@@ -41,6 +43,7 @@ _HOMES = {
     "Rules": "base",
     "Solution": "inversion.network",
     "inverse": "inversion.transform",
+    "inverse_registry": "inversion.registry",
     "inverses": "inversion.network",
 }
 

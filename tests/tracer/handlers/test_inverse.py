@@ -49,7 +49,9 @@ def test_operation_without_an_inverse_is_named_with_its_line() -> None:
         inverse_of(file, x="f32[3]")
     failure = caught.value.failure
     assert (failure.stage, failure.type) == ("sourcerize", "jaxsight.NotInvertible")
-    assert failure.message.startswith("f cannot be inverted: reduce_sum has no inverse\n")
+    assert failure.message.startswith(
+        "f cannot be inverted: reduce_sum adds elements up, and many operands have the same sum\n"
+    )
     assert "line 4\n    return jnp.sum(y)" in failure.message
 
 

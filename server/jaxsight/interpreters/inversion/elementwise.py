@@ -7,6 +7,7 @@ conversion of dtypes is inverted only if it is lossless.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias, cast
@@ -277,7 +278,34 @@ def _mul(placed: Placed, network: Network) -> Solution | Blocked:
     for node in placed.inputs:
         if _holds(network, node, 0):
             return Blocked("multiplies by 0")
+    for known, unknown in (placed.inputs, placed.inputs[::-1]):
+        factor = _odd(network, known)
+        if factor is not None and not network.knows(unknown):
+            return two_arguments(placed, network, *[_times(factor)] * 2)
     return two_arguments(placed, network, lax.div, lax.div)
+
+
+def _times(factor: jax.Array) -> Binary:
+    return lambda y, _: lax.mul(y, factor)
+
+
+def _odd(network: Network, node: Node) -> jax.Array | None:
+    """Return the inverse, modulo 2 to the number of bits, of constant odd integers.
+
+    Newton's iteration doubles the correct bits each time, from 3 (Warren, *Hacker's Delight*,
+    section 10-16). Return None for other values.
+    """
+    dtype = node.aval.dtype
+    if not jnp.issubdtype(dtype, np.integer):
+        return None
+    value = network.constant(node)
+    if value is None or not np.all(np.asarray(value) & 1):
+        return None
+    with jax.ensure_compile_time_eval():
+        number = reciprocal = jnp.asarray(value, dtype)
+        for _ in range(5):
+            reciprocal = reciprocal * (2 - number * reciprocal)
+    return reciprocal
 
 
 @inverses("div")
@@ -289,7 +317,35 @@ def _div(placed: Placed, network: Network) -> Solution | Blocked:
 
 @inverses("xor")
 def _xor(placed: Placed, network: Network) -> Solution | Blocked:
+    for operand, shifted in (placed.inputs, placed.inputs[::-1]):
+        maker = network.maker(shifted)
+        if maker is not None and maker.name in _SHIFTS and maker.inputs[0] is operand:
+            count = network.constant(maker.inputs[1])
+            if count is not None and np.size(count) and np.all(np.asarray(count) > 0):
+                return _unshifted(placed, operand, _SHIFTS[maker.name], np.asarray(count))
     return two_arguments(placed, network, lax.bitwise_xor, lax.bitwise_xor)
+
+
+_SHIFTS = {"shift_left": lax.shift_left, "shift_right_logical": lax.shift_right_logical}
+
+
+def _unshifted(
+    placed: Placed, operand: Node, shift: Callable[..., jax.Array], count: np.ndarray
+) -> Solution:
+    """Solve `x ^ shift(x, count)`.
+
+    In polynomials over GF(2), the inverse of 1 + s is (1 + s)(1 + s²)(1 + s⁴)…, up to the power
+    of the shift `s` that is 0.
+    """
+    bits = operand.aval.dtype.itemsize * 8
+
+    def compute(y: jax.Array) -> list[jax.Array]:
+        for power in range(bits.bit_length()):
+            by = np.minimum(count.astype(np.int64) << power, bits).astype(operand.aval.dtype)
+            y = lax.bitwise_xor(y, shift(y, jnp.broadcast_to(by, y.shape)))
+        return [y]
+
+    return Solution(placed.outputs, (operand,), compute)
 
 
 @inverses("pow")
@@ -309,7 +365,12 @@ def _pow(placed: Placed, network: Network) -> Solution | Blocked:
 
 
 def _holds(network: Network, node: Node, number: int) -> bool:
-    """Return whether a constant of the program has `number` among its elements."""
-    if not node.fixed or isinstance(node.constant, jax.core.Tracer):
+    """Return whether a value that is known at trace time has `number` among its elements."""
+    if math.prod(node.aval.shape) > _MOST_CHECKED:
         return False
-    return bool(np.any(np.asarray(node.constant) == number))
+    value = network.constant(node)
+    return value is not None and bool(np.any(np.asarray(value) == number))
+
+
+_MOST_CHECKED = 1 << 20
+"""Elements of a value that is computed to look for zeros: chosen, 4 MiB of float32."""

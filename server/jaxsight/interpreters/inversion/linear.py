@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxsight.interpreters.compat import control_flow
+from jaxsight.interpreters.compat.staging import evaluate
 from jaxsight.interpreters.inversion.network import Blocked, Network, Placed, Solution, inverses
 
 
@@ -73,3 +75,18 @@ def _fft(placed: Placed, network: Network) -> Solution | Blocked:
     if undone is None:
         return Blocked("to real numbers discards part of its operand")
     return Solution((output,), (argument,), lambda y: [lax.fft(y, undone, lengths)])
+
+
+@inverses("custom_linear_solve")
+def _linear_solve(placed: Placed, network: Network) -> Solution | Blocked:
+    """Multiply the solution of a linear system by the system's known matrix."""
+    captured = control_flow.captures(placed.equation, placed.inputs)
+    assert captured is not None
+    _, product, matrix = captured.functions[0]
+    if product is None or not network.knows(*matrix):
+        return Blocked("has an unknown matrix")
+
+    def compute(*values: jax.Array) -> list[jax.Array]:
+        return evaluate(product, *values)
+
+    return Solution((*matrix, *placed.outputs), tuple(captured.others), compute)

@@ -91,6 +91,39 @@ A rule is called when some result of an equation is known and some input is not.
 
 NO_RULE = "has no inverse"
 
+REASONS = {
+    "abs": "maps x and -x to the same result",
+    "argmax": "keeps an index and discards the elements",
+    "argmin": "keeps an index and discards the elements",
+    "ceil": "rounds, so an interval of operands has the same result",
+    "clamp": "maps all values outside its bounds to a bound",
+    "cummax": "discards the elements that are not a new maximum",
+    "cummin": "discards the elements that are not a new minimum",
+    "eq": "keeps one bit of its operands",
+    "floor": "rounds, so an interval of operands has the same result",
+    "ge": "keeps one bit of its operands",
+    "gt": "keeps one bit of its operands",
+    "imag": "discards the real part",
+    "is_finite": "keeps one bit of its operand",
+    "le": "keeps one bit of its operands",
+    "lt": "keeps one bit of its operands",
+    "max": "discards the smaller of its operands",
+    "min": "discards the larger of its operands",
+    "ne": "keeps one bit of its operands",
+    "real": "discards the imaginary part",
+    "reduce_and": "keeps one bit of all elements",
+    "reduce_max": "keeps the largest element and discards the others",
+    "reduce_min": "keeps the smallest element and discards the others",
+    "reduce_or": "keeps one bit of all elements",
+    "reduce_prod": "multiplies elements, and many operands have the same product",
+    "reduce_sum": "adds elements up, and many operands have the same sum",
+    "rem": "keeps a remainder, which many operands share",
+    "round": "rounds, so an interval of operands has the same result",
+    "sign": "discards the magnitude",
+    "top_k": "discards the smaller elements",
+}
+"""Why primitives without a rule are not injective."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Step:
@@ -142,9 +175,9 @@ _Key: TypeAlias = tuple[int, frozenset[int], frozenset[int], frozenset[tuple[int
 
 @dataclass(slots=True)
 class Solver:
-    """Solves programs by a set of rules, each program once for each set of its known values."""
+    """Solves programs by rules, each program once for each set of its known values."""
 
-    rules: Rules[Rule]
+    rule_of: Callable[[Equation], Rule | None]
     _networks: dict[_Key, Network] = field(default_factory=dict)
 
     def solved(
@@ -195,6 +228,7 @@ class Network:
             Node(var.aval, constants.get(index)) for index, var in enumerate(jaxpr.invars)
         ]
         self._constants: dict[Node, jax.Array | None] = {}
+        """The nodes that depend on constants alone, with those values that were asked for."""
         self.outputs = self._place(program, self.inputs)
         for index in inputs:
             self._learn([self.inputs[index]])
@@ -214,6 +248,11 @@ class Network:
     def readers(self, node: Node) -> list[Placed]:
         """Return the equations that take a node as an input, in the program's order."""
         return [placed for placed in self._around.get(node, ()) if node in placed.inputs]
+
+    def maker(self, node: Node) -> Placed | None:
+        """Return the equation that a node is a result of, or None for inputs and constants."""
+        around = self._around.get(node, ())
+        return next((placed for placed in around if node in placed.outputs), None)
 
     def blocked(self) -> list[tuple[Placed, Blocked]]:
         """Return the equations with known results and unknown inputs, and the reasons.
@@ -247,20 +286,20 @@ class Network:
         """
         if node.constant is not None:
             return None if is_tracer(node.constant) else cast(jax.Array, node.constant)
-        if node not in self._known:
-            return None
         if node not in self._constants:
-            self._constants[node] = self._computed(node)
-        return self._constants[node]
-
-    def _computed(self, node: Node) -> jax.Array | None:
-        plan = self.plan([node])
-        sources = {read for step in plan.steps for read in step.reads if read.fixed} | plan.reads
-        if any(source.constant is None or is_tracer(source.constant) for source in sources):
             return None
-        with jax.ensure_compile_time_eval():
-            (value,) = plan({read: cast(jax.Array, read.constant) for read in plan.reads})
+        value = self._constants[node]
+        if value is None:
+            plan = self.plan([node])
+            with jax.ensure_compile_time_eval():
+                (value,) = plan({read: cast(jax.Array, read.constant) for read in plan.reads})
+            self._constants[node] = value
         return value
+
+    def _is_constant(self, node: Node) -> bool:
+        if node.constant is not None:
+            return not is_tracer(node.constant)
+        return node in self._constants
 
     def _place(
         self, program: Program, inputs: Sequence[Node], within: Placed | None = None
@@ -278,12 +317,34 @@ class Network:
 
         for equation in jaxpr.eqns:
             operands = tuple(map(node_of, equation.invars))
+            results = self._same(equation, operands)
+            if results is not None:
+                for var, node in zip(equation.outvars, results, strict=True):
+                    nodes.write(var, node)
+                continue
             results = tuple(Node(var.aval) for var in equation.outvars)
             for var, node in zip(equation.outvars, results, strict=True):
                 if not is_dropped(var):
                     nodes.write(var, node)
             self._add(Placed(equation, operands, results, within))
         return [node_of(atom) for atom in jaxpr.outvars]
+
+    def _same(self, equation: Equation, operands: Sequence[Node]) -> tuple[Node, ...] | None:
+        """Return the results of an equal equation that was added before, or None."""
+        if equation.effects:
+            return None
+        for operand in operands:
+            if not operand.fixed:
+                for other in self._around.get(operand, ()):
+                    if (
+                        other.name == equation.primitive.name
+                        and len(other.inputs) == len(operands)
+                        and all(map(_equal, other.inputs, operands))
+                        and _equal_params(other.params, equation.params)
+                    ):
+                        return other.outputs
+                break
+        return None
 
     def _add(self, placed: Placed) -> None:
         for node in dict.fromkeys((*placed.inputs, *placed.outputs)):
@@ -334,8 +395,8 @@ class Network:
             return
         if not self._any(placed.outputs):
             return
-        rule = self.solver.rules.of(placed.name)
-        solution: Solution | Blocked = Blocked(NO_RULE)
+        rule = self.solver.rule_of(placed.equation)
+        solution: Solution | Blocked = Blocked(REASONS.get(placed.name, NO_RULE))
         if placed.joins:
             solution = Solution(placed.outputs, placed.inputs, _itself)
         elif rule is not None:
@@ -348,7 +409,24 @@ class Network:
     def _take(self, placed: Placed, solution: Solution) -> None:
         fresh = frozenset(node for node in solution.writes if not self.knows(node))
         self._steps.append(_Step(placed, solution.reads, solution.writes, fresh, solution.compute))
+        if all(self._is_constant(node) for node in solution.reads):
+            self._constants.update(dict.fromkeys(fresh))
         self._learn(solution.writes)
+
+
+def _equal(one: Node, other: Node) -> bool:
+    """Return whether two operands of equations are the same value."""
+    if one is other:
+        return True
+    scalars = one.fixed and other.fixed and not one.aval.shape and one.aval == other.aval
+    return scalars and not is_tracer(one.constant) and bool(one.constant == other.constant)
+
+
+def _equal_params(one: Params, other: Params) -> bool:
+    try:
+        return bool(one == other)
+    except ValueError:  # arrays among them
+        return False
 
 
 def _itself(value: jax.Array) -> Sequence[jax.Array]:

@@ -30,7 +30,8 @@ from jaxsight.interpreters.inversion import (
     structure,
 )
 from jaxsight.interpreters.inversion.errors import NotInvertible
-from jaxsight.interpreters.inversion.network import Network, Node, Solver, inverses
+from jaxsight.interpreters.inversion.network import Network, Node, Solver
+from jaxsight.interpreters.inversion.registry import rule_of
 
 _MODULES = (branches, composites, elementwise, linear, loops, structure)
 """Imported for the rules that they register."""
@@ -275,7 +276,7 @@ def _solved(name: str, traced: _Traced) -> Network:
     Raise `NotInvertible` if these do not include all arguments.
     """
     outputs = range(len(traced.program.jaxpr.outvars))
-    network = Network(traced.program, (), outputs, Solver(inverses), {})
+    network = Network(traced.program, (), outputs, Solver(rule_of), {})
     for node, called in zip(network.inputs, traced.names, strict=True):
         if not network.knows(node):
             for placed, why in network.blocked():
