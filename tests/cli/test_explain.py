@@ -29,4 +29,24 @@ def test_all_rules_are_listed(tmp_path: Path) -> None:
 def test_an_unknown_rule_is_reported(tmp_path: Path) -> None:
     done = jaxsight("explain", "JX999", cwd=tmp_path)
     assert done.returncode == 2
-    assert "unknown rule JX999" in done.stderr
+    assert "unknown rule or operation JX999; did you mean JX9" in done.stderr
+
+
+def test_primitives_and_operations_are_explained_with_their_links(tmp_path: Path) -> None:
+    done = jaxsight("explain", "stablehlo.dot_general", cwd=tmp_path)
+    assert done.stdout.startswith(
+        "stablehlo.dot_general (stablehlo): sums products over contracted axes"
+    )
+    assert "\n  https://openxla.org/stablehlo/spec#dot_general\n" in done.stdout
+    done = jaxsight("explain", "dot_general", "--json", cwd=tmp_path)
+    rows = json.loads(done.stdout)
+    assert [(row["name"], row["language"]) for row in rows] == [
+        ("dot_general", "jaxpr"),
+        ("stablehlo.dot_general", "stablehlo"),
+    ]
+
+
+def test_a_misspelled_operation_has_similar_ones(tmp_path: Path) -> None:
+    done = jaxsight("explain", "dot_genral", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "unknown rule or operation dot_genral; did you mean dot_general, " in done.stderr

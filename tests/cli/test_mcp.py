@@ -92,6 +92,8 @@ async def test_tools_answer_as_the_commands_do(folder: Path) -> None:
         page = await text(agent, "explain", rule="JX401", budget=400)
         assert page.startswith("# traced-value (JX401)")
         assert len(page) <= 400
+        explained = await text(agent, "explain", rule="all_reduce")
+        assert "all-reduce (hlo): sum, or another reduction, of the arrays" in explained
 
 
 async def test_code_runs_only_where_the_user_trusts_it(folder: Path) -> None:

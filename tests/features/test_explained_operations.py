@@ -179,10 +179,10 @@ def test_the_name_under_the_cursor_is_explained(language: str, line: str, name: 
 
 
 def test_asynchronous_instructions_say_what_they_start() -> None:
-    operation = explained(HLO, "slice-done")
+    operation = explained(HLO, "slice-start")
     assert operation is not None
     assert operation.explanation == (
-        "waits for the results of a computation that was started; "
+        "starts a computation; other instructions run until `slice-done`; "
         "this one: part of an array with static bounds and strides"
     )
 

@@ -33,7 +33,7 @@ _COMMANDS = {
     "and why.",
     "upgrade": "Show what another version of JAX changes in the functions of a project.",
     "reduce": "Make a repro smaller while it fails in the same way.",
-    "explain": "Explain a rule, or list all rules.",
+    "explain": "Explain a rule, a primitive or an operation, or list all rules.",
     "trust": "Trust a folder: allow editors to run its code and interpreters, subfolders included.",
     "server": "Start the language server on stdio (run by editors).",
     "mcp": "Serve coding agents over the Model Context Protocol, on stdio.",

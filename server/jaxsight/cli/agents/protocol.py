@@ -75,10 +75,10 @@ def server(tools: Tools) -> MCPServer:
         return await _answered(tools.reduce(where, budget))
 
     async def explain(
-        rule: Annotated[str, Field(description="Code or name, e.g. JX201.")],
+        rule: Annotated[str, Field(description="JX201, or an operation: dot_general.")],
         budget: Budget = _BUDGET,
     ) -> str:
-        """Explain a rule: why it matters, an example, how to fix it."""
+        """Explain a rule (why it matters, an example, how to fix it), or an operation."""
         return await _answered(tools.explain(rule, budget))
 
     for tool in (ask, check, sweep, reduce, explain):

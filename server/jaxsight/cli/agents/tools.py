@@ -109,10 +109,14 @@ class Tools:
         return _within("\n".join([*lines, "", text]), budget)
 
     async def explain(self, rule: str, budget: int) -> str:
-        """Return the page of a rule: the reason, an example, and its fix."""
-        return _within(
-            json.loads(await self._run("explain", _argument(rule), "--json"))["page"], budget
-        )
+        """Return the page of a rule (the reason, an example, its fix), or lines on operations."""
+        explained = json.loads(await self._run("explain", _argument(rule), "--json"))
+        if isinstance(explained, list):
+            lines = [
+                f"{row['name']} ({row['language']}): {row['explanation']}" for row in explained
+            ]
+            return _within("\n".join(lines), budget)
+        return _within(explained["page"], budget)
 
     def allowed(self, where: str) -> Path:
         """Return the path of a file or folder, or that before `:FUNCTION`.

@@ -1,8 +1,9 @@
-"""Explain a rule, or list all rules: `jaxsight explain [RULE]`."""
+"""Explain a rule, a primitive or an operation, or list all rules: `jaxsight explain [NAME]`."""
 
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from typing import Annotated
 
 import typer
@@ -17,25 +18,27 @@ from jaxsight.rules import RULES, rule_of
 from jaxsight.rules.documentation import page
 from jaxsight.rules.rule import Rule
 
-RuleName = Annotated[
+ExplainedName = Annotated[
     str | None,
     typer.Argument(
-        metavar="RULE",
-        help="Rule to explain, by code (JX102) or name.",
+        metavar="NAME",
+        help="Rule, by code (JX102) or name, a primitive of JAX (dot_general), "
+        "or an operation of StableHLO or HLO (fusion).",
         show_default="list all",
     ),
 ]
 
 
 @command
-def explain(name: RuleName = None, as_json: AsJson = False) -> int:
-    """Explain a rule, or list all rules."""
+def explain(name: ExplainedName = None, as_json: AsJson = False) -> int:
+    """Explain a rule, a primitive or an operation, or list all rules."""
     if name is None:
         _print_all(as_json)
         return 0
     rule = rule_of(name)
     if rule is None:
-        raise CommandError(f"unknown rule {name}; run `jaxsight explain` for a list")
+        _print_operations(name, as_json)
+        return 0
     with failing_on(UnreadableError, about=f"{rule.code} ({rule.name}) has no page: "):
         text = page(rule)
     if as_json:
@@ -43,6 +46,30 @@ def explain(name: RuleName = None, as_json: AsJson = False) -> int:
     else:
         print_page(text)
     return 0
+
+
+def _print_operations(name: str, as_json: bool) -> None:
+    """Print what has the name of a primitive or operation.
+
+    Raises:
+        CommandError: nothing has it.
+    """
+    # Explaining a rule does not wait for it (40 ms).
+    from jaxsight.features.explained_operations.table import named, similar
+
+    found = named(name)
+    if not found:
+        names = [near for rule in RULES.values() for near in (rule.code, rule.name)]
+        near = difflib.get_close_matches(name, names, n=1) + similar(name)
+        advice = f"did you mean {', '.join(near)}?" if near else "`jaxsight explain` lists rules"
+        raise CommandError(f"unknown rule or operation {name}; {advice}")
+    if as_json:
+        print_json([dataclasses.asdict(operation) for operation in found])
+        return
+    printer = Printer(wrap=True)
+    for operation in found:
+        title = f"{operation.name} ({operation.language})"
+        printer.print(f"{title}: {operation.explanation}", operation.link, sep="\n  ")
 
 
 def _record(rule: Rule) -> dict[str, object]:

@@ -79,7 +79,8 @@ def explained(language: str, name: str) -> ExplainedOperation | None:
         whole = found.get(part["whole"])
         stage = found[f"async-{part['part']}"]
         if whole is not None:
-            does = f"{stage.explanation}; this one: {whole.explanation}"
+            does = stage.explanation.replace("async-", f"{part['whole']}-")
+            does = f"{does}; this one: {whole.explanation}"
             return ExplainedOperation(name, language, does, stage.link)
     return found.get(name)
 
