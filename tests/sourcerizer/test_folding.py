@@ -300,7 +300,8 @@ def test_the_gradient_of_a_first_layer_whose_input_has_none_is_a_call_like_the_o
 def test_a_backward_pass_without_a_sum_is_called_with_none(gradient):
     assert re.search(r'norm\(\w+, params\["norm"\]\)', gradient)
     assert re.search(r"norm_backward\(.+, None\)", gradient)
-    assert re.search(r"added\w* = \w+ if ct\w* is None else ad.add_jaxvals\(", gradient)
+    assert re.search(r"added\w* = \w+ if ct\w* is None else", gradient)
+    assert "add_jaxvals" not in gradient
 
 
 def test_iterations_of_a_loop_and_their_backward_pass_are_a_helper():

@@ -83,6 +83,7 @@ def write_once(
         writer.equations,
         options.inline,
         options.constants,
+        options.style,
         options.derivatives,
     )
     return written, writer

@@ -21,7 +21,7 @@ from jaxsight.sourcerizer.proof.running import NOT_RUN, Ran
 from jaxsight.sourcerizer.text.statements import Line
 from jaxsight.sourcerizer.values import constants as arrays
 from jaxsight.sourcerizer.writing.passed_values import Placeholder
-from jaxsight.wire.messages.requests import Constants, Derivatives
+from jaxsight.wire.messages.requests import Constants, Derivatives, Style
 
 
 class Source(str):
@@ -91,6 +91,7 @@ class Written:
     """Whether calls of jitted functions were inlined, which changes the jaxpr."""
     constants: Constants = "inline"
     """Where stored arrays are kept."""
+    style: Style = "lax"
     derivatives: Derivatives = "exact"
     """Which of the original's derivative rules it has."""
     shares: bool = False
@@ -105,10 +106,12 @@ class Written:
     def differs(self, counterpart: object, jaxpr: object) -> Difference | None:
         """Return the first difference of the written function's jaxpr from its counterpart.
 
-        Return None if they are the same program.
+        Return None if they are the same program. In the pretty style, a sum of cotangents is an
+        addition.
         """
         orders = Options(derivatives=self.derivatives).orders
-        return same_jaxpr(counterpart, jaxpr, through_jits=self.inlines, orders=orders)
+        sums = self.style == "pretty"
+        return same_jaxpr(counterpart, jaxpr, through_jits=self.inlines, orders=orders, sums=sums)
 
     @property
     def passed(self) -> dict[str, object]:

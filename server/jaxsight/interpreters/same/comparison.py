@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from jax.extend.core import primitives
+
 from jaxsight.interpreters.compat import control_flow
 from jaxsight.interpreters.compat.control_flow import Captures
 from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation, Params, Var
@@ -29,7 +31,12 @@ from jaxsight.interpreters.same.values import ValueComparison
 
 
 def same_jaxpr(
-    left: object, right: object, *, through_jits: bool = False, orders: int | None = None
+    left: object,
+    right: object,
+    *,
+    through_jits: bool = False,
+    orders: int | None = None,
+    sums: bool = False,
 ) -> Difference | None:
     """Return None if two jaxprs are the same program, or else their first difference.
 
@@ -39,9 +46,10 @@ def same_jaxpr(
         through_jits: compare jitted functions as if they were inlined.
         orders: compare the rules of custom derivatives up to this order only. By default, rules of
             more than three orders that are not the same functions are a difference.
+        sums: compare sums of cotangents (`add_any`) as additions; see `_are_sums`.
     """
     with room_for_nesting():
-        return Comparison(through_jits, orders).programs(opened(left), opened(right))
+        return Comparison(through_jits, orders, sums).programs(opened(left), opened(right))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +67,11 @@ class _Application:
 class Comparison:
     """Compares programs, and remembers the inner programs that are the same."""
 
-    def __init__(self, through_jits: bool = False, orders: int | None = None) -> None:
+    def __init__(
+        self, through_jits: bool = False, orders: int | None = None, sums: bool = False
+    ) -> None:
         self._through_jits = through_jits
+        self._sums = sums
         self._read_by = all_operands if through_jits else used_operands
         """A call reads all of its operands, its inlined equations may not: to compare through
         calls, loops are treated like calls.
@@ -157,7 +168,8 @@ class Comparison:
         self, lhs: Equation, rhs: Equation, lhs_tokens: Tokens, rhs_tokens: Tokens
     ) -> None:
         name = lhs.primitive.name
-        require(lhs.primitive is rhs.primitive, "primitive", name, rhs.primitive.name)
+        same = lhs.primitive is rhs.primitive or (self._sums and _are_sums(lhs, rhs))
+        require(same, "primitive", name, rhs.primitive.name)
         require_same("number of results", len(lhs.outvars), len(rhs.outvars))
         self._applications(
             _Application(lhs, _operand_tokens(lhs, lhs_tokens)),
@@ -248,6 +260,23 @@ class Comparison:
     def _inner(self, name: str, lhs: Program, rhs: Program) -> None:
         with step(name):
             self._closed(lhs, rhs)
+
+
+_SUMS = primitives.add_p, primitives.add_jaxvals_p
+
+
+def _are_sums(lhs: Equation, rhs: Equation) -> bool:
+    """Return whether two equations add their operands: by `add`, or by `add_any`.
+
+    Differentiation adds cotangents with `add_any` (`ad_util.add_jaxvals`), which no public function
+    spells. For operands of one type, as it requires, both primitives are lowered to
+    `stablehlo.add` (`add_jaxvals_lowering` in `interpreters/mlir.py`, `add_p` in `lax/lax.py`) and
+    hand their cotangent to both operands. Their derivatives differ in one way: where one operand
+    has a zero tangent, `add_any` adds that zero (`linear_jvp` in `interpreters/ad.py`) and `add`
+    does not (`_add_jvp`), so a tangent of -0.0 becomes 0.0 in the first only. Their types
+    are compared as those of any equation.
+    """
+    return lhs.primitive in _SUMS and rhs.primitive in _SUMS
 
 
 def _same_number(lhs: Sequence[Equation], rhs: Sequence[Equation]) -> None:

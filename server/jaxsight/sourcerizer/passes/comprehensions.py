@@ -15,6 +15,7 @@ from typing import Any
 from jaxsight.sourcerizer.text.exprs import (
     Atom,
     Call,
+    Choice,
     Each,
     Expr,
     Keyword,
@@ -170,7 +171,7 @@ def _shape(expr: object) -> Any:
         return None if value_name(expr) else expr.text
     if isinstance(expr, Call) and isinstance(expr.function, Atom):
         return (Call, expr.function.text, *map(_shape, expr.items))
-    if isinstance(expr, (Lambda, Each)):
+    if isinstance(expr, (Choice, Lambda, Each)):
         return id(expr)
     label = [getattr(expr, name, "") for name in ("name", "operator", "bracket", "target")]
     return (type(expr), *label, *map(_shape, parts_of(expr)))

@@ -25,6 +25,7 @@ from jaxsight.sourcerizer.text.exprs import (
     Attribute,
     Binary,
     Call,
+    Choice,
     Expr,
     Index,
     Keyword,
@@ -322,7 +323,7 @@ def _reads_well(
         )
         and _steps(value) <= MOST_STEPS
         and _depth(value) <= DEEPEST
-        and not isinstance(moved, (Lambda, Sequence_))
+        and not isinstance(moved, (Choice, Lambda, Sequence_))
     )
 
 

@@ -52,9 +52,14 @@ class Proved:
 
 
 class Prover:
-    """Proves expressions with the names that a written module imports."""
+    """Proves expressions with the names that a written module imports.
 
-    def __init__(self) -> None:
+    Args:
+        sums: compare sums of cotangents as additions.
+    """
+
+    def __init__(self, sums: bool) -> None:
+        self._sums = sums
         self.names: dict[str, object] = {
             "jax": jax,
             "jnp": jnp,
@@ -90,7 +95,7 @@ class Prover:
             if order is not None:
                 outputs = [outputs[position] for position in order]
                 results = jax.tree.map(order.index, results)
-        comparison = Comparison()
+        comparison = Comparison(sums=self._sums)
         tokens = [comparison.fresh() for _ in claim.inputs]
         program = staged.program
         consts = [(var, ("constant", id(var))) for var in program.jaxpr.constvars]

@@ -124,6 +124,15 @@ class Lambda:
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """`single if absent is None else total`."""
+
+    single: Expr
+    absent: Expr
+    total: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Once:
     """An argument without operands that is written once in a module, under a name like `base`."""
 
@@ -132,7 +141,18 @@ class Once:
 
 
 Expr: TypeAlias = (
-    Atom | Slot | Call | Index | Attribute | Sequence_ | Binary | Unary | Lambda | Star | Once
+    Atom
+    | Slot
+    | Call
+    | Index
+    | Attribute
+    | Sequence_
+    | Binary
+    | Unary
+    | Lambda
+    | Choice
+    | Star
+    | Once
 )
 Item: TypeAlias = "Expr | Keyword | Pair | Each"
 
@@ -197,6 +217,8 @@ def uses_python(expr: object) -> bool:
             return any(map(uses_python, items))
         case Keyword(_, value) | Star(value) | Lambda(_, value) | Pair(_, value):
             return uses_python(value)
+        case Choice():
+            return True
         case _:
             return False
 
@@ -233,6 +255,8 @@ def _later(expr: object) -> tuple[object, ...]:
     match expr:
         case Lambda(_, inside) | Once(_, inside):
             return (inside,)
+        case Choice(single, absent, total):
+            return (single, absent, total)
         case _:
             return ()
 
@@ -269,6 +293,8 @@ def mapped(expr: Any, change: Callable[[Any], Any]) -> Any:
             return Lambda(parameters, *changed)
         case Once(base):
             return Once(base, *changed)
+        case Choice():
+            return Choice(*changed)
         case _:
             return with_parts(expr, changed)
 

@@ -15,6 +15,7 @@ from jaxsight.sourcerizer.text.exprs import (
     Attribute,
     Binary,
     Call,
+    Choice,
     Each,
     Expr,
     Index,
@@ -90,6 +91,8 @@ def flat(expr: Item) -> str:
             return flat(value)
         case Each(body, target, values):
             return f"{flat(body)} for {target} in {flat(values)}"
+        case Choice(single, absent, total):
+            return f"{flat(single)} if {flat(absent)} is None else {flat(total)}"
         case Lambda((), body):
             return f"lambda: {flat(body)}"
         case Lambda(parameters, body):
@@ -121,7 +124,7 @@ def precedence(expr: Expr) -> int:
             return _PRECEDENCE[operator]
         case Unary():
             return _UNARY
-        case Lambda():
+        case Lambda() | Choice():
             return -1
         case Atom(text) if text[:1] == "-":
             return _UNARY

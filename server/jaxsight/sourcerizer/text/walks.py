@@ -10,6 +10,7 @@ from typing import Any
 
 from jaxsight.sourcerizer.text.exprs import (
     Atom,
+    Choice,
     Each,
     Expr,
     Lambda,
@@ -104,6 +105,10 @@ def _gather(expr: Any, names: list[str]) -> None:
     kind = type(expr)
     if kind is Atom:
         names.extend(_words(expr.text))
+    elif kind is Choice:
+        for part in (expr.single, expr.absent, expr.total):
+            _gather(part, names)
+            _gather(part, names)  # twice, as below
     elif kind is Lambda or kind is Each:
         inside = _read(expr.body)
         names.extend(inside)

@@ -70,7 +70,7 @@ class Proofs:
 
     def __init__(self, style: Style) -> None:
         self.style = style
-        self.prover = Prover()
+        self.prover = Prover(sums=style == "pretty")
         rules = (PRETTY, LAX) if style == "pretty" else (LAX,)
         self._rules: list[Spelling] = [functools.partial(_spelled, own) for own in rules]
         self._spelled: dict[Hashable, Proved] = {}

@@ -11,7 +11,7 @@ from jaxsight.sourcerizer.text.exprs import Atom, Binary, Expr, call
 from jaxsight.sourcerizer.values.spelling import value
 
 OPERATORS = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "rem": "%", "pow": "**",
+    "add": "+", "add_any": "+", "sub": "-", "mul": "*", "div": "/", "rem": "%", "pow": "**",
     "and": "&", "or": "|", "xor": "^", "shift_left": "<<",
     "shift_right_arithmetic": ">>", "shift_right_logical": ">>",
     "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
@@ -31,8 +31,10 @@ _NUMPY = {
 
 @PRETTY(*{*OPERATORS, *_NUMPY} - {"clamp", "square", "not"})
 def operator(view: View) -> Iterator[Expr]:
-    if all(literal is not None for literal in view.literals):
-        return  # Python would compute it
+    if all(literal is not None for literal in view.literals):  # Python would compute it
+        if view.name == "add_any":
+            yield call("lax.add", *view.operands)
+        return
     if (symbol := OPERATORS.get(view.name)) and len(view.operands) == 2:
         yield Binary(symbol, *view.operands)
     if (name := _NUMPY.get(view.name)) is not None:

@@ -21,8 +21,7 @@ from jaxsight.sourcerizer.folding.families import captures
 from jaxsight.sourcerizer.folding.repeats import Repeat
 from jaxsight.sourcerizer.folding.steps import Family, Returned
 from jaxsight.sourcerizer.proof.prover import Proved
-from jaxsight.sourcerizer.text.exprs import Atom, Expr, call, is_identifier
-from jaxsight.sourcerizer.text.layout import flat
+from jaxsight.sourcerizer.text.exprs import Atom, Binary, Choice, Expr, call, is_identifier
 from jaxsight.sourcerizer.text.names import without_number
 from jaxsight.sourcerizer.text.paths import Path, Step, shared_end
 from jaxsight.sourcerizer.text.statements import Function, Return, Statement
@@ -144,9 +143,9 @@ def _passed(scope: Scope, family: Family, run: int, parameter: _Parameter) -> Ex
 def added(scope: Scope, step: steps.FoldedStep) -> Proved:
     """Write a sum in a helper that is called with `None` for an absent operand."""
     equation = step.family
-    first, second = (flat(scope.operand(atom)) for atom in equation.invars)
-    nothing, present = (first, second) if step.index == 0 else (second, first)
-    return Proved(Atom(f"{present} if {nothing} is None else ad.add_jaxvals({first}, {second})"), 0)
+    first, second = (scope.operand(atom) for atom in equation.invars)
+    absent, single = (first, second) if step.index == 0 else (second, first)
+    return Proved(Choice(single, absent, Binary("+", first, second)), 0)
 
 
 def _body(inner: Scope, family: Family) -> list[Statement]:
