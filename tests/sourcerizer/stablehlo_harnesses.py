@@ -20,8 +20,7 @@ from jax.extend.core import jaxpr_as_fun
 
 from jaxsight.sourcerizer.api import write
 from jaxsight.sourcerizer.options import Options
-from jaxsight.sourcerizer.stablehlo import UnreadableProgram, read
-from jaxsight.sourcerizer.stablehlo.canonical import canonical
+from jaxsight.sourcerizer.stablehlo import UnreadableProgram, prove, read
 from jaxsight.sourcerizer.written import load
 from tests.sourcerizer.harnesses import arguments, bits, load_harnesses, sample
 
@@ -34,15 +33,6 @@ class Trip:
     stage: str
     operation: str = ""
     detail: str = ""
-
-
-def first_difference(expected: str, found: str) -> str:
-    """Return the first lines that differ."""
-    pairs = zip(expected.splitlines(), found.splitlines(), strict=False)
-    for mine, other in pairs:
-        if mine != other:
-            return f"{mine.strip()[:140]} || {other.strip()[:140]}"
-    return "" if expected == found else "one ends earlier"
 
 
 def trip(harness: Any, style: str = "lax", portable: bool = True) -> Trip:
@@ -63,40 +53,32 @@ def trip(harness: Any, style: str = "lax", portable: bool = True) -> Trip:
         return Trip(name, "read", error.operation, error.why)
     except Exception as error:  # noqa: BLE001 - counted
         return Trip(name, "read", "", "".join(traceback.format_exception(error)[-4:]))
-    structs = program.jaxpr.in_avals
+    structs = tuple(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in program.jaxpr.in_avals)
     leaves = [
         leaf for i, leaf in enumerate(jax.tree.leaves(args)) if i in exported.module_kept_var_idx
     ]
-    with jax.enable_x64(program.x64 or jax.config.jax_enable_x64):
+    with program.types():
         try:
             flat = jaxpr_as_fun(program.jaxpr)
-            written = write(
-                flat, tuple(map(_struct, structs)), {}, Options(style=style), program.name
-            )
-            made = jax.jit(load(written), keep_unused=True)
+            written = write(flat, structs, {}, Options(style=style), program.name)
+            made = load(written)
         except Exception as error:  # noqa: BLE001 - counted
             return Trip(name, "write", "", f"{type(error).__name__}: {error}"[:300])
-        if portable:
-            again = export.export(made)(*map(_struct, structs)).mlir_module_serialized
-        else:
-            again = made.lower(*map(_struct, structs)).as_text()
-        found = made(*leaves)
-    difference = first_difference(canonical(artifact), canonical(again))
+        try:
+            difference = prove(artifact, program, made).difference
+            found = jax.jit(made)(*leaves)
+        except Exception as error:  # noqa: BLE001 - counted
+            return Trip(name, "text", "", f"{type(error).__name__}: {error}"[:300])
     if difference:
         return Trip(name, "text", difference.partition("(")[0].rpartition(" ")[2], difference)
-    if [one[3] for one in map(_flat, bits(found)[1])] != [
-        one[3] for one in map(_flat, bits(expected)[1])
-    ]:
+    if _arrays(found) != _arrays(expected):
         return Trip(name, "bits")
     return Trip(name, "ok")
 
 
-def _flat(leaf: Any) -> Any:
-    return leaf if len(leaf) == 4 else leaf[1]
-
-
-def _struct(aval: Any) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(aval.shape, aval.dtype)
+def _arrays(value: Any) -> list[Any]:
+    """Return the bytes of each array; of keys, those of their data."""
+    return [leaf[-1] if isinstance(leaf[-1], bytes) else leaf[1][-1] for leaf in bits(value)[1]]
 
 
 def report(trips: Sequence[Trip]) -> str:

@@ -99,7 +99,7 @@ def run_beside(
     """
     program = opened(jaxpr)
     is_drawn = any(isinstance(value, jax.ShapeDtypeStruct) for value in values)
-    if reason := _too_much(program, is_drawn):
+    if reason := too_much(program, is_drawn=is_drawn):
         return Ran(skipped=reason)
     try:
         generator = np.random.default_rng(0)
@@ -121,7 +121,7 @@ def run_beside(
     return Ran(tuple(ways))
 
 
-def _too_much(program: Program, is_drawn: bool) -> str:
+def too_much(program: Program, *, is_drawn: bool, most_equations: int = MOST_EQUATIONS) -> str:
     """Return the reason why a program is not run; empty if it is."""
     if getattr(program.jaxpr, "effects", None):
         return "it has effects"
@@ -136,8 +136,8 @@ def _too_much(program: Program, is_drawn: bool) -> str:
             return "it has a loop that may not terminate on random values"
         if sum(_bytes(var.aval) for var in equation.outvars) > LARGEST:
             return f"it creates an array of more than {LARGEST >> 20} MiB"
-        if count >= MOST_EQUATIONS:
-            return f"it has more than {MOST_EQUATIONS} equations"
+        if count >= most_equations:
+            return f"it has more than {most_equations} equations"
         if math.isfinite(times):
             numbers += times * _work(equation)
     return f"it computes more than {MOST_NUMBERS:,} numbers" if numbers > MOST_NUMBERS else ""

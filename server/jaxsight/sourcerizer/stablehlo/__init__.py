@@ -5,11 +5,12 @@ JAX traces them (`evaluation`): so each operation of the module becomes the equa
 to it. `operations` has one function per operation. Functions of the module become jitted functions,
 regions become the functions of `while_loop`, `cond`, `reduce` and so on.
 
-`canonical` prints a module so that two modules with the same computation have the same text, and
-`proof` lowers a written function again and compares.
+`canonical` prints a module so that two modules with the same computation have the same text.
+`prove` lowers a written function again, compares, and runs both.
 """
 
 from jaxsight.sourcerizer.stablehlo.program import OpaqueCall, StablehloProgram, UnreadableProgram
+from jaxsight.sourcerizer.stablehlo.proof import SameProgram, prove
 from jaxsight.sourcerizer.stablehlo.reading import read
 
-__all__ = ["OpaqueCall", "StablehloProgram", "UnreadableProgram", "read"]
+__all__ = ["OpaqueCall", "SameProgram", "StablehloProgram", "UnreadableProgram", "prove", "read"]

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from jaxsight.sourcerizer.stablehlo.attributes import constant_text
-from jaxsight.sourcerizer.stablehlo.compat import ir, parse
+from jaxsight.sourcerizer.stablehlo.compat import functions, ir, parse
 from jaxsight.sourcerizer.stablehlo.operations.regions import owner_of
 
 _DEFAULTS = {
@@ -77,29 +77,37 @@ def canonical(program: str | bytes) -> str:
     """
     module = parse(program)
     with module.context:
-        functions = {}
-        for each in module.body.operations:
-            if each.operation.name == "func.func":
-                symbol = ir.StringAttr(each.operation.attributes["sym_name"]).value
-                functions[symbol] = each.operation
-        texts = _Functions(functions)
+        texts = PrintedFunctions(functions(module))
         main = texts.printed("main")
         return "\n".join([*texts.printed_functions(), "main", *main])
 
 
 @dataclass(slots=True)
-class _Functions:
+class PrintedFunctions:
     """The functions of a module, each printed once; equal ones have one number."""
 
     functions: dict[str, ir.Operation]
     _numbers: dict[tuple[str, ...], int] = field(default_factory=dict)
     _of: dict[str, int] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
 
     def number(self, name: str) -> int:
         if name not in self._of:
             lines = tuple(self.printed(name))
             self._of[name] = self._numbers.setdefault(lines, len(self._numbers))
         return self._of[name]
+
+    def signature(self, operation: ir.Operation) -> str:
+        """Return an operation without its operands: attributes, functions, regions."""
+        names = {
+            value: f"%{place}" for place, value in enumerate(dict.fromkeys(captured(operation)))
+        }
+        block = _Block(self, names, "")
+        parts = [f"{name}={text}" for name, text in block.attributes(operation, numbers=False)]
+        for region in operation.regions:
+            for inner in region.blocks:
+                parts += _Block(self, dict(names), "").printed(inner)
+        return "\n".join([*parts, *(str(result.type) for result in operation.results)])
 
     def printed(self, name: str) -> list[str]:
         return _Block(self, {}, "").printed(self.block(name))
@@ -111,6 +119,18 @@ class _Functions:
         for lines, number in self._numbers.items():
             yield f"function {number}"
             yield from lines
+
+    def text(self, name: str) -> str:
+        """Return a function with those that it calls."""
+        found = self.texts.get(name)
+        if found is None:
+            called = [
+                self.text(_symbol(inner.attributes["callee"]))
+                for inner in _inside(self.functions[name])
+                if inner.name == "func.call"
+            ]
+            found = self.texts[name] = "\n".join([*self.printed(name), *called])
+        return found
 
     def has_effects(self, operation: ir.Operation) -> bool:
         if operation.name in _EFFECTS:
@@ -137,7 +157,7 @@ def _symbol(attribute: ir.Attribute) -> str:
 class _Block:
     """Lines of a block, in the order in which its results need them."""
 
-    functions: _Functions
+    functions: PrintedFunctions
     names: dict[ir.Value, str]
     indent: str
     lines: list[str] = field(default_factory=list)
@@ -191,7 +211,7 @@ class _Block:
         if any(result in self.names for result in operation.results):
             return
         operands = [self.name(operand) for operand in operation.operands]
-        for value in _captured(operation):
+        for value in captured(operation):
             self.name(value)
         shown = [f"{name}={text}" for name, text in self.attributes(operation)]
         regions = []
@@ -209,7 +229,10 @@ class _Block:
         self.lines.append(f"{self.indent}{label}{operation.name}{given}{attributes} : {types}")
         self.lines += regions
 
-    def attributes(self, operation: ir.Operation) -> Iterator[tuple[str, str]]:
+    def attributes(
+        self, operation: ir.Operation, numbers: bool = True
+    ) -> Iterator[tuple[str, str]]:
+        """Yield what attributes say; functions as their numbers, or in full."""
         found = {}
         for each in operation.attributes:
             name = each if isinstance(each, str) else each.name  # names since jaxlib 0.9
@@ -217,7 +240,9 @@ class _Block:
         for name in sorted(found):
             text = str(found[name])
             if name in ("callee", "decomposition"):
-                yield name, f"function {self.functions.number(_symbol(found[name]))}"
+                symbol = _symbol(found[name])
+                number = self.functions.number(symbol)
+                yield name, f"function {number}" if numbers else self.functions.text(symbol)
             elif name == "compare_type" and "TOTALORDER" in text:
                 yield name, text
             elif name in _IGNORED or (name in _DEFAULTS and _words(text) <= _DEFAULTS[name]):
@@ -226,13 +251,21 @@ class _Block:
                 yield name.removeprefix("mhlo."), text
 
 
+def _inside(operation: ir.Operation) -> Iterator[ir.Operation]:
+    for region in operation.regions:
+        for block in region.blocks:
+            for each in block.operations:
+                yield each.operation
+                yield from _inside(each.operation)
+
+
 def _words(text: str) -> set[str]:
     """Return the values in an attribute's text, without its type."""
     text = re.sub(r"^array<\w+:?", "", text)
     return set(_WORD.findall(text.partition(" : ")[0]))
 
 
-def _captured(operation: ir.Operation) -> Iterator[ir.Value]:
+def captured(operation: ir.Operation) -> Iterator[ir.Value]:
     """Yield the values that regions read from around the operation."""
     inside: set[ir.Value] = set()
 

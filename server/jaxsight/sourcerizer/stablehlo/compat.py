@@ -1,16 +1,23 @@
-"""MLIR as jaxlib ships it. Applies to JAX 0.8 to 0.12.
+"""MLIR as jaxlib ships it, and its compiler. Applies to JAX 0.8 to 0.12.
 
 Private API used: `jaxlib.mlir` (its `ir` and the StableHLO dialect: JAX has no public reader of
-StableHLO), and `make_ir_context`, which registers the dialects that JAX's programs use.
+StableHLO), `make_ir_context`, which registers the dialects that JAX's programs use, and
+`backend_compile_and_load` with `get_compile_options`, which compile a module without a function.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+from jax._src import compiler
 from jax._src.interpreters.mlir import make_ir_context
+from jaxlib import xla_client
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as dialect
 
-__all__ = ["dialect", "ir", "parse", "print_without_locations"]
+__all__ = ["dialect", "functions", "ir", "parse", "print_without_locations", "run"]
 
 _ARTIFACT = b"ML\xefR"
 """How MLIR bytecode begins (https://mlir.llvm.org/docs/BytecodeFormat)."""
@@ -35,5 +42,28 @@ def parse(program: str | bytes) -> ir.Module:
             raise ValueError(str(error)) from None
 
 
+def functions(module: ir.Module) -> dict[str, ir.Operation]:
+    """Return the functions of a module by name."""
+    operations = [each.operation for each in module.body.operations]
+    return {
+        str(ir.StringAttr(operation.attributes["sym_name"]).value): operation
+        for operation in operations
+        if operation.name == "func.func"
+    }
+
+
 def print_without_locations(module: ir.Module) -> str:
     return str(module.operation.get_asm(enable_debug_info=False))
+
+
+def run(program: str | bytes, leaves: Sequence[jax.Array]) -> list[jax.Array]:
+    """Compile a module for the first device, and return its results for arrays."""
+    module = parse(program)
+    device = jax.devices()[0]
+    load: Any = compiler.backend_compile_and_load
+    with module.context:
+        options = compiler.get_compile_options(1, 1, backend=device.client)
+        listed = xla_client.DeviceList((device,))
+        executable = load(device.client, module, listed, options, [])
+    results = executable.execute_sharded(list(leaves)).disassemble_into_single_device_arrays()
+    return [one for (one,) in results]

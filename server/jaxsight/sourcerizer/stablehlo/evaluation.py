@@ -10,14 +10,20 @@ import jax
 import numpy as np
 
 from jaxsight.sourcerizer.stablehlo import attributes
+from jaxsight.sourcerizer.stablehlo.canonical import PrintedFunctions
 from jaxsight.sourcerizer.stablehlo.compat import ir
+from jaxsight.sourcerizer.stablehlo.lifting.candidates import candidates
+from jaxsight.sourcerizer.stablehlo.lifting.matching import LiftedCall, absorbed, lift
 from jaxsight.sourcerizer.stablehlo.program import OpaqueCall, UnreadableProgram
 
 Array: TypeAlias = Any
 """A value while JAX traces: an array of JAX or NumPy; None in place of an absorbed operand."""
 Results: TypeAlias = Array | Sequence[Array] | None
-Reader: TypeAlias = "Callable[[Step], Results]"
+Reader: TypeAlias = "Callable[[OperationStep], Results]"
 Values: TypeAlias = "Mapping[ir.Value, Array]"
+
+Mesh: TypeAlias = "Mapping[str, int]"
+"""The axes of a mesh with their sizes."""
 
 READERS: dict[str, Reader] = {}
 """What evaluates an operation, by its name."""
@@ -39,7 +45,7 @@ def reads(*names: str) -> Callable[[Reader], Reader]:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class OperationStep:
     """An operation that is being evaluated, with the values of its operands."""
 
     operation: ir.Operation
@@ -112,6 +118,10 @@ class Evaluation:
     """The functions of a module, evaluated as they are called."""
 
     functions: Mapping[str, ir.Operation]
+    meshes: Mapping[str, Mesh]
+    printed: PrintedFunctions
+    mesh: Mesh = field(default_factory=dict)
+    """The mesh of the `shard_map` that is evaluated."""
     opaque: list[OpaqueCall] = field(default_factory=list)
     _jitted: dict[str, Callable[..., tuple[Array, ...]]] = field(default_factory=dict)
 
@@ -139,18 +149,42 @@ class Evaluation:
     ) -> tuple[Array, ...]:
         """Evaluate a block's operations; return what it returns."""
         values = {**around, **dict(zip(block.arguments, arguments, strict=True))}
+        lifts = self._lifts(block)
+        for found in lifts.values():
+            values.update(dict.fromkeys(absorbed(found)))
         for each in block.operations:
             operation = each.operation
             if operation.name in _TERMINATORS:
                 return tuple(values[operand] for operand in operation.operands)
-            if any(absorbed(operation) for absorbed in ABSORBED):
+            if operation.results and operation.results[0] in lifts:
+                call = lifts[operation.results[0]]
+                called = call.function(*(values[value] for value in call.inputs))
+                values.update(zip(call.results, called, strict=True))
+            if operation.results and all(result in values for result in operation.results):
+                continue
+            if any(is_absorbed(operation) for is_absorbed in ABSORBED):
                 continue  # the operation that uses it evaluates it
             operands = tuple(values.get(operand) for operand in operation.operands)
-            results = self.evaluated(Step(operation, operands, values, self))
+            results = self.evaluated(OperationStep(operation, operands, values, self))
             values.update(zip(operation.results, results, strict=True))
         raise UnreadableProgram("expected a block to end with a return")
 
-    def evaluated(self, step: Step) -> Sequence[Array]:
+    def _lifts(self, block: ir.Block) -> dict[ir.Value, LiftedCall]:
+        """Return calls that operations of a block were lowered from, by their anchors' results."""
+        lifts: dict[ir.Value, LiftedCall] = {}
+        taken: set[ir.Value] = set()
+        later = {result for each in block.operations for result in each.operation.results}
+        for each in block.operations:
+            anchor = each.operation
+            if anchor.results and anchor.results[0] not in taken:
+                found = lift(anchor, self.printed, candidates(anchor, self.functions))
+                if found is not None and not later.intersection(found.inputs):
+                    lifts[anchor.results[0]] = found
+                    taken |= found.matched
+            later.difference_update(anchor.results)
+        return lifts
+
+    def evaluated(self, step: OperationStep) -> Sequence[Array]:
         name = step.operation.name
         reader = READERS.get(name)
         if reader is None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
+import jax
 from jax.extend.core import ClosedJaxpr
 
 
@@ -43,3 +45,7 @@ class StablehloProgram:
     """Calls of foreign functions that JAX has no function for."""
     x64: bool
     """Whether the program has 64-bit types, so that it needs `jax_enable_x64`."""
+
+    def types(self) -> AbstractContextManager[None]:
+        """Return a context in which the program's types can be traced."""
+        return jax.enable_x64(True) if self.x64 else nullcontext()

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import jax
 
+from jaxsight.interpreters.compat.inner import inner_jaxprs
+from jaxsight.interpreters.compat.staging import Program, opened
 from jaxsight.interpreters.depth import room_for_nesting
 from jaxsight.sourcerizer.stablehlo import attributes, compat, operations
+from jaxsight.sourcerizer.stablehlo.canonical import PrintedFunctions
 from jaxsight.sourcerizer.stablehlo.compat import ir
 from jaxsight.sourcerizer.stablehlo.evaluation import Evaluation
 from jaxsight.sourcerizer.stablehlo.program import StablehloProgram, UnreadableProgram
 from jaxsight.sourcerizer.text.exprs import is_identifier
+
+_WIDE = {"int64", "uint64", "float64", "complex128"}
 
 _64_BITS = re.compile(r"x(?:ui64|i64|f64|complex<f64>)>|tensor<(?:ui64|i64|f64|complex<f64>)>")
 
@@ -36,11 +42,12 @@ def read(program: str | bytes) -> StablehloProgram:
 
 
 def _read(module: ir.Module) -> StablehloProgram:
-    functions = {}
+    functions, meshes = compat.functions(module), {}
     for each in module.body.operations:
         operation = each.operation
-        if operation.name == "func.func":
-            functions[_symbol(operation)] = operation
+        if operation.name == "sdy.mesh":
+            axes = re.findall(r'"([^"]+)"=(\d+)', str(operation.attributes["mesh"]))
+            meshes[_symbol(operation)] = {name: int(size) for name, size in axes}
     if "main" not in functions:
         public = [name for name, one in functions.items() if _is_public(one)]
         raise UnreadableProgram(
@@ -49,13 +56,28 @@ def _read(module: ir.Module) -> StablehloProgram:
     main = functions["main"]
     parameters = main.regions[0].blocks[0].arguments
     structs = [_struct(parameter.type) for parameter in parameters]
-    evaluation = Evaluation(functions)
+    evaluation = Evaluation(functions, meshes, PrintedFunctions(functions))
     wide = bool(_64_BITS.search(compat.print_without_locations(module)))
-    with jax.enable_x64(wide or jax.config.read("jax_enable_x64")):
+    with jax.enable_x64(True) if wide else nullcontext():
         jaxpr = jax.make_jaxpr(evaluation.function("main"))(*structs)
     return StablehloProgram(
-        jaxpr, _names(parameters), _title(module), tuple(evaluation.opaque), wide
+        jaxpr,
+        _names(parameters),
+        _title(module),
+        tuple(evaluation.opaque),
+        wide and _has_64_bits(opened(jaxpr)),
     )
+
+
+def _has_64_bits(program: Program) -> bool:
+    """Return whether a program has 64-bit types; JAX itself lowers 32-bit ones to some."""
+    jaxpr = program.jaxpr
+    atoms = [*jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars]
+    for equation in jaxpr.eqns:
+        atoms += [*equation.invars, *equation.outvars]
+        if any(_has_64_bits(part.program) for part in inner_jaxprs(equation)):
+            return True
+    return any(str(getattr(atom.aval, "dtype", "")) in _WIDE for atom in atoms)
 
 
 def _symbol(operation: ir.Operation) -> str:

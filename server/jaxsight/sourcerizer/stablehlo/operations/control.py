@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from jax import lax
 
 from jaxsight.sourcerizer.stablehlo.compat import ir
-from jaxsight.sourcerizer.stablehlo.evaluation import ABSORBED, Array, Results, Step, reads
+from jaxsight.sourcerizer.stablehlo.evaluation import ABSORBED, Array, OperationStep, Results, reads
 from jaxsight.sourcerizer.stablehlo.operations.regions import constant_of, owner_of
 
 
@@ -16,12 +16,12 @@ def symbol(attribute: ir.Attribute) -> str:
 
 
 @reads("func.call")
-def call(step: Step) -> Results:
+def call(step: OperationStep) -> Results:
     return step.evaluation.jitted(symbol(step.attribute("callee")))(*step.operands)
 
 
 @reads("stablehlo.if")
-def if_(step: Step) -> Results:
+def if_(step: OperationStep) -> Results:
     return lax.cond(step.operand, step.region(0), step.region(1))
 
 
@@ -53,7 +53,7 @@ ABSORBED.append(_is_index)
 
 
 @reads("stablehlo.case")
-def case(step: Step) -> Results:
+def case(step: OperationStep) -> Results:
     branches = [step.region(position) for position in range(len(step.operation.regions))]
     owner = owner_of(step.operation.operands[0])
     index = _index(owner, len(branches)) if owner is not None else ""
@@ -65,7 +65,7 @@ def case(step: Step) -> Results:
 
 
 @reads("stablehlo.while")
-def while_(step: Step) -> Results:
+def while_(step: OperationStep) -> Results:
     """Return a loop; values that it carries unchanged, and that come first, are read from around.
 
     JAX lowers the constants of a loop to such values (`_while_lowering`).
@@ -126,10 +126,10 @@ def _operands(operation: ir.Operation) -> Iterator[ir.Value]:
 
 
 @reads("stablehlo.tuple")
-def tuple_(step: Step) -> Results:
+def tuple_(step: OperationStep) -> Results:
     return [step.operands]
 
 
 @reads("stablehlo.get_tuple_element")
-def get_tuple_element(step: Step) -> Array:
+def get_tuple_element(step: OperationStep) -> Array:
     return step.operand[step.integer("index")]

@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxsight.sourcerizer.stablehlo import attributes
 from jaxsight.sourcerizer.stablehlo.compat import dialect, ir
-from jaxsight.sourcerizer.stablehlo.evaluation import READERS, Results, Step, reads
+from jaxsight.sourcerizer.stablehlo.evaluation import READERS, OperationStep, Results, reads
 from jaxsight.sourcerizer.stablehlo.operations.control import symbol
 from jaxsight.sourcerizer.stablehlo.operations.elementwise import elementwise
 from jaxsight.sourcerizer.stablehlo.program import OpaqueCall, UnreadableProgram
@@ -34,7 +34,7 @@ def names_of(found: object) -> Iterator[str]:
 
 
 @reads("stablehlo.custom_call")
-def custom_call(step: Step) -> Results:
+def custom_call(step: OperationStep) -> Results:
     target = str(ir.StringAttr(step.attribute("call_target_name")).value)
     if target in _IDENTITIES:
         return step.operands
@@ -44,7 +44,7 @@ def custom_call(step: Step) -> Results:
     return foreign(step, target)
 
 
-def foreign(step: Step, target: str) -> Results:
+def foreign(step: OperationStep, target: str) -> Results:
     """Return a call of a foreign function, with its attributes."""
     told = next(
         (
@@ -75,14 +75,14 @@ def foreign(step: Step, target: str) -> Results:
     )(*step.operands, **given)
 
 
-def _layouts(step: Step, name: str) -> list[tuple[int, ...]] | None:
+def _layouts(step: OperationStep, name: str) -> list[tuple[int, ...]] | None:
     """Return layouts from the slowest dimension to the fastest; StableHLO has them reversed."""
     if not step.has(name):
         return None
     return [tuple(int(axis) for axis in np.array(each))[::-1] for each in step.attribute(name)]
 
 
-def _aliases(step: Step) -> dict[int, int] | None:
+def _aliases(step: OperationStep) -> dict[int, int] | None:
     if not step.has("output_operand_aliases"):
         return None
     found = {}
@@ -110,7 +110,7 @@ def _value(attribute: ir.Attribute) -> object:
 
 
 @reads("stablehlo.composite")
-def composite(step: Step) -> Results:
+def composite(step: OperationStep) -> Results:
     """Return the operation that a composite stands for, or a composite of its decomposition."""
     name = str(ir.StringAttr(step.attribute("name")).value)
     given = step.attribute("composite_attributes") if step.has("composite_attributes") else {}

@@ -9,7 +9,7 @@ from jax import lax
 
 from jaxsight.sourcerizer.stablehlo import attributes
 from jaxsight.sourcerizer.stablehlo.compat import dialect
-from jaxsight.sourcerizer.stablehlo.evaluation import READERS, Array, Results, Step, reads
+from jaxsight.sourcerizer.stablehlo.evaluation import READERS, Array, OperationStep, Results, reads
 from jaxsight.sourcerizer.stablehlo.program import UnreadableProgram
 
 _ACCURATE = {
@@ -101,7 +101,7 @@ COMPARISONS = {
 _TOTAL = {"EQ": lax.eq_to_p, "LT": lax.lt_to_p, "LE": lax.le_to_p}
 
 
-def _plain(function: Callable[..., jax.Array]) -> Callable[[Step], Results]:
+def _plain(function: Callable[..., jax.Array]) -> Callable[[OperationStep], Results]:
     return lambda step: function(*step.operands)
 
 
@@ -114,7 +114,7 @@ def elementwise(name: str) -> Callable[..., jax.Array] | None:
 
 
 @reads(*_ACCURATE)
-def accurate(step: Step) -> Array:
+def accurate(step: OperationStep) -> Array:
     function = _ACCURATE[step.operation.name]
     if not step.has("result_accuracy"):
         return function(*step.operands)
@@ -129,14 +129,14 @@ def accurate(step: Step) -> Array:
 
 
 @reads(*_BOOLEAN)
-def arithmetic(step: Step) -> Array:
+def arithmetic(step: OperationStep) -> Array:
     name = step.operation.name
     same = step.dtype == bool and name in ("stablehlo.add", "stablehlo.multiply")
     return (_BOOLEAN if same else _PLAIN)[name](*step.operands)
 
 
 @reads("stablehlo.compare")
-def compare(step: Step) -> Array:
+def compare(step: OperationStep) -> Array:
     direction = step.word("comparison_direction")
     if step.word("compare_type") != "TOTALORDER":
         return COMPARISONS[direction](*step.operands)
@@ -146,52 +146,52 @@ def compare(step: Step) -> Array:
 
 
 @reads("stablehlo.constant")
-def constant(step: Step) -> Array:
+def constant(step: OperationStep) -> Array:
     found = attributes.constant(step.operation)
     return found if found.shape else found[()]
 
 
 @reads("stablehlo.convert")
-def convert(step: Step) -> Array:
+def convert(step: OperationStep) -> Array:
     return lax.convert_element_type(step.operand, step.dtype)
 
 
 @reads("stablehlo.bitcast_convert")
-def bitcast_convert(step: Step) -> Array:
+def bitcast_convert(step: OperationStep) -> Array:
     return lax.bitcast_convert_type(step.operand, step.dtype)
 
 
 @reads("stablehlo.reduce_precision")
-def reduce_precision(step: Step) -> Array:
+def reduce_precision(step: OperationStep) -> Array:
     return lax.reduce_precision(
         step.operand, step.integer("exponent_bits"), step.integer("mantissa_bits")
     )
 
 
 @reads("stablehlo.round_nearest_afz")
-def round_away(step: Step) -> Array:
+def round_away(step: OperationStep) -> Array:
     return lax.round(step.operand, lax.RoundingMethod.AWAY_FROM_ZERO)
 
 
 @reads("stablehlo.round_nearest_even")
-def round_even(step: Step) -> Array:
+def round_even(step: OperationStep) -> Array:
     return lax.round(step.operand, lax.RoundingMethod.TO_NEAREST_EVEN)
 
 
 @reads("stablehlo.select")
-def select(step: Step) -> Array:
+def select(step: OperationStep) -> Array:
     predicate, on_true, on_false = step.operands
     return lax.select_n(predicate, on_false, on_true)
 
 
 @reads("chlo.constant_like")
-def constant_like(step: Step) -> Array:
+def constant_like(step: OperationStep) -> Array:
     value = str(step.attribute("value")).partition(" ")[0]
     return lax.full_like(step.operand, float(value))
 
 
 @reads("chlo.is_inf", "chlo.is_pos_inf", "chlo.is_neg_inf")
-def is_infinite(step: Step) -> Array:
+def is_infinite(step: OperationStep) -> Array:
     x = step.operand
     infinity = lax.full_like(x, float("inf"))
     if step.operation.name == "chlo.is_inf":
@@ -200,5 +200,5 @@ def is_infinite(step: Step) -> Array:
 
 
 @reads("stablehlo.optimization_barrier")
-def optimization_barrier(step: Step) -> Results:
+def optimization_barrier(step: OperationStep) -> Results:
     return lax.optimization_barrier(step.operands)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jax import lax
 
 from jaxsight.sourcerizer.stablehlo.compat import dialect
-from jaxsight.sourcerizer.stablehlo.evaluation import Array, Results, Step, reads
+from jaxsight.sourcerizer.stablehlo.evaluation import Array, OperationStep, Results, reads
 from jaxsight.sourcerizer.stablehlo.operations.regions import single_operation
 from jaxsight.sourcerizer.stablehlo.program import UnreadableProgram
 
@@ -27,7 +27,7 @@ def _index_vectors(indices: Array, dimension: int) -> Array:
 
 
 @reads("stablehlo.gather")
-def gather(step: Step) -> Array:
+def gather(step: OperationStep) -> Array:
     numbers = dialect.GatherDimensionNumbers(step.attribute("dimension_numbers"))
     x, indices = step.operands
     return lax.gather(
@@ -47,7 +47,7 @@ def gather(step: Step) -> Array:
 
 
 @reads("stablehlo.scatter")
-def scatter(step: Step) -> Array:
+def scatter(step: OperationStep) -> Array:
     if len(step.operands) != 3:
         raise UnreadableProgram(f"expected one operand, got {(len(step.operands) - 1) // 2}")
     told = dialect.ScatterDimensionNumbers(step.attribute("scatter_dimension_numbers"))
@@ -82,7 +82,7 @@ def scatter(step: Step) -> Array:
 
 
 def _scatter_apply(
-    step: Step, x: Array, indices: Array, numbers: lax.ScatterDimensionNumbers
+    step: OperationStep, x: Array, indices: Array, numbers: lax.ScatterDimensionNumbers
 ) -> Array:
     """Return a scatter that applies a function of the element alone (`lax.scatter_apply`)."""
     element, update = step.block(0).arguments
@@ -103,7 +103,7 @@ def _scatter_apply(
 
 
 @reads("stablehlo.sort")
-def sort(step: Step) -> Results:
+def sort(step: OperationStep) -> Results:
     block = step.block(0)
     used = [bool([*argument.uses]) for argument in block.arguments]
     if not any(used):
@@ -118,7 +118,7 @@ def sort(step: Step) -> Results:
     )
 
 
-def _check_comparator(step: Step, keys: int) -> None:
+def _check_comparator(step: OperationStep, keys: int) -> None:
     """Raise an error unless a comparator orders by the first keys, as `lax.sort` does."""
     ends = [
         each.operation

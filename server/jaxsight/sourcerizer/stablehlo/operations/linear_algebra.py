@@ -7,11 +7,11 @@ from jax import lax
 
 from jaxsight.sourcerizer.stablehlo import attributes
 from jaxsight.sourcerizer.stablehlo.compat import dialect
-from jaxsight.sourcerizer.stablehlo.evaluation import Array, Results, Step, reads
+from jaxsight.sourcerizer.stablehlo.evaluation import Array, OperationStep, Results, reads
 from jaxsight.sourcerizer.stablehlo.program import UnreadableProgram
 
 
-def _precision(step: Step) -> tuple[lax.Precision, lax.Precision] | None:
+def _precision(step: OperationStep) -> tuple[lax.Precision, lax.Precision] | None:
     """Return the precision of two operands; None where it is the default of both."""
     name = "precision_config"
     if not step.has(name):
@@ -24,7 +24,7 @@ def _precision(step: Step) -> tuple[lax.Precision, lax.Precision] | None:
 
 
 @reads("stablehlo.dot_general")
-def dot_general(step: Step) -> Array:
+def dot_general(step: OperationStep) -> Array:
     numbers = dialect.DotDimensionNumbers(step.attribute("dot_dimension_numbers"))
     lhs, rhs = step.operands
     return lax.dot_general(
@@ -42,7 +42,7 @@ def dot_general(step: Step) -> Array:
     )
 
 
-def _algorithm(step: Step) -> lax.DotAlgorithm:
+def _algorithm(step: OperationStep) -> lax.DotAlgorithm:
     told = dialect.DotAlgorithm(step.attribute("algorithm"))
     return lax.DotAlgorithm(
         lhs_precision_type=attributes.dtype_of(told.lhs_precision_type),
@@ -56,7 +56,7 @@ def _algorithm(step: Step) -> lax.DotAlgorithm:
 
 
 @reads("stablehlo.dot")
-def dot(step: Step) -> Array:
+def dot(step: OperationStep) -> Array:
     lhs, rhs = step.operands
     contracting = ((lhs.ndim - 1,), (0,))
     return lax.dot_general(
@@ -69,7 +69,7 @@ def dot(step: Step) -> Array:
 
 
 @reads("stablehlo.convolution")
-def convolution(step: Step) -> Array:
+def convolution(step: OperationStep) -> Array:
     numbers = dialect.ConvDimensionNumbers(step.attribute("dimension_numbers"))
     lhs, rhs = step.operands
     spatial = len(numbers.input_spatial_dimensions)
@@ -115,13 +115,13 @@ def convolution(step: Step) -> Array:
 
 
 @reads("stablehlo.fft")
-def fft(step: Step) -> Array:
+def fft(step: OperationStep) -> Array:
     kind = getattr(lax.FftType, step.word("fft_type"))
     return lax.fft_p.bind(step.operand, fft_type=kind, fft_lengths=step.integers("fft_length"))
 
 
 @reads("stablehlo.cholesky")
-def cholesky(step: Step) -> Array:
+def cholesky(step: OperationStep) -> Array:
     x = step.operand
     if not step.flag("lower"):
         x = jnp.conj(jnp.swapaxes(x, -1, -2))
@@ -130,7 +130,7 @@ def cholesky(step: Step) -> Array:
 
 
 @reads("stablehlo.triangular_solve")
-def triangular_solve(step: Step) -> Array:
+def triangular_solve(step: OperationStep) -> Array:
     transpose = step.word("transpose_a")
     return lax.linalg.triangular_solve(
         *step.operands,
@@ -143,7 +143,7 @@ def triangular_solve(step: Step) -> Array:
 
 
 @reads("stablehlo.rng_bit_generator")
-def rng_bit_generator(step: Step) -> Results:
+def rng_bit_generator(step: OperationStep) -> Results:
     words = {
         "DEFAULT": lax.RandomAlgorithm.RNG_DEFAULT,
         "PHILOX": lax.RandomAlgorithm.RNG_PHILOX,
@@ -155,12 +155,12 @@ def rng_bit_generator(step: Step) -> Results:
 
 
 @reads("stablehlo.rng")
-def rng(step: Step) -> Array:
+def rng(step: OperationStep) -> Array:
     if step.word("rng_distribution") != "UNIFORM":
         raise UnreadableProgram("expected a uniform distribution, the only one that JAX has")
     return lax.rng_uniform(step.operands[0], step.operands[1], step.shape)
 
 
 @reads("chlo.top_k")
-def top_k(step: Step) -> Results:
+def top_k(step: OperationStep) -> Results:
     return lax.top_k(step.operand, step.integer("k"))

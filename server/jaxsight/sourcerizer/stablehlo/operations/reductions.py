@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxsight.sourcerizer.stablehlo.evaluation import Array, Results, Step, reads
+from jaxsight.sourcerizer.stablehlo.evaluation import Array, OperationStep, Results, reads
 from jaxsight.sourcerizer.stablehlo.operations.regions import constant_of, single_operation
 
 _REDUCTIONS: dict[str, Callable[..., Array]] = {
@@ -44,7 +44,7 @@ def _identity(name: str, dtype: np.dtype) -> object:
     return 1 if name == "stablehlo.multiply" else 0
 
 
-def _starts_at_identity(name: str, step: Step) -> bool:
+def _starts_at_identity(name: str, step: OperationStep) -> bool:
     found = constant_of(step.operation.operands[1])
     if found is None or found.shape:
         return False
@@ -53,7 +53,7 @@ def _starts_at_identity(name: str, step: Step) -> bool:
 
 
 @reads("stablehlo.reduce")
-def reduce(step: Step) -> Results:
+def reduce(step: OperationStep) -> Results:
     count = len(step.operands) // 2
     axes = step.integers("dimensions")
     name = single_operation(step.block(0))
@@ -64,7 +64,7 @@ def reduce(step: Step) -> Results:
 
 
 @reads("stablehlo.reduce_window")
-def reduce_window(step: Step) -> Results:
+def reduce_window(step: OperationStep) -> Results:
     count = len(step.operands) // 2
     sizes = step.integers("window_dimensions")
     ones = (1,) * len(sizes)
@@ -96,7 +96,7 @@ def reduce_window(step: Step) -> Results:
 
 
 @reads("stablehlo.select_and_scatter")
-def select_and_scatter(step: Step) -> Results:
+def select_and_scatter(step: OperationStep) -> Results:
     sizes = step.integers("window_dimensions")
     padding = _pairs(step.integers("padding")) or ((0, 0),) * len(sizes)
     strides = step.integers("window_strides") or (1,) * len(sizes)
@@ -114,7 +114,7 @@ def select_and_scatter(step: Step) -> Results:
     )
 
 
-def _jaxpr(step: Step, region: int, scalar: Array) -> object:
+def _jaxpr(step: OperationStep, region: int, scalar: Array) -> object:
     run = step.region(region)
     return jax.make_jaxpr(lambda x, y: run(x, y)[0])(scalar, scalar).jaxpr
 

@@ -4,46 +4,46 @@ from __future__ import annotations
 
 from jax import lax
 
-from jaxsight.sourcerizer.stablehlo.evaluation import Array, Step, reads
+from jaxsight.sourcerizer.stablehlo.evaluation import Array, OperationStep, reads
 
 
 @reads("stablehlo.broadcast_in_dim")
-def broadcast_in_dim(step: Step) -> Array:
+def broadcast_in_dim(step: OperationStep) -> Array:
     return lax.broadcast_in_dim(step.operand, step.shape, step.integers("broadcast_dimensions"))
 
 
 @reads("stablehlo.broadcast")
-def broadcast(step: Step) -> Array:
+def broadcast(step: OperationStep) -> Array:
     return lax.broadcast(step.operand, step.integers("broadcast_sizes"))
 
 
 @reads("stablehlo.reshape")
-def reshape(step: Step) -> Array:
+def reshape(step: OperationStep) -> Array:
     return lax.reshape(step.operand, step.shape)
 
 
 @reads("stablehlo.transpose")
-def transpose(step: Step) -> Array:
+def transpose(step: OperationStep) -> Array:
     return lax.transpose(step.operand, step.integers("permutation"))
 
 
 @reads("stablehlo.reverse")
-def reverse(step: Step) -> Array:
+def reverse(step: OperationStep) -> Array:
     return lax.rev(step.operand, step.integers("dimensions"))
 
 
 @reads("stablehlo.concatenate")
-def concatenate(step: Step) -> Array:
+def concatenate(step: OperationStep) -> Array:
     return lax.concatenate(step.operands, step.integer("dimension"))
 
 
 @reads("stablehlo.iota")
-def iota(step: Step) -> Array:
+def iota(step: OperationStep) -> Array:
     return lax.broadcasted_iota(step.dtype, step.shape, step.integer("iota_dimension"))
 
 
 @reads("stablehlo.pad")
-def pad(step: Step) -> Array:
+def pad(step: OperationStep) -> Array:
     padding = zip(
         step.integers("edge_padding_low"),
         step.integers("edge_padding_high"),
@@ -55,7 +55,7 @@ def pad(step: Step) -> Array:
 
 
 @reads("stablehlo.slice")
-def slice_(step: Step) -> Array:
+def slice_(step: OperationStep) -> Array:
     strides = step.integers("strides")
     return lax.slice(
         step.operand,
@@ -66,11 +66,11 @@ def slice_(step: Step) -> Array:
 
 
 @reads("stablehlo.dynamic_slice")
-def dynamic_slice(step: Step) -> Array:
+def dynamic_slice(step: OperationStep) -> Array:
     x, *starts = step.operands
     return lax.dynamic_slice_p.bind(x, *starts, slice_sizes=step.integers("slice_sizes"))
 
 
 @reads("stablehlo.dynamic_update_slice")
-def dynamic_update_slice(step: Step) -> Array:
+def dynamic_update_slice(step: OperationStep) -> Array:
     return lax.dynamic_update_slice_p.bind(*step.operands)
