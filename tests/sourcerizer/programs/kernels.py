@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import pallas as pl
 from jax.experimental import sparse
+from jax.experimental.pallas import tpu as pltpu
+from jax.experimental.pallas import triton as plgpu
 
 from tests.sourcerizer.programs.registry import Call, called, floats, program
 
@@ -62,6 +64,81 @@ def a_kernel_with_program_ids_loops_and_aliases() -> Call:
         input_output_aliases={0: 0}, interpret=True, name="scaled",
     )  # fmt: skip
     return called(lambda x: call(x + 1), floats(4, 2))
+
+
+@program(gradient=False)
+def a_kernel_with_prefetched_scalars_and_scratch_memory() -> Call:
+    def kernel(chosen: Any, x: Any, out: Any, total: Any) -> None:
+        i = pl.program_id(0)
+        total[...] = jnp.zeros_like(total)
+
+        def add(j: Any, count: Any) -> Any:
+            total[j, :] += x[j, pl.ds(0, 8)] * chosen[i].astype(jnp.float32)
+            return count + 1
+
+        count = jax.lax.fori_loop(np.int32(0), np.int32(4), add, np.int32(0))
+        last = jax.lax.cond(i > 0, lambda: total[0, :], lambda: x[1, :] + count.astype(jnp.float32))
+        out[...] = jnp.where(total[...] > 0, total[...], last)
+
+    spec = pltpu.PrefetchScalarGridSpec(
+        num_scalar_prefetch=1,
+        grid=(2,),
+        in_specs=[pl.BlockSpec((4, 8), lambda i, chosen: (chosen[i], np.int32(0)))],
+        out_specs=pl.BlockSpec((4, 8), lambda i, chosen: (i, np.int32(0))),
+        scratch_shapes=[pltpu.VMEM((4, 8), jnp.float32)],
+    )
+    call = pl.pallas_call(
+        kernel, out_shape=jax.ShapeDtypeStruct((8, 8), np.float32), grid_spec=spec, interpret=True,
+        compiler_params=pltpu.CompilerParams(dimension_semantics=("arbitrary",)),
+    )  # fmt: skip
+    return called(call, np.array([1, 0], np.int32), floats(8, 8))
+
+
+@program(gradient=False)
+def a_kernel_with_masks_and_views() -> Call:
+    def kernel(x: Any, out: Any) -> None:
+        columns = jax.lax.iota(jnp.int32, 128)
+        row = plgpu.load(x.at[0, columns], mask=columns < 100, other=-1.0)
+        plgpu.store(out.at[pl.ds(0, 128)], row * 2, mask=columns < 100)
+
+    call = pl.pallas_call(
+        kernel, out_shape=jax.ShapeDtypeStruct((128,), np.float32), interpret=True
+    )
+    return called(call, floats(1, 128))
+
+
+@program(gradient=False)
+def a_kernel_under_vmap() -> Call:
+    def kernel(x: Any, y: Any, out: Any) -> None:
+        out[...] = x[...] * pl.program_id(0).astype(jnp.float32) + y[...]
+
+    call = pl.pallas_call(
+        kernel, out_shape=jax.ShapeDtypeStruct((4, 8), np.float32), grid=(2,), interpret=True,
+        in_specs=[pl.BlockSpec((2, 8), lambda i: (i, np.int32(0))), pl.BlockSpec((8,), lambda i: (np.int32(0),))],
+        out_specs=pl.BlockSpec((2, 8), lambda i: (i, np.int32(0))),
+        cost_estimate=pl.CostEstimate(flops=64, bytes_accessed=512, transcendentals=0),
+    )  # fmt: skip
+    batched = jax.vmap(jax.vmap(call, in_axes=(1, None)), in_axes=(0, 0))
+    return called(batched, floats(2, 4, 3, 8), floats(2, 8))
+
+
+@program(gradient=False)
+def a_kernel_that_copies_between_memories() -> Call:
+    def kernel(x: Any, out: Any) -> None:
+        def scoped(buffer: Any, semaphore: Any) -> None:
+            copy = pltpu.make_async_copy(x.at[pl.ds(8, 8)], buffer, semaphore.at[1])
+            copy.start()
+            copy.wait()
+            out[...] = buffer[...] + 1
+
+        pl.run_scoped(scoped, pltpu.VMEM((8, 128), jnp.float32), pltpu.SemaphoreType.DMA((2,)))
+
+    call = pl.pallas_call(
+        kernel, out_shape=jax.ShapeDtypeStruct((8, 128), np.float32), interpret=True,
+        in_specs=[pl.BlockSpec(memory_space=pl.ANY)],
+        out_specs=pl.BlockSpec(memory_space=pltpu.VMEM), name="copied",
+    )  # fmt: skip
+    return called(call, floats(16, 128))
 
 
 @program(gradient=False)

@@ -17,8 +17,10 @@ from jaxsight.interpreters.contents import Identity, contents
 from jaxsight.interpreters.same.difference import Parted, require, step_to_inner
 from jaxsight.interpreters.same.tokens import value_token
 
-_INFORMATION = frozenset({"debug", "debug_info"})
-"""Fields of JAX's own dataclasses that do not affect the results."""
+_INFORMATION = frozenset({"debug", "debug_info", "index_map_tree", "origin"})
+"""Fields of JAX's own dataclasses that do not affect the results. Of kernels, `origin` is an
+argument's name (`BlockMapping`), and `index_map_tree` how those of index maps were nested.
+"""
 
 _BY_IDENTITY: object = object.__eq__
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Iterator
-
-import jax
-from jax import lax
 
 from jaxsight.interpreters.compat.jaxpr_types import Params
 from jaxsight.sourcerizer.equations.registry import View
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, Item, Keyword, call, is_identifier
+from jaxsight.sourcerizer.text.imports import SHORT
 from jaxsight.sourcerizer.values import public_names, spelling
 
-_HOMES = (("lax", lax), ("lax.linalg", lax.linalg), ("jax", jax))
+_HOMES = {"lax": "jax.lax", "lax.linalg": "jax.lax.linalg", "jax": "jax"} | {
+    SHORT[module]: module for module in SHORT if ".pallas" in module
+}
+"""The modules with functions named like primitives, those of Pallas if they are imported."""
 
 
 def keywords(view: View, *names: str) -> dict[str, Expr]:
@@ -34,8 +36,8 @@ def flags(params: Params, *names: str) -> dict[str, Expr]:
 
 @functools.cache
 def public_function(name: str) -> tuple[str, inspect.Signature] | None:
-    for path, module in _HOMES:
-        function = getattr(module, name.replace("-", "_"), None)
+    for path, module in _HOMES.items():
+        function = getattr(sys.modules.get(module), name.replace("-", "_"), None)
         if callable(function) and not isinstance(function, type):
             try:
                 return f"{path}.{name.replace('-', '_')}", inspect.signature(function)

@@ -114,6 +114,9 @@ def _inlined(body: Sequence[Statement], indent: str, names: _Names) -> list[Stat
         if isinstance(statement, (Assign, Effect, Return)):
             taking = _taking(done, statement, counts, indent)
             shorter = _with_lambdas(done, taking, counts, indent)
+        elif isinstance(statement, Function) and statement.runs:
+            decorator = _taking(done, Effect(statement.decorators[0]), counts, indent).value
+            shorter = dataclasses.replace(statement, decorators=[decorator])
         done.append(shorter)
     return done
 
@@ -295,11 +298,11 @@ def _taking(
 def _last_value(before: Sequence[Statement]) -> int | None:
     """Return the position of the last statement other than a function, if it names one value.
 
-    Definitions of functions create no equations.
+    Definitions of functions create no equations, unless a decorator calls them.
     """
     for position in range(len(before) - 1, -1, -1):
         statement = before[position]
-        if isinstance(statement, Function):
+        if isinstance(statement, Function) and not statement.runs:
             continue
         if (
             isinstance(statement, Assign)
@@ -329,6 +332,8 @@ def _reads_well(
 
 def _start(statement: Assign | Effect | Return) -> str:
     """Return the text before a statement's value; for an effect, that of a `return`."""
+    if isinstance(statement, Effect) and statement.target is not None:
+        return f"{flat(statement.target)} = "
     if not isinstance(statement, Assign):
         return "return "
     targets = statement.targets

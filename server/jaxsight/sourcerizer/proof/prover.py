@@ -24,6 +24,7 @@ from jaxsight.interpreters.compat.staging import stage, surroundings
 from jaxsight.interpreters.same.comparison import Comparison
 from jaxsight.interpreters.same.tokens import Block
 from jaxsight.sourcerizer.text.exprs import Expr, modules_in
+from jaxsight.sourcerizer.text.imports import SHORT
 from jaxsight.sourcerizer.text.layout import flat
 
 _log = logging.getLogger(__name__)
@@ -67,6 +68,9 @@ class Prover:
             "np": np,
             "primitives": primitives,
             "ad": ad,
+        }
+        self.names |= {
+            short: sys.modules[module] for module, short in SHORT.items() if module in sys.modules
         }
         self.axes: list[tuple[object, int]] = []
         """The names and sizes of the enclosing mapped axes, which collectives need."""

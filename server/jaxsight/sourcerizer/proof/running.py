@@ -22,6 +22,7 @@ import numpy as np
 from jaxsight.interpreters.compat import avals, dtypes
 from jaxsight.interpreters.compat.inner import inner_jaxprs
 from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation
+from jaxsight.interpreters.compat.pallas import kernel_call
 from jaxsight.interpreters.compat.staging import Program, evaluate, is_literal, opened
 from jaxsight.interpreters.same.comparison import same_jaxpr
 from jaxsight.measuring.arguments import drawn_array
@@ -130,7 +131,10 @@ def too_much(program: Program, *, is_drawn: bool, most_equations: int = MOST_EQU
     numbers = 0.0
     for count, (equation, times) in enumerate(_equations(program, 1.0)):
         name = str(equation.primitive.name)
-        if any(word in name for word in _EFFECTFUL):
+        if (
+            any(word in name for word in _EFFECTFUL)
+            and equation.params.get("interpret") is not True
+        ):
             return f"it has a {name}"
         if times is math.inf and is_drawn:
             return "it has a loop that may not terminate on random values"
@@ -162,6 +166,9 @@ def _equations(program: Program, times: float) -> Iterator[tuple[Equation, float
             inside = times * equation.params["length"]
         elif equation.primitive.name == "while":
             inside = math.inf
+        elif equation.primitive.name == "pallas_call":
+            programs = kernel_call(equation).programs
+            inside = math.inf if programs is None else times * programs
         for part in inner_jaxprs(equation):
             yield from _equations(part.program, inside)
 

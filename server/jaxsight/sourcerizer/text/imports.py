@@ -7,6 +7,9 @@ SHORT = {
     "jax.lax": "lax",
     "numpy": "np",
     "jax.extend.core.primitives": "primitives",
+    "jax.experimental.pallas": "pl",
+    "jax.experimental.pallas.tpu": "pltpu",
+    "jax.experimental.pallas.triton": "plgpu",
 }
 """The names under which a written module imports modules."""
 
@@ -19,6 +22,9 @@ IMPORTS = {
     "ad": "from jax.interpreters import ad",
     "api_util": "from jax import api_util",
     "linear_util": "from jax.extend import linear_util",
+    "pl": "from jax.experimental import pallas as pl",
+    "pltpu": "from jax.experimental.pallas import tpu as pltpu",
+    "plgpu": "from jax.experimental.pallas import triton as plgpu",
 }
 """The import statement of each name in written modules."""
 

@@ -42,10 +42,12 @@ class Assign:
 
 @dataclass(slots=True)
 class Effect:
-    """An expression statement, for its effect."""
+    """An expression statement, for its effect, or `target[…] = value`."""
 
     value: Expr
     equations: Sequence[Any] = ()
+    target: Expr | None = None
+    """Where the value is stored, if it is."""
 
 
 @dataclass(slots=True)
@@ -98,6 +100,8 @@ class Function:
     body: list[Statement] = field(default_factory=list)
     decorators: list[Expr] = field(default_factory=list)
     docstring: str = ""
+    runs: bool = False
+    """Whether a decorator calls the function where it is defined."""
 
 
 Statement: TypeAlias = Assign | Effect | Return | Remark | Raw | With | For | Function
@@ -149,8 +153,9 @@ def _laid_out(statement: Statement, indent: str) -> list[Line]:
             else:
                 above = [Line(f"{indent}# {comment}")]
             return [*above, *(Line(text, equations) for text in rows)]
-        case Effect(value, equations):
-            return [Line(text, equations) for text in kept(broken(value, indent, "", ""))]
+        case Effect(value, equations, target):
+            opening = f"{flat(target)} = " if target is not None else ""
+            return [Line(text, equations) for text in kept(broken(value, indent, opening, ""))]
         case Return(value, equations):
             return [Line(text, equations) for text in kept(returned(value, indent))]
         case Remark(text):

@@ -39,6 +39,8 @@ UNREAD = Atom("_")
 def contents(statement: Statement) -> tuple[Sequence[Expr], Sequence[Statement]]:
     """Return the expressions of a statement, and the statements inside it."""
     match statement:
+        case Effect(value, target=target) if target is not None:
+            return (value, target), ()
         case Assign(_, value) | Effect(value) | Return(value):
             return (value,), ()
         case With(head, inside) | For(_, head, inside):
@@ -183,6 +185,8 @@ def rewritten(
             case Assign(targets, value):
                 targets = name(targets) if isinstance(targets, str) else targets
                 statement = replace(statement, targets=targets, value=expression(value))
+            case Effect(value, target=target) if target is not None:
+                statement = replace(statement, value=expression(value), target=expression(target))
             case Effect(value) | Return(value):
                 statement = replace(statement, value=expression(value))
             case With(context, inside):

@@ -46,12 +46,19 @@ PUBLIC_MODULES = (
     "jax.extend.core.primitives",
     "jax.extend.random",
     "jax.experimental.pallas",
+    "jax.experimental.pallas.tpu",
+    "jax.experimental.pallas.triton",
     "jax.experimental.sparse",
     "jax.experimental.compute_on",
 )
 """The modules with public names of JAX, preferred ones first."""
 
-_LARGE = frozenset({"jax.experimental.pallas", "jax.experimental.sparse"})
+_LARGE = frozenset(
+    {
+        "jax.experimental.pallas", "jax.experimental.pallas.tpu", "jax.experimental.pallas.triton",
+        "jax.experimental.sparse",
+    }
+)  # fmt: skip
 """Modules that are slow to import: searched only if the program has imported them."""
 
 
@@ -269,6 +276,11 @@ def functions_called(name: str, root: str) -> list[Atom]:
         if callable(getattr(sys.modules[module_name], name, None))
     ]
     return [_path(*home) for home in sorted(homes, key=_by_openness)]
+
+
+def at_hand(module: str, name: str) -> Atom:
+    """Return the path of a public name, by the module's short name if it has one."""
+    return _path(module, name)
 
 
 def imported(module: str, name: str) -> Atom:

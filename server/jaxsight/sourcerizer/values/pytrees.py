@@ -173,7 +173,7 @@ def _dataclass(
         raise Unwritable(tree, why)
 
     count = len(leaves)
-    short = {name: sys.modules[module] for module, name in SHORT.items()}
+    short = {name: sys.modules.get(module) for module, name in SHORT.items()}
     try:
         trial = build([Atom(str(number)) for number in range(count)], refuse)
         roots = {module.partition(".")[0] for module in modules_in(trial)} | {"jax"}

@@ -107,15 +107,20 @@ class Scope(Variables):
         scope = self.inner()
         scope.capture(program, captured)
         named = parameters(scope)
-        value = results(scope.program(program))
+        return self.defined(name, named, scope, results(scope.program(program)))
+
+    def defined(self, name: str, named: tuple[str, ...], scope: Scope, result: Expr | None) -> Expr:
+        """Define the function that the scope `scope` has written; return an expression for it."""
+        end = (
+            [Return(result)] if result is not None else [] if scope.body else [Effect(Atom("..."))]
+        )
         if scope.depth <= DEEPEST:
             fresh = self.names.fresh(name)
-            self.body.append(Function(fresh, named, [*scope.body, Return(value)]))
+            self.body.append(Function(fresh, named, [*scope.body, *end]))
             return Atom(fresh)
         fresh = self.writer.names.fresh(name)
         lifted = (*scope.captured, *named)
-        function = Function(fresh, lifted, [*scope.body, Return(value)])
-        self.writer.functions.statements.append(function)
+        self.writer.functions.statements.append(Function(fresh, lifted, [*scope.body, *end]))
         if not scope.captured:
             return Atom(fresh)
         return Lambda(named, call(fresh, *(Atom(text) for text in lifted)))

@@ -13,15 +13,17 @@ import numpy as np
 from jaxsight.interpreters.compat import control_flow
 from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
 from jaxsight.interpreters.compat.jaxpr_types import Equation
+from jaxsight.interpreters.compat.pallas import references
 from jaxsight.interpreters.compat.staging import Program, is_literal, opened
 from jaxsight.interpreters.same.liveness import live
 from jaxsight.sourcerizer.equations.registry import ABSORBS, STRUCTURES
 from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.text.exprs import NONE, Atom, Expr, Star, call, list_, tuple_
-from jaxsight.sourcerizer.text.statements import Function, Raw, Return, Statement
+from jaxsight.sourcerizer.text.statements import Effect, Function, Raw, Return, Statement
+from jaxsight.sourcerizer.values.public_names import at_hand
 from jaxsight.sourcerizer.values.spelling import value
 from jaxsight.sourcerizer.writing.results import argument_bases, nested_results, sequence, slices_of
-from jaxsight.sourcerizer.writing.scope import Scope
+from jaxsight.sourcerizer.writing.scope import WRITTEN, Scope
 
 _SCAN = "scan_as_is"
 
@@ -258,6 +260,8 @@ def cond(scope: Scope, group: Equation | list[Equation]) -> Proved | None:
         return None
     if branches_hand_on(programs):
         return None
+    if references([atom.aval for atom in equation.invars[1:]]):
+        return _with_references(scope, chooser, equation, programs)
     names = (
         [f"branch_{index}" for index in range(len(programs))]
         if switched
@@ -271,6 +275,48 @@ def cond(scope: Scope, group: Equation | list[Equation]) -> Proved | None:
     if switched:
         return Proved(call("lax.switch", index, list_(branches), *operands), results)
     return Proved(call("lax.cond", index, branches[1], branches[0], *operands), results)
+
+
+def _with_references(
+    scope: Scope, chooser: Equation, equation: Equation, programs: Sequence[Program]
+) -> Proved:
+    """Write branches that read and write the references around them.
+
+    Functions capture references; JAX passes captured values before the operands.
+    """
+    operands = equation.invars[1:]
+    results = nested_results(len(equation.outvars))
+    switched = chooser.primitive.name == "clamp"
+    index = scope.operand(chooser.invars[1 if switched else 0])
+    if not switched and not equation.outvars and not programs[0].jaxpr.eqns:
+        inner = scope.inner()
+        inner.capture(programs[1], operands)
+        inner.program(programs[1])
+        when = call(at_hand("jax.experimental.pallas", "when"), index)
+        body = inner.body or [Effect(Atom("..."))]
+        scope.body.append(Function("_", (), body, [when], runs=True))
+        return WRITTEN
+    captured = references([atom.aval for atom in operands])
+
+    def branch(name: str, program: Program) -> Expr:
+        bases = argument_bases(program)[captured:]
+        rest = program.jaxpr.invars[captured:]
+        return scope.function(
+            name,
+            program,
+            operands[:captured],
+            lambda inner: tuple(inner.parameters(rest, bases)),
+            sequence,
+        )
+
+    given = scope.operands(operands[captured:], programs[0].jaxpr.invars[captured:])
+    if switched:
+        branches = [branch(f"branch_{number}", each) for number, each in enumerate(programs)]
+        return Proved(call("lax.switch", index, list_(branches), *given), results)
+    on_false = branch("if_false", programs[0])
+    return Proved(
+        call("lax.cond", index, branch("if_true", programs[1]), on_false, *given), results
+    )
 
 
 def _platforms(scope: Scope, equation: Equation) -> Proved:

@@ -1,0 +1,1 @@
+"""Kernels of Pallas: the call with its grid and blocks, and what only kernels contain."""
