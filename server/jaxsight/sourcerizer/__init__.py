@@ -23,7 +23,8 @@ The folders, of which each imports only those above it:
   styles, `functions` for equations with inner programs, `steps` for what `folding` finds.
 * `calls` reads the call of the original function: `signature`, static arguments, `jax.jit`.
 * `passes` makes the statements more readable, and adds comments.
-* `programs` reads programs that were traced elsewhere as calls: jaxprs, stages of `jax.jit`.
+* `programs` reads programs that were traced elsewhere as calls: jaxprs, stages of `jax.jit`,
+  exported functions, files.
 
 At the top, `api` binds the arguments, `attempts` writes the program in the style that was asked
 for, or else in a simpler one, until the text is proved, `main_function` writes the function that

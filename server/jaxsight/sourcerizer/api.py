@@ -68,8 +68,10 @@ def sourcerize(
     name and signature, which traces to the same jaxpr; it imports `jax`, `numpy` and whatever the
     user's own code needs, and uses no private API.
 
-    Return the text itself for a program that has its arguments' types: a `ClosedJaxpr`, or a
-    `jax.stages.Traced`, which also knows the parameters and pytrees.
+    Return the text itself for a program that has its arguments' types: a `ClosedJaxpr`; a
+    `jax.stages.Traced` or `Lowered`, or a `jax.export.Exported`, which also know the parameters and
+    pytrees; a file of StableHLO or a serialized `Exported` (a `pathlib.Path`), or its content
+    (`bytes`).
 
     Args:
         function: a function, or a program.
@@ -94,6 +96,7 @@ def sourcerize(
         Unsourceable: if an equation cannot be written, with the user's line, or if the text is not
             the same program.
         TooLarge: if an array is too large for the text.
+        UnreadableProgram: if a file or StableHLO cannot be read.
         TooLong: if the text has more than three lines per equation (and more than 3,000).
     """
     options = Options(
@@ -168,7 +171,7 @@ def write_program(
     """Write a program that was traced already; return the text with its metadata."""
     rules.register()
     title = _valid_name(name or given.name)
-    with room_for_nesting():
+    with room_for_nesting(), given.types():
         return _write_call(given.call(), given.traced(), options or Options(), title, None, None)
 
 

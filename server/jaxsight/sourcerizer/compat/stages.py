@@ -1,7 +1,7 @@
 """Traced and lowered functions. Applies to JAX 0.8 to 0.12.
 
-Private API used: `Traced._consts` and `ArgInfo._aval`. Since 0.9 a traced function may list arrays
-that it captured as its first inputs, whose values are in `_consts`.
+Private API used: `Traced._consts`, `ArgInfo._aval` and `Lowered._lowering`. Since 0.9 a traced
+function may list arrays that it captured as its first inputs, whose values are in `_consts`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,15 @@ def _moved(jaxpr: Jaxpr, count: int) -> Jaxpr:
     return jaxpr.replace(constvars=constants, invars=list(jaxpr.invars[count:]))
 
 
-def arguments(stage: jax.stages.Traced) -> tuple[tuple[object, ...], dict[str, object]]:
+def kept(lowered: jax.stages.Lowered) -> tuple[int, ...]:
+    """Return the positions of the leaves that a lowered function takes: JAX drops unused ones."""
+    lowering = getattr(lowered, "_lowering")  # noqa: B009 - declared without `compile_args`
+    return tuple(sorted(lowering.compile_args["kept_var_idx"]))
+
+
+def arguments(
+    stage: jax.stages.Traced | jax.stages.Lowered,
+) -> tuple[tuple[object, ...], dict[str, object]]:
     """Return the arguments and keyword arguments of a stage, as pytrees of their types."""
     args: tuple[object, ...]
     kwargs: dict[str, object]

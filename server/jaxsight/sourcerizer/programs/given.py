@@ -11,6 +11,7 @@ import itertools
 import re
 import string
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 
 import jax
@@ -19,6 +20,7 @@ from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.staging import Program, evaluate, opened
 from jaxsight.sourcerizer.calls.jitted_function import only_call
 from jaxsight.sourcerizer.calls.signature import BoundCall, TracedCall, bind
+from jaxsight.sourcerizer.stablehlo import StablehloProgram
 from jaxsight.sourcerizer.text.exprs import is_identifier
 from jaxsight.sourcerizer.text.names import identifier, of_path
 from jaxsight.text.units import count
@@ -27,6 +29,16 @@ _VARIADIC = inspect.Parameter.VAR_POSITIONAL
 
 _MEMBER = re.compile(r"([^\W\d]\w*)\[\d+\]")
 """A member of `*args`, as JAX names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stablehlo:
+    """The StableHLO that a program was read from."""
+
+    artifact: str | bytes
+    program: StablehloProgram
+    kept: Sequence[int]
+    """The positions of the leaves that it takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +54,8 @@ class GivenProgram:
     """The name of each leaf as JAX writes it, such as `p['w']`; empty if they are not known."""
     results: jax.tree_util.PyTreeDef | None = None
     """The structure of the results: by default, of one result itself, or of a tuple."""
+    origin: Stablehlo | None = None
+    """What a text is also compared with."""
 
     def call(self) -> BoundCall:
         """Return the call of a function that evaluates the program."""
@@ -69,6 +83,11 @@ class GivenProgram:
     def traced(self) -> TracedCall:
         return TracedCall(self.jaxpr, self._results, (False,) * self._results.num_leaves)
 
+    def types(self) -> AbstractContextManager[None]:
+        """Return a context in which the program's types can be traced."""
+        is_wide = self.origin is not None and self.origin.program.x64
+        return jax.enable_x64(True) if is_wide else nullcontext()
+
     @property
     def _results(self) -> jax.tree_util.PyTreeDef:
         if self.results is not None:
@@ -83,7 +102,11 @@ class GivenProgram:
             leaves, _ = jax.tree_util.tree_flatten_with_path(argument)
             name = ""
             for path, known in zip([path for path, _ in leaves], names, strict=False):
-                name = known.removesuffix(jax.tree_util.keystr(path))
+                key = jax.tree_util.keystr(path)
+                for suffix in (key, f"_{of_path(key)}"):
+                    if known.endswith(suffix):
+                        name = known.removesuffix(suffix)
+                        break
             if member := _MEMBER.fullmatch(name):
                 yield inspect.Parameter(member[1], _VARIADIC)
                 break

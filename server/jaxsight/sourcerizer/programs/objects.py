@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TypeAlias
 
 import jax
+from jax import export
 from jax.extend.core import ClosedJaxpr
 
 from jaxsight.interpreters.compat.staging import is_jaxpr
+from jaxsight.sourcerizer.programs.contents import of_content, read_file
 from jaxsight.sourcerizer.programs.given import GivenProgram, of_jaxpr
+from jaxsight.sourcerizer.programs.lowered import of_exported, of_lowered
 from jaxsight.sourcerizer.programs.stages import of_traced
 
-ProgramObject: TypeAlias = ClosedJaxpr | jax.stages.Traced
+ProgramObject: TypeAlias = (
+    ClosedJaxpr | jax.stages.Traced | jax.stages.Lowered | export.Exported | Path | bytes
+)
 """A program of JAX that has the types of its arguments."""
 
 
@@ -20,9 +26,23 @@ def given_program(value: object) -> GivenProgram | None:
 
     Raises:
         TypeError: if it is incomplete, such as a jaxpr without its constants.
+        UnreadableProgram: if a file or StableHLO cannot be read.
+        OSError: if there is no such file.
     """
     if is_jaxpr(value):
         return of_jaxpr(value)
-    if isinstance(value, jax.stages.Traced):
-        return of_traced(value)
-    return None
+    match value:
+        case jax.stages.Traced():
+            return of_traced(value)
+        case jax.stages.Lowered():
+            return of_lowered(value)
+        case export.Exported():
+            return of_exported(value)
+        case Path():
+            return of_content(read_file(value))
+        case bytes() | bytearray():
+            return of_content(bytes(value))
+        case jax.stages.Compiled():
+            raise TypeError("a compiled function has no StableHLO; pass what it was compiled from")
+        case _:
+            return None

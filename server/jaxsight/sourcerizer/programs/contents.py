@@ -1,0 +1,113 @@
+"""Files of programs, told apart by what they contain, not by their names."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from pathlib import Path
+
+from jax import export
+
+from jaxsight.sourcerizer.programs.given import GivenProgram
+from jaxsight.sourcerizer.programs.lowered import of_exported, of_stablehlo
+from jaxsight.sourcerizer.stablehlo import UnreadableProgram
+from jaxsight.text import units
+
+LARGEST = 64 << 20
+"""The maximum size of a file, in bytes.
+
+A choice: the StableHLO of a large model without its weights has some ten megabytes; a file with
+weights would become a text that nobody reads.
+"""
+
+_BYTECODE = b"ML\xefR"
+"""How MLIR bytecode begins (https://mlir.llvm.org/docs/BytecodeFormat)."""
+
+_MLIR_WORD = re.compile(r'(?:module|func\.func|"?builtin\.module"?)\b|[#!][\w.]+ *=')
+"""The first word of an MLIR text, after comments."""
+
+
+class Content(Enum):
+    """What a file contains."""
+
+    STABLEHLO = "StableHLO text"
+    BYTECODE = "StableHLO bytecode"
+    HLO = "HLO text"
+    PROTO = "HLO proto"
+    EXPORTED = "serialized jax.export.Exported"
+
+
+def content_of(content: bytes) -> Content | None:
+    """Return the format of a file's content, or None if it is none of them."""
+    if content.startswith(_BYTECODE):
+        return Content.BYTECODE
+    head = content[:4096]
+    if b"\0" in head or not _is_text(head):
+        if _BYTECODE in content:
+            return Content.EXPORTED
+        # Field 1 of an `HloModuleProto` or `HloProto`, a string or message.
+        return Content.PROTO if content.startswith(b"\n") else None
+    text = re.sub(r"^(?:\s|//[^\n]*\n?)*", "", content.decode("utf-8", "replace"))
+    if _MLIR_WORD.match(text):
+        return Content.STABLEHLO
+    if "HloModule" in text[:65536]:
+        return Content.HLO
+    return None
+
+
+def _is_text(head: bytes) -> bool:
+    try:
+        head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return error.start > len(head) - 4 and len(head) == 4096  # a character is cut
+    return True
+
+
+def read_file(path: Path) -> bytes:
+    """Return the content of a program's file.
+
+    Raises:
+        UnreadableProgram: it is too large.
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as file:
+        content = file.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise UnreadableProgram(f"{path.name} has more than {units.size(LARGEST)}")
+    return content
+
+
+def of_content(content: bytes) -> GivenProgram:
+    """Return the program that a file contains.
+
+    Raises:
+        UnreadableProgram: it contains none, or one that this version of JAX cannot read.
+    """
+    match content_of(content):
+        case None | Content.HLO | Content.PROTO:
+            raise UnreadableProgram(
+                "expected StableHLO or a serialized Exported, "
+                + (f"found `{_first_line(content)}`" if content.strip() else "found nothing")
+            )
+        case Content.EXPORTED:
+            return of_exported(_deserialized(content))
+        case Content.BYTECODE:
+            return of_stablehlo(content)
+        case Content.STABLEHLO:
+            return of_stablehlo(content.decode("utf-8", "replace"))
+
+
+def _deserialized(content: bytes) -> export.Exported:
+    try:
+        return export.deserialize(bytearray(content))
+    except ImportError:
+        raise UnreadableProgram(
+            "a serialized Exported needs the package flatbuffers; help: pip install flatbuffers"
+        ) from None
+    except Exception as error:  # of a truncated file, flatbuffers raises anything
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise UnreadableProgram(f"the serialized Exported is damaged or too old: {why}") from error
+
+
+def _first_line(content: bytes) -> str:
+    return content.strip().splitlines()[0][:40].decode("utf-8", "backslashreplace")

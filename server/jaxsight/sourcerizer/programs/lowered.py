@@ -1,0 +1,112 @@
+"""Lowered and exported functions: StableHLO, with what JAX keeps of arguments and results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import jax
+
+from jaxsight.interpreters.compat import avals
+from jaxsight.interpreters.compat.staging import evaluate, opened
+from jaxsight.sourcerizer.compat import stages
+from jaxsight.sourcerizer.programs.given import GivenProgram, Stablehlo
+from jaxsight.sourcerizer.stablehlo import StablehloProgram, UnreadableProgram, read
+from jaxsight.sourcerizer.text.names import identifier
+
+
+def of_stablehlo(artifact: str | bytes) -> GivenProgram:
+    """Return a StableHLO program, as text or bytecode, as a function of the arrays that it takes.
+
+    Raises:
+        UnreadableProgram: it is none, or has an operation that JAX lacks.
+    """
+    program = _read(artifact)
+    leaves = tuple(avals.leaf(aval) for aval in program.jaxpr.in_avals)
+    origin = Stablehlo(artifact, program, tuple(range(len(leaves))))
+    return GivenProgram(program.jaxpr, program.name, leaves, names=program.names, origin=origin)
+
+
+def of_lowered(lowered: jax.stages.Lowered) -> GivenProgram:
+    """Return a lowered function with its parameters and pytrees.
+
+    Raises:
+        UnreadableProgram: it has an operation that JAX lacks.
+    """
+    text = lowered.as_text(debug_info=True)
+    program = _read(text)
+    args, kwargs = stages.arguments(lowered)
+    kept = stages.kept(lowered)
+    name = program.name
+    results = jax.tree.structure(lowered.out_info)
+    return _called(text, program, name, (args, kwargs), kept, results)
+
+
+def of_exported(exported: jax.export.Exported) -> GivenProgram:
+    """Return an exported function with its parameters and pytrees.
+
+    Raises:
+        UnreadableProgram: it has an operation that JAX lacks.
+    """
+    artifact = exported.mlir_module_serialized
+    program = _read(artifact)
+    called = jax.tree.unflatten(exported.in_tree, map(avals.leaf, exported.in_avals))
+    name = identifier(exported.fun_name.rpartition(".")[2], "program")
+    kept = exported.module_kept_var_idx
+    return _called(artifact, program, name, called, kept, exported.out_tree)
+
+
+def _read(artifact: str | bytes) -> StablehloProgram:
+    try:
+        return read(artifact)
+    except UnreadableProgram:
+        raise
+    except Exception as error:  # MLIR raises errors of its own for damaged bytecode
+        raise UnreadableProgram(" ".join(str(error).split())) from error
+
+
+def _called(
+    artifact: str | bytes,
+    program: StablehloProgram,
+    name: str,
+    called: tuple[tuple[object, ...], dict[str, object]],
+    kept: Sequence[int],
+    results: jax.tree_util.PyTreeDef,
+) -> GivenProgram:
+    """Return a program called as its function was.
+
+    Args:
+        artifact: the StableHLO.
+        program: what was read of it.
+        name: the function's.
+        called: the arguments and keyword arguments, as pytrees of types.
+        kept: the positions of the leaves that the program takes.
+        results: their structure.
+    """
+    types = program.jaxpr.in_avals
+    platform = len(types) - len(kept)
+    """Of a program for several platforms, the first input says which."""
+    leaves, tree = jax.tree.flatten(called)
+    names = [""] * len(leaves)
+    for position, aval, known in zip(kept, types[platform:], program.names[platform:], strict=True):
+        leaves[position] = avals.leaf(aval)
+        names[position] = known
+    args, kwargs = jax.tree.unflatten(tree, leaves)
+    first = tuple(avals.leaf(aval) for aval in types[:platform])
+    positions = (*range(platform), *(position + platform for position in kept))
+    origin = Stablehlo(artifact, program, positions)
+    given = GivenProgram(
+        program.jaxpr,
+        name,
+        (*first, *args),
+        kwargs,
+        [*["platform_index"] * platform, *names],
+        results,
+        origin,
+    )
+    if len(positions) == len(leaves) + platform:
+        return given
+    inside = opened(program.jaxpr)
+    with given.types():
+        with_unused = jax.make_jaxpr(lambda *xs: evaluate(inside, *(xs[at] for at in positions)))
+        return replace(given, jaxpr=with_unused(*first, *leaves))

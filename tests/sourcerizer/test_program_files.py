@@ -1,0 +1,131 @@
+"""Lowered and exported functions, and files of programs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import export
+
+from jaxsight import sourcerize
+from jaxsight.sourcerizer.programs.contents import LARGEST
+from jaxsight.sourcerizer.stablehlo import UnreadableProgram
+from tests.sourcerizer.test_programs_given import LAYER, body, layer
+
+X = jnp.ones(3)
+LAYER_TEXT = (
+    'def layer(params, x):\n    return {"out": jnp.tanh(params["w"] @ x + params["b"]), "x": x}'
+)
+FLAT_TEXT = "def layer(params_b, params_w, x):\n    return jnp.tanh(params_w @ x + params_b), x"
+
+
+def test_lowered_function_keeps_parameters_and_pytrees():
+    source = sourcerize(jax.jit(layer).lower(LAYER, X), style="pretty")
+    assert body(source) == LAYER_TEXT
+
+
+def test_exported_function_keeps_parameters_and_pytrees():
+    source = sourcerize(export.export(jax.jit(layer))(LAYER, X), style="pretty")
+    assert body(source) == LAYER_TEXT
+
+
+def test_dropped_arguments_keep_their_places():
+    lowered = jax.jit(lambda x, unused, *, key: x + key).lower(X, {"a": 1.0}, key=2.0)
+    source = sourcerize(lowered, name="f")
+    assert "def f(x, arg1, *, key):" in source
+
+
+def test_program_for_several_platforms_takes_which():
+    exported = export.export(jax.jit(jnp.sin), platforms=["cpu", "cuda"])(X)
+    assert "def sin(platform_index, x):" in sourcerize(exported)
+
+
+def test_derivative_of_an_exported_function_is_written_too():
+    exported = export.export(jax.jit(lambda x: x**2))(X)
+    source = sourcerize(exported.vjp(), name="vjp")
+    assert source.count("def vjp(") == 1
+    assert "eagerly" in source.proofs
+
+
+def test_program_of_64_bits_is_written_for_them():
+    with jax.enable_x64(True):
+        lowered = jax.jit(lambda x: x * 2).lower(np.ones(3))
+    source = sourcerize(lowered)
+    assert "Holds with jax_enable_x64 on." in source
+    assert "under jit" in source.proofs
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Callable[[str, bytes], Path]:
+    """Write a file; return its path."""
+
+    def write(name: str, content: bytes) -> Path:
+        path = tmp_path / name
+        path.write_bytes(content)
+        return path
+
+    return write
+
+
+def test_files_are_read_by_their_content(written: Callable[[str, bytes], Path]) -> None:
+    lowered = jax.jit(layer).lower(LAYER, X)
+    exported = export.export(jax.jit(layer))(LAYER, X)
+    text = lowered.as_text(debug_info=True)
+    for content, expected in (
+        (text.encode(), FLAT_TEXT),
+        (f"// RUN: %s\n\n{text}".encode(), FLAT_TEXT),
+        (exported.mlir_module_serialized, FLAT_TEXT),
+        (bytes(exported.serialize()), LAYER_TEXT),
+    ):
+        path = written("program.txt", content)
+        assert body(sourcerize(path, style="pretty")) == expected
+        assert body(sourcerize(content, style="pretty")) == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "found nothing"),
+        (b"import jax\n", "expected StableHLO or a serialized Exported, found `import jax`"),
+        (b"\x7fELF\x02\x01\x01\x00", "expected StableHLO or a serialized Exported"),
+        (b"module @jit_f {", "cannot read the program"),
+        (b"module {\n}", "expected a function @main, found no public function"),
+    ],
+)
+def test_what_is_no_program_is_refused(content: bytes, words: str) -> None:
+    with pytest.raises(UnreadableProgram, match=words):
+        sourcerize(content)
+
+
+def test_truncated_files_are_refused() -> None:
+    exported = export.export(jax.jit(layer))(LAYER, X)
+    serialized = bytes(exported.serialize())
+    for content in (exported.mlir_module_serialized, serialized):
+        with pytest.raises(UnreadableProgram):
+            sourcerize(content[: len(content) * 2 // 3])
+
+
+def test_large_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "large.mlir"
+    with path.open("wb") as file:
+        file.truncate(LARGEST + 1)
+    with pytest.raises(UnreadableProgram, match=r"large.mlir has more than 64 MiB"):
+        sourcerize(path)
+
+
+def test_missing_flatbuffers_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    serialized: Any = bytes(export.export(jax.jit(jnp.sin))(X).serialize())
+    monkeypatch.setitem(sys.modules, "jax._src.export.serialization", None)
+    with pytest.raises(UnreadableProgram, match="needs the package flatbuffers; help: pip install"):
+        sourcerize(serialized)
+
+
+def test_compiled_function_is_refused() -> None:
+    with pytest.raises(TypeError, match="a compiled function has no StableHLO"):
+        sourcerize(jax.jit(jnp.sin).lower(X).compile())
