@@ -318,7 +318,7 @@ async def test_operations_are_explained_where_the_mouse_is(vscode: Editor, sourc
     jaxpr = await show(vscode, source, "jaxpr")
     explained = await jaxpr.hover("d|ot_general[")
     assert explained == (
-        "`dot_general`: sums products over contracted axes (matrix multiplication, einsum); batch axes are kept "
+        "`dot_general`: sums products over contracted axes (matrix multiplication, einsum); batch axes come first "
         "([reference](https://docs.jax.dev/en/latest/_autosummary/jax.lax.dot_general.html))"
     )
     assert await jaxpr.hover("dimension|_numbers=") is None
