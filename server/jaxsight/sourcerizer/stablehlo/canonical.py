@@ -18,6 +18,7 @@ What does not change the computation is not printed, for these reasons:
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -84,18 +85,21 @@ def canonical(program: str | bytes) -> str:
 
 @dataclass(slots=True)
 class PrintedFunctions:
-    """The functions of a module, each printed once; equal ones have one number."""
+    """The functions of a module, each printed once; equal ones have one hash."""
 
     functions: dict[str, ir.Operation]
-    _numbers: dict[tuple[str, ...], int] = field(default_factory=dict)
-    _of: dict[str, int] = field(default_factory=dict)
-    texts: dict[str, str] = field(default_factory=dict)
+    _lines: dict[str, list[str]] = field(default_factory=dict)
+    """The lines of functions that are called, by their hashes."""
+    _hashes: dict[str, str] = field(default_factory=dict)
 
-    def number(self, name: str) -> int:
-        if name not in self._of:
-            lines = tuple(self.printed(name))
-            self._of[name] = self._numbers.setdefault(lines, len(self._numbers))
-        return self._of[name]
+    def hashed(self, name: str) -> str:
+        """Return a hash of what a function computes, with the functions that it calls."""
+        if name not in self._hashes:
+            lines = self.printed(name)
+            found = hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
+            self._hashes[name] = found
+            self._lines.setdefault(found, lines)
+        return self._hashes[name]
 
     def signature(self, operation: ir.Operation) -> str:
         """Return an operation without its operands: attributes, functions, regions."""
@@ -103,7 +107,7 @@ class PrintedFunctions:
             value: f"%{place}" for place, value in enumerate(dict.fromkeys(captured(operation)))
         }
         block = _Block(self, names, "")
-        parts = [f"{name}={text}" for name, text in block.attributes(operation, numbers=False)]
+        parts = [f"{name}={text}" for name, text in block.attributes(operation)]
         for region in operation.regions:
             for inner in region.blocks:
                 parts += _Block(self, dict(names), "").printed(inner)
@@ -116,21 +120,9 @@ class PrintedFunctions:
         return self.functions[name].regions[0].blocks[0]
 
     def printed_functions(self) -> Iterator[str]:
-        for lines, number in self._numbers.items():
-            yield f"function {number}"
+        for lines in self._lines.values():
+            yield "function"
             yield from lines
-
-    def text(self, name: str) -> str:
-        """Return a function with those that it calls."""
-        found = self.texts.get(name)
-        if found is None:
-            called = [
-                self.text(_symbol(inner.attributes["callee"]))
-                for inner in _inside(self.functions[name])
-                if inner.name == "func.call"
-            ]
-            found = self.texts[name] = "\n".join([*self.printed(name), *called])
-        return found
 
     def has_effects(self, operation: ir.Operation) -> bool:
         if operation.name in _EFFECTS:
@@ -229,10 +221,8 @@ class _Block:
         self.lines.append(f"{self.indent}{label}{operation.name}{given}{attributes} : {types}")
         self.lines += regions
 
-    def attributes(
-        self, operation: ir.Operation, numbers: bool = True
-    ) -> Iterator[tuple[str, str]]:
-        """Yield what attributes say; functions as their numbers, or in full."""
+    def attributes(self, operation: ir.Operation) -> Iterator[tuple[str, str]]:
+        """Yield what attributes say; functions as their hashes."""
         found = {}
         for each in operation.attributes:
             name = each if isinstance(each, str) else each.name  # names since jaxlib 0.9
@@ -240,23 +230,13 @@ class _Block:
         for name in sorted(found):
             text = str(found[name])
             if name in ("callee", "decomposition"):
-                symbol = _symbol(found[name])
-                number = self.functions.number(symbol)
-                yield name, f"function {number}" if numbers else self.functions.text(symbol)
+                yield name, f"function {self.functions.hashed(_symbol(found[name]))}"
             elif name == "compare_type" and "TOTALORDER" in text:
                 yield name, text
             elif name in _IGNORED or (name in _DEFAULTS and _words(text) <= _DEFAULTS[name]):
                 continue
             else:
                 yield name.removeprefix("mhlo."), text
-
-
-def _inside(operation: ir.Operation) -> Iterator[ir.Operation]:
-    for region in operation.regions:
-        for block in region.blocks:
-            for each in block.operations:
-                yield each.operation
-                yield from _inside(each.operation)
 
 
 def _words(text: str) -> set[str]:

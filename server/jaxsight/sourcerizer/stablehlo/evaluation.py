@@ -120,6 +120,8 @@ class Evaluation:
     functions: Mapping[str, ir.Operation]
     meshes: Mapping[str, Mesh]
     printed: PrintedFunctions
+    wide: bool
+    """Whether the result is lowered with 64-bit types."""
     mesh: Mesh = field(default_factory=dict)
     """The mesh of the `shard_map` that is evaluated."""
     opaque: list[OpaqueCall] = field(default_factory=list)
@@ -177,7 +179,8 @@ class Evaluation:
         for each in block.operations:
             anchor = each.operation
             if anchor.results and anchor.results[0] not in taken:
-                found = lift(anchor, self.printed, candidates(anchor, self.functions))
+                guesses = candidates(anchor, self.functions)
+                found = lift(anchor, self.printed, guesses, wide=self.wide)
                 if found is not None and not later.intersection(found.inputs):
                     lifts[anchor.results[0]] = found
                     taken |= found.matched

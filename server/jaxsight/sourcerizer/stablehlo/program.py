@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import jax
@@ -48,4 +48,4 @@ class StablehloProgram:
 
     def types(self) -> AbstractContextManager[None]:
         """Return a context in which the program's types can be traced."""
-        return jax.enable_x64(True) if self.x64 else nullcontext()
+        return jax.enable_x64(self.x64)

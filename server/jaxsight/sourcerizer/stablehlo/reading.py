@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from contextlib import nullcontext
 
 import jax
 
@@ -56,16 +55,17 @@ def _read(module: ir.Module) -> StablehloProgram:
     main = functions["main"]
     parameters = main.regions[0].blocks[0].arguments
     structs = [_struct(parameter.type) for parameter in parameters]
-    evaluation = Evaluation(functions, meshes, PrintedFunctions(functions))
+    printed = PrintedFunctions(functions)
     wide = bool(_64_BITS.search(compat.print_without_locations(module)))
-    with jax.enable_x64(True) if wide else nullcontext():
-        jaxpr = jax.make_jaxpr(evaluation.function("main"))(*structs)
+    # JAX lowers some functions to 64-bit types though they are disabled: these are recognized.
+    for attempt in (False, True):
+        evaluation = Evaluation(functions, meshes, printed, wide=attempt)
+        with jax.enable_x64(wide):
+            jaxpr = jax.make_jaxpr(evaluation.function("main"))(*structs)
+        if not wide or not _has_64_bits(opened(jaxpr)):
+            break
     return StablehloProgram(
-        jaxpr,
-        _names(parameters),
-        _title(module),
-        tuple(evaluation.opaque),
-        wide and _has_64_bits(opened(jaxpr)),
+        jaxpr, _names(parameters), _title(module), tuple(evaluation.opaque), evaluation.wide
     )
 
 

@@ -54,7 +54,11 @@ class _Pattern:
 
 
 def lift(
-    anchor: ir.Operation, printed: PrintedFunctions, candidates: Sequence[LoweredCandidate]
+    anchor: ir.Operation,
+    printed: PrintedFunctions,
+    candidates: Sequence[LoweredCandidate],
+    *,
+    wide: bool,
 ) -> LiftedCall | None:
     """Return the call that was lowered to an operation and those around it.
 
@@ -62,12 +66,11 @@ def lift(
         anchor: the operation.
         printed: the functions of its module.
         candidates: the functions to try, the first that matches is returned.
+        wide: whether they are lowered with 64-bit types, which changes counters.
     """
-    patterns = []
-    for wide in (False, True):
-        with jax.enable_x64(wide):
-            settings = trace_settings()
-            patterns += [_pattern(one.function, one.inputs, settings) for one in candidates]
+    with jax.enable_x64(wide):
+        settings = trace_settings()
+        patterns = [_pattern(one.function, one.inputs, settings) for one in candidates]
     for pattern in patterns:
         if pattern is None:
             continue
@@ -96,17 +99,17 @@ def _pattern(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # such as about 64-bit types
             program = opened(jax.make_jaxpr(function)(*inputs))
+
+            def inlined(*arguments: jax.Array) -> Sequence[jax.Array]:
+                return _without_calls(program, arguments)
+
+            text = jax.jit(inlined, keep_unused=True).lower(*inputs).as_text()
     except Exception:  # noqa: BLE001 - a guess, whose error may be any
         return None
-
-    def inlined(*arguments: jax.Array) -> Sequence[jax.Array]:
-        return _without_calls(program, arguments)
-
-    module = compat.parse(jax.jit(inlined, keep_unused=True).lower(*inputs).as_text())
+    module = compat.parse(text)
     functions = compat.functions(module)
-    return _Pattern(
-        inlined, PrintedFunctions(functions), functions["main"].regions[0].blocks[0], module
-    )
+    main = functions["main"].regions[0].blocks[0]
+    return _Pattern(inlined, PrintedFunctions(functions), main, module)
 
 
 def _without_calls(program: object, arguments: Sequence[Array]) -> list[Array]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jax import lax
 
@@ -66,38 +66,49 @@ def case(step: OperationStep) -> Results:
 
 @reads("stablehlo.while")
 def while_(step: OperationStep) -> Results:
-    """Return a loop; values that it carries unchanged, and that come first, are read from around.
+    """Return a loop; constants that it carries are read from around.
 
-    JAX lowers the constants of a loop to such values (`_while_lowering`).
+    JAX lowers a loop to one that carries its constants before the rest (`_while_lowering`).
     """
     condition, body = step.block(0), step.block(1)
-    end = [*body.operations][-1].operation
-    kept = 0
-    for argument, returned in zip(body.arguments, end.operands, strict=True):
-        if argument != returned:
-            break
-        kept += 1
-    while kept and not _reads_in_order(condition, body, kept):
-        kept -= 1
-    constants = step.operands[:kept]
+    constants = _constants(condition, body)
+    changing = [place for place in range(len(step.operands)) if place not in constants]
     run_condition, run_body = step.region(0), step.region(1)
-    return [
-        *constants,
-        *lax.while_loop(
-            lambda carry: run_condition(*constants, *carry)[0],
-            lambda carry: run_body(*constants, *carry)[kept:],
-            step.operands[kept:],
-        ),
-    ]
+
+    def whole(carry: Sequence[Array]) -> list[Array]:
+        values = list(step.operands)
+        for place, value in zip(changing, carry, strict=True):
+            values[place] = value
+        return values
+
+    def run(carry: Sequence[Array]) -> list[Array]:
+        results = run_body(*whole(carry))
+        return [results[place] for place in changing]
+
+    initial = [step.operands[place] for place in changing]
+    return whole(lax.while_loop(lambda carry: run_condition(*whole(carry))[0], run, initial))
 
 
-def _reads_in_order(condition: ir.Block, body: ir.Block, count: int) -> bool:
-    """Return whether a loop reads its first values in the order in which JAX would pass them.
+def _constants(condition: ir.Block, body: ir.Block) -> set[int]:
+    """Return which values of a loop are constants that its functions read from around.
 
-    Those of the condition come before those of the body, each in the order of their first use.
+    JAX passes those of the condition, then values that the body carries without change, then those
+    of the body, both constants in the order of their first use (`while_loop` in loops.py).
     """
-    expected = [*first_uses(condition, count), *first_uses(body, count)]
-    return expected == [*range(count)]
+    end = [*body.operations][-1].operation
+    pairs = list(zip(body.arguments, end.operands, strict=True))
+    kept = next((place for place, (old, new) in enumerate(pairs) if old != new), len(pairs))
+    in_condition, in_body = first_uses(condition, kept), first_uses(body, kept)
+    first = 0
+    while in_condition[first : first + 1] == [first] and first not in in_body:
+        first += 1
+    kept = min([kept, *(place for place in in_condition if place >= first)])
+    last = kept
+    while last > first and [place for place in in_body if last <= place + 1 <= kept] == [
+        *range(last - 1, kept)
+    ]:
+        last -= 1
+    return {*range(first), *range(last, kept)}
 
 
 def first_uses(block: ir.Block, count: int) -> list[int]:
