@@ -157,6 +157,12 @@ def test_all_operations_of_a_printed_program_are_explained_where_they_are(langua
     ("language", "line", "name"),
     [
         (JAXPR, "c:f32[8] = |custom_jvp_call[name=relu] a", "custom_jvp_call"),
+        (JAXPR, "{ lambda ; a:Ref{f32[]}. let |addupdate[tree=x] a 1.0:f32[] in () }", "addupdate"),
+        (
+            JAXPR,
+            "{ lambda ; a:Ref{f32[]}. let\n    |addupdate[\n      tree=x\n    ] a\n in () }",
+            "addupdate",
+        ),
         (JAXPR, "c:f32[8] = psum[axes=(|'max',)] a", None),
         (JAXPR, "c:f32[8] = |my_primitive a", None),
         (STABLEHLO, '%1 = "|stablehlo.all_reduce"(%0) <{', "stablehlo.all_reduce"),

@@ -98,3 +98,11 @@ def tokens(program: PrintedProgram, first: int, last: int) -> Iterator[PrintedTo
         elif key := program.is_name(match[0], begin):
             named: TokenKind = "function" if key.startswith(FUNCTION) else "variable"
             yield PrintedToken(begin, stop, named, begin in program.definitions)
+        elif _is_operation(program, begin):
+            yield PrintedToken(begin, stop, "function", is_primitive=True)
+
+
+def _is_operation(program: PrintedProgram, start: int) -> bool:
+    """Return whether an operation is named at an offset: that of an equation without results."""
+    _, statement = next(program.statements_at(start))
+    return statement is not None and statement.operation_start == start
