@@ -47,6 +47,15 @@ def emit_command(
     return [python, *booted("repro"), "emit", str(case), str(out.absolute()), json.dumps(options)]
 
 
+def emit_dump_command(
+    python: str, dump: Path, out: Path, *, check: str = "", timeout: float = HANG_AFTER
+) -> list[str]:
+    """Return the command that writes the repro of a dumped program to a file."""
+    options = json.dumps({"check": check, "timeout": timeout})
+    paths = str(dump.absolute()), str(out.absolute())
+    return [python, *booted("repro"), "emit-dump", *paths, options]
+
+
 def reduce_command(
     python: str,
     file: Path,

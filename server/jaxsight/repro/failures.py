@@ -83,7 +83,8 @@ class RunFailure:
         first = _without_traceback(self.message.strip()).split("\n", 1)[0]
         match self.kind:
             case "exception":
-                return f"{self.name.rpartition('.')[2]}: {first}" if first else self.name
+                name = self.name.rpartition(".")[2]
+                return f"{name}: {first}" if name and first else name or first
             case "crash":
                 return f"killed by {self.name}"
             case "hang":

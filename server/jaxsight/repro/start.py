@@ -49,15 +49,24 @@ def emit(arguments: list[str]) -> int:
     except CannotEmit as error:
         report({"event": "error", "message": str(error)})
         return 1
-    report(
-        {
-            "event": "done",
-            "path": str(emitted.path),
-            "reproduces": emitted.reproduces,
-            "expected": emitted.expected.record(),
-            "observed": emitted.observed.record(),
-        }
-    )
+    report({"event": "done", **emitted.record()})
+    return 0
+
+
+def emit_dump(arguments: list[str]) -> int:
+    """Write the repro of a dumped program."""
+    from jaxsight.repro.dumps.choosing import ChosenDump
+    from jaxsight.repro.dumps.emit import emit
+    from jaxsight.repro.emit.repro_file import CannotEmit
+    from jaxsight.sourcerizer.stablehlo import UnreadableProgram
+
+    dump, out, options = arguments
+    try:
+        emitted = emit(ChosenDump(Path(dump)), Path(out), **json.loads(options))
+    except (CannotEmit, UnreadableProgram, OSError) as error:
+        report({"event": "error", "message": str(error)})
+        return 1
+    report({"event": "done", **emitted.record()})
     return 0
 
 
@@ -68,7 +77,7 @@ def reduce(arguments: list[str]) -> int:
     return run(arguments, report)
 
 
-COMMANDS = {"run": run, "emit": emit, "reduce": reduce}
+COMMANDS = {"run": run, "emit": emit, "emit-dump": emit_dump, "reduce": reduce}
 
 
 def main(arguments: list[str]) -> int:

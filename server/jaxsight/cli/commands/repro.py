@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from jaxsight.cli.boot_process import emit, run_captured
+from jaxsight.cli.boot_process import emit, follow, run_captured
 from jaxsight.cli.command_run import start_run
 from jaxsight.cli.errors import FOUND, CommandError, failing_on
 from jaxsight.cli.execution import command
@@ -22,9 +22,12 @@ from jaxsight.cli.output.printing import Printer, print_json, styled
 from jaxsight.cli.sources.arguments import parse_address
 from jaxsight.cli.traced_view import find_question
 from jaxsight.cli.user_python import user_interpreter
-from jaxsight.repro.boot_commands import Event, difference
+from jaxsight.repro.boot_commands import Event, difference, emit_dump_command
 from jaxsight.repro.capturing.case import ProgramKind
-from jaxsight.repro.failures import RunFailure
+from jaxsight.repro.checks.base import InvalidCheck
+from jaxsight.repro.checks.parsing import parse
+from jaxsight.repro.dumps.choosing import NoModule, choose
+from jaxsight.repro.failures import HANG_AFTER, RunFailure
 from jaxsight.repro.folders import new_folder
 from jaxsight.text.inert import one_line
 from jaxsight.wire.frames import encode
@@ -57,6 +60,7 @@ app = typer.Typer(
         jaxsight repro run -m package.train
         jaxsight repro run --pytest tests/test_model.py::test_loss
         jaxsight repro model.py:loss
+        jaxsight repro from-hlo dump/ --check crash
     """,
 )
 
@@ -99,6 +103,33 @@ Program = Annotated[
     typer.Argument(metavar="SCRIPT [ARG]...", help="The program, with its arguments."),
 ]
 
+Dump = Annotated[Path, typer.Argument(metavar="DUMP", help="A dumped program, or a folder.")]
+
+DumpCheck = Annotated[
+    str,
+    typer.Option(
+        "--check",
+        metavar="CHECK",
+        help="What the program does wrong: see [cyan]jaxsight reduce --help[/cyan].",
+        show_default="any failure",
+    ),
+]
+
+DumpModule = Annotated[
+    str,
+    typer.Option(
+        "--module",
+        metavar="NAME",
+        help="Module of a folder, such as [cyan]jit_step[/cyan].",
+        show_default="the one that was being compiled",
+    ),
+]
+
+DumpTimeout = Annotated[
+    float,
+    typer.Option("--timeout", metavar="SECONDS", help="Time after which the program hangs."),
+]
+
 _PASS_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 
@@ -132,6 +163,40 @@ def run(
     if kind == "pytest" and died is None:
         return _emit_tests(interpreter, case, code, options)
     return _emit(interpreter, case, died, options)
+
+
+@app.command("from-hlo")
+@command
+def from_hlo(
+    dump: Dump,
+    check: DumpCheck = "",
+    module: DumpModule = "",
+    output: Output = None,
+    timeout: DumpTimeout = HANG_AFTER,
+    issue: Issue = None,
+    python: Python = None,
+    as_json: AsJson = False,
+) -> int:
+    """Write a repro of a program that XLA or JAX dumped.
+
+    Takes HLO (text or proto, before or after optimizations), StableHLO (text or bytecode), a
+    serialized `jax.export.Exported`, or the folder that a crashed run wrote with
+    `XLA_FLAGS=--xla_dump_to=DIR`: the module that was being compiled when the run ended.
+    Exits with 0 if the repro fails as `--check` says.
+    """
+    with failing_on(InvalidCheck, about=f"--check {check}: "):
+        parse(check)
+    with failing_on(NoModule):
+        chosen = choose(dump, module)
+    notes = Printer(stderr=True)
+    if chosen.why:
+        notes.print(f"note: {one_line(chosen.why)}")
+    interpreter = user_interpreter(python, None)
+    out = output or Path("repro.py")
+    emit_it = emit_dump_command(interpreter, chosen.path, out, check=check, timeout=timeout)
+    return _report(
+        interpreter, follow("emit-dump", emit_it), _Options(out, check, False, as_json, issue)
+    )
 
 
 @app.command("function", hidden=True)
@@ -170,6 +235,16 @@ def _emit(python: str, case: Path, died: RunFailure | None, options: _Options) -
     """Write the repro of a case, and print what came of it; return the exit status."""
     out = options.out or Path("repro.py")
     event = emit(python, case, out, died, anonymous=options.anonymous, check=options.check)
+    status = _report(python, event, options)
+    if status == FOUND:
+        Printer(stderr=True).print(f"note: the captured case is in {one_line(str(case))}")
+    else:
+        shutil.rmtree(case, ignore_errors=True)
+    return status
+
+
+def _report(python: str, event: Event, options: _Options) -> int:
+    """Print what came of a repro; return the exit status."""
     if options.issue is not None and event["reproduces"]:
         wanted = Wanted(issue=options.issue)
         explain(Path(event["path"]), python, RunFailure.of_record(event["expected"]), wanted)
@@ -177,11 +252,7 @@ def _emit(python: str, case: Path, died: RunFailure | None, options: _Options) -
         print_json({key: value for key, value in event.items() if key != "event"})
     else:
         _print_verdict(event)
-    if not event["reproduces"]:
-        Printer(stderr=True).print(f"note: the captured case is in {one_line(str(case))}")
-        return FOUND
-    shutil.rmtree(case, ignore_errors=True)
-    return 0
+    return 0 if event["reproduces"] else FOUND
 
 
 def _emit_tests(python: str, cases: Path, code: int, options: _Options) -> int:

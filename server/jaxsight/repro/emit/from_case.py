@@ -55,6 +55,15 @@ class Emitted:
     observed: RunFailure
     reproduces: bool
 
+    def record(self) -> dict[str, object]:
+        """Return it as JSON."""
+        return {
+            "path": str(self.path),
+            "reproduces": self.reproduces,
+            "expected": self.expected.record(),
+            "observed": self.observed.record(),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
@@ -124,9 +133,9 @@ def emit(
             if anonymous:
                 repro, failure = anonymized(repro, about.failure)
                 failing = replace(about, failure=failure)
-            written = _run(repro, out, limit, failing, checked)
-            if emitted is None or written.reproduces:
-                emitted = written
+            tried = _run(repro, out, limit, failing, checked)
+            if emitted is None or tried.reproduces:
+                emitted = tried
             if emitted.reproduces:
                 return emitted
     if emitted is None:
@@ -143,14 +152,22 @@ _MOST_SUBJECTS = 8
 
 def _run(repro: Repro, out: Path, limit: float, about: About, check: Check) -> Emitted:
     """Write a repro, and run it in a fresh process."""
+    if check.text:
+        return checked_run(repro, out, limit, check)
     repro.save(out)
     observed = run_file(sys.executable, out, timeout=limit).failure
-    if not check.text:
-        return Emitted(out, about.failure, observed, observed.same(about.failure))
+    return Emitted(out, about.failure, observed, observed.same(about.failure))
+
+
+def checked_run(repro: Repro, out: Path, limit: float, check: Check) -> Emitted:
+    """Write a repro, and run it in a fresh process to see whether it fails as a check says."""
+    repro.save(out)
+    observed = run_file(sys.executable, out, timeout=limit).failure
     if check.holds(observed):
         replace_headline(repro, observed).save(out)
         return Emitted(out, observed, observed, reproduces=True)
-    return Emitted(out, RunFailure(EXCEPTION, message=check.text), observed, reproduces=False)
+    expected = RunFailure(EXCEPTION, message=check.text or "a failure")
+    return Emitted(out, expected, observed, reproduces=False)
 
 
 def _subjects(folder: Path, ended: case.Ended, check: str) -> list[_Subject]:

@@ -1,0 +1,68 @@
+"""Read a program of HLO as a jaxpr."""
+
+from __future__ import annotations
+
+from jaxsight.sourcerizer.compat.hlo_modules import (
+    InvalidModule,
+    proto_of_text,
+    stablehlo_module,
+    stablehlo_of_proto,
+    text_of_proto,
+)
+from jaxsight.sourcerizer.hlo import formats, library_calls
+from jaxsight.sourcerizer.hlo.flattening import Unflattened, flatten
+from jaxsight.sourcerizer.stablehlo import StablehloProgram, UnreadableProgram
+from jaxsight.sourcerizer.stablehlo import read as read_stablehlo
+from jaxsight.text.units import count
+
+
+def read(program: str | bytes, *, ones: bool = False) -> StablehloProgram:
+    """Return the program of an HLO text, or of a proto of a module, before or after optimizations.
+
+    Fusions are inlined, and library calls that stand for an operation become that operation.
+
+    Args:
+        program: an HLO text; or bytes of one, of an `HloModuleProto`, `HloProto` or `HloSnapshot`.
+        ones: read ones for constants whose numbers a text leaves out, instead of raising.
+
+    Raises:
+        UnreadableProgram: it is none of these, or has no JAX.
+    """
+    return read_stablehlo(stablehlo_of(program, ones=ones))
+
+
+def stablehlo_of(program: str | bytes, *, ones: bool = False) -> str:
+    """Return the StableHLO text of a program, as `read` takes it."""
+    if isinstance(program, bytes) and formats.is_text(program):
+        program = program.decode("utf-8", "replace")
+    if isinstance(program, str):
+        missing = formats.elided(program)
+        if missing and not ones:
+            raise UnreadableProgram(
+                f"the text leaves out the numbers of {count(missing, 'constant')}; "
+                "help: dump protos, with --xla_dump_hlo_as_proto"
+            )
+        program = formats.with_ones(program)
+    try:
+        proto = formats.module_proto(program)
+        text = text_of_proto(proto)
+        plain = library_calls.replaced(text)
+        module = stablehlo_of_proto(proto if plain == text else proto_of_text(plain))
+        flatten(module)
+    except (InvalidModule, Unflattened, ValueError) as error:
+        raise UnreadableProgram(str(error)) from error
+    return str(module)
+
+
+def flattened(program: str | bytes) -> str:
+    """Return a StableHLO module, text or bytecode, without what `flatten` replaces.
+
+    Raises:
+        UnreadableProgram: it cannot be parsed, or flattened.
+    """
+    try:
+        module = stablehlo_module(program)
+        flatten(module)
+    except (InvalidModule, Unflattened) as error:
+        raise UnreadableProgram(str(error)) from error
+    return str(module)

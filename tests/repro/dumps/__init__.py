@@ -1,0 +1,1 @@
+"""Dumps of public reports, rebuilt: do they become running JAX source?"""
