@@ -10,6 +10,8 @@ What does not change the computation is not printed, for these reasons:
   artifacts one for all);
 * operations that return their operand, such as a conversion to the same type (JAX lowers a change
   of weak types to one);
+* a `case` whose index is a constant, which is its branch (JAX lowers a choice between platforms
+  to one);
 * attributes that say the default (JAX prints them, portable artifacts do not), and how operands may
   be partitioned;
 * which of several equal functions is called (JAX lowers a function once per jaxpr, so that equal
@@ -25,7 +27,7 @@ from dataclasses import dataclass, field
 
 from jaxsight.sourcerizer.stablehlo.attributes import constant_text
 from jaxsight.sourcerizer.stablehlo.compat import functions, ir, parse
-from jaxsight.sourcerizer.stablehlo.operations.regions import owner_of
+from jaxsight.sourcerizer.stablehlo.operations.regions import constant_of, is_constant, owner_of
 
 _DEFAULTS = {
     "base_dilations": {"1"},
@@ -103,9 +105,8 @@ class PrintedFunctions:
 
     def signature(self, operation: ir.Operation) -> str:
         """Return an operation without its operands: attributes, functions, regions."""
-        names = {
-            value: f"%{place}" for place, value in enumerate(dict.fromkeys(captured(operation)))
-        }
+        read = dict.fromkeys(value for value in captured(operation) if not is_constant(value))
+        names = {value: f"%{place}" for place, value in enumerate(read)}
         block = _Block(self, names, "")
         parts = [f"{name}={text}" for name, text in block.attributes(operation)]
         for region in operation.regions:
@@ -177,7 +178,7 @@ class _Block:
         owner = owner_of(value)
         if owner is None:
             raise ValueError("a value is used outside of its block")
-        if owner.name == "stablehlo.constant":
+        if is_constant(value):
             return f"{constant_text(owner)} : {value.type}"
         self.emit(owner)
         return self.names[value]
@@ -193,8 +194,8 @@ class _Block:
                 if end.operands[position] not in arguments:
                     return value
                 value = owner.operands[arguments.index(end.operands[position])]
-            elif _returns_its_operand(owner):
-                value = owner.operands[0]
+            elif (plain := _plain(value)) != value:
+                value = plain
             else:
                 return value
         return value
@@ -250,7 +251,8 @@ def captured(operation: ir.Operation) -> Iterator[ir.Value]:
     inside: set[ir.Value] = set()
 
     def walk(inner: ir.Operation) -> Iterator[ir.Value]:
-        for region in inner.regions:
+        branch = known_branch(inner)
+        for region in inner.regions if branch is None else [branch]:
             for block in region.blocks:
                 inside.update(block.arguments)
                 for each in block.operations:
@@ -259,6 +261,30 @@ def captured(operation: ir.Operation) -> Iterator[ir.Value]:
                     inside.update(each.operation.results)
 
     yield from walk(operation)
+
+
+def _plain(value: ir.Value) -> ir.Value:
+    """Return a value without operations that return their operand, and without known branches."""
+    while (owner := owner_of(value)) is not None:
+        if _returns_its_operand(owner):
+            value = owner.operands[0]
+        elif (branch := known_branch(owner)) is not None:
+            end = [*branch.blocks[0].operations][-1].operation
+            value = end.operands[[*owner.results].index(value)]
+        else:
+            break
+    return value
+
+
+def known_branch(operation: ir.Operation) -> ir.Region | None:
+    """Return the branch that a `case` takes, if its index is a constant."""
+    if operation.name != "stablehlo.case":
+        return None
+    index = constant_of(_plain(operation.operands[0]))
+    if index is None:
+        return None
+    last = len(operation.regions) - 1
+    return operation.regions[int(index) if 0 <= index <= last else last]
 
 
 def _returns_its_operand(operation: ir.Operation) -> bool:

@@ -15,7 +15,7 @@ from jaxsight.sourcerizer.stablehlo import compat
 from jaxsight.sourcerizer.stablehlo.attributes import constant_text
 from jaxsight.sourcerizer.stablehlo.canonical import PrintedFunctions, captured
 from jaxsight.sourcerizer.stablehlo.compat import ir
-from jaxsight.sourcerizer.stablehlo.operations.regions import owner_of
+from jaxsight.sourcerizer.stablehlo.operations.regions import is_constant, owner_of
 
 Array: TypeAlias = Any
 """A value while JAX traces: an array of JAX or NumPy."""
@@ -210,10 +210,7 @@ class _Match:
 
 def _inputs(operation: ir.Operation) -> Iterator[ir.Value]:
     yield from operation.operands
-    for value in captured(operation):
-        owner = owner_of(value)
-        if owner is None or owner.name != "stablehlo.constant":
-            yield value
+    yield from (value for value in captured(operation) if not is_constant(value))
 
 
 def _is_closed(found: LiftedCall) -> bool:

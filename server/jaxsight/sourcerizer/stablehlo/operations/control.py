@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from jax import lax
 
+from jaxsight.sourcerizer.stablehlo.canonical import known_branch
 from jaxsight.sourcerizer.stablehlo.compat import ir
 from jaxsight.sourcerizer.stablehlo.evaluation import ABSORBED, Array, OperationStep, Results, reads
 from jaxsight.sourcerizer.stablehlo.operations.regions import constant_of, owner_of
@@ -54,6 +55,8 @@ ABSORBED.append(_is_index)
 
 @reads("stablehlo.case")
 def case(step: OperationStep) -> Results:
+    if (known := known_branch(step.operation)) is not None:
+        return step.evaluation.block(known.blocks[0], (), step.values)
     branches = [step.region(position) for position in range(len(step.operation.regions))]
     owner = owner_of(step.operation.operands[0])
     index = _index(owner, len(branches)) if owner is not None else ""

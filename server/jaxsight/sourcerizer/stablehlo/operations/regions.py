@@ -22,9 +22,12 @@ def single_operation(block: ir.Block) -> str:
 def constant_of(value: ir.Value) -> np.ndarray | None:
     """Return the constant that a value is."""
     operation = owner_of(value)
-    if operation is None or operation.name != "stablehlo.constant":
-        return None
-    return attributes.constant(operation)
+    return attributes.constant(operation) if operation is not None and is_constant(value) else None
+
+
+def is_constant(value: ir.Value) -> bool:
+    operation = owner_of(value)
+    return operation is not None and operation.name == "stablehlo.constant"
 
 
 def owner_of(value: ir.Value) -> ir.Operation | None:
