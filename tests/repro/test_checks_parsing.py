@@ -70,6 +70,21 @@ def test_limits_are_part_of_the_demonstration() -> None:
     assert parsing.parse("hang:2.5").seconds == 2.5
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("hlo:cuda:h100:cublas|gemm", "re.search('cublas|gemm', jaxsight.kernels(main, target='cuda:h100')"),
+        ("hlo:cpu:8", "if re.search('8', text):"),
+        ("hlo:cpu:8:f32", "re.search('f32', jaxsight.kernels(main, target='cpu:8')"),
+        ("hlo:tpu:v5e:2x2:a:b", "re.search('a:b', jaxsight.kernels(main, target='tpu:v5e:2x2')"),
+        ("hlo:cpu:fusion: x", "if re.search('fusion: x', text):"),
+        ("kernels:tpu:v5e>3", "kernels = jaxsight.kernels(main, target='tpu:v5e')"),
+    ],
+)  # fmt: skip
+def test_a_target_may_have_colons(text: str, line: str) -> None:
+    assert line in "\n".join(parsing.parse(text).demonstration)
+
+
 def test_flags_become_compiler_options() -> None:
     lines = parsing.parse("differs:--xla_a=false --xla_b_c=x").demonstration
     assert (
@@ -87,7 +102,11 @@ def test_flags_become_compiler_options() -> None:
         ("retraces>-1", "invalid number '-1'; expected a whole number, such as 10"),
         ("temp:64", "invalid check 'temp:64'; expected temp>BYTES"),
         ("kernels:cpu", "invalid check 'kernels:cpu'; expected kernels:TARGET>N"),
-        ("kernels:h100>3", "unsupported target 'h100'; expected cpu"),
+        ("kernels:h100>3", "unknown target 'h100'; did you mean cuda:h100?"),
+        (
+            "hlo:ssh://there/cpu:x",
+            "unsupported target 'ssh://there/cpu'; expected one without a host",
+        ),
         ("command:/no/such/script", "script '/no/such/script' does not exist"),
         (
             "differs:foo",

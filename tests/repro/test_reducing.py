@@ -147,6 +147,38 @@ def reduced(folder: Path, source: str, *options: str, name: str = "out.py") -> t
     return event, (folder / name).read_text()
 
 
+TARGETS = """\
+import jax
+import jax.numpy as jnp
+
+
+def main(x):
+    return jnp.sort(jnp.sin(x) @ x)
+
+
+def inputs():
+    return (jnp.ones((8, 8)),)
+
+
+if __name__ == "__main__":
+    jax.block_until_ready(main(*inputs()))
+"""
+
+
+def test_a_check_compiles_for_several_devices(tmp_path: Path) -> None:
+    _, text = reduced(tmp_path, TARGETS, "--check", "hlo:cpu:8: sort")
+    assert "jaxsight.kernels(main, target='cpu:8')" in text
+    assert '"jaxsight",' in text
+    assert "jnp.sin" not in text
+
+
+@pytest.mark.slow  # a compiler for GPUs starts for each candidate
+def test_a_check_compiles_for_a_gpu_that_is_not_here(tmp_path: Path) -> None:
+    event, text = reduced(tmp_path, TARGETS, "--check", "hlo:cuda:h100:gemm")
+    assert event["after"] == 1
+    assert "x @ x" in text
+
+
 def interrupted(folder: Path, source: str, *options: str) -> Any:
     """Interrupt a reduction once a candidate was smaller; return the last event."""
     with reducing(folder, source, *options) as process:

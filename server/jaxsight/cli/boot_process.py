@@ -15,6 +15,7 @@ from jaxsight.cli.user_python import user_environment
 from jaxsight.repro.boot_commands import Event, Events, NoResult, emit_command, run_command
 from jaxsight.repro.capturing.case import ProgramKind
 from jaxsight.repro.failures import HANG, RunFailure, failure_of_exit
+from jaxsight.workers.compilation import environments
 from jaxsight.workers.watchdog import guardian
 
 _GRACE = 5.0
@@ -96,7 +97,7 @@ def follow(
         tempfile.TemporaryFile("w+", errors="replace") as stderr,
         subprocess.Popen(
             command,
-            env=user_environment(),
+            env={**user_environment(), **environments.located()},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=stderr,

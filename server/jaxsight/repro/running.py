@@ -1,7 +1,8 @@
 """Run a file in a fresh Python process, with limits, and observe how it fails.
 
-The process cannot import jaxsight. It runs below the watchdog of tracers, so nothing that it starts
-survives it; its temporary files are removed when it ends.
+The process cannot import jaxsight, unless the file asks it to compile for a target. It runs below
+the watchdog of tracers, so nothing that it starts survives it; its temporary files are removed when
+it ends.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from jaxsight.files import reading
 from jaxsight.repro.failures import (
     CRASH,
     EXCEPTION,
@@ -28,20 +30,24 @@ from jaxsight.repro.failures import (
     RunFailure,
     failure_of_exit,
 )
-from jaxsight.workers.own_python import OwnPython, guarded
+from jaxsight.workers.own_python import OwnPython, booted, guarded
 
 OBSERVER = '''\
 import sys
 sys.path = [*filter(None, sys.path)]  # not yet the folder of the file: it may have a json.py
 before = set(sys.modules)
-import json, os, runpy, traceback
+import json, os, pathlib, runpy, traceback
 
 class _NoJaxsight:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in ("jaxsight", "jaxsight_recompiling"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
-sys.meta_path.insert(0, _NoJaxsight())
+boot = os.environ.pop("JAXSIGHT_BOOT", "")
+if boot:
+    runpy.run_path(boot)["make_importable"](pathlib.Path(boot).parent)
+else:
+    sys.meta_path.insert(0, _NoJaxsight())
 report, file, *sys.argv[1:] = sys.argv[1:]
 sys.argv[0] = file
 folder = os.path.dirname(os.path.abspath(file))
@@ -75,6 +81,8 @@ except BaseException as error:
         json.dump([name, str(error), frame_of(error)], out)
     raise
 '''
+
+_ASKS_JAXSIGHT = b"\n    import jaxsight\n"
 
 DEFAULT_TIMEOUT = 120.0
 """Seconds, as `timeouts.compile`: a compile that takes longer is what `hang` is about."""
@@ -111,7 +119,9 @@ def run_file(
     memory: int = DEFAULT_MEMORY,
     environment: Mapping[str, str] | None = None,
 ) -> FinishedRun:
-    """Run a Python file as a script in a fresh process from which jaxsight cannot be imported.
+    """Run a Python file as a script in a fresh process.
+
+    It can import jaxsight if it is a repro whose demonstration does so, see `demonstrations`.
 
     Args:
         python: the interpreter's path.
@@ -124,12 +134,15 @@ def run_file(
     """
     with tempfile.TemporaryDirectory(prefix="jaxsight-run-") as folder:
         report = Path(folder, "failure.json")
+        variables = {**(environment or os.environ), "TMPDIR": folder}
+        if _ASKS_JAXSIGHT in reading.data(file):
+            variables["JAXSIGHT_BOOT"] = booted("")[0]
         command = [python, "-X", "faulthandler", "-c", OBSERVER, str(report), str(file)]
         ran = run_command(
             command,
             timeout=timeout,
             memory=memory,
-            environment={**(environment or os.environ), "TMPDIR": folder},
+            environment=variables,
             folder=file.parent,
         )
         if ran.failure.kind == FINISHED or (ran.failure.kind == EXCEPTION and ran.code > 0):

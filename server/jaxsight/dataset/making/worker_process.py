@@ -57,9 +57,11 @@ class WorkerProcess:
         options = {"--other-path": other_path, "--foreign": is_foreign}
         chosen = [option for option, is_chosen in options.items() if is_chosen]
         self._own = with_packages(python, *booted("dataset"), *chosen)
-        self._variables = {**self._own.environment, "JAX_ENABLE_X64": str(int(x64))}
-        if (compilers := environments.home()) is not None:
-            self._variables["JAXSIGHT_COMPILERS"] = str(compilers)
+        self._variables = {
+            **self._own.environment,
+            "JAX_ENABLE_X64": str(int(x64)),
+            **environments.located(),
+        }
         self._seconds = seconds
         self._memory = memory
         self._process: subprocess.Popen[bytes] | None = None

@@ -24,6 +24,7 @@ from jaxsight.repro.boot_commands import (
 from jaxsight.repro.failures import EXCEPTION, FINISHED, HANG, RunFailure
 from jaxsight.repro.running import DEFAULT_MEMORY, MOST_PROCESSES
 from jaxsight.repro.watched_process import WatchedProcess, watched
+from jaxsight.workers.compilation import environments
 from jaxsight.workers.environment import neutral_folder, tracer_environment
 
 CALL_LIMIT = 120.0
@@ -54,7 +55,10 @@ class Processes:
         if project.interpreter is None:
             raise LookupError(project.problem)
         python = project.interpreter.path
-        environment = tracer_environment(python, os.environ, project.variables)
+        environment = {
+            **tracer_environment(python, os.environ, project.variables),
+            **environments.located(),
+        }
         folder = project.root if reading.is_folder(project.root) else neutral_folder()
         return Processes(python, environment, folder)
 

@@ -10,6 +10,8 @@
 * `stack`: the frames of each thread when a signal killed the process, by `faulthandler`.
 * `callbacks`: what callbacks did during the execution in flight, or the last one (`host_calls`).
 * `programs/N.callbacks`: the same during its first execution, or the one that failed.
+* `call.pickle`: the function that was called with its example inputs, and these.
+* `program.py`: the text of its module, if that is an editor's.
 * `tree.pickle`: the call tree around a failure, if there is one.
 * `ended.json`: how the program ended; missing if the process died.
 
@@ -37,6 +39,8 @@ CALLBACKS = "callbacks"
 TRACING = "tracing"
 STACK = "stack"
 TREE = "tree.pickle"
+CALL = "call.pickle"
+TEXT = "program.py"
 PROGRAMS = "programs"
 
 

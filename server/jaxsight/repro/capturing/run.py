@@ -180,6 +180,7 @@ def _run_function(arguments: list[str], capture: Capture) -> None:
         if texts:
             # The text of the file, as it is in an editor.
             text, file = texts[0], request.file
+            case.write(capture.folder, case.TEXT, text.encode())
             module = ModuleType(Path(file).stem)
             module.__file__ = file
             sys.modules[module.__name__] = module
@@ -191,7 +192,7 @@ def _run_function(arguments: list[str], capture: Capture) -> None:
         # It imports JAX, whose settings the file may have made.
         from jaxsight.repro.capturing.call_function import call_function
 
-        call_function(request, namespace)
+        call_function(request, namespace, capture.folder)
     except BaseException as error:
         restarting.demanded(error, request, texts[0] if texts else reading.text(request.file))
         raise

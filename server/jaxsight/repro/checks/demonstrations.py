@@ -153,6 +153,24 @@ if re.search({pattern}, text):
     raise AssertionError("the HLO matches")
 """
 
+KERNELS_FOR = """\
+import jaxsight
+
+kernels = jaxsight.kernels(main, target={target})(*inputs()).kernel_count
+if kernels > {limit}:
+    raise AssertionError(f"compiled to {kernels} kernels")
+"""
+"""Compiles for a device that need not be there, which JAX alone does not: it needs jaxsight."""
+
+HLO_FOR = """\
+import re
+
+import jaxsight
+
+if re.search({pattern}, jaxsight.kernels(main, target={target})(*inputs()).hlo):
+    raise AssertionError("the HLO matches")
+"""
+
 RETRACES = """\
 traced = {}
 

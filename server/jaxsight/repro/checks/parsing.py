@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
 import signal
@@ -20,6 +21,8 @@ from jaxsight.repro.checks.base import (
     ResultsDiffer,
     Script,
 )
+from jaxsight.targets.target import CPU, UnknownTarget
+from jaxsight.targets.target import parse as parse_target
 
 _UNITS = {"": 1, "b": 1} | {
     f"{prefix}{suffix}": base**power
@@ -76,13 +79,21 @@ def _differs_elsewhere(python: str) -> Check:
 
 
 def _kernels(target: str, limit: str) -> Check:
-    _require_local(target)
-    return _asserts(demonstrations.KERNELS, "compiled to ", limit=_count(limit))
+    chosen, most = _target(target), _count(limit)
+    if chosen == CPU:
+        return _asserts(demonstrations.KERNELS, "compiled to ", limit=most)
+    return _asserts(demonstrations.KERNELS_FOR, "compiled to ", target=chosen, limit=most)
 
 
 def _hlo(target: str, pattern: str) -> Check:
-    _require_local(target)
-    return _asserts(demonstrations.HLO, "the HLO matches", pattern=_pattern(pattern))
+    parts = f"{target}:{pattern}".split(":")
+    # The longest target: `cuda:h100:fusion` looks for `fusion`, `cpu:f32` for `f32`.
+    known = [n for n in range(1, len(parts)) if _is_target(":".join(parts[:n]))]
+    length = max(known, default=1)
+    chosen, wanted = _target(":".join(parts[:length])), _pattern(":".join(parts[length:]))
+    if chosen == CPU:
+        return _asserts(demonstrations.HLO, "the HLO matches", pattern=wanted)
+    return _asserts(demonstrations.HLO_FOR, "the HLO matches", target=chosen, pattern=wanted)
 
 
 def _script(path: str) -> Check:
@@ -92,10 +103,21 @@ def _script(path: str) -> Check:
     return Script(of_text=True, script=Path(found).resolve())
 
 
-def _require_local(target: str) -> None:
-    """Raise `InvalidCheck` for a target that a standalone file cannot compile for."""
-    if target.strip() != "cpu":
-        raise InvalidCheck(f"unsupported target {target.strip()!r}; expected cpu")
+def _is_target(text: str) -> bool:
+    with contextlib.suppress(UnknownTarget):
+        return bool(parse_target(text))
+    return False
+
+
+def _target(text: str) -> str:
+    """Read a target on this machine, such as `cpu` or `cuda:h100`."""
+    try:
+        target = parse_target(text)
+    except UnknownTarget as error:
+        raise InvalidCheck(f"{error.message}; {error.help}") from None
+    if target.host:
+        raise InvalidCheck(f"unsupported target {text.strip()!r}; expected one without a host")
+    return target.name
 
 
 def _pattern(text: str) -> str:

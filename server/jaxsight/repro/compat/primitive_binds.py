@@ -27,10 +27,14 @@ if TYPE_CHECKING:  # JAX is not imported before the program imports it
         Var,
     )
 
-Bound = Callable[
-    [Callable[..., object], "Primitive", tuple[object, ...], dict[str, object]], object
-]
-"""Calls the original `bind` with a primitive, operands and parameters, and returns its results."""
+Bind = Callable[..., object]
+"""Takes a primitive, its operands and its parameters, and returns its results."""
+
+
+class TraceContext:
+    """Which trace this thread binds primitives in."""
+
+    trace: object = None
 
 
 def _core() -> ModuleType:
@@ -41,28 +45,23 @@ def _config() -> ModuleType:
     return importlib.import_module("jax._src.config")
 
 
-def observe(bound: Bound) -> None:
-    """Have `bound` called for every primitive that is bound."""
+def observe(observed: Callable[[Bind], Bind]) -> None:
+    """Bind every primitive by what `observed` returns, given the original."""
     core = _core()
     name = "_true_bind" if hasattr(core.Primitive, "_true_bind") else "bind"
-    original = getattr(core.Primitive, name)
+    setattr(core.Primitive, name, observed(getattr(core.Primitive, name)))
 
-    def bind(self: Primitive, /, *args: object, **params: object) -> object:
-        return bound(original, self, args, params)
 
-    setattr(core.Primitive, name, bind)
+def trace_context() -> TraceContext:
+    """Return what tells the trace that primitives are bound in."""
+    context: TraceContext = _core().trace_ctx
+    return context
 
 
 def tracer_type() -> type:
     """Return the type of all tracers."""
     tracer: type = _core().Tracer
     return tracer
-
-
-def current_trace() -> Callable[[], object]:
-    """Return a function that returns the trace that primitives are bound in."""
-    context = _core().trace_ctx
-    return lambda: context.trace
 
 
 def current_axes() -> tuple[tuple[Hashable, int], ...]:

@@ -31,6 +31,7 @@ from jaxsight.repro.emit.repro_file import (
     write,
 )
 from jaxsight.repro.emit.standalone import Left
+from jaxsight.repro.emit.whole_program import whole_program
 from jaxsight.repro.environment import ProgramEnvironment
 from jaxsight.repro.failures import CRASH, EXCEPTION, FINISHED, HANG, RunFailure
 from jaxsight.repro.running import DEFAULT_TIMEOUT, run_file
@@ -74,12 +75,14 @@ class _Subject:
         program: the number of the program, if one was executed.
         arguments: the files of its arguments, the best one first.
         callbacks: the files of what callbacks did, the best one first.
+        is_whole: whether the process died between executions, so that only the program has it.
     """
 
     trees: tuple[str, ...]
     program: int | None = None
     arguments: tuple[str, ...] = ()
     callbacks: tuple[str, ...] = (case.CALLBACKS,)
+    is_whole: bool = False
 
 
 def emit(
@@ -118,6 +121,8 @@ def emit(
         about = replace(about, callbacks=read_calls(_first(folder, subject.callbacks) or b""))
         # The best one first.
         forms: Sequence[Callable[[Path, _Subject, About], Repro]] = (_calls, _execution)
+        if subject.is_whole:
+            return _whole(folder, out, about, anonymous=anonymous)
         if subject.program is None:
             forms = (_calls,)
         elif ended.failure.name == "FloatingPointError":
@@ -183,8 +188,7 @@ def _subjects(folder: Path, ended: case.Ended, check: str) -> list[_Subject]:
     number = ended.program
     if number is None:
         if _first(folder, (case.TRACING,)):
-            place = f", at {_relative(ended.where)}" if ended.where else ""
-            raise CannotEmit(f"the process died while JAX traced{place}")
+            return [_Subject((), is_whole=True)]
         if not (folder / case.CURRENT).exists():
             raise CannotEmit("the program failed before JAX executed anything")
         content = _first(folder, (case.CURRENT,))
@@ -195,6 +199,31 @@ def _subjects(folder: Path, ended: case.Ended, check: str) -> list[_Subject]:
     arguments = (case.of_program(number, "failed"), case.CURRENT)
     kept = () if ended.program is None else (case.of_program(number, "callbacks"),)
     return [_Subject(trees, number, arguments, (*kept, case.CALLBACKS))]
+
+
+def _whole(folder: Path, out: Path, about: About, *, anonymous: bool) -> Emitted:
+    """Write the repro of a process that died while JAX traced: its program, see `whole_program`.
+
+    Raises:
+        CannotEmit: the program alone ends otherwise.
+    """
+    place = f", at {about.origin}" if about.origin else ""
+    died = f"the process died while JAX traced{place}"
+    if anonymous:
+        raise CannotEmit(f"{died}; only the program itself shows it, which is not anonymous")
+    try:
+        repro = whole_program(folder, about)
+    except CannotEmit as error:
+        raise CannotEmit(f"{died}; {error}") from error
+    repro.save(out)
+    observed = run_file(sys.executable, out, timeout=DEFAULT_TIMEOUT).failure
+    # Of a process that ended without a signal, as by `os._exit`, capture knows no more.
+    unknown = about.failure == RunFailure(CRASH) and observed.kind != FINISHED
+    if not (unknown or observed.same(about.failure)):
+        out.unlink()
+        raise CannotEmit(f"{died}; the program alone: {observed.headline}")
+    replace_headline(repro, observed).save(out)
+    return Emitted(out, observed, observed, reproduces=True)
 
 
 def _executed(folder: Path) -> list[_Subject]:

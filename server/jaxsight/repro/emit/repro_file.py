@@ -181,7 +181,7 @@ def assemble(
     body = "\n".join([*packed, *defined, "", "", body.strip("\n")]).strip("\n")
     text = "\n".join(
         [
-            *_script_header(about.environment),
+            *_script_header(about),
             *_docstring(about),
             *_variables(about.environment),
             *_imports(imports, [*inputs, body, *about.demonstration, *context]),
@@ -203,6 +203,34 @@ def assemble(
     )
     compile(text, "repro", "exec")
     return Repro(text, {**(arrays or {}), **data.stored})
+
+
+def whole(text: str, about: About, first: Sequence[str], last: Sequence[str] = ()) -> Repro:
+    """Return the repro that is a user's program itself, for what cannot be captured.
+
+    Args:
+        text: the text of the program.
+        first: lines that run before those of the program, but for its imports from the future.
+        last: lines that run after them.
+
+    Raises:
+        CannotEmit: the text is no Python.
+    """
+    try:
+        body = ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise CannotEmit(f"not a Python file: {error}") from error
+    begin, future = 0, list[str]()
+    for position, statement in enumerate(body):
+        is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        is_future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+        if not (is_future or (is_text and not position)):
+            break
+        begin = statement.end_lineno or statement.lineno
+        future += [ast.unparse(statement), ""] if is_future else []
+    kept = "\n".join(text.split("\n")[begin:]).strip("\n")
+    before = [*_docstring(about), *future, *_variables(about.environment), *first]
+    return Repro("\n".join([*_script_header(about), *before, kept, *last, ""]))
 
 
 def replace_headline(repro: Repro, failure: RunFailure) -> Repro:
@@ -236,10 +264,13 @@ def _split(source: str) -> tuple[list[str], str]:
     return imports, "\n".join(body).strip("\n")
 
 
-def _script_header(environment: ProgramEnvironment) -> list[str]:
+def _script_header(about: About) -> list[str]:
     """Return the inline metadata of PEP 723, which `uv run` reads."""
+    environment = about.environment
     major_minor = ".".join(environment.python.split(".")[:2])
     pins = [f'#     "{name}=={version}",' for name, version in environment.packages.items()]
+    if "import jaxsight" in about.demonstration:
+        pins.append('#     "jaxsight",')
     return [
         "# /// script",
         f'# requires-python = "=={major_minor}.*"',

@@ -159,6 +159,12 @@ def home() -> Path | None:
     return Path(chosen).absolute() if chosen else private.cache_folder("compilers")
 
 
+def located() -> dict[str, str]:
+    """Return the variable by which a process of the user's Python finds all environments."""
+    folder = home()
+    return {} if folder is None else {"JAXSIGHT_COMPILERS": str(folder)}
+
+
 def installed(platform: str) -> list[CompilerEnvironment]:
     """Return the complete and trustworthy environments of a platform, the newest JAX first."""
     folder = home()

@@ -6,6 +6,7 @@ passed or captured, which are held until the outermost call has ended.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -39,6 +40,13 @@ NOTHING = object()
 """Stands for the function that a call has returned, if it returned none."""
 
 
+class _Numbered(weakref.ref[object]):
+    """A value that has a number."""
+
+    __slots__ = ("ref",)
+    ref: Ref
+
+
 class Values:
     """The values of one tree."""
 
@@ -50,7 +58,8 @@ class Values:
         self.function_of: Callable[[object], int | None] = lambda value: None
         self._jax = jax
         self._is_tracer = is_tracer
-        self._known: dict[int, tuple[weakref.ref[object], Ref]] = {}
+        self._known: dict[int, _Numbered] = {}
+        self._structures: dict[PyTreeDef, Structure] = {}
         self._metas: dict[str, list[object]] = {}
         self.opaque = opaque
         """The types of functions that are pytrees of what they captured."""
@@ -58,19 +67,23 @@ class Values:
         """The function that a call has just returned, which is a pytree, too."""
         self.array_type: type = jax.Array
 
-    def release(self, small: int) -> None:
-        """Drop the functions, and arrays of more than `small` bytes."""
+    def release(self, small: int) -> dict[int, weakref.ref[object]]:
+        """Drop the functions, and arrays of more than `small` bytes; return these weakly."""
         self.function_of = lambda value: None
-        self.arrays = {
-            number: array
+        large = {
+            number: weakref.ref(array)
             for number, array in self.arrays.items()
-            if getattr(array, "nbytes", 0) <= small
+            if getattr(array, "nbytes", 0) > small
         }
+        for number in large:
+            del self.arrays[number]
+        return large
 
     def operand(self, value: object) -> Operand:
         """Return a leaf as an operand; arrays that are not known yet are captured."""
-        if self.is_known(value):
-            return self._known[id(value)][1]
+        known = self._known.get(id(value))
+        if known is not None and known() is value:
+            return known.ref
         if not self._is_tracer(value):
             if isinstance(value, self.opaque) or value is self.made:
                 return self.define(value)
@@ -90,16 +103,28 @@ class Values:
     def is_known(self, value: object) -> bool:
         """Return whether a value has a number."""
         known = self._known.get(id(value))
-        return known is not None and known[0]() is value
+        return known is not None and known() is value
+
+    def operands(self, args: Sequence[object]) -> tuple[Operand, ...]:
+        """Return what a primitive is bound to, without rules of derivatives."""
+        known = self._known
+        found: list[Operand] = []
+        for arg in args:
+            numbered = known.get(id(arg))
+            if numbered is not None and numbered() is arg:
+                found.append(numbered.ref)
+            elif type(arg).__name__ != "WrappedFun":
+                found.append(self.operand(arg))
+        return tuple(found)
 
     def define(self, value: object) -> Ref:
         """Return a new number for a value that was passed to, or returned by, a function."""
-        number = next(_NUMBERS)
-        ref = Ref(number)
-        self._known[id(value)] = (weakref.ref(value), ref)
+        numbered = _Numbered(value)
+        numbered.ref = ref = Ref(next(_NUMBERS))
+        self._known[id(value)] = numbered
         aval = getattr(value, "aval", None)
         if aval is not None:
-            self.avals[number] = aval
+            self.avals[ref.number] = aval
         return ref
 
     def result(self, value: object) -> Operand:
@@ -139,12 +164,23 @@ class Values:
         if self.function_of(value) is not None:
             return LEAF, [value]
 
+        opaque, made, known = self.opaque, self.made, self._known
+
         def is_opaque(part: object) -> bool:
-            return isinstance(part, self.opaque) or part is self.made or self.is_known(part)
+            return (
+                isinstance(part, opaque)
+                or part is made
+                or (id(part) in known and self.is_known(part))
+            )
 
         leaves, tree = tree_util.tree_flatten(value, is_opaque)
         if tree_util.treedef_is_leaf(tree) and len(leaves) == 1 and leaves[0] is value:
             return LEAF, leaves
+        structure: Structure | None = None
+        with contextlib.suppress(Exception):  # static parts may be unhashable, or compare as arrays
+            structure = self._structures.get(tree)
+        if structure is not None:
+            return structure, leaves
         paths: list[tuple[object, ...]] | None = None
 
         def keys_at(start: int, depth: int) -> object:
@@ -153,7 +189,10 @@ class Values:
                 paths = [path for path, _ in tree_util.tree_flatten_with_path(value, is_opaque)[0]]
             return paths[start][depth] if depth < len(paths[start]) else None
 
-        return self._node(tree, 0, 0, keys_at), leaves
+        structure = self._node(tree, 0, 0, keys_at)
+        with contextlib.suppress(Exception):
+            self._structures[tree] = structure
+        return structure, leaves
 
     def _node(
         self, tree: PyTreeDef, start: int, depth: int, keys_at: Callable[[int, int], object]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxsight.repro.capturing.call_tree import apis, failing, public_functions, wrapping
 from jaxsight.repro.capturing.call_tree.apis import CallArguments
-from jaxsight.repro.capturing.call_tree.building import SMALL, Building, ThreadState, is_rule, weak
+from jaxsight.repro.capturing.call_tree.building import SMALL, Building, Threads
 from jaxsight.repro.capturing.call_tree.packing import NOTHING, Values
 from jaxsight.repro.capturing.call_tree.records import (
     Arguments,
@@ -45,12 +45,12 @@ class Tracker:
 
     def __init__(self) -> None:
         self.active = False
-        self._state = ThreadState()
+        self._threads = Threads()
         self._installed = False
         self._jax: ModuleType | None = None
         self._tracer: type = object
         self._pullbacks: tuple[type, ...] = ()
-        self._current_trace: Callable[[], object] = lambda: None
+        self._trace_context = primitive_binds.TraceContext()
         self._current_context: Callable[[], Context | None] = lambda: None
         self._last: TrackedTree | None = None
         self._failed: tuple[ErrorMark, TrackedTree] | None = None
@@ -109,7 +109,7 @@ class Tracker:
 
     def current(self) -> TrackedTree | None:
         """Return the tree of the call that runs on this thread, as far as it is known."""
-        building = self._state.building
+        building = self._threads.state.building
         return None if building is None else building.tree()
 
     # What JAX calls.
@@ -117,8 +117,8 @@ class Tracker:
     def _ready(self) -> None:
         self._jax = importlib.import_module("jax")
         self._tracer = primitive_binds.tracer_type()
-        self._current_trace = primitive_binds.current_trace()
         self._current_context = primitive_binds.current_context()
+        self._trace_context = primitive_binds.trace_context()
         primitive_binds.observe(self._bind)
         for name, attributes in apis.CUSTOM.items():
             api_hooks.wrap_calls(name, functools.partial(self._custom, name, attributes))
@@ -145,16 +145,16 @@ class Tracker:
             if not api.curried:
                 with self._call(api.name, None, wrapped) as done:
                     return done(fun(*wrapped[0], **wrapped[1]))
-            before = self._state.jit_options
+            before = self._threads.state.jit_options
             if api.name == "jax.jit":
-                self._state.jit_options = wrapped
+                self._threads.state.jit_options = wrapped
             try:
                 made = fun(*wrapped[0], **wrapped[1])
             except Exception:
                 with self._call(api.name, None, wrapped):
                     raise
             finally:
-                self._state.jit_options = before
+                self._threads.state.jit_options = before
             if api.name != "jax.jit":
                 return self._transformed(api, wrapped, made)
             with contextlib.suppress(AttributeError):
@@ -168,10 +168,10 @@ class Tracker:
 
     def _is_internal(self) -> bool:
         """Return whether calls are not recorded now: JAX's own code calls, or nothing records."""
-        state = self._state
+        state = self._threads.state
         if not self.active or state.inside or self._jax is None:
             return True
-        return state.body is not None and self._current_trace() is not state.trace
+        return state.body is not None and self._trace_context.trace is not state.trace
 
     def _wrap(self, fun: object) -> object:
         """Return the wrapper of a function, if it is the user's."""
@@ -217,7 +217,7 @@ class Tracker:
         self, miss: Callable[..., tuple[object, ...]], fun: Callable[..., object]
     ) -> Callable[..., tuple[object, ...]]:
         """Wrap the function that a jitted one calls if it has no compiled program."""
-        options = self._state.jit_options
+        options = self._threads.state.jit_options
         if options is None or not isinstance(fun, Wrapped):
             return miss
 
@@ -235,7 +235,7 @@ class Tracker:
         @functools.wraps(private)
         def called(jitted: object, *args: object, **kwargs: object) -> object:
             options = getattr(jitted, "_jaxsight_options", None)
-            if not self.active or self._state.inside or options is None:
+            if not self.active or self._threads.state.inside or options is None:
                 return private(jitted, *args, **kwargs)
             with self._call("jax.jit", options, (args, kwargs), name):
                 return private(jitted, *args, **kwargs)
@@ -245,7 +245,7 @@ class Tracker:
     def _pullback(self, original: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(original)
         def called(pullback: object, *args: object, **kwargs: object) -> object:
-            building = self._state.building
+            building = self._threads.state.building
             is_known = building is not None and building.values.is_known(pullback)
             if self._is_internal() or not is_known:
                 return original(pullback, *args, **kwargs)
@@ -265,7 +265,11 @@ class Tracker:
                 return original(custom, *args, **kwargs)
             if not wrapping.is_users(getattr(custom, "fun", None)):
                 # One of JAX's own, such as `jax.nn.relu`.
-                path = public_functions.path_of(custom) if self._state.body is not None else None
+                path = (
+                    public_functions.path_of(custom)
+                    if self._threads.state.body is not None
+                    else None
+                )
                 if path is None:
                     return original(custom, *args, **kwargs)
                 with self._call(path, None, (args, kwargs)) as done:
@@ -294,7 +298,7 @@ class Tracker:
         method: str = "",
     ) -> Iterator[Callable[[object], object]]:
         """Record a call of JAX while it runs; yield a function that records its result."""
-        state = self._state
+        state = self._threads.state
         building = state.building
         root = building is None
         if building is None:
@@ -359,21 +363,16 @@ class Tracker:
             self._failed = ErrorMark.of(error), building.tree(error)
             building.forget()
             return
-        tree = building.tree()
-        self._last = TrackedTree(
-            tree.root,
-            tree.functions,
-            tree.avals,
-            {number: weak(array) for number, array in tree.arrays.items()},
-        )
-        building.values.release(SMALL)
+        large = building.values.release(SMALL)
+        self._last = building.tree()
+        self._last.arrays.update(large)
         building.forget()
 
     def _user_call(
         self, wrapper: Wrapped, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> object:
         """Call a user's function, and record its body."""
-        state = self._state
+        state = self._threads.state
         building, parent = state.building, state.call
         if not self.active or building is None or parent is None:
             return wrapper.__wrapped__(*args, **kwargs)
@@ -390,7 +389,7 @@ class Tracker:
         function.calls.append(call)
         wrapper.history = [*wrapper.history[1 - _MOST_CALLS :], (call, values)]
         before = state.body, state.inside, state.trace
-        state.body, state.inside, state.trace = call.body, False, self._current_trace()
+        state.body, state.inside, state.trace = call.body, False, self._trace_context.trace
         try:
             result = wrapper.__wrapped__(*args, **kwargs)
             state.inside = True
@@ -416,39 +415,43 @@ class Tracker:
                 call.body.pop()
             call.body.append(step)
 
-    def _bind(
-        self,
-        original: Callable[..., object],
-        primitive: Primitive,
-        args: tuple[object, ...],
-        params: dict[str, object],
-    ) -> object:
-        """Bind a primitive, and record it if a user's function does so."""
-        state = self._state
-        body: list[Bind] | list[Item] | None = state.binds if state.inside else state.body
-        if body is None or not self.active or self._current_trace() is not state.trace:
-            return original(primitive, *args, **params)
-        building = state.building
-        assert building is not None
-        values = building.values
-        kept = params
-        if not _RULES.isdisjoint(params):
-            kept = {name: value for name, value in params.items() if name not in _RULES}
-        operands = tuple([values.operand(arg) for arg in args if not is_rule(arg)])
-        bind = Bind(primitive, kept, operands, (), self._current_context())
-        body.append(bind)
-        before = state.inside, state.binds
-        state.inside, state.binds = True, None
-        try:
-            results = original(primitive, *args, **params)
-        except BaseException:
-            bind.failed = True
-            raise
-        finally:
-            state.inside, state.binds = before
-        listed = results if isinstance(results, (list, tuple)) else (results,)
-        bind.results = tuple([values.define(result).number for result in listed])
-        return results
+    def _bind(self, original: primitive_binds.Bind) -> primitive_binds.Bind:
+        """Wrap what binds primitives: record those that a user's function binds.
+
+        It runs once per equation, also of JAX's own functions, and most of what capturing costs is
+        its time.
+        """
+        threads, context = self._threads, self._trace_context
+        current_context = self._current_context
+
+        def bind(primitive: Primitive, /, *args: object, **params: object) -> object:
+            state = threads.state
+            inside = state.inside
+            binds = state.binds
+            body: list[Bind] | list[Item] | None = binds if inside else state.body
+            if body is None or context.trace is not state.trace or not self.active:
+                return original(primitive, *args, **params)
+            building = state.building
+            assert building is not None
+            values = building.values
+            kept = params
+            if not _RULES.isdisjoint(params):
+                kept = {name: value for name, value in params.items() if name not in _RULES}
+            record = Bind(primitive, kept, values.operands(args), (), current_context())
+            body.append(record)
+            state.inside, state.binds = True, None
+            try:
+                results = original(primitive, *args, **params)
+            except BaseException:
+                record.failed = True
+                raise
+            finally:
+                state.inside, state.binds = inside, binds
+            listed = results if isinstance(results, (list, tuple)) else (results,)
+            record.results = tuple([values.define(result).number for result in listed])
+            return results
+
+        return bind
 
 
 def _jit_options(fun: object) -> CallArguments | None:

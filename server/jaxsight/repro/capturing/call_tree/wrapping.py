@@ -148,11 +148,20 @@ def _is_users_object(fun: object, depth: int) -> bool:
     return bool(depth) and callable(inner) and is_users(inner, depth - 1)
 
 
+_STARRED = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+
+_SIGNATURES = frozenset({"__wrapped__", "__signature__"})
+"""Attributes that give a function another signature than its code has."""
+
 _STARS = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}
 
 
 def parameters_of(fun: Callable[..., object]) -> tuple[str, ...]:
     """Return the names of a function's parameters, with their stars; empty if unknown."""
+    if inspect.isfunction(fun) and not fun.__dict__.keys() & _SIGNATURES:
+        code = fun.__code__
+        if not code.co_flags & _STARRED and not code.co_kwonlyargcount:
+            return code.co_varnames[: code.co_argcount]  # faster than to make its signature
     try:
         signature = inspect.signature(fun)
     except (TypeError, ValueError):
