@@ -649,6 +649,13 @@ def test_kernels_by_module_are_sums(project: Path) -> None:
     assert "fusion boundary" not in done.stdout
 
 
+def test_kernels_of_one_function_are_one_row_by_module(project: Path) -> None:
+    (project / "fused.py").write_text(FUSED)
+    done = jaxsight("kernels", "fused.py:total", "--by-module", "-t", "cpu", cwd=project)
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert ["total", "2", "2", "4", "MiB"] in rows, done.stdout
+
+
 def test_kernels_are_compared(project: Path) -> None:
     (project / "fused.py").write_text(FUSED)
     arguments = ("kernels", "fused.py:written_out", "--against", "fused.py:total", "-t", "cpu")

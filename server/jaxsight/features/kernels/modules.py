@@ -38,7 +38,7 @@ def groups(kernels: Kernels, most: int) -> list[KernelGroup]:
     """
     scopes = _scopes(kernels)
     deepest = max(map(len, scopes), default=0)
-    cut: list[Scope] = []
+    cut = scopes
     for depth in range(deepest, 0, -1):
         cut = [scope[:depth] for scope in scopes]
         if len(set(cut)) <= most:
