@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -13,7 +15,12 @@ from jaxsight.sourcerizer.stablehlo import attributes
 from jaxsight.sourcerizer.stablehlo.canonical import PrintedFunctions
 from jaxsight.sourcerizer.stablehlo.compat import ir
 from jaxsight.sourcerizer.stablehlo.lifting.candidates import candidates
-from jaxsight.sourcerizer.stablehlo.lifting.matching import LiftedCall, absorbed, lift
+from jaxsight.sourcerizer.stablehlo.lifting.matching import (
+    LiftedCall,
+    LoweredCandidate,
+    absorbed,
+    lift,
+)
 from jaxsight.sourcerizer.stablehlo.program import OpaqueCall, UnreadableProgram
 
 Array: TypeAlias = Any
@@ -122,6 +129,10 @@ class Evaluation:
     printed: PrintedFunctions
     wide: bool
     """Whether the result is lowered with 64-bit types."""
+    loops: Callable[[ir.Operation, Evaluation], Iterator[LoweredCandidate]]
+    """Yields the scans that a loop may be."""
+    inlined: AbstractSet[str] = frozenset()
+    """The functions that are evaluated where they are called."""
     mesh: Mesh = field(default_factory=dict)
     """The mesh of the `shard_map` that is evaluated."""
     opaque: list[OpaqueCall] = field(default_factory=list)
@@ -150,6 +161,12 @@ class Evaluation:
         self, block: ir.Block, arguments: Sequence[Array], around: Values
     ) -> tuple[Array, ...]:
         """Evaluate a block's operations; return what it returns."""
+        values = self.values(block, arguments, around)
+        end = [*block.operations][-1].operation
+        return tuple(values[operand] for operand in end.operands)
+
+    def values(self, block: ir.Block, arguments: Sequence[Array], around: Values) -> Values:
+        """Evaluate a block's operations but those whose results are known; return all values."""
         values = {**around, **dict(zip(block.arguments, arguments, strict=True))}
         lifts = self._lifts(block)
         for found in lifts.values():
@@ -157,7 +174,7 @@ class Evaluation:
         for each in block.operations:
             operation = each.operation
             if operation.name in _TERMINATORS:
-                return tuple(values[operand] for operand in operation.operands)
+                return values
             if operation.results and operation.results[0] in lifts:
                 call = lifts[operation.results[0]]
                 called = call.function(*(values[value] for value in call.inputs))
@@ -171,6 +188,15 @@ class Evaluation:
             values.update(zip(operation.results, results, strict=True))
         raise UnreadableProgram("expected a block to end with a return")
 
+    @contextmanager
+    def inlining(self, names: AbstractSet[str]) -> Iterator[None]:
+        """Inline calls of functions."""
+        outside, self.inlined = self.inlined, names
+        try:
+            yield
+        finally:
+            self.inlined = outside
+
     def _lifts(self, block: ir.Block) -> dict[ir.Value, LiftedCall]:
         """Return calls that operations of a block were lowered from, by their anchors' results."""
         lifts: dict[ir.Value, LiftedCall] = {}
@@ -180,6 +206,8 @@ class Evaluation:
             anchor = each.operation
             if anchor.results and anchor.results[0] not in taken:
                 guesses = candidates(anchor, self.functions)
+                if anchor.name == "stablehlo.while":
+                    guesses += self.loops(anchor, self)
                 found = lift(anchor, self.printed, guesses, wide=self.wide)
                 if found is not None and not later.intersection(found.inputs):
                     lifts[anchor.results[0]] = found

@@ -15,6 +15,7 @@ from jaxsight.sourcerizer.stablehlo.canonical import PrintedFunctions
 from jaxsight.sourcerizer.stablehlo.compat import ir
 from jaxsight.sourcerizer.stablehlo.evaluation import Evaluation
 from jaxsight.sourcerizer.stablehlo.program import StablehloProgram, UnreadableProgram
+from jaxsight.sourcerizer.stablehlo.scans import scans
 from jaxsight.sourcerizer.text.exprs import is_identifier
 
 _WIDE = {"int64", "uint64", "float64", "complex128"}
@@ -59,7 +60,7 @@ def _read(module: ir.Module) -> StablehloProgram:
     wide = bool(_64_BITS.search(compat.print_without_locations(module)))
     # JAX lowers some functions to 64-bit types though they are disabled: these are recognized.
     for attempt in (False, True):
-        evaluation = Evaluation(functions, meshes, printed, wide=attempt)
+        evaluation = Evaluation(functions, meshes, printed, attempt, scans)
         with jax.enable_x64(wide):
             jaxpr = jax.make_jaxpr(evaluation.function("main"))(*structs)
         if not wide or not _has_64_bits(opened(jaxpr)):

@@ -18,7 +18,10 @@ def symbol(attribute: ir.Attribute) -> str:
 
 @reads("func.call")
 def call(step: OperationStep) -> Results:
-    return step.evaluation.jitted(symbol(step.attribute("callee")))(*step.operands)
+    name = symbol(step.attribute("callee"))
+    if name in step.evaluation.inlined:
+        return step.evaluation.function(name)(*step.operands)
+    return step.evaluation.jitted(name)(*step.operands)
 
 
 @reads("stablehlo.if")
@@ -74,7 +77,7 @@ def while_(step: OperationStep) -> Results:
     JAX lowers a loop to one that carries its constants before the rest (`_while_lowering`).
     """
     condition, body = step.block(0), step.block(1)
-    constants = _constants(condition, body)
+    constants = constants_of_loop(condition, body)
     changing = [place for place in range(len(step.operands)) if place not in constants]
     run_condition, run_body = step.region(0), step.region(1)
 
@@ -92,7 +95,7 @@ def while_(step: OperationStep) -> Results:
     return whole(lax.while_loop(lambda carry: run_condition(*whole(carry))[0], run, initial))
 
 
-def _constants(condition: ir.Block, body: ir.Block) -> set[int]:
+def constants_of_loop(condition: ir.Block, body: ir.Block) -> set[int]:
     """Return which values of a loop are constants that its functions read from around.
 
     JAX passes those of the condition, then values that the body carries without change, then those
