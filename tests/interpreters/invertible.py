@@ -368,9 +368,9 @@ NOT_INVERTIBLE: Mapping[Callable[..., Tree], str] = {
     probabilities: "",
     in_order: "",
     layer_norm: "",
-    centered: "",
+    centered: "a linear map of rank 7 from 8 elements",
     quantized: "rounds, so an interval",
-    projected: "",
+    projected: "a linear map of rank 6 from 8 elements",
     dropped: "mul multiplies by 0",
     clipped: "discards",
     shared_total: "",
@@ -379,11 +379,9 @@ NOT_INVERTIBLE: Mapping[Callable[..., Tree], str] = {
 }
 """Functions of `VECTOR` without an inverse, and a part of the reason that they must be given."""
 
-REFUSED = frozenset({
-    stick_breaking, real_nvp, coupling_in_place, masked_coupling, rotary, householder, givens,
-    haar, cosine_transform, circular_convolution, to_cartesian, ranked, to_srgb, leaky_layers,
-    cholesky_factor, deltas, sharded, in_a_ref,
-})  # fmt: skip
+REFUSED = frozenset(
+    {stick_breaking, to_cartesian, ranked, to_srgb, leaky_layers, sharded, in_a_ref}
+)
 """Functions of `INVERTIBLE` that jaxsight does not invert, and says so."""
 
 

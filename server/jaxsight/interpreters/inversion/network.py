@@ -8,12 +8,14 @@ equation, and an inner program is analysed once for each set of its known values
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
 import jax
+import numpy as np
 
 from jaxsight.interpreters.base import Environment, Rules
 from jaxsight.interpreters.compat import avals
@@ -54,7 +56,8 @@ class Placed:
 
     @property
     def name(self) -> str:
-        return self.equation.primitive.name
+        """The name of the primitive; empty where values are joined."""
+        return "" if self.joins else self.equation.primitive.name
 
     @property
     def params(self) -> Params:
@@ -135,6 +138,16 @@ class _Step:
     compute: Compute
 
 
+def step_of(placed: Placed, fresh: frozenset[Node]) -> _Step:
+    """Return the step that runs an equation forwards."""
+    return _Step(placed, placed.inputs, placed.outputs, fresh, forwards(placed))
+
+
+def forwards(placed: Placed) -> Compute:
+    """Return the function that computes an equation's results from its operands."""
+    return _itself if placed.joins else lambda *values: bind(placed.equation, values)
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Steps that compute `wanted` from the nodes `reads`, whose values are known."""
@@ -178,6 +191,8 @@ class Solver:
     """Solves programs by rules, each program once for each set of its known values."""
 
     rule_of: Callable[[Equation], Rule | None]
+    resorts: Sequence[Callable[[Network], bool]] = ()
+    """What else is tried on a network in which no rule helps, one at a time; true if it helps."""
     _networks: dict[_Key, Network] = field(default_factory=dict)
 
     def solved(
@@ -229,6 +244,10 @@ class Network:
         ]
         self._constants: dict[Node, jax.Array | None] = {}
         """The nodes that depend on constants alone, with those values that were asked for."""
+        self._reasons: list[tuple[Placed, Blocked]] = []
+        """Why rules did not help, before equations were exchanged."""
+        self.exchanged: set[Placed] = set()
+        """Equations that were put in the place of others."""
         self.outputs = self._place(program, self.inputs)
         for index in inputs:
             self._learn([self.inputs[index]])
@@ -236,10 +255,20 @@ class Network:
             self._learn([self.outputs[index]])
         # Calls are inlined only if nothing else helps: one that can run forwards stays a call.
         self._spread()
-        while self._open(lambda placed: self._any(placed.outputs)) or self._open(
+        while self._help():
+            self._spread()
+
+    def _help(self) -> bool:
+        """Change something about the equations from which nothing follows, or return false."""
+        if self._open(lambda placed: self._any(placed.outputs)) or self._open(
             lambda placed: self._any(placed.inputs)
         ):
-            self._spread()
+            return True
+        if self.knows(*self.inputs) or not self.blocked():
+            return False
+        self._reasons = self._reasons or self.blocked()
+        without_rule = lambda placed: self.solver.rule_of(placed.equation) is None
+        return self._open(without_rule) or any(help(self) for help in self.solver.resorts)
 
     def knows(self, *nodes: Node) -> bool:
         """Return whether all of these nodes are known."""
@@ -250,20 +279,43 @@ class Network:
         return [placed for placed in self._around.get(node, ()) if node in placed.inputs]
 
     def maker(self, node: Node) -> Placed | None:
-        """Return the equation that a node is a result of, or None for inputs and constants."""
-        around = self._around.get(node, ())
-        return next((placed for placed in around if node in placed.outputs), None)
+        """Return the unsolved equation that a node is a result of, or None."""
+        for placed in self._around.get(node, ()):
+            if node in placed.outputs and placed in self._pending:
+                return placed
+        return None
+
+    def pending(self) -> list[Placed]:
+        """Return the equations that are not solved, in the program's order."""
+        return list(self._pending)
+
+    def take(self, placed: Placed, solution: Solution) -> None:
+        """Apply a solution of an equation."""
+        fresh = frozenset(node for node in solution.writes if not self.knows(node))
+        self._steps.append(_Step(placed, solution.reads, solution.writes, fresh, solution.compute))
+        if all(self._is_constant(node) for node in solution.reads):
+            self._constants.update(dict.fromkeys(fresh))
+        self._learn(solution.writes)
+
+    def exchange(self, placed: Placed, program: Program, inputs: Sequence[Node]) -> None:
+        """Put the equations of a program with the same results in the place of an equation."""
+        del self._pending[placed]
+        before = set(self._pending)
+        self._join(self._place(program, inputs, placed.within), placed)
+        self.exchanged.update(other for other in self._pending if other not in before)
+
+    def refuse(self, placed: Placed, reason: str) -> None:
+        """Give a reason for a group of equations, unless an equation alone is the reason."""
+        if not any(blamed.name in REASONS for blamed, _ in self.blocked()):
+            self._reasons.insert(0, (placed, Blocked(reason)))
 
     def blocked(self) -> list[tuple[Placed, Blocked]]:
         """Return the equations with known results and unknown inputs, and the reasons.
 
         Those with all results known come first.
         """
-        blocked = [
-            (placed, why)
-            for placed, why in self._pending.items()
-            if why is not None and not self.knows(*placed.inputs)
-        ]
+        reasons = self._reasons or [(p, why) for p, why in self._pending.items() if why is not None]
+        blocked = [pair for pair in reasons if not self.knows(*pair[0].inputs)]
         return sorted(blocked, key=lambda pair: not self.knows(*pair[0].outputs))
 
     def plan(self, wanted: Iterable[Node]) -> Plan:
@@ -374,10 +426,13 @@ class Network:
                 continue
             opened = True
             del self._pending[placed]
-            results = self._place(program, placed.inputs, placed)
-            for inner, outer in zip(results, placed.outputs, strict=True):
-                self._add(Placed(placed.equation, (inner,), (outer,), placed, joins=True))
+            self._join(self._place(program, placed.inputs, placed), placed)
         return opened
+
+    def _join(self, results: Sequence[Node], placed: Placed) -> None:
+        """Make the results of a program those of the equation in whose place it is."""
+        for inner, outer in zip(results, placed.outputs, strict=True):
+            self._add(Placed(placed.equation, (inner,), (outer,), placed, joins=True))
 
     def _spread(self) -> None:
         while self._queue:
@@ -389,9 +444,7 @@ class Network:
         if self.knows(*placed.inputs):
             del self._pending[placed]
             if not self.knows(*placed.outputs):
-                equation = placed.equation
-                compute = _itself if placed.joins else lambda *values: bind(equation, values)
-                self._take(placed, Solution(placed.inputs, placed.outputs, compute))
+                self.take(placed, Solution(placed.inputs, placed.outputs, forwards(placed)))
             return
         if not self._any(placed.outputs):
             return
@@ -404,22 +457,23 @@ class Network:
         if isinstance(solution, Blocked):
             self._pending[placed] = solution
         else:
-            self._take(placed, solution)
-
-    def _take(self, placed: Placed, solution: Solution) -> None:
-        fresh = frozenset(node for node in solution.writes if not self.knows(node))
-        self._steps.append(_Step(placed, solution.reads, solution.writes, fresh, solution.compute))
-        if all(self._is_constant(node) for node in solution.reads):
-            self._constants.update(dict.fromkeys(fresh))
-        self._learn(solution.writes)
+            self.take(placed, solution)
 
 
 def _equal(one: Node, other: Node) -> bool:
     """Return whether two operands of equations are the same value."""
     if one is other:
         return True
-    scalars = one.fixed and other.fixed and not one.aval.shape and one.aval == other.aval
-    return scalars and not is_tracer(one.constant) and bool(one.constant == other.constant)
+    if not (one.fixed and other.fixed) or one.aval != other.aval:
+        return False
+    values = one.constant, other.constant
+    if any(map(is_tracer, values)) or math.prod(one.aval.shape) > _MOST_COMPARED:
+        return values[0] is values[1]
+    return np.array_equal(np.asarray(one.constant), np.asarray(other.constant))
+
+
+_MOST_COMPARED = 1 << 12
+"""Elements of constants that are compared, to find equal equations: chosen."""
 
 
 def _equal_params(one: Params, other: Params) -> bool:

@@ -61,11 +61,17 @@ def _reshape(
 
 @inverses("broadcast_in_dim")
 def _broadcast(placed: Placed, network: Network) -> Solution | Blocked:
+    """Take the first of the elements that are the same."""
     (argument, *_), (output,) = placed.inputs, placed.outputs
-    if math.prod(argument.aval.shape) != math.prod(output.aval.shape):
-        return Blocked("broadcasts its unknown operand")
-    shape = argument.aval.shape
-    return Solution((output,), (argument,), lambda y: [lax.reshape(y, shape)])
+    limits = [min(size, 1) for size in output.aval.shape]
+    for at, size in zip(placed.params["broadcast_dimensions"], argument.aval.shape, strict=True):
+        limits[at] = size
+    if math.prod(limits) != math.prod(argument.aval.shape):
+        return Blocked("has an empty result")
+    starts = [0] * len(limits)
+    return Solution((output,), (argument,), lambda y: [
+        lax.reshape(lax.slice(y, starts, limits), argument.aval.shape)
+    ])  # fmt: skip
 
 
 @inverses("optimization_barrier", "device_put")

@@ -24,10 +24,12 @@ from jaxsight.interpreters.depth import room_for_nesting
 from jaxsight.interpreters.inversion import (
     branches,
     composites,
+    elements,
     elementwise,
     linear,
     loops,
     structure,
+    systems,
 )
 from jaxsight.interpreters.inversion.errors import NotInvertible
 from jaxsight.interpreters.inversion.network import Network, Node, Solver
@@ -276,7 +278,9 @@ def _solved(name: str, traced: _Traced) -> Network:
     Raise `NotInvertible` if these do not include all arguments.
     """
     outputs = range(len(traced.program.jaxpr.outvars))
-    network = Network(traced.program, (), outputs, Solver(rule_of), {})
+    network = Network(
+        traced.program, (), outputs, Solver(rule_of, (elements.split, systems.solve)), {}
+    )
     for node, called in zip(network.inputs, traced.names, strict=True):
         if not network.knows(node):
             for placed, why in network.blocked():
