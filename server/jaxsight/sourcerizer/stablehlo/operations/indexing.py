@@ -6,6 +6,7 @@ from jax import lax
 
 from jaxsight.sourcerizer.stablehlo.compat import dialect
 from jaxsight.sourcerizer.stablehlo.evaluation import Array, OperationStep, Results, reads
+from jaxsight.sourcerizer.stablehlo.operations.comparators import keys_of
 from jaxsight.sourcerizer.stablehlo.operations.regions import single_operation
 from jaxsight.sourcerizer.stablehlo.program import UnreadableProgram
 
@@ -104,29 +105,14 @@ def _scatter_apply(
 
 @reads("stablehlo.sort")
 def sort(step: OperationStep) -> Results:
-    block = step.block(0)
-    used = [bool([*argument.uses]) for argument in block.arguments]
-    if not any(used):
-        raise UnreadableProgram("expected a comparator of its arguments")
-    keys = (len(used) - used[::-1].index(True) + 1) // 2
-    _check_comparator(step, keys)
-    return lax.sort(
-        step.operands,
+    keys = keys_of(step.block(0))
+    computed = [key.array(step) for key in keys]
+    is_first = [key.is_plain and key.operand == place for place, key in enumerate(keys)]
+    operands = step.operands if all(is_first) else (*computed, *step.operands)
+    found = lax.sort(
+        operands,
         dimension=step.integer("dimension"),
         is_stable=step.flag("is_stable"),
-        num_keys=keys,
+        num_keys=len(keys),
     )
-
-
-def _check_comparator(step: OperationStep, keys: int) -> None:
-    """Raise an error unless a comparator orders by the first keys, as `lax.sort` does."""
-    ends = [
-        each.operation
-        for each in step.block(0).operations
-        if each.operation.name == "stablehlo.compare"
-    ]
-    directions = [str(end.attributes["comparison_direction"]) for end in ends]
-    if sum("LT" in direction for direction in directions) != keys or any(
-        "GT" in direction or "GE" in direction for direction in directions
-    ):
-        raise UnreadableProgram("expected the comparator of `lax.sort`, ascending")
+    return found[-len(step.operands) :]
