@@ -88,6 +88,11 @@ def test_the_second_key_decides_between_equal_ones(joined):
     [
         f"%r = {compare('LE', '%a', '%b')}",
         f"%r = {compare('LT', '%a', '%a')}",
+        (
+            f"%n = stablehlo.convert %c : (tensor<i32>) -> tensor<f32>\n"
+            f"        %m = stablehlo.constant dense<1.0> : tensor<f32>\n"
+            f"        %r = {compare('LT', '%n', '%m')}"
+        ),
         f"%n = stablehlo.negate %a : tensor<f32>\n        %r = {compare('LT', '%n', '%b')}",
     ],
 )

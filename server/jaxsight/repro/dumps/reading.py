@@ -14,14 +14,13 @@ from jaxsight.repro.values import ConcreteValue
 from jaxsight.sourcerizer.hlo import formats
 from jaxsight.sourcerizer.hlo import read as read_hlo
 from jaxsight.sourcerizer.hlo.reading import flattened
+from jaxsight.sourcerizer.programs import contents
+from jaxsight.sourcerizer.programs.contents import Content
 from jaxsight.sourcerizer.stablehlo import StablehloProgram, UnreadableProgram
 from jaxsight.sourcerizer.stablehlo import read as read_stablehlo
 
 _SEEDS = (0, 1, 2, 42, 1234)
 """Of the keys of arguments: those that a repro writes as calls of `jax.random`, not as numbers."""
-
-_BYTECODE = b"ML\xefR"
-"""How MLIR bytecode begins."""
 
 
 def read(path: Path) -> tuple[StablehloProgram, list[str]]:
@@ -31,26 +30,23 @@ def read(path: Path) -> tuple[StablehloProgram, list[str]]:
         UnreadableProgram: it has no known format, or no JAX.
         OSError: it cannot be read.
     """
-    content = path.read_bytes()
-    if formats.is_text(content):
-        missing = formats.elided(content.decode("utf-8", "replace"))
-        notes = [f"The dump leaves out the numbers of constants ({missing}): ones here."]
-        return read_hlo(content, ones=True), notes if missing else []
-    if content.startswith(_BYTECODE) or _is_mlir(content):
-        return read_stablehlo(flattened(content)), []
-    try:
-        exported = jax.export.deserialize(bytearray(content))
-    except Exception:  # noqa: BLE001 - any error of a reader of FlatBuffers
-        if b"\0" not in content[:4096]:
-            raise UnreadableProgram("expected HLO, StableHLO or a serialized export") from None
-        return read_hlo(content), []
-    return read_stablehlo(exported.mlir_module_serialized), []
-
-
-def _is_mlir(content: bytes) -> bool:
-    """Return whether bytes are the text of an MLIR module."""
-    start = content[:4096]
-    return b"\0" not in start and any(word in start for word in (b"module", b"func.func", b"#loc"))
+    content = contents.read_file(path)
+    match contents.content_of(content):
+        case Content.HLO:
+            text = content.decode("utf-8", "replace")
+            missing = formats.elided(text)
+            notes = [f"The dump leaves out the numbers of constants ({missing}): ones here."]
+            return read_hlo(text, ones=True), notes if missing else []
+        case Content.PROTO:
+            return read_hlo(content), []
+        case Content.STABLEHLO:
+            return read_stablehlo(flattened(content.decode("utf-8", "replace"))), []
+        case Content.BYTECODE:
+            return read_stablehlo(content), []
+        case Content.EXPORTED:
+            return read_stablehlo(contents.deserialized(content).mlir_module_serialized), []
+        case _:
+            raise UnreadableProgram("expected HLO, StableHLO or a serialized export")
 
 
 def arguments(program: StablehloProgram) -> list[ConcreteValue]:

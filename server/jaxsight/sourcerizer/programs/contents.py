@@ -90,14 +90,19 @@ def of_content(content: bytes) -> GivenProgram:
                 + (f"found `{_first_line(content)}`" if content.strip() else "found nothing")
             )
         case Content.EXPORTED:
-            return of_exported(_deserialized(content))
+            return of_exported(deserialized(content))
         case Content.BYTECODE:
             return of_stablehlo(content)
         case Content.STABLEHLO:
             return of_stablehlo(content.decode("utf-8", "replace"))
 
 
-def _deserialized(content: bytes) -> export.Exported:
+def deserialized(content: bytes) -> export.Exported:
+    """Return a serialized `Exported`.
+
+    Raises:
+        UnreadableProgram: it is damaged, or needs a package that is missing.
+    """
     try:
         return export.deserialize(bytearray(content))
     except ImportError:

@@ -131,7 +131,7 @@ def _key(compared: ir.Value) -> SortKey:
         left, descending, one, other = right, not descending, other, one
     if other != one + 1 or one % 2:
         raise _unknown()
-    is_total = "TOTALORDER" in str(operation.attributes)
+    is_total = "TOTALORDER" in _attributes(operation).get("compare_type", "")
     if (expanded := _expanded(left)) is not None and _is_canonical(expanded):
         left, is_total = expanded, True
     return SortKey(one // 2, left, descending, is_total)
@@ -146,7 +146,7 @@ def _alike(one: ir.Value, other: ir.Value, pairs: set[tuple[int, int]]) -> bool:
     left, right = owner_of(one), owner_of(other)
     if left is None or right is None or left.name != right.name or len(left.regions):
         return False
-    if str(left.attributes) != str(right.attributes) or one.type != other.type:
+    if _attributes(left) != _attributes(right) or one.type != other.type:
         return False
     operands = zip(left.operands, right.operands, strict=True)
     return all(_alike(*both, pairs) for both in operands)
@@ -268,6 +268,11 @@ def _is_constant(value: ir.Value, test: Callable[[np.ndarray], object]) -> bool:
 def _direction(operation: ir.Operation) -> str:
     found = _DIRECTION.search(str(operation.attributes["comparison_direction"]))
     return found[1] if found else ""
+
+
+def _attributes(operation: ir.Operation) -> dict[str, str]:
+    found = [operation.attributes[position] for position in range(len(operation.attributes))]
+    return {each.name: str(each.attr) for each in found}
 
 
 def _unknown() -> UnreadableProgram:
