@@ -16,9 +16,11 @@ from pathlib import Path
 import jax
 import jaxlib
 
+from jaxsight import sourcerize
 from jaxsight.features.explained_operations.printed import explained_at
 from jaxsight.features.explained_operations.table import ExplainedOperation
 from jaxsight.features.model import VirtualText
+from jaxsight.features.printed_programs.program import LANGUAGES
 from jaxsight.features.printed_programs.read import read
 from jaxsight.features.printed_programs.tokens import tokens
 from jaxsight.session import Session
@@ -36,7 +38,13 @@ _MADE_WITH = "<!-- made with -->"
 _SHOWN = re.compile(r"^<!-- (\w+): ([\w ]+) -->\n", re.MULTILINE)
 _NOTE = re.compile(r"^\* (.*(?:\n  .*)*)\n", re.MULTILINE)
 _CODE = re.compile(r"`([^`]+)`")
-_TITLES = {"jaxpr": "jaxpr", "stablehlo": "StableHLO", "hlo": "HLO", "kernels": "kernels"}
+_TITLES = {
+    "jaxpr": "jaxpr",
+    "stablehlo": "StableHLO",
+    "hlo": "HLO",
+    "kernels": "kernels",
+    "source": "written from the StableHLO",
+}
 _COMMENTS = {"jaxpr": "#", "stablehlo": "//", "hlo": "//", "kernels": "#"}
 _LEFT_OUT = re.compile(
     r", (?:backend_config|frontend_attributes|entry_computation_layout)=\{.*$"
@@ -102,7 +110,12 @@ async def _shown(wanted: Iterable[tuple[str, str]]) -> dict[str, dict[str, Virtu
     found: dict[str, dict[str, VirtualText]] = defaultdict(dict)
     try:
         for function, form in wanted:
-            found[function][form] = await session.show(str(EXAMPLES), function, form)
+            if form == "source":
+                lowered = await session.show(str(EXAMPLES), function, "stablehlo")
+                source = sourcerize(lowered.text.encode(), style="pretty")
+                found[function][form] = VirtualText("", source)
+            else:
+                found[function][form] = await session.show(str(EXAMPLES), function, form)
     finally:
         await session.aclose()
     return found
@@ -128,7 +141,8 @@ def _block(name: str, form: VirtualText, marks: Mapping[int, str]) -> str:
         comment = f"  {_COMMENTS[name]} {marked[number]}" if number in marked else ""
         lines.append(_LEFT_OUT.sub("", line) + comment)
     text = _LEFT_OUT.sub("", "\n".join(lines) + "\n")
-    return f'```text title="{_TITLES[name]}"\n{text}```'
+    language = "python" if name == "source" else "text"
+    return f'```{language} title="{_TITLES[name]}"\n{text}```'
 
 
 def _python(function: str, marks: Mapping[int, str]) -> str:
@@ -158,6 +172,8 @@ def _new(forms: Forms, explained: set[str]) -> dict[str, list[ExplainedOperation
     """Return operations that were not explained yet by their explanations, in order."""
     found: dict[str, list[ExplainedOperation]] = defaultdict(list)
     for language, form in forms.items():
+        if language not in LANGUAGES:
+            continue
         program = read(language, form.text)
         for token in tokens(program, 0, len(program.lines)):
             at = explained_at(program, token.start)
