@@ -21,6 +21,7 @@ from jaxsight.sourcerizer.main_function import write_once
 from jaxsight.sourcerizer.options import Options
 from jaxsight.sourcerizer.primal import equations_of
 from jaxsight.sourcerizer.proof.running import Differs, Ran, run_beside
+from jaxsight.sourcerizer.readable import readable
 from jaxsight.sourcerizer.writing.user_names import Fits
 from jaxsight.sourcerizer.writing.writer import Folds, NameOf, Original, Writer
 from jaxsight.sourcerizer.written import Written, load
@@ -75,14 +76,21 @@ def write_and_prove(
     most = max(equations * LONGEST_RULES, LEAST_REFUSED)
     original = Original(equations, most, name_of, fits)
     shares = True
+    pretty_call = replace(traced_call, jaxpr=readable(traced_call.jaxpr))
     why: Ran | BoundCall | Difference | Exception | None = None
     for chosen in _attempts(options):
         if chosen.folds and not chosen.share and not shares:
             continue
         try:
             with _nothing_collected():
-                written = _shortest(call, traced_call, chosen, original, name)
-                same = _same_call(written, call, traced_call.jaxpr)
+                written = _shortest(
+                    call,
+                    pretty_call if chosen.style == "pretty" else traced_call,
+                    chosen,
+                    original,
+                    name,
+                )
+                same = _same_call(written, call, written.counterpart(traced_call.jaxpr))
         except Unwritable as error:
             if chosen.folds:
                 continue

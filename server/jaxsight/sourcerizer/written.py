@@ -18,6 +18,7 @@ from jaxsight.interpreters.same.difference import Difference
 from jaxsight.sourcerizer.options import Options
 from jaxsight.sourcerizer.primal import primal
 from jaxsight.sourcerizer.proof.running import NOT_RUN, Ran
+from jaxsight.sourcerizer.readable import readable
 from jaxsight.sourcerizer.text.statements import Line
 from jaxsight.sourcerizer.values import constants as arrays
 from jaxsight.sourcerizer.writing.passed_values import Placeholder
@@ -100,8 +101,13 @@ class Written:
     """How it was run and compared with the original."""
 
     def counterpart(self, jaxpr: object) -> object:
-        """Return the jaxpr to compare with: the original's, or its primal for `"primal"`."""
-        return primal(jaxpr) if self.derivatives == "primal" else jaxpr
+        """Return the jaxpr to compare with, from the original's.
+
+        It has no derivative rules for `"primal"`; in the pretty style, it is `readable`.
+        """
+        if self.derivatives == "primal":
+            jaxpr = primal(jaxpr)
+        return readable(jaxpr) if self.style == "pretty" else jaxpr
 
     def differs(self, counterpart: object, jaxpr: object) -> Difference | None:
         """Return the first difference of the written function's jaxpr from its counterpart.

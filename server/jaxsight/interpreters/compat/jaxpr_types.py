@@ -150,6 +150,8 @@ class DebugInfo(Protocol):
     def func_src_info(self) -> str: ...
     @property
     def arg_names(self) -> Sequence[str] | None: ...
+    def _replace(self, **parts: object) -> DebugInfo:
+        """Return the information with other parts, as a named tuple does."""
 
 
 class Jaxpr(Protocol):

@@ -96,6 +96,22 @@ def with_inner(value: object, jaxpr: Jaxpr) -> object:
     return jaxpr
 
 
+def rebuilt(
+    jaxpr: Jaxpr, equations: Sequence[Equation], inputs: Sequence[Var], outputs: Sequence[Atom]
+) -> Jaxpr:
+    """Return a jaxpr of other equations, inputs and outputs; inputs of the original keep names."""
+    info = jaxpr.debug_info
+    if info is not None:
+        names = {
+            id(var): name for var, name in zip(jaxpr.invars, info.arg_names or (), strict=False)
+        }
+        known = tuple(names.get(id(var), "") for var in inputs) if names else None
+        info = info._replace(arg_names=known, result_paths=None)
+    return jaxpr.replace(
+        eqns=list(equations), invars=list(inputs), outvars=list(outputs), debug_info=info
+    )
+
+
 def new_variable(aval: Aval) -> Var:
     """Return a new variable of an abstract value."""
     return cast(Var, core.Var(cast(core.AbstractValue, aval)))

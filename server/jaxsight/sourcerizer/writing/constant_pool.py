@@ -88,6 +88,10 @@ class ConstantPool:
         """Return a name at the top of the module for a hashable value with expression `expr`."""
         return self._assigned(("named", value), value, base, expr)
 
+    def of_user(self, name: str, number: float) -> Expr:
+        """Return the name at the top of the module for a number that the user's module names."""
+        return self.named((name, repr(number)), name, scalars.number(number))
+
     def once(self, expr: Expr) -> Expr:
         """Return an expression with the names of its parts that the module has once."""
 

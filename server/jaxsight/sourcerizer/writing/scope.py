@@ -10,6 +10,7 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from jaxsight.interpreters.compat import avals, derivative_rules
@@ -56,6 +57,7 @@ from jaxsight.sourcerizer.text.names import after_expression, suggested
 from jaxsight.sourcerizer.text.statements import Assign, Effect, Function, Return
 from jaxsight.sourcerizer.values import scalars
 from jaxsight.sourcerizer.writing.contexts import contexts, put_under
+from jaxsight.sourcerizer.writing.named_numbers import with_names
 from jaxsight.sourcerizer.writing.results import (
     after_function,
     argument_bases,
@@ -264,6 +266,9 @@ class Scope(Variables):
     ) -> None:
         equation = group[-1]
         outputs = equation.outvars
+        if self.writer.options.style == "pretty":
+            expr = with_names(proved.expr, group, self.writer.constants.of_user)
+            proved = replace(proved, expr=expr)
         if not outputs or not any(uses.get(id(var)) for var in outputs):
             self.body.append(Effect(proved.expr, group))
             return

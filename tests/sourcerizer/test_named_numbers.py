@@ -1,0 +1,77 @@
+"""Numbers in the pretty style by the names that people use for them, if these have their bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from inline_snapshot import snapshot
+
+import jaxsight
+
+X = jax.ShapeDtypeStruct((3,), jnp.float32)
+
+RATE = 0.37
+TWICE = 0.5
+TWICE = 0.25  # a second value
+HALF_LIFE = 1.6180339887
+
+
+def text(function: Any, *args: Any, style: str = "pretty") -> str:
+    return jaxsight.sourcerize(function, style=style)(*args).split("\n\n\n", 1)[1]
+
+
+def test_constants_of_mathematics():
+    def f(x):
+        return 2 * jnp.pi * x + np.pi / 2 - jnp.e * jnp.sin(-np.pi * x)
+
+    assert text(f, X) == snapshot("""\
+def f(x):
+    add = 2 * jnp.pi * x + jnp.pi / 2
+    return add - jnp.e * jnp.sin(-jnp.pi * x)
+""")
+
+
+def test_the_plain_style_has_numbers():
+    assert text(lambda x: jnp.pi * x, X, style="lax") == snapshot("""\
+def function(x):
+    mul = lax.mul(3.1415927, x)
+    return mul
+""")
+
+
+def test_limits_of_dtypes():
+    def f(x):
+        return jnp.where(jnp.isfinite(x), x, jnp.finfo(jnp.float32).max) + jnp.finfo(x.dtype).eps
+
+    assert text(f, X) == snapshot("""\
+def f(x):
+    chosen = jnp.where(jnp.isfinite(x), x, jnp.finfo(jnp.float32).max)
+    return chosen + jnp.finfo(jnp.float32).eps
+""")
+
+
+def test_numbers_of_few_digits_are_not_named():
+    half = jax.ShapeDtypeStruct((3,), jnp.float16)
+    assert "pi" not in text(lambda x: jnp.pi * x, half)
+
+
+def test_constants_of_the_module_that_the_line_names():
+    def f(x):
+        return RATE * x + HALF_LIFE
+
+    source = jaxsight.sourcerize(f, style="pretty")(X)
+    assert "RATE = 0.37\nHALF_LIFE = 1.6180339887\n" in source
+    assert "return RATE * x + HALF_LIFE" in source
+
+
+def test_other_constants_stay_numbers():
+    def f(x):
+        return x * 0.37 + TWICE
+
+    assert text(f, X) == snapshot("""\
+def f(x):
+    return x * 0.37 + 0.25
+""")
