@@ -61,15 +61,38 @@ def test_several_modules_are_listed_the_last_one_first(tmp_path):
         choose(tmp_path)
 
 
-def test_a_finished_run_needs_a_name(tmp_path):
+def test_a_module_without_all_of_its_machine_code_was_being_compiled(tmp_path):
+    """Names as jaxlib 0.10.2 wrote them when `examples/repro/crash.py` ended it."""
+    written(
+        tmp_path,
+        "module_0010.jit_a.before_optimizations.txt",
+        "module_0010.jit_a.cpu_after_optimizations.txt",
+        "module_0010.jit_a.wrapped_broadcast_kernel_module.ir-with-opt.ll",
+        "module_0010.jit_a.obj-file.wrapped_broadcast_kernel_module.o",
+        "module_0012.jit_step.before_optimizations.txt",
+        "module_0012.jit_step.cpu_after_optimizations.txt",
+        "module_0012.jit_step.__compute_module_wrapped_add.ir-with-opt.ll",
+        "module_0012.jit_step.obj-file.__compute_module_wrapped_add.o",
+        "module_0012.jit_step.wrapped_reduce.12_kernel_module.ir-with-opt.ll",
+        "module_0013.jit_b.before_optimizations.txt",
+        "module_0013.jit_b.cpu_after_optimizations.txt",
+    )
+    assert choose(tmp_path).path.name == "module_0012.jit_step.before_optimizations.txt"
+
+
+def test_the_last_module_of_a_finished_run_is_chosen_as_such(tmp_path):
     written(
         tmp_path,
         "module_0001.jit_a.before_optimizations.txt",
         "module_0001.jit_a.sm_9.0_gpu_after_optimizations.txt",
+        "module_0004.jit_b.before_optimizations.txt",
+        "module_0004.jit_b.sm_9.0_gpu_after_optimizations.txt",
     )
-    with pytest.raises(NoModule, match=r"all 1 module of the run are compiled: module_0001.jit_a"):
-        choose(tmp_path)
-    with pytest.raises(NoModule, match=r"no module named step; the run has module_0001.jit_a"):
+    assert choose(tmp_path).why == (
+        "module_0004.jit_b: all modules are compiled, and it is the last one, "
+        "which may have been running"
+    )
+    with pytest.raises(NoModule, match=r"no module named step; the run has module_0004.jit_b"):
         choose(tmp_path, "step")
 
 

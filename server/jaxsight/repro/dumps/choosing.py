@@ -2,14 +2,15 @@
 
 `XLA_FLAGS=--xla_dump_to=DIR` writes `module_0012.jit_step.before_optimizations.txt` before a module
 is compiled, and `module_0012.jit_step.cpu_after_optimizations.txt` afterwards
-(`xla/service/dump.cc`; the word before `after` names the target).
+(`xla/service/dump.cc`; the word before `after` names the target). On CPUs, each kernel of it has a
+file `….KERNEL.ir-with-opt.ll`, and `….obj-file.KERNEL.o` once its machine code is there.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from jaxsight.text.units import count
@@ -17,6 +18,11 @@ from jaxsight.text.units import count
 _FILE = re.compile(
     r"(?P<module>(?:.*\.)?module_\d+\.[^/]*?)\.(?P<stage>before_optimizations|"
     r"(?:[\w.]+_)?after_optimizations|snapshot\.-?\d+)\.?(?P<kind>txt|hlo\.pb|pb)$"
+)
+
+_KERNEL = re.compile(
+    r"(?P<module>(?:.*\.)?module_\d+\.[^/]*?)\.(?P<object>obj-file\.)?"
+    r"(?P<kernel>[\w.-]*?(?:_kernel_module|__compute_module)[\w.-]*?)\.(?:ir-with-opt\.ll|o)"
 )
 
 _MOST_LISTED = 12
@@ -45,6 +51,8 @@ class _Module:
     before: Path | None = None
     after: Path | None = None
     written: float = 0.0
+    kernels: set[str] = field(default_factory=set)
+    compiled: set[str] = field(default_factory=set)
 
     def take(self, path: Path, stage: str) -> None:
         """Note a file of the module; protos have all numbers of constants, texts may not."""
@@ -56,8 +64,9 @@ class _Module:
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether it was not compiled to the end."""
-        return self.before is not None and self.after is None
+        """Whether it was not optimized, or not all of its kernels have machine code."""
+        has_code = self.kernels <= self.compiled
+        return self.before is not None and (self.after is None or not has_code)
 
 
 def choose(dump: Path, module: str = "") -> ChosenDump:
@@ -92,10 +101,14 @@ def choose(dump: Path, module: str = "") -> ChosenDump:
             f"{len(unfinished)} modules were being compiled when the run ended: "
             f"{_listed(unfinished)}; choose one with --module"
         )
-    raise NoModule(
-        f"all {count(len(modules), 'module')} of the run are compiled: {_listed(modules)}; "
-        "choose one with --module"
-    )
+    last, *others = modules
+    if others and others[0].written == last.written:
+        raise NoModule(
+            f"all {count(len(modules), 'module')} of the run are compiled: {_listed(modules)}; "
+            "choose one with --module"
+        )
+    why = "all modules are compiled, and it is the last one, which may have been running"
+    return ChosenDump(_file(last), f"{last.name}: {why}")
 
 
 def _named(modules: Iterable[_Module], name: str) -> ChosenDump:
@@ -124,6 +137,10 @@ def _modules(folder: Path) -> list[_Module]:
                 continue
             module = found.setdefault(match["module"], _Module(match["module"]))
             module.take(path, match["stage"])
+    for path in folder.iterdir():
+        if (match := _KERNEL.fullmatch(path.name)) and match["module"] in found:
+            module = found[match["module"]]
+            (module.compiled if match["object"] else module.kernels).add(match["kernel"])
     return sorted(found.values(), key=lambda module: (-module.written, module.name))
 
 
