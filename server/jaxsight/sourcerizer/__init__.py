@@ -23,6 +23,7 @@ The folders, of which each imports only those above it:
   styles, `functions` for equations with inner programs, `steps` for what `folding` finds.
 * `calls` reads the call of the original function: `signature`, static arguments, `jax.jit`.
 * `passes` makes the statements more readable, and adds comments.
+* `stablehlo` reads StableHLO as a jaxpr, and proves that a text is lowered to it again.
 * `programs` reads programs that were traced elsewhere as calls: jaxprs, stages of `jax.jit`,
   exported functions, files.
 

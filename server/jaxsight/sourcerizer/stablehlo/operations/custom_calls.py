@@ -38,10 +38,19 @@ def custom_call(step: OperationStep) -> Results:
     target = str(ir.StringAttr(step.attribute("call_target_name")).value)
     if target in _IDENTITIES:
         return step.operands
+    if target == "mhlo.topk":  # as JAX 0.8 exports it
+        return jax.lax.top_k(step.operand, _topk(step))
     function = elementwise(target.replace("mhlo.", "chlo."))
     if function is not None and target.startswith("mhlo."):
         return function(*step.operands)
     return foreign(step, target)
+
+
+def _topk(step: OperationStep) -> int:
+    told = step.attribute("mhlo.attributes")
+    if "largest" in names_of(told) and str(told["largest"]) != "true":
+        raise UnreadableProgram("expected the largest values")
+    return attributes.integer(told["k"])
 
 
 def foreign(step: OperationStep, target: str) -> Results:
