@@ -10,6 +10,7 @@
 * `stack`: the frames of each thread when a signal killed the process, by `faulthandler`.
 * `callbacks`: what callbacks did during the execution in flight, or the last one (`host_calls`).
 * `programs/N.callbacks`: the same during its first execution, or the one that failed.
+* `claim.pickle`: what the program raised about a result of the program that failed.
 * `call.pickle`: the function that was called with its example inputs, and these.
 * `program.py`: the text of its module, if that is an editor's.
 * `tree.pickle`: the call tree around a failure, if there is one.
@@ -39,6 +40,7 @@ CALLBACKS = "callbacks"
 TRACING = "tracing"
 STACK = "stack"
 TREE = "tree.pickle"
+CLAIM = "claim.pickle"
 CALL = "call.pickle"
 TEXT = "program.py"
 PROGRAMS = "programs"

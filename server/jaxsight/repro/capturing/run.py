@@ -6,6 +6,7 @@ import contextlib
 import functools
 import linecache
 import os
+import pickle
 import runpy
 import signal
 import sys
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from jaxsight.files import reading
 from jaxsight.repro import environment
-from jaxsight.repro.capturing import case, more_devices, stacks
+from jaxsight.repro.capturing import case, claims, more_devices, stacks
 from jaxsight.repro.capturing.call_tree.tracker import Tracker
 from jaxsight.repro.failures import FINISHED, HANG, RunFailure, failure_of
 from jaxsight.tracer.importing.after_import import AfterImport
@@ -108,6 +109,13 @@ class Capture:
             seconds = time.monotonic() - self._start
             failure = RunFailure(HANG, message=f"within {seconds:.0f} s")
             return case.Ended(failure, program, user_line(tb), at_trace)
+        if program is None and not at_trace and recorder is not None:
+            claimed = claims.claim_of(error, recorder.maker_of)
+            if claimed is not None:
+                claim, made = claimed
+                recorder.keep(made)
+                case.write(self.folder, case.CLAIM, pickle.dumps(claim))
+                program = made.number
         return case.Ended(failure_of(error, is_ours), program, user_line(tb), at_trace)
 
 

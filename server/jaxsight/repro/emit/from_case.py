@@ -21,6 +21,7 @@ from jaxsight.repro.compat import configuration, pickling
 from jaxsight.repro.emit.anonymize import anonymized
 from jaxsight.repro.emit.call_tree.write import write as write_tree
 from jaxsight.repro.emit.data import Argument
+from jaxsight.repro.emit.raising import claimed
 from jaxsight.repro.emit.repro_file import (
     About,
     CannotEmit,
@@ -112,7 +113,8 @@ def emit(
         ended = case.Ended(died or RunFailure(CRASH), where=where)
     checked = parse(check)
     environment = ProgramEnvironment.of_record(info["environment"])
-    lines = checked.demonstration
+    claim = _first(folder, (case.CLAIM,))
+    lines = checked.demonstration if claim is None else claimed(pickle.loads(claim))
     about = About(ended.failure, environment, lines, origin=_relative(ended.where))
     limit = _HANG if ended.failure.kind == HANG else DEFAULT_TIMEOUT
     emitted: Emitted | None = None

@@ -106,15 +106,21 @@ def _reduced(options: argparse.Namespace, report: Report) -> Reduced:
     return statements.reduce(task)
 
 
+def _is_of(demonstration: Sequence[str], failure: RunFailure) -> bool:
+    """Return whether a demonstration raises an exception itself, and not the program in it."""
+    own = failure.name.rpartition(".")[2]
+    return own == "AssertionError" or any(f"raise {own}(" in line for line in demonstration)
+
+
 def _own(check: Check, loaded: LoadedRepro, failure: RunFailure) -> Check:
     """Return the check of a file's own failure.
 
     An assertion is of the file's demonstration, which is then part of the check.
     """
     lines = loaded.demonstration
-    if failure.kind != EXCEPTION or failure.name != "AssertionError" or not lines:
+    if failure.kind != EXCEPTION or not lines or not _is_of(lines, failure):
         return check
-    if failure.message.startswith("NaN in "):
+    if failure.name == "AssertionError" and failure.message.startswith("NaN in "):
         check = parsing.parse("nan")  # whose programs have finite arguments
     tree = ast.parse("\n".join(lines))
     known = {"main", "inputs", "jax", "jnp", "np", *dir(builtins), *bound_in(tree)}
