@@ -95,15 +95,37 @@ def test_jitted_functions_keep_their_names():
         ("module {", "cannot read the program: "),
         ("module {}", "expected a function @main, found no public function"),
         (
+            """func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> { return %x : tensor<?xf32> }""",
+            r"expected static shapes, got tensor<\?xf32>",
+        ),
+        (
             """func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
-            %y = stablehlo.get_dimension_size %x, dim = 0 : (tensor<2xf32>) -> tensor<i32>
-            %0 = "stablehlo.uniform_quantize"(%x) : (tensor<2xf32>) ->
-                tensor<2x!quant.uniform<i8:f32, 1.0>>
+            %token = stablehlo.create_token : !stablehlo.token
             return %x : tensor<2xf32> }""",
-            "cannot read ",
+            "cannot read stablehlo.create_token at ",
         ),
     ],
 )
 def test_what_is_not_a_program_has_one_message(text, message):
     with pytest.raises(UnreadableProgram, match=message):
         read(text)
+
+
+def test_an_unknown_foreign_function_is_named_with_its_attributes():
+    text = """func.func public @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = stablehlo.custom_call @scaled(%x) {
+        api_version = 4 : i32, backend_config = {factor = 2.0 : f32, mode = "fast"}
+      } : (tensor<2xf32>) -> tensor<2xf32>
+      return %0 : tensor<2xf32> }"""
+    found = read(text)
+    (call,) = found.opaque
+    assert call.target == "scaled"
+    assert dict(call.attributes) == {"factor": "2.000000e+00 : f32", "mode": '"fast"'}
+    written = write(jaxpr_as_fun(found.jaxpr), (struct(2),), {})
+    assert 'jax.ffi.ffi_call("scaled"' in written.text
+    assert prove(text, found, load(written)).difference == ""
+
+
+def test_a_layout_of_a_single_result():
+    artifact = export.export(jax.jit(jnp.linalg.inv))(struct(3, 3)).mlir_module_serialized
+    assert "lapack" not in str(read(artifact).jaxpr)

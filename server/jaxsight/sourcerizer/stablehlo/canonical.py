@@ -50,8 +50,8 @@ _DEFAULTS = {
 
 _IGNORED = {
     "compare_type",  # follows from the operands' type, except for total orders
-    "mhlo.frontend_attributes",
-    "mhlo.sharding",
+    "frontend_attributes",
+    "sharding",
     "result_accuracy",
     "sdy.sharding",
     "sdy.sharding_rule",
@@ -227,17 +227,25 @@ class _Block:
         found = {}
         for each in operation.attributes:
             name = each if isinstance(each, str) else each.name  # names since jaxlib 0.9
-            found[name] = operation.attributes[name]
+            found[name.removeprefix("mhlo.")] = operation.attributes[name]
         for name in sorted(found):
             text = str(found[name])
             if name in ("callee", "decomposition"):
                 yield name, f"function {self.functions.hashed(_symbol(found[name]))}"
             elif name == "compare_type" and "TOTALORDER" in text:
                 yield name, text
-            elif name in _IGNORED or (name in _DEFAULTS and _words(text) <= _DEFAULTS[name]):
-                continue
-            else:
-                yield name.removeprefix("mhlo."), text
+            elif name not in _IGNORED and not _is_default(name, text):
+                yield name, text
+
+
+def _is_default(name: str, text: str) -> bool:
+    """Return whether an attribute says no more than its absence."""
+    if name in _DEFAULTS:
+        return _words(text) <= _DEFAULTS[name]
+    if not name.endswith("_layouts"):
+        return False
+    orders = [re.findall(r"\d+", order) for order in re.findall(r"dense<(.*?)>", text)]
+    return all([*map(int, order)] == [*range(len(order))][::-1] for order in orders)
 
 
 def _words(text: str) -> set[str]:

@@ -94,6 +94,8 @@ def _is_public(operation: ir.Operation) -> bool:
 
 def _struct(kind: ir.Type) -> jax.ShapeDtypeStruct:
     found = attributes.tensor(kind)
+    if not found.has_static_shape:
+        raise UnreadableProgram(f"expected static shapes, got {kind}; help: export it for sizes")
     return jax.ShapeDtypeStruct(tuple(found.shape), attributes.dtype_of(found.element_type))
 
 
