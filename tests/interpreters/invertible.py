@@ -366,22 +366,20 @@ NOT_INVERTIBLE: Mapping[Callable[..., Tree], str] = {
     magnitude: "abs maps x and -x to the same result",
     rectified: "discards the smaller of its operands",
     probabilities: "",
-    in_order: "",
+    in_order: "forgets the order",
     layer_norm: "",
     centered: "a linear map of rank 7 from 8 elements",
     quantized: "rounds, so an interval",
     projected: "a linear map of rank 6 from 8 elements",
     dropped: "mul multiplies by 0",
     clipped: "discards",
-    shared_total: "",
+    shared_total: "adds shards up",
     until_small: "data-dependent number of iterations",
     nearest: "",
 }
 """Functions of `VECTOR` without an inverse, and a part of the reason that they must be given."""
 
-REFUSED = frozenset(
-    {stick_breaking, to_cartesian, ranked, to_srgb, leaky_layers, sharded, in_a_ref}
-)
+REFUSED = frozenset({stick_breaking, to_srgb, leaky_layers})
 """Functions of `INVERTIBLE` that jaxsight does not invert, and says so."""
 
 

@@ -46,6 +46,8 @@ CALLS = frozenset(_BODIES)
 def called(equation: Equation) -> Program | None:
     """Return the program that a call runs, or None for other primitives."""
     parameter = _BODIES.get(equation.primitive.name)
+    if parameter == "jaxpr" and "call_jaxpr" in equation.params:
+        parameter = "call_jaxpr"  # of an `eval_jaxpr` that discharging a `Ref` leaves in a loop
     if parameter is None or parameter not in equation.params:
         return None
     program = opened(equation.params[parameter])

@@ -8,7 +8,7 @@ conversion of dtypes is inverted only if it is lossless.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
@@ -32,7 +32,7 @@ DOMAINS = {
     "cos": "0 ≤ x ≤ π",
     "cosh": "x ≥ 0",
     "integer_pow": "even powers: x ≥ 0",
-    "mul": "integers: products that do not overflow",
+    "mul": "integers: products that do not overflow; r·cos(a) with r·sin(a): r ≥ 0, -π < a ≤ π",
     "pow": "x ≥ 0",
     "rsqrt": "x > 0",
     "sin": "-π/2 ≤ x ≤ π/2",
@@ -278,11 +278,34 @@ def _mul(placed: Placed, network: Network) -> Solution | Blocked:
     for node in placed.inputs:
         if _holds(network, node, 0):
             return Blocked("multiplies by 0")
+    polar = _polar(placed, network)
+    if polar is not None:
+        return polar
     for known, unknown in (placed.inputs, placed.inputs[::-1]):
         factor = _odd(network, known)
         if factor is not None and not network.knows(unknown):
             return two_arguments(placed, network, *[_times(factor)] * 2)
     return two_arguments(placed, network, lax.div, lax.div)
+
+
+def _polar(placed: Placed, network: Network) -> Solution | None:
+    """Solve `x = r * cos(angle)` with `y = r * sin(angle)` for `r` and the angle."""
+    for radius, cos in (placed.inputs, placed.inputs[::-1]):
+        turn = network.maker(cos)
+        if turn is None or turn.name != "cos" or network.knows(radius):
+            continue
+        (angle,) = turn.inputs
+        sines = [other.outputs[0] for other in network.readers(angle) if other.name == "sin"]
+        for other in network.readers(radius):
+            pairs = [{radius, sine} for sine in sines]
+            if other.name == "mul" and {*other.inputs} in pairs and network.knows(*other.outputs):
+                reads = (*placed.outputs, *other.outputs)
+                return Solution(reads, (radius, angle), _radius_and_angle)
+    return None
+
+
+def _radius_and_angle(x: jax.Array, y: jax.Array) -> Sequence[jax.Array]:
+    return jnp.hypot(x, y), lax.atan2(y, x)
 
 
 def _times(factor: jax.Array) -> Binary:

@@ -120,9 +120,12 @@ REASONS = {
     "reduce_or": "keeps one bit of all elements",
     "reduce_prod": "multiplies elements, and many operands have the same product",
     "reduce_sum": "adds elements up, and many operands have the same sum",
+    "psum": "adds shards up, and many shards have the same sum",
+    "psum_invariant": "adds shards up, and many shards have the same sum",
     "rem": "keeps a remainder, which many operands share",
     "round": "rounds, so an interval of operands has the same result",
     "sign": "discards the magnitude",
+    "sort": "forgets the order of its operand",
     "top_k": "discards the smaller elements",
 }
 """Why primitives without a rule are not injective."""
@@ -145,7 +148,11 @@ def step_of(placed: Placed, fresh: frozenset[Node]) -> _Step:
 
 def forwards(placed: Placed) -> Compute:
     """Return the function that computes an equation's results from its operands."""
-    return _itself if placed.joins else lambda *values: bind(placed.equation, values)
+    return (
+        _itself
+        if placed.joins or placed.name == "pvary"
+        else lambda *values: bind(placed.equation, values)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +263,7 @@ class Network:
         # Calls are inlined only if nothing else helps: one that can run forwards stays a call.
         self._spread()
         while self._help():
+            self._queue.extend(placed for placed, why in self._pending.items() if why is not None)
             self._spread()
 
     def _help(self) -> bool:
@@ -285,6 +293,14 @@ class Network:
                 return placed
         return None
 
+    def origin(self, node: Node) -> Placed | None:
+        """Return the equation that a node is a result of, solved or not, or None for inputs.
+
+        For the result of an inlined call, it is the join with a result of its program.
+        """
+        makers = [placed for placed in self._around.get(node, ()) if node in placed.outputs]
+        return next((placed for placed in makers if placed.joins), makers[0] if makers else None)
+
     def pending(self) -> list[Placed]:
         """Return the equations that are not solved, in the program's order."""
         return list(self._pending)
@@ -293,7 +309,7 @@ class Network:
         """Apply a solution of an equation."""
         fresh = frozenset(node for node in solution.writes if not self.knows(node))
         self._steps.append(_Step(placed, solution.reads, solution.writes, fresh, solution.compute))
-        if all(self._is_constant(node) for node in solution.reads):
+        if not placed.equation.effects and all(map(self._is_constant, solution.reads)):
             self._constants.update(dict.fromkeys(fresh))
         self._learn(solution.writes)
 

@@ -19,7 +19,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.interpreters.compat import avals
-from jaxsight.interpreters.compat.staging import Program, opened
+from jaxsight.interpreters.compat.discharging import without_refs
+from jaxsight.interpreters.compat.staging import Program
 from jaxsight.interpreters.depth import room_for_nesting
 from jaxsight.interpreters.inversion import (
     branches,
@@ -28,6 +29,7 @@ from jaxsight.interpreters.inversion import (
     elementwise,
     linear,
     loops,
+    sharded,
     structure,
     systems,
 )
@@ -35,7 +37,7 @@ from jaxsight.interpreters.inversion.errors import NotInvertible
 from jaxsight.interpreters.inversion.network import Network, Node, Solver
 from jaxsight.interpreters.inversion.registry import rule_of
 
-_MODULES = (branches, composites, elementwise, linear, loops, structure)
+_MODULES = (branches, composites, elementwise, linear, loops, sharded, structure)
 """Imported for the rules that they register."""
 
 _ROUNDS = 8
@@ -208,7 +210,7 @@ def _trace(function: Callable[..., object], example: Sequence[object]) -> _Trace
         f"argument {path[0].idx}{jax.tree_util.keystr(path[1:])}"
         for path, _ in itertools.compress(flat, are_arrays)
     ]
-    return _Traced(opened(closed), structure, leaves, are_arrays, names, trees[-1])
+    return _Traced(without_refs(closed), structure, leaves, are_arrays, names, trees[-1])
 
 
 def _is_array(leaf: object) -> bool:
