@@ -75,3 +75,42 @@ def test_other_constants_stay_numbers():
 def f(x):
     return x * 0.37 + 0.25
 """)
+
+
+def test_coefficients_are_one_array():
+    def horner(x):
+        r = jnp.zeros_like(x)
+        for c in (2.75e-06, 2.48e-05, 0.000198, 0.00138, 0.00833, 0.0417, 0.1666, 0.5, 1.0):
+            r = r * x + c
+        return r
+
+    source = jaxsight.sourcerize(horner, style="pretty")(X)
+    assert source.split("\n\n", 3)[3] == snapshot("""\
+_COEFFICIENTS = np.array(
+    [2.75e-06, 2.48e-05, 0.000198, 0.00138, 0.00833, 0.0417, 0.1666, 0.5, 1.0],
+    np.float32,
+)
+
+
+def horner(x):
+    r = jnp.zeros(3)
+    for c in _COEFFICIENTS:
+        r = r * x + c
+    return r
+""")
+
+
+def test_rows_of_coefficients_are_one_array():
+    def waves(x):
+        total = jnp.zeros(3)
+        for amplitude, rate in [(0.5, 1.25), (2.0, 0.3), (1.1, 0.9), (0.7, 0.2), (0.15, 0.35)]:
+            total = total + amplitude * jnp.exp(-rate * x)
+        return total
+
+    assert text(waves, X) == snapshot("""\
+def waves(x):
+    total = jnp.zeros(3)
+    for c, c_1 in _COEFFICIENTS:
+        total = total + c_1 * jnp.exp(c * x)
+    return total
+""")

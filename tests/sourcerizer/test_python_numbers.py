@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -31,6 +34,23 @@ def scaled(x, factor):
     return x * factor
 
 
+def jnp_tiled(x, count, factor):
+    return jnp.tile(x, count) * factor
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def rows(x, count):
+    return x.reshape(count, -1).sum(0)
+
+
+def called(count, x):
+    return rows(x, count)
+
+
+def layers(sizes, x):
+    return [jnp.full((a, b), x) for a, b in itertools.pairwise(sizes)]
+
+
 def test_a_size_is_built_in() -> None:
     source = jaxsight.sourcerize(zeros)(4, jnp.ones(4))
     function = loaded(source, "zeros")
@@ -48,6 +68,29 @@ def test_a_number_whose_value_is_not_needed_stays_an_argument() -> None:
     source = jaxsight.sourcerize(scaled)(jnp.ones(2), 3)
     assert "written for" not in source
     assert float(loaded(source, "scaled")(jnp.ones(2), 5)[0]) == 5.0
+
+
+def test_integers_are_built_in_before_other_numbers() -> None:
+    source = jaxsight.sourcerize(jnp_tiled, style="pretty")(jnp.ones(3), 2, 0.5)
+    assert source.split("\n\n\n", 1)[1] == (
+        "def jnp_tiled(x, count, factor):\n"
+        "    if count != 2:\n"
+        '        raise ValueError("written for count = 2")\n'
+        "    factor = jnp.asarray(factor)\n"
+        "    return jnp.tile(x, (2,)) * factor\n"
+    )
+
+
+def test_a_static_argument_of_a_jitted_function_is_built_in() -> None:
+    function = loaded(jaxsight.sourcerize(called)(2, jnp.ones(4)), "called")
+    np.testing.assert_array_equal(function(2, jnp.ones(4)), [2, 2])
+
+
+def test_a_list_of_sizes_is_checked_at_once() -> None:
+    source = jaxsight.sourcerize(layers)([3, 4, 2], jnp.ones(()))
+    assert "if sizes != [3, 4, 2]:" in source
+    with pytest.raises(ValueError, match=r"written for sizes = \[3, 4, 2\]"):
+        loaded(source, "layers")([3, 4, 3], jnp.ones(()))
 
 
 def test_an_error_that_no_number_mends_is_the_first_one() -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypedDict, Unpack, cast, overload
+from typing import Any, TypedDict, Unpack, cast, overload
 
 import jax
 
@@ -121,24 +122,24 @@ def _write(
     options: Options,
     name: str | None,
 ) -> Written:
-    """Write a function, with the values of numbers built in if it needs them to be traced."""
+    """Write a function, with the values of numbers built in if it needs them to be traced.
+
+    Integers are more likely to be sizes, axes and flags than other numbers.
+    """
     try:
         return write(function, args, kwargs, options, name)
-    except (TypeError, IndexError) as error:  # JAX's errors about traced numbers are such
-        if not any(map(_is_number, jax.tree.leaves((args, kwargs)))):
-            raise
-        try:
-            return write(function, args, kwargs, options, name, traced=_is_array)
-        except Exception:  # noqa: BLE001 - whatever it is, the first error is about the call
-            raise error from None
+    except (TypeError, IndexError, ValueError):  # JAX's errors about traced numbers
+        leaves = jax.tree.leaves((args, kwargs))
+        for numbers in (int, (int, float, complex)):
+            if not any(isinstance(leaf, numbers) for leaf in leaves):
+                continue
 
+            def traced(leaf: object, numbers: Any = numbers) -> bool:
+                return signature.is_traced(leaf) and not isinstance(leaf, numbers)
 
-def _is_number(leaf: object) -> bool:
-    return isinstance(leaf, bool | int | float | complex)
-
-
-def _is_array(leaf: object) -> bool:
-    return signature.is_traced(leaf) and not _is_number(leaf)
+            with contextlib.suppress(Exception):  # whatever it is, the first is about the call
+                return write(function, args, kwargs, options, name, traced=traced)
+        raise
 
 
 def write(

@@ -171,6 +171,12 @@ def bind(
             fixed.append(Fixed(Atom(name), value, name))
             continue
         paths, tree = jax.tree_util.tree_flatten_with_path(value)
+        if type(value) in (list, tuple) and not any(traced(leaf) for _, leaf in paths):
+            numbers = [type(part) in (bool, int, float, complex) for part in value]
+            if numbers and all(numbers) and parameter.kind is not parameter.VAR_POSITIONAL:
+                fixed.append(Fixed(Atom(name), value, name))  # one check of them all
+                parts[name] = _Part([leaf for _, leaf in paths], tree, [-1] * len(paths))
+                continue
         places = []
         for path, leaf in paths:
             expr, called = _reader(name, value, path)

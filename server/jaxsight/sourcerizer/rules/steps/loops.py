@@ -6,9 +6,10 @@ As for helper functions, each loop is written for its first iteration.
 from __future__ import annotations
 
 import textwrap
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from jaxsight.interpreters.compat.jaxpr_types import Aval, Var
 from jaxsight.interpreters.compat.staging import is_literal
@@ -18,7 +19,18 @@ from jaxsight.sourcerizer.folding import steps
 from jaxsight.sourcerizer.folding.steps import FoldedLoop, Returned
 from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.rules.steps.helpers import FEWEST_PARTS
-from jaxsight.sourcerizer.text.exprs import Atom, Expr, Sequence_, Star, call, is_identifier, tuple_
+from jaxsight.sourcerizer.text.exprs import (
+    Atom,
+    Call,
+    Expr,
+    Sequence_,
+    Star,
+    call,
+    is_identifier,
+    is_number,
+    list_,
+    tuple_,
+)
 from jaxsight.sourcerizer.text.layout import flat
 from jaxsight.sourcerizer.text.names import without_number
 from jaxsight.sourcerizer.text.paths import Path, Walk, element_name, iterated, numbered, walk
@@ -112,7 +124,9 @@ def _loop_variables(
 ) -> tuple[str | Sequence_, Expr, list[tuple[tuple[Any, ...], Path]]]:
     """Return the loop's target and values, and the path that reads each varying value."""
     count = len(folded.runs)
-    groups: dict[object, tuple[str, Expr]] = {}
+    groups: dict[object, tuple[str | Sequence_, Expr]] = {}
+    columns: dict[str, list[tuple[str, list[Expr]]]] = defaultdict(list)
+    """The names and numbers of varying literals, by their dtypes."""
     bindings: list[tuple[tuple[object, ...], Path]] = []
     counters: dict[range, str] = {}
     for row in folded.varying:
@@ -130,9 +144,16 @@ def _loop_variables(
             if group not in groups:
                 element = scope.writer.folds.handles.get(way.base.root) or element_name(way.base)
                 groups[group] = (scope.names.fresh(element), elements)
-            bindings.append((row, Path(groups[group][0], way.after)))
+            bindings.append((row, Path(cast(str, groups[group][0]), way.after)))
             continue
         listed: Expr = tuple_(scope.operand(var) for var in row)
+        if (typed := _numbers_of(listed)) is not None:
+            dtype, numbers_listed = typed
+            name = scope.names.fresh("c")
+            columns[dtype].append((name, numbers_listed))
+            groups["columns", dtype] = ("", listed)
+            bindings.append((row, Path(name, ())))
+            continue
         if len(row) > _MOST_LISTED and isinstance(listed, Sequence_):
             listed = _numbers_apart(scope, listed)
         base = "c"
@@ -143,6 +164,8 @@ def _loop_variables(
         name = scope.names.fresh(base)
         groups[id(row)] = (name, listed)
         bindings.append((row, Path(name, ())))
+    for dtype, listed_columns in columns.items():
+        groups["columns", dtype] = _table(scope, dtype, listed_columns)
     names = [name for name, _ in groups.values()]
     values = [elements for _, elements in groups.values()]
     for numbers, name in reversed(counters.items()):
@@ -152,7 +175,42 @@ def _loop_variables(
         return "_", call("range", Atom(str(count))), bindings
     if len(names) == 1:
         return names[0], values[0], bindings
-    return tuple_(map(Atom, names)), call("zip", *values), bindings
+    targets = [Atom(name) if isinstance(name, str) else name for name in names]
+    return tuple_(targets), call("zip", *values), bindings
+
+
+def _numbers_of(listed: Expr) -> tuple[str, list[Expr]] | None:
+    """Return the dtype and the numbers of NumPy's scalars of one dtype; None for other values."""
+    items = listed.items if isinstance(listed, Sequence_) else ()
+    calls = [item for item in items if isinstance(item, Call) and len(item.items) == 1]
+    dtypes = {flat(item.function) for item in calls}
+    numbers = [item.items[0] for item in calls]
+    if len(calls) < len(items) or len(dtypes) != 1 or not all(map(is_number, numbers)):
+        return None
+    (dtype,) = dtypes
+    is_plain = dtype.startswith("np.") and len(items) >= _FEWEST_ROWS
+    return (dtype, cast(list[Expr], numbers)) if is_plain else None
+
+
+_FEWEST_ROWS = 3
+"""The minimum number of iterations whose numbers become an array: two are as plain one by one."""
+
+
+def _table(
+    scope: Scope, dtype: str, columns: Sequence[tuple[str, list[Expr]]]
+) -> tuple[str | Sequence_, Expr]:
+    """Return the target and the array of numbers that differ between iterations.
+
+    NumPy yields the scalars of an array's rows with its dtype.
+    """
+    rows = [sequence(list(row)) for row in zip(*(numbers for _, numbers in columns), strict=True)]
+    if len(columns) > 1:
+        rows = [list_(cast(Sequence_, row).items) for row in rows]
+    array: Expr = call("np.array", list_(rows), Atom(dtype))
+    if len(rows) * len(columns) > _MOST_LISTED:
+        array = scope.writer.constants.named(flat(array), "_COEFFICIENTS", array)
+    names = [name for name, _ in columns]
+    return (names[0] if len(names) == 1 else tuple_(map(Atom, names))), array
 
 
 def _range(numbers: range) -> Expr:
