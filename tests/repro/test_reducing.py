@@ -253,6 +253,43 @@ def test_statements_around_an_error_at_trace_are_deleted(tmp_path: Path) -> None
     assert "def step" not in text
 
 
+PACKED = """\
+import base64
+import zlib
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+def main(a, b):
+    return jnp.sin(a) @ jnp.cos(b)
+
+
+def _unpack(data, dtype, shape):
+    raw = zlib.decompress(base64.b85decode(data))
+    return jnp.asarray(np.frombuffer(raw, np.dtype(dtype)).reshape(shape))
+
+
+_A = _unpack("c-muNIPjl=0t^6deH-x", jnp.float32, (4, 4))
+
+
+def inputs():
+    return (_A, jnp.ones((3, 3), jnp.float32))
+
+
+if __name__ == "__main__":
+    jax.block_until_ready(main(*inputs()))
+"""
+"""Shapes that do not match, of arrays one of which is compressed."""
+
+
+@pytest.mark.slow
+def test_data_that_an_error_at_trace_does_not_depend_on_is_deleted(tmp_path: Path) -> None:
+    event, text = reduced(tmp_path, PACKED)
+    assert event["unit"] == "statements"
+    assert "zlib" not in text
+
+
 @pytest.mark.slow
 def test_another_error_is_kept_aside(tmp_path: Path) -> None:
     event, text = reduced(tmp_path, SHAPES, "--check", "exception")

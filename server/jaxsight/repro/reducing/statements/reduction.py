@@ -17,7 +17,7 @@ from jaxsight.repro.reducing.loading import demonstration_of
 from jaxsight.repro.reducing.result import reduced
 from jaxsight.repro.reducing.statements.analysis import analyse
 from jaxsight.repro.reducing.statements.deletion import focus, runs
-from jaxsight.repro.reducing.statements.simplification import simplify
+from jaxsight.repro.reducing.statements.simplification import simplify, without_data
 from jaxsight.repro.reducing.statements.texts import (
     FileText,
     bodies,
@@ -78,6 +78,7 @@ def _with_demonstration(task: Task, text: FileText) -> FileText:
 
 def _to_fixed_point(text: FileText, checker: Checker[FileText]) -> FileText:
     file, limits = str(checker.task.loaded.file), checker.task.limits
+    text = checker.swept(text, without_data)
     while True:
         before = cost(text)
         analysis = analyse(text, file, limits)
