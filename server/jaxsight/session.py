@@ -24,6 +24,7 @@ from jaxsight.features.fixes.scheduler import FixScheduler
 from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.hover.hover import hover
 from jaxsight.features.inlay_hints.hints import hints
+from jaxsight.features.kernels.pallas import CalledKernels, called_kernels
 from jaxsight.features.lenses import inputs_range, lenses
 from jaxsight.features.measuring.asked import AskedMeasurements
 from jaxsight.features.measuring.matching import MatchedTimes
@@ -312,6 +313,10 @@ class Session:
         return await named_function.compiled_function(
             self.engine, path, function, target, complete=complete
         )
+
+    async def pallas_kernels(self, view: View, target: str | None = None) -> CalledKernels:
+        """Return the Pallas kernels of a traced function, before they are compiled."""
+        return await called_kernels(self.engine, view, target)
 
     async def sweep(
         self,

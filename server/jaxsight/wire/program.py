@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from jaxsight.wire.pallas import PallasKernel
 from jaxsight.wire.spans import Span
 
 INPUT, CONSTANT, LITERAL, RESULT = "input", "constant", "literal", "result"
@@ -75,6 +76,8 @@ class Step:
     """The functions, modules and named scopes that it was created in, as of `replies.Equation`."""
     call: int = -1
     """The index of the innermost call that created it, as of `replies.Equation`."""
+    kernel: PallasKernel | None = None
+    """What a call of a Pallas kernel takes."""
 
 
 @dataclass(frozen=True, slots=True)

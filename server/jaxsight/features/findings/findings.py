@@ -257,7 +257,7 @@ async def _in_function(engine: Engine, view: View, check: _Check) -> list[Findin
         and (RULES[code].without_inputs or not view.assumed)
     ]
     in_program = await engine.look(
-        view, lambda: run_rules.of_program(view, outlined, codes, target.platform)
+        view, lambda: run_rules.of_program(view, outlined, codes, target)
     )
     if view.assumed:
         note = assumptions.words(view.answer.question)

@@ -24,6 +24,7 @@ from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import TopLevelStatement, tree_of
 from jaxsight.source.text import Range
+from jaxsight.targets.target import Target
 from jaxsight.text.parsing import literal_in
 from jaxsight.wire.messages.compiling import Compiled, Folding, Incomplete, SlowCompile
 from jaxsight.wire.messages.inputs import InputSpec, TreeSpec, ValueSpec
@@ -36,7 +37,7 @@ TOO_LARGE = "JX914"
 
 
 def of_program(
-    view: View, outlined: Outlined, codes: Iterable[str], platform: str = ""
+    view: View, outlined: Outlined, codes: Iterable[str], target: Target | None = None
 ) -> list[Finding]:
     """Return the findings of the wanted codes in the traced program.
 
@@ -44,10 +45,10 @@ def of_program(
         view: the function.
         outlined: its program.
         codes: of the rules.
-        platform: what it is meant to run on, where that is known.
+        target: what it is meant to run on, where that is known.
     """
     rules = [(RULES[code], find) for code in codes if (find := RULES[code].in_program)]
-    return _judged(view, outlined, None, rules, platform=platform).findings
+    return _judged(view, outlined, None, rules, target=target).findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +178,11 @@ def _judged(
     rules: Iterable[tuple[Rule, FindInProgram]],
     folding: Folding | None = None,
     slow: SlowCompile | None = None,
-    platform: str = "",
+    target: Target | None = None,
 ) -> Judged:
     """Run rules on a program."""
     reply, judged = view.answer.reply, Judged()
+    target = result.target if result is not None else target
     if not isinstance(reply, Traced):
         return judged
     places = Places(view, {step.path: step.span for step in _steps(outlined.program.body)})
@@ -209,8 +211,8 @@ def _judged(
         calls=outlined.calls,
         assigned=functools.partial(_assigned, view.module),
         is_staged=lambda name: traced_module(_statements_of(view.module)).is_staged(name),
-        target=result.target if result is not None else None,
-        platform=result.target.platform if result is not None else platform,
+        target=target,
+        platform=target.platform if target is not None else "",
         compiled=compiled,
         meshes=distribution.meshes if distribution is not None else (),
     )

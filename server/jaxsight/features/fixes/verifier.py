@@ -321,8 +321,7 @@ class FixVerifier:
                 return await self._looked_at(sandbox, answer, code, target=target, complete=True)
             findings = judged.findings
         elif RULES[code].in_program is not None:
-            platform = target.platform if target is not None else ""
-            findings = run_rules.of_program(view, outlined, [code], platform)
+            findings = run_rules.of_program(view, outlined, [code], target)
         elif RULES[code].explain_processes is not None:
             if target is None:
                 return None

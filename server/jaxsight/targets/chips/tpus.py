@@ -8,6 +8,9 @@ Sources:
 * [book]: Austin et al., "How to Scale Your Model", jax-ml.github.io/scaling-book, "How to Think
   About TPUs" (clocks; its appendix A: 8 x 128 lanes with 4 units each in the vector unit of a
   TensorCore).
+* [pallas]: `jax/_src/tpu_info.py` of JAX 0.12 (`vmem_capacity_bytes`, `smem_capacity_bytes`).
+* [libtpu]: the limit that libtpu 0.0.52 names when it refuses a kernel without `vmem_limit_bytes`;
+  of v4, all of its VMEM.
 * [isca]: Jouppi et al., "TPU v4: An Optically Reconfigurable Supercomputer", ISCA 2023, table 4
   (clock, two TensorCores).
 """
@@ -46,6 +49,12 @@ class Tpu:
     """TensorCores."""
     devices: int = 1
     """JAX's devices of a chip, as libtpu describes a slice."""
+    vmem: int = 0
+    """Bytes of a TensorCore's VMEM [pallas]."""
+    kernel_vmem: int = 0
+    """The bytes of VMEM that a Pallas kernel may take if it asks for no others [libtpu]."""
+    smem: int = 2**20
+    """Bytes of a TensorCore's SMEM [pallas]."""
     platform: str = "tpu"
 
     @property
@@ -94,26 +103,29 @@ _ALL = (
         "v4", "TPU v4", "v4:2x2x1", "v4-8", 1228 * GIGA, 32 * 2**30,
         {"bf16": 275 * TERA, "s8": 275 * TERA},  # [cloud] "bf16 or int8"
         clock=1.05 * GIGA, cores=2,  # [isca]
-        devices=2,
+        devices=2, vmem=16 * 2**20, kernel_vmem=16 * 2**20,
     ),
     Tpu(
         "v5e", "TPU v5e", "v5e:2x2", "v5litepod-4", 819 * GIGA, 16 * 2**30,
         {"bf16": 197 * TERA, "s8": 393 * TERA},  # [cloud]
         clock=1.5 * GIGA,  # [book]
+        vmem=128 * 2**20, kernel_vmem=16 * 2**20,
     ),
     Tpu(
         "v5p", "TPU v5p", "v5p:2x2x1", "v5p-8", 2765 * GIGA, 95 * 2**30,
         {"bf16": 459 * TERA, "s8": 918 * TERA},  # [cloud]
         clock=1.75 * GIGA, cores=2,  # [book]
+        vmem=64 * 2**20, kernel_vmem=16 * 2**20,
     ),
     Tpu(
         "v6e", "TPU v6e", "v6e:2x2", "v6e-4", 1640 * GIGA, 32 * 2**30,
         {"bf16": 918 * TERA, "s8": 1836 * TERA},  # [cloud]
+        vmem=128 * 2**20, kernel_vmem=32 * 2**20,
     ),
     Tpu(
         "7x", "TPU7x", "tpu7x:2x2x1", "tpu7x-8", 7370 * GIGA, 192 * 2**30,
         {"bf16": 2307 * TERA, "f8": 4614 * TERA},  # [cloud]
-        devices=2,
+        devices=2, vmem=64 * 2**20, kernel_vmem=32 * 2**20,
     ),
 )  # fmt: skip
 

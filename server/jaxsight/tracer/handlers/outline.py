@@ -24,6 +24,7 @@ from jaxsight.tracer.job import Job
 from jaxsight.tracer.observation import scopes
 from jaxsight.tracer.programs import folding_costs, jaxpr_text
 from jaxsight.tracer.programs.call_tree import Around, CallTree
+from jaxsight.tracer.programs.pallas_kernels import kernel_facts
 from jaxsight.wire.messages.replies import Outlined, Runtime
 from jaxsight.wire.messages.requests import Outline
 from jaxsight.wire.program import CONSTANT, INPUT, LITERAL, RESULT, Body, Program, Step, Value
@@ -163,6 +164,7 @@ class ProgramOutliner:
             "vmap(" in scope,
             within,
             around.call,
+            kernel_facts(equation) if equation.primitive.name == "pallas_call" else None,
         )
 
     def _inner(self, part: Inner, prefix: str) -> Body:

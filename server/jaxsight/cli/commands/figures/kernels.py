@@ -41,7 +41,8 @@ from jaxsight.cli.trusted_paths import hosts
 from jaxsight.features.distributed.collectives import kernel_title
 from jaxsight.features.findings import inputs
 from jaxsight.features.inlay_hints.kernels import SIGN
-from jaxsight.features.kernels import compile_time, host_transfers, launches, modules
+from jaxsight.features.kernels import compile_time, host_transfers, launches, modules, pallas
+from jaxsight.features.kernels.pallas import CalledKernels
 from jaxsight.features.kernels.record import record as figures
 from jaxsight.features.kernels.summary import change, headline, memory_lines, origin
 from jaxsight.features.proposals import assumptions
@@ -128,7 +129,9 @@ async def kernels(
     paths = [address.path, *([baseline.path] if isinstance(baseline, Address) else [])]
     allowed = [*(allow or ()), *hosts(targets or ())]
     async with start_run(paths, python, allowed, which) as run:
-        after = await _results(run, address, targets or (), set_name, printer, complete)
+        after = await _results(
+            run, address, targets or (), set_name, printer, complete, blocks=form == "table"
+        )
         before = []
         if isinstance(baseline, str):
             old = read_committed(address.path, baseline)
@@ -161,11 +164,14 @@ async def _results(
     printer: Printer,
     complete: bool,
     text: str | None = None,
+    *,
+    blocks: bool = False,
 ) -> list[Kernels]:
     """Return the kernels on each target; if there are none, the error has been printed.
 
     Args:
         text: the file's text, if it is not that on disk.
+        blocks: print the blocks of Pallas kernels, which are known before anything is compiled.
     """
     source = address.read() if text is None else text
     view = await trace_view(run, address, source, set_name, printer)
@@ -174,6 +180,8 @@ async def _results(
     await run.get(run.session.name_sizes(view))
     results = []
     for target in targets or (None,):
+        if blocks:
+            _print_pallas(printer, await run.get(run.session.pallas_kernels(view, target)))
         run.show_step(f"compiling {address.function}" + (f" for {target}" if target else ""))
         view, compile_result = await run.get_by_name(
             run.session.kernels(str(address.path), address.function, target, complete=complete)
@@ -186,6 +194,17 @@ async def _results(
             return []
         results.append(kernels)
     return results
+
+
+def _print_pallas(printer: Printer, called: CalledKernels) -> None:
+    """Print the grid, blocks and memory of each Pallas kernel."""
+    for kernel, line in zip(called.kernels, called.lines, strict=True):
+        printer.print(styled((one_line(pallas.title(kernel, called.target)), "bold")))
+        if line:
+            printer.print(styled((one_line(line), "dim")))
+        rows = list(pallas.rows(kernel, called.target))
+        print_rows(printer, pallas.COLUMNS, rows[:MOST_ROWS], "lllrlr", len(rows))
+        printer.print()
 
 
 def _records(

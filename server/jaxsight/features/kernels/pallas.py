@@ -1,0 +1,95 @@
+"""Pallas kernels of a function: grid, blocks, and the memory that they take, before compiling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jaxsight.queries.choices import named_target
+from jaxsight.queries.engine import Engine
+from jaxsight.queries.traces.equation_ranges import Places
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.targets.chips.tpus import Tpu
+from jaxsight.targets.target import Target
+from jaxsight.text.units import size
+from jaxsight.wire.pallas import ELSEWHERE, SMEM, VMEM, KernelArray, PallasKernel
+from jaxsight.wire.program import Body, Step
+
+COLUMNS = ("array", "block", "of", "buffers", "memory", "bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class CalledKernels:
+    """The Pallas kernels that a function calls, traced for a target."""
+
+    target: Target
+    kernels: tuple[PallasKernel, ...]
+    lines: tuple[str, ...]
+    """For each kernel, where the user calls it; empty if that is not known."""
+
+
+async def called_kernels(engine: Engine, view: View, name: str | None) -> CalledKernels:
+    """Return the kernels of a traced function; nothing is compiled.
+
+    Args:
+        engine: the engine.
+        view: the function.
+        name: the target's name, the project's by default.
+    """
+    target = named_target(name) if name else engine.choices.target(view.answer.question.path)
+    view = await engine.traces.for_target(view, target)
+    outlined = await engine.programs.outline(view) if view.is_traced else None
+    steps = list(_calls(outlined.program.body)) if outlined is not None else []
+    places = Places(view, {step.path: step.span for step, _ in steps})
+    return CalledKernels(
+        target,
+        tuple(kernel for _, kernel in steps),
+        tuple(places.text(step.path) for step, _ in steps),
+    )
+
+
+def _calls(body: Body) -> Iterator[tuple[Step, PallasKernel]]:
+    for step in body.steps:
+        if step.kernel is not None:
+            yield step, step.kernel
+        else:
+            for inner in step.bodies:
+                yield from _calls(inner)
+
+
+def title(kernel: PallasKernel, target: Target) -> str:
+    """Return a line: `Pallas kernel double, grid 32: VMEM 32 MiB of 16 MiB, SMEM 0 B of 1 MiB`."""
+    grid = " × ".join("?" if each < 0 else f"{each:,}" for each in kernel.grid)
+    named = f"Pallas kernel {kernel.name}" + (f", grid {grid}" if grid else "")
+    chip = target.chip
+    if not isinstance(chip, Tpu):
+        return named
+    usual = min(kernel.vmem_limit, chip.vmem) if kernel.vmem_limit else chip.kernel_vmem
+    parts = [
+        f"{memory} {size(kernel.used(memory))} of {size(limit)}"
+        + (" (too much)" if kernel.used(memory) > limit else "")
+        for memory, limit in ((VMEM, usual), (SMEM, chip.smem))
+    ]
+    return f"{named}: {', '.join(parts)}"
+
+
+def rows(kernel: PallasKernel, target: Target) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each array of a kernel; its memory is that on a TPU."""
+    is_tpu = isinstance(target.chip, Tpu)
+    for array in kernel.arrays:
+        known = is_tpu and array.memory != ELSEWHERE
+        yield (
+            array.name,
+            f"{array.dtype}{list(array.shape)}",
+            _whole(array),
+            str(array.buffers) if known and array.array else "",
+            (array.memory if known else "HBM" if array.array else "") if is_tpu else "",
+            size(array.bytes) if known else "",
+        )
+
+
+def _whole(array: KernelArray) -> str:
+    if not array.array:
+        return ""
+    outside = "" if array.outside is None else f", a block starts at {array.outside.start}"
+    return f"{list(array.array)}{outside}"

@@ -1,0 +1,97 @@
+"""JX457: blocks of a Pallas kernel that do not fit a TPU's memory, or lie outside of an array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
+from jaxsight.targets.chips.tpus import Tpu
+from jaxsight.text.units import size
+from jaxsight.wire.pallas import SMEM, VMEM, KernelArray, Outside, PallasKernel
+from jaxsight.wire.program import Step
+
+RULE = Rule(
+    "JX457",
+    "kernel-blocks",
+    "Blocks of a Pallas kernel do not fit, or lie outside of their array.",
+    severity="error",
+)
+
+_NAMED = 3
+"""The number of arrays that a note names, the largest ones: a line of text."""
+
+
+@RULE.finds_in_program
+def find(view: ProgramView) -> Iterator[Violation]:
+    """Yield blocks outside of arrays, and on a TPU, what takes more memory than a kernel may."""
+    for step in view.flow.steps.values():
+        if step.kernel is not None:
+            yield from _outside(step, step.kernel)
+            yield from _too_large(view, step, step.kernel)
+
+
+def _outside(step: Step, kernel: PallasKernel) -> Iterator[Violation]:
+    for array in kernel.arrays:
+        if (outside := array.outside) is None:
+            continue
+        yield Violation(
+            f"block of `{array.name}` starts at {_tuple(outside.start)}, outside of its shape "
+            f"{_tuple(array.array)}",
+            step.path,
+            help="let index maps return indices of blocks, below `pl.cdiv(size, block)`",
+            notes=(_position(kernel, array, outside),),
+        )
+
+
+def _position(kernel: PallasKernel, array: KernelArray, outside: Outside) -> str:
+    at = f"position {_tuple(outside.position)} of the grid {_tuple(kernel.grid)}"
+    return f"the index map returns it at {at}; blocks have shape {_tuple(array.shape)}"
+
+
+def _too_large(view: ProgramView, step: Step, kernel: PallasKernel) -> Iterator[Violation]:
+    chip = view.target.chip if view.target is not None else None
+    if not isinstance(chip, Tpu):
+        return
+    limits = ((VMEM, limit_of(kernel, chip.kernel_vmem, chip.vmem)), (SMEM, chip.smem))
+    for memory, limit in limits:
+        if (used := kernel.used(memory)) <= limit:
+            continue
+        yield Violation(
+            f"`{kernel.name}` takes {size(used)} of {memory}, and may take {size(limit)} on "
+            f"{chip.name}",
+            step.path,
+            help=_help(memory, limit, chip.vmem),
+            notes=tuple(_notes(kernel, memory)),
+        )
+
+
+def limit_of(kernel: PallasKernel, usual: int, all_of_it: int) -> int:
+    """Return the bytes of VMEM that a kernel may take, the default or what it asks for."""
+    return min(kernel.vmem_limit, all_of_it) if kernel.vmem_limit else usual
+
+
+def _help(memory: str, limit: int, all_of_it: int) -> str:
+    if memory == VMEM and limit < all_of_it:
+        return "choose smaller blocks, or raise `vmem_limit_bytes` of `pltpu.CompilerParams`"
+    return "choose smaller blocks" if memory == VMEM else "leave the array in HBM (`pl.ANY`)"
+
+
+def _notes(kernel: PallasKernel, memory: str) -> Iterator[str]:
+    arrays = [array for array in kernel.arrays if array.memory == memory]
+    arrays.sort(key=lambda array: -array.bytes)
+    named = [_described(array) for array in arrays[:_NAMED]]
+    rest = f", and {len(arrays) - _NAMED} more" if len(arrays) > _NAMED else ""
+    yield f"{', '.join(named)}{rest}, padded to tiles"
+    if memory == VMEM:
+        yield "XLA may keep an array that an operation before makes in VMEM as a whole instead"
+
+
+def _described(array: KernelArray) -> str:
+    times = f"{array.buffers} × " if array.buffers > 1 else ""
+    return f"`{array.name}` {times}{array.dtype}{list(array.shape)} = {size(array.bytes)}"
+
+
+def _tuple(numbers: tuple[int, ...]) -> str:
+    return f"({', '.join('?' if each < 0 else str(each) for each in numbers)})"
