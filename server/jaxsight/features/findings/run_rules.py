@@ -182,7 +182,6 @@ def _judged(
 ) -> Judged:
     """Run rules on a program."""
     reply, judged = view.answer.reply, Judged()
-    target = result.target if result is not None else target
     if not isinstance(reply, Traced):
         return judged
     places = Places(view, {step.path: step.span for step in _steps(outlined.program.body)})
@@ -211,8 +210,7 @@ def _judged(
         calls=outlined.calls,
         assigned=functools.partial(_assigned, view.module),
         is_staged=lambda name: traced_module(_statements_of(view.module)).is_staged(name),
-        target=target,
-        platform=target.platform if target is not None else "",
+        target=result.target if result is not None else target,
         compiled=compiled,
         meshes=distribution.meshes if distribution is not None else (),
     )

@@ -37,8 +37,7 @@ class ProgramView:
     around: Callable[[str], Sequence[ast.AST]]
     """The syntax around an equation's place in its function, the innermost first."""
     target: Target | None = None
-    platform: str = ""
-    """That of the first target that is asked for: `cpu`, `cuda`, `rocm` or `tpu`."""
+    """What it is compiled for, or the first target that is asked for."""
     compiled: Compiled | None = None
     meshes: tuple[Mesh, ...] = ()
     """The meshes that the compiled program names, without duplicates."""
@@ -67,6 +66,11 @@ class ProgramView:
 
     is_staged: Callable[[str], bool] = lambda function: False
     """Whether the module has a function, by its qualified name, traced into a larger program."""
+
+    @property
+    def platform(self) -> str:
+        """The target's: `cpu`, `cuda`, `rocm` or `tpu`; empty if there is none."""
+        return self.target.platform if self.target is not None else ""
 
     def places(self, step: Step) -> Iterator[Span]:
         """Yield where an equation was created, then the calls around it, the innermost first."""
