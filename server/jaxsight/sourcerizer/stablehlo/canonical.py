@@ -232,9 +232,9 @@ class _Block:
             text = str(found[name])
             if name in ("callee", "decomposition"):
                 yield name, f"function {self.functions.hashed(_symbol(found[name]))}"
-            elif name == "compare_type" and "TOTALORDER" in text:
-                yield name, text
-            elif name not in _IGNORED and not _is_default(name, text):
+            elif (name == "compare_type" and "TOTALORDER" in text) or (
+                name not in _IGNORED and not _is_default(name, text)
+            ):
                 yield name, text
 
 
