@@ -48,5 +48,6 @@ def _compared(path: Path, out: Path) -> str:
         done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
         if done.returncode == 0:
             return done.stdout.strip() + (" (its fusions as calls)" if form == "calls" else "")
-    reason = next(iter(done.stderr.strip().splitlines()[-1:]), f"exit status {done.returncode}")
+    errors = [line for line in done.stderr.splitlines() if "Error: " in line]
+    reason = errors[-1].partition("Error: ")[2] if errors else f"exit status {done.returncode}"
     return f"XLA cannot run it here: {reason[:90]}"

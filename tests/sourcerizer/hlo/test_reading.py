@@ -195,6 +195,36 @@ def test_a_library_call_that_does_more_stays_opaque():
     assert [call.target for call in read(text).opaque] == ["__cublas$gemm"]
 
 
+BOUNDED = """HloModule m
+
+    add {
+      a = s32[] parameter(0)
+      b = s32[] parameter(1)
+      ROOT c = s32[] add(a, b)
+    }
+
+    ENTRY main {
+      p = s32[2,4,4]{2,1,0} parameter(0)
+      n = s32[] SIZE
+      d = s32[2,<=4,4]{2,1,0} set-dimension-size(p, n), dimensions={1}
+      r = s32[<=16,2]{1,0} reshape(d), inferred_dimension=0
+      z = s32[] constant(0)
+      s = s32[2]{0} reduce(r, z), dimensions={0}, to_apply=add
+      e = s32[] get-dimension-size(r), dimensions={0}
+      ROOT t = (s32[2]{0}, s32[]) tuple(s, e)
+    }
+    """
+
+
+def test_a_size_below_a_bound_is_constant_or_refused():
+    x = np.arange(32, dtype=np.int32).reshape(2, 4, 4)
+    sums, size = run(BOUNDED.replace("SIZE", "constant(3)"), x)
+    assert np.array_equal(sums, x[:, :3].reshape(-1, 2).sum(0))
+    assert size == 12
+    with pytest.raises(UnreadableProgram, match="expected a constant one"):
+        read(BOUNDED.replace("SIZE", "parameter(1)"))
+
+
 ELIDED = """HloModule m
 
 ENTRY main {

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 from jax import lax
 
 from jaxsight.sourcerizer.stablehlo.evaluation import Array, OperationStep, reads
+from jaxsight.sourcerizer.stablehlo.operations.regions import constant_of
+from jaxsight.sourcerizer.stablehlo.program import UnreadableProgram
 
 
 @reads("stablehlo.broadcast_in_dim")
@@ -19,7 +24,26 @@ def broadcast(step: OperationStep) -> Array:
 
 @reads("stablehlo.reshape")
 def reshape(step: OperationStep) -> Array:
-    return lax.reshape(step.operand, step.shape)
+    shape = step.shape
+    unknown = [axis for axis, size in enumerate(shape) if size < 0]
+    if len(unknown) == 1:  # the size that is left
+        known = math.prod(size for size in shape if size >= 0)
+        shape = tuple(step.operand.size // known if size < 0 else size for size in shape)
+    return lax.reshape(step.operand, shape)
+
+
+@reads("stablehlo.set_dimension_size")
+def set_dimension_size(step: OperationStep) -> Array:
+    """Return the part that is left of an array whose size changes up to a bound."""
+    size = constant_of(step.operation.operands[1])
+    if size is None:
+        raise UnreadableProgram("JAX has no sizes that are computed; expected a constant one")
+    return lax.slice_in_dim(step.operand, 0, int(size), axis=step.integer("dimension"))
+
+
+@reads("stablehlo.get_dimension_size")
+def get_dimension_size(step: OperationStep) -> Array:
+    return np.int32(step.operand.shape[step.integer("dimension")])
 
 
 @reads("stablehlo.transpose")
