@@ -35,6 +35,7 @@ ALLOWED = {
     "workers/compilation/direct.py": "compiler_python",
     "workers/compilation/installation.py": "isolated",
     "workers/process.py": "guarded",
+    "workers/program_files.py": "with_packages",
     "workers/watchdog/guardian.py": "what it is told to guard",
 }
 """How each of them is started. A name is of a function that the module calls."""

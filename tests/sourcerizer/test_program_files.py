@@ -14,6 +14,7 @@ import pytest
 from jax import export
 
 from jaxsight import sourcerize
+from jaxsight.sourcerizer.file_text import text_of
 from jaxsight.sourcerizer.programs.contents import LARGEST
 from jaxsight.sourcerizer.stablehlo import UnreadableProgram
 from tests.sourcerizer.test_programs_given import LAYER, body, layer
@@ -82,18 +83,24 @@ def test_files_are_read_by_their_content(written: Callable[[str, bytes], Path]) 
         (f"// RUN: %s\n\n{text}".encode(), FLAT_TEXT),
         (exported.mlir_module_serialized, FLAT_TEXT),
         (bytes(exported.serialize()), LAYER_TEXT),
+        (lowered.as_text("hlo").encode(), None),
+        (lowered.compiler_ir("hlo").as_serialized_hlo_module_proto(), None),
     ):
         path = written("program.txt", content)
-        assert body(sourcerize(path, style="pretty")) == expected
-        assert body(sourcerize(content, style="pretty")) == expected
+        source = sourcerize(path, style="pretty")
+        assert sourcerize(content, style="pretty") == source
+        assert source.proofs[-1] == "bits"
+        if expected is not None:
+            assert source.proofs[-2] == "stablehlo"
+            assert body(source) == expected
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
         (b"", "found nothing"),
-        (b"import jax\n", "expected StableHLO or a serialized Exported, found `import jax`"),
-        (b"\x7fELF\x02\x01\x01\x00", "expected StableHLO or a serialized Exported"),
+        (b"import jax\n", "expected StableHLO, HLO or a serialized Exported, found `import jax`"),
+        (b"\x7fELF\x02\x01\x01\x00", "expected StableHLO, HLO or a serialized Exported"),
         (b"module @jit_f {", "cannot read the program"),
         (b"module {\n}", "expected a function @main, found no public function"),
     ],
@@ -129,3 +136,26 @@ def test_missing_flatbuffers_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_compiled_function_is_refused() -> None:
     with pytest.raises(TypeError, match="a compiled function has no StableHLO"):
         sourcerize(jax.jit(jnp.sin).lower(X).compile())
+
+
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [
+        ("stablehlo", "stablehlo.sine %arg0"),
+        ("hlo", " sine("),
+        ("jaxpr", "sin a"),
+        ("graph", '[label="sin"];'),
+    ],
+)
+def test_program_file_in_another_language(language: str, words: str) -> None:
+    hlo = jax.jit(jnp.sin).lower(X).as_text("hlo").encode()
+    shown = text_of(hlo, {"to": language})
+    assert words in shown.text
+    assert (shown.source, shown.equations) == ("HLO text", 1)
+
+
+def test_stablehlo_has_lines_of_python() -> None:
+    exported = export.export(jax.jit(layer))(LAYER, X)
+    lines = text_of(exported.mlir_module_serialized, {"to": "stablehlo"}).text.splitlines()
+    (tanh,) = (line for line in lines if "stablehlo.tanh" in line)
+    assert tanh.partition("  // ")[2].startswith(layer.__code__.co_filename)

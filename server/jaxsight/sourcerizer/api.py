@@ -18,6 +18,7 @@ from jaxsight.sourcerizer.calls.signature import BoundCall, TracedCall, trace
 from jaxsight.sourcerizer.options import Options
 from jaxsight.sourcerizer.primal import primal
 from jaxsight.sourcerizer.programs.given import GivenProgram
+from jaxsight.sourcerizer.programs.lowering import lowers_again
 from jaxsight.sourcerizer.programs.objects import ProgramObject, given_program
 from jaxsight.sourcerizer.text.exprs import is_identifier
 from jaxsight.sourcerizer.text.imports import IMPORTS
@@ -69,13 +70,9 @@ def sourcerize(
     name and signature, which traces to the same jaxpr; it imports `jax`, `numpy` and whatever the
     user's own code needs, and uses no private API.
 
-    Return the text itself for a program that has its arguments' types: a `ClosedJaxpr`; a
-    `jax.stages.Traced` or `Lowered`, or a `jax.export.Exported`, which also know the parameters and
-    pytrees; a file of StableHLO or a serialized `Exported` (a `pathlib.Path`), or its content
-    (`bytes`).
+    Return the text itself for a `ProgramObject`, which has its arguments' types.
 
     Args:
-        function: a function, or a program.
         style: `"lax"` spells each equation with `jax.lax`, `"pretty"` as people would write it.
         name: the written function's name; by default, the original's.
         constants: where irregular arrays are kept: `"inline"` embeds them in the text, compressed,
@@ -84,8 +81,7 @@ def sourcerize(
         shapes: add a comment with dtype and shape to each line.
         sources: add the user's source as a comment wherever its line changes.
         inline: inline jitted functions. The jaxpr is then the same except for these calls.
-        scopes: add `jax.named_scope` around equations that were traced under one, also if a
-            transformation created them.
+        scopes: add `jax.named_scope` around equations that were traced under one.
         derivatives: which rules of `custom_jvp` and `custom_vjp` functions are written: `"exact"`
             those of three orders, `"first"` those of one, and `"primal"` none: calls of such
             functions are inlined, so the written function returns the same values but does not keep
@@ -173,7 +169,9 @@ def write_program(
     rules.register()
     title = _valid_name(name or given.name)
     with room_for_nesting(), given.types():
-        return _write_call(given.call(), given.traced(), options or Options(), title, None, None)
+        call = given.call()
+        written = _write_call(call, given.traced(), options or Options(), title, None, None)
+        return lowers_again(written, call, given.origin) if given.origin is not None else written
 
 
 def _write_call(

@@ -43,7 +43,8 @@ class Source(str):
 
     proofs: tuple[str, ...]
     """The checks that proved the text: `"jaxpr"`, and `"eagerly"`, `"under jit"` and `"under grad"`
-    if it ran so with the original's results.
+    if it ran so with the original's results. For text that was written from StableHLO also
+    `"stablehlo"`, if it lowers to the same, and `"bits"`, if both ran and have the same results.
     """
 
     not_run: str
@@ -99,6 +100,8 @@ class Written:
     """Whether repeated code was moved into shared functions."""
     ran: Ran = NOT_RUN
     """How it was run and compared with the original."""
+    as_stablehlo: tuple[str, ...] = ()
+    """How it was compared with the StableHLO that it was written from: `Source.proofs`."""
 
     def counterpart(self, jaxpr: object) -> object:
         """Return the jaxpr to compare with, from the original's.
@@ -129,7 +132,7 @@ class Written:
     def source(self) -> Source:
         """The text, with the values that it does not contain."""
         stored = self.stored if self.constants == "npz" else {}
-        proofs = ("jaxpr", *self.ran.ways)
+        proofs = ("jaxpr", *self.ran.ways, *self.as_stablehlo)
         return Source(self.text, stored, self.passed, proofs, self.ran.skipped)
 
 

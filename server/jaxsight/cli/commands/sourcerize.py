@@ -15,12 +15,15 @@ import typer
 from jaxsight.cli.command_run import CommandRun, start_run
 from jaxsight.cli.errors import FOUND, CommandError
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import Allow, AsJson, Function, InputsChoice, Python, SetName, WhichInputs
+from jaxsight.cli.options import Allow, AsJson, InputsChoice, Python, SetName, WhichInputs
 from jaxsight.cli.output.file_writing import write_file
 from jaxsight.cli.output.notes import print_inputs, print_notes
 from jaxsight.cli.output.printing import Printer, print_document, print_json
+from jaxsight.cli.program_files.content import is_program_file
+from jaxsight.cli.program_files.written import ProgramFile, write_ir
 from jaxsight.cli.sources.arguments import Address, parse_address, read_source
 from jaxsight.cli.traced_view import trace_view
+from jaxsight.cli.user_python import user_interpreter
 from jaxsight.features import caveats
 from jaxsight.features.caveats import commented
 from jaxsight.features.findings import inputs
@@ -38,6 +41,7 @@ from jaxsight.wire.messages.requests import (
     Style,
     Transform,
 )
+from jaxsight.wire.program_text import ProgramLanguage
 
 StyleName = Annotated[
     Style,
@@ -85,6 +89,25 @@ DerivativesName = Annotated[
     ),
 ]
 
+ToLanguage = Annotated[
+    ProgramLanguage,
+    typer.Option(
+        "--to",
+        help="What to write. [cyan]python[/cyan]: JAX; [cyan]jaxpr[/cyan], "
+        "[cyan]stablehlo[/cyan], [cyan]hlo[/cyan] (before optimizations): the program, with your "
+        "lines as comments; [cyan]graph[/cyan]: the jaxpr for Graphviz.",
+    ),
+]
+
+SourceArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE:FUNCTION | PROGRAM",
+        help="Function, or method as [cyan]Class.method[/cyan]; or a file of StableHLO, HLO or a "
+        "serialized [cyan]jax.export.Exported[/cyan], [cyan]-[/cyan] for stdin.",
+    ),
+]
+
 CheckOnly = Annotated[
     bool,
     typer.Option("--check", help="Only verify equivalence; print the first difference, if any."),
@@ -98,8 +121,9 @@ OutputFile = Annotated[
 
 @command
 async def sourcerize(
-    function: Function,
+    function: SourceArgument,
     set_name: SetName = None,
+    to: ToLanguage = "python",
     style: StyleName = "lax",
     transform: TransformName = None,
     constants: ConstantsName = None,
@@ -122,13 +146,10 @@ async def sourcerize(
 
     [bold]Examples[/bold]
 
-        jaxsight sourcerize model.py:loss --style pretty
         jaxsight sourcerize model.py:loss --transform grad --output loss_grad.py
-        jaxsight sourcerize model.py:Attention.__call__ --check
+        jaxsight sourcerize program.mlir --style pretty
+        jaxsight sourcerize model.py:loss --to stablehlo
     """
-    address = parse_address(function)
-    if constants == "npz" and output is None and not check:
-        raise CommandError("--constants npz requires --output: the arrays go in a file next to it")
     options = SourceOptions(
         style,
         transform or "",
@@ -139,23 +160,25 @@ async def sourcerize(
         scopes=scopes,
         derivatives=derivatives or "",
     )
+    if is_program_file(function):
+        file = ProgramFile(function, to, options, user_interpreter(python))
+        return await file.write(output, is_check=check, as_json=as_json)
+    address = parse_address(function)
+    if constants == "npz" and output is None and not check:
+        raise CommandError("--constants npz requires --output: the arrays go in a file next to it")
     async with start_run([address.path], python, allow, which) as run:
-        written = await _write_source(
-            run, address, set_name, options, as_json=as_json, is_check=check
-        )
+        if to != "python":
+            return await write_ir(run, address, set_name, to, output, as_json=as_json)
+        written = await _write_source(run, address, set_name, options, as_json, check)
     if written is None:
         return FOUND
+    text = commented(written.shown, written.options.style)
     if output is not None and not check:
-        text = commented(written.shown, written.options.style)
         await asyncio.to_thread(_write_files, output, text)
     if as_json:
         print_json(_success_record(written))
-    elif check:
-        name = label(address.function, options.transform)
-        verdict = f"{name}: the source is the same program, {_proofs(written.shown)}"
-        Printer().print(verdict + _LABELS.get(written.options.derivatives, ""))
-    elif output is None:
-        print_document(commented(written.shown, written.options.style).text, "python")
+    elif check or output is None:
+        _print(written, address.function if check else None, text)
     return 0
 
 
@@ -174,7 +197,6 @@ async def _write_source(
     address: Address,
     set_name: str | None,
     options: SourceOptions,
-    *,
     as_json: bool,
     is_check: bool,
 ) -> _Written | None:
@@ -211,6 +233,16 @@ _LABELS = {
     "first": " (first-order derivatives only)",
 }
 """Additions to the verdict where not all derivatives are preserved."""
+
+
+def _print(written: _Written, checked: str | None, text: VirtualText) -> None:
+    """Print the source, or only the verdict about a function that was `checked`."""
+    if checked is None:
+        print_document(text.text, "python")
+        return
+    name = label(checked, written.options.transform)
+    added = _LABELS.get(written.options.derivatives, "")
+    Printer().print(f"{name}: the source is the same program, {_proofs(written.shown)}{added}")
 
 
 def _write_files(path: Path, shown: VirtualText) -> None:

@@ -17,7 +17,7 @@ from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces import tracer_requests
 from jaxsight.wire.messages import replies
 from jaxsight.wire.messages.replies import Failed
-from jaxsight.wire.messages.requests import STABLEHLO, SourceOptions
+from jaxsight.wire.messages.requests import GRAPH, STABLEHLO, UNOPTIMIZED, SourceOptions
 
 
 async def show(engine: Engine, path: str, function: str, what: str | SourceOptions) -> VirtualText:
@@ -27,9 +27,9 @@ async def show(engine: Engine, path: str, function: str, what: str | SourceOptio
         engine: the engine.
         path: an open document.
         function: the qualified name of a function with example inputs.
-        what: `jaxpr`, `stablehlo`, `hlo`, `hlo-metadata` or `kernels`, options for its source, or
-            the name of a jaxpr interpreter in the user's environment; `profile` for the report of
-            the open profile, which is at `path`.
+        what: `jaxpr`, `graph`, `stablehlo`, `hlo`, `hlo-metadata`, `hlo-unoptimized` or `kernels`,
+            options for its source, or the name of a jaxpr interpreter in the user's environment;
+            `profile` for the report of the open profile, which is at `path`.
 
     Raises:
         LookupError: there is no such function with example inputs, it cannot be traced, the
@@ -44,7 +44,7 @@ async def show(engine: Engine, path: str, function: str, what: str | SourceOptio
         question = await question_of(engine, path, function)
         if question.set.assumed:
             assumed = header(question, engine.size_names(question))
-    comment = "//" if what in (STABLEHLO, "hlo", "hlo-metadata") else "#"
+    comment = "//" if what in (STABLEHLO, UNOPTIMIZED, GRAPH, "hlo", "hlo-metadata") else "#"
     return marked(shown, comment, assumed)
 
 
@@ -67,7 +67,7 @@ async def _text(engine: Engine, path: str, function: str, name: str) -> VirtualT
     """Return a text that the tracer writes: a program, or the view by an interpreter `name`."""
     view = await traced_function(engine, path, function)
     target = engine.choices.target(path)
-    platform = target.platform if name == STABLEHLO else ""
+    platform = target.platform if name in (STABLEHLO, UNOPTIMIZED) else ""
     shown = await tracer_requests.show(engine.projects.of(path), view.answer, name, platform)
     if shown is None:
         engine.traces.cache.drop(view.answer.question)

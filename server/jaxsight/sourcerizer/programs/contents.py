@@ -8,6 +8,7 @@ from pathlib import Path
 
 from jax import export
 
+from jaxsight.sourcerizer.hlo import reading as hlo
 from jaxsight.sourcerizer.programs.given import GivenProgram
 from jaxsight.sourcerizer.programs.lowered import of_exported, of_stablehlo
 from jaxsight.sourcerizer.stablehlo import UnreadableProgram
@@ -84,13 +85,15 @@ def of_content(content: bytes) -> GivenProgram:
         UnreadableProgram: it contains none, or one that this version of JAX cannot read.
     """
     match content_of(content):
-        case None | Content.HLO | Content.PROTO:
+        case None:
             raise UnreadableProgram(
-                "expected StableHLO or a serialized Exported, "
+                "expected StableHLO, HLO or a serialized Exported, "
                 + (f"found `{_first_line(content)}`" if content.strip() else "found nothing")
             )
         case Content.EXPORTED:
             return of_exported(deserialized(content))
+        case Content.HLO | Content.PROTO:
+            return of_stablehlo(hlo.stablehlo_of(content), is_exact=False)
         case Content.BYTECODE:
             return of_stablehlo(content)
         case Content.STABLEHLO:

@@ -39,6 +39,8 @@ class Stablehlo:
     program: StablehloProgram
     kept: Sequence[int]
     """The positions of the leaves that it takes."""
+    is_exact: bool = True
+    """Whether JAX lowers to such StableHLO: not so if XLA has converted it from HLO."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +87,7 @@ class GivenProgram:
 
     def types(self) -> AbstractContextManager[None]:
         """Return a context in which the program's types can be traced."""
-        is_wide = self.origin is not None and self.origin.program.x64
-        return jax.enable_x64(True) if is_wide else nullcontext()
+        return self.origin.program.types() if self.origin is not None else nullcontext()
 
     @property
     def _results(self) -> jax.tree_util.PyTreeDef:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,15 +16,19 @@ from jaxsight.sourcerizer.stablehlo import StablehloProgram, UnreadableProgram, 
 from jaxsight.sourcerizer.text.names import identifier
 
 
-def of_stablehlo(artifact: str | bytes) -> GivenProgram:
+def of_stablehlo(artifact: str | bytes, *, is_exact: bool = True) -> GivenProgram:
     """Return a StableHLO program, as text or bytecode, as a function of the arrays that it takes.
+
+    Args:
+        artifact: the program.
+        is_exact: whether it is the program itself, and not converted from HLO.
 
     Raises:
         UnreadableProgram: it is none, or has an operation that JAX lacks.
     """
-    program = _read(artifact)
+    program = _read(artifact, is_exact=is_exact)
     leaves = tuple(avals.leaf(aval) for aval in program.jaxpr.in_avals)
-    origin = Stablehlo(artifact, program, tuple(range(len(leaves))))
+    origin = Stablehlo(artifact, program, tuple(range(len(leaves))), is_exact)
     return GivenProgram(program.jaxpr, program.name, leaves, names=program.names, origin=origin)
 
 
@@ -56,11 +61,17 @@ def of_exported(exported: jax.export.Exported) -> GivenProgram:
     return _called(artifact, program, name, called, kept, exported.out_tree)
 
 
-def _read(artifact: str | bytes) -> StablehloProgram:
+_PLACE = re.compile(r'"-":(\d+):\d+')
+
+
+def _read(artifact: str | bytes, *, is_exact: bool = True) -> StablehloProgram:
     try:
         return read(artifact)
-    except UnreadableProgram:
-        raise
+    except UnreadableProgram as error:
+        if (place := _PLACE.fullmatch(error.place)) is None:
+            raise
+        where = f"line {place[1]}" if is_exact else ""  # else of a text that nobody sees
+        raise UnreadableProgram(error.why, error.operation, where) from error
     except Exception as error:  # MLIR raises errors of its own for damaged bytecode
         raise UnreadableProgram(" ".join(str(error).split())) from error
 

@@ -18,7 +18,11 @@ from jaxsight.sourcerizer.programs.stages import of_traced
 ProgramObject: TypeAlias = (
     ClosedJaxpr | jax.stages.Traced | jax.stages.Lowered | export.Exported | Path | bytes
 )
-"""A program of JAX that has the types of its arguments."""
+"""A program that has the types of its arguments.
+
+Those of `jax.stages` and `Exported` also know parameters and pytrees. A path, or the content of a
+file, is of StableHLO, HLO or a serialized `Exported`.
+"""
 
 
 def given_program(value: object) -> GivenProgram | None:

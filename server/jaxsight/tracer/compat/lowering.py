@@ -207,7 +207,16 @@ def text(traced: Traced, platform: str) -> LoweredText:
     return LoweredText("\n".join(remaining) + "\n", tuple(names))
 
 
+def unoptimized(traced: Traced, platform: str) -> str:
+    """Lower a traced function to HLO text, as XLA begins with it; errors are as of `artifact`.
+
+    The metadata of an operation holds its name.
+    """
+    return str(_lower(traced, platform, "").lowered.as_text("hlo", debug_info=True))
+
+
 class _Module(NamedTuple):
+    lowered: Any
     module: Any
     parameters: tuple[int, ...]
     distribution: Distribution | None
@@ -224,7 +233,7 @@ def _lower(traced: Traced, platform: str, capability: str) -> _Module:
         module: Any = lowered.compiler_ir("stablehlo")
         distribution = _distribution(lowered, module, traced)
         mark("lowered")
-        return _Module(module, tuple(parameters), distribution)
+        return _Module(lowered, module, tuple(parameters), distribution)
 
 
 @contextlib.contextmanager

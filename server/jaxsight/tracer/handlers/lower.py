@@ -144,6 +144,76 @@ def stablehlo(request: Show, trace: KeptTrace) -> Shown:
     return Shown(request.id, clean(module.text), tuple(_links(module, spans)))
 
 
+def unoptimized(request: Show, trace: KeptTrace) -> Shown:
+    """Return a traced function's HLO before optimizations, with lines linked to equations.
+
+    Raises:
+        UserError: as for `lower`.
+    """
+    _refuse(trace)
+    traced = trace.stage
+    text = _lower(lambda: lowering.unoptimized(traced, request.platform))
+    opened = open_jaxpr(traced.jaxpr)
+    spans = {
+        equation.path: equation.span for equation in _equations(opened, CallTree.of(opened.eqns))
+    }
+    lines = text.split("\n")
+    links = tuple(
+        Link(number, path, spans[path])
+        for number, path in sorted(_paths_of_hlo(lines).items())
+        if path in spans
+    )
+    plain = "\n".join(_METADATA.sub("", line) for line in lines)
+    return Shown(request.id, clean(plain), links)
+
+
+_METADATA = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}')
+_OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
+_COMPUTATION = re.compile(r"(?P<entry>ENTRY )?%?(?P<name>[\w.-]+) .*\{$|(?P<bare>[\w.-]+) \{$")
+_CALLED = re.compile(r"(?:to_apply|body|condition|\w+_computation)=%?([\w.-]+)")
+_BRANCHES = re.compile(r"branch_computations=\{([^}]*)\}")
+
+
+def _paths_of_hlo(lines: Sequence[str]) -> dict[int, str]:
+    """Return the path of the equation that each line comes from.
+
+    Names in a function of the program are relative to the call; computations of a loop, branch or
+    reduction have those of the function around it.
+    """
+    begins: dict[str, int] = {}
+    entry = ""
+    for number, line in enumerate(lines):
+        if not line.startswith((" ", "}")) and (begun := _COMPUTATION.fullmatch(line)):
+            name = begun["name"] or begun["bare"]
+            begins[name] = number
+            entry = name if begun["entry"] else entry
+    prefixes = {entry: ""}
+    waiting = [entry] if entry in begins else []
+    paths: dict[int, str] = {}
+    while waiting:
+        computation = waiting.pop(0)
+        prefix = prefixes[computation]
+        for number, line in enumerate(lines[begins[computation] + 1 :], begins[computation] + 1):
+            if line.startswith("}"):
+                break
+            name = _OP_NAME.search(line)
+            path = equation_path(name[1]) if name is not None else ""
+            if path:
+                paths[number] = prefix + path
+            called = _CALLED.findall(line)
+            called += [
+                each.strip(" %") for found in _BRANCHES.findall(line) for each in found.split(",")
+            ]
+            is_call = " call(" in line
+            if is_call and not path:
+                continue
+            for each in called:
+                if each in begins and each not in prefixes:
+                    prefixes[each] = f"{prefix}{path}/" if is_call else prefix
+                    waiting.append(each)
+    return paths
+
+
 def _refuse(trace: KeptTrace) -> None:
     if trace.axes:
         named = " and ".join(f"`{axis}`" for axis in trace.axes)

@@ -1,17 +1,18 @@
-"""Show a trace: its whole jaxpr, its StableHLO, its fingerprint, or a jaxpr interpreter's view."""
+"""Show a trace: its jaxpr, StableHLO, HLO or fingerprint, or a jaxpr interpreter's view."""
 
 from __future__ import annotations
 
 from jaxsight.interpreters import views
-from jaxsight.interpreters.compat.staging import is_jaxpr
+from jaxsight.interpreters.compat.staging import is_jaxpr, open_jaxpr
+from jaxsight.interpreters.graph import dot
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
-from jaxsight.tracer.handlers.lower import stablehlo
+from jaxsight.tracer.handlers.lower import stablehlo, unoptimized
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.kept_traces import under
 from jaxsight.tracer.programs import jaxpr_text, sections
 from jaxsight.tracer.programs.fingerprint import fingerprint
 from jaxsight.wire.messages import requests
-from jaxsight.wire.messages.replies import Shown
+from jaxsight.wire.messages.replies import Link, Shown
 from jaxsight.wire.messages.requests import Show
 
 
@@ -30,10 +31,26 @@ def show(job: Job[Show]) -> Shown:
         case requests.STABLEHLO:
             with under(trace.settings):
                 return stablehlo(request, trace)
+        case requests.UNOPTIMIZED:
+            with under(trace.settings):
+                return unoptimized(request, trace)
+        case requests.GRAPH:
+            return _graph(request, trace.shown.jaxpr)
         case requests.PROGRAM:
             return Shown(request.id, fingerprint(trace.shown.jaxpr))
         case _:
             return _viewed(request, trace.shown.jaxpr)
+
+
+def _graph(request: Show, jaxpr: object) -> Shown:
+    info = open_jaxpr(jaxpr).debug_info
+    lines = dot(jaxpr, str(getattr(info, "func_name", "") or "program"))
+    links = tuple(
+        Link(number, line.path, jaxpr_text.span(line.equation))
+        for number, line in enumerate(lines)
+        if line.equation is not None
+    )
+    return Shown(request.id, clean("".join(f"{line.text}\n" for line in lines)), links)
 
 
 def _viewed(request: Show, jaxpr: object) -> Shown:

@@ -245,6 +245,14 @@ JAXPR = "jaxpr"
 STABLEHLO = "stablehlo"
 
 
+UNOPTIMIZED = "hlo-unoptimized"
+"""The HLO that XLA begins with."""
+
+
+GRAPH = "graph"
+"""The jaxpr in the language DOT."""
+
+
 PROGRAM = "program"
 """The jaxpr without line numbers, and digests of its captured arrays: equal for equal programs."""
 
@@ -255,7 +263,7 @@ CONSTANT = "constant "
 
 @dataclass(frozen=True, slots=True)
 class Show(AboutTrace[Shown]):
-    """Return a text of a trace: its jaxpr, its StableHLO for a platform, or one of `Traced.views`.
+    """Return a text of a trace: its jaxpr, a program for a platform, or one of `Traced.views`.
 
     `trace` is the id of a `Traced` answer, `platform` as in `Lower`.
     """

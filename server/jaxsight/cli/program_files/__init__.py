@@ -1,0 +1,1 @@
+"""`jaxsight sourcerize` of program files, and of functions in other languages than Python."""

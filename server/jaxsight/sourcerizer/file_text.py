@@ -1,0 +1,82 @@
+"""The text of a program's file in another language: JAX, a jaxpr, StableHLO, HLO, or a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+
+from jaxsight.interpreters.compat.inner import equation_count
+from jaxsight.interpreters.graph import dot
+from jaxsight.sourcerizer.api import write_program
+from jaxsight.sourcerizer.errors import TooLarge
+from jaxsight.sourcerizer.options import Options
+from jaxsight.sourcerizer.programs.contents import content_of, of_content
+from jaxsight.sourcerizer.programs.given import GivenProgram
+from jaxsight.sourcerizer.programs.lines import printed
+from jaxsight.wire.program_text import ProgramText
+
+
+def text_of(content: bytes, wanted: Mapping[str, Any]) -> ProgramText:
+    """Return a file's program in a language.
+
+    Args:
+        content: of the file.
+        wanted: `to`, a `ProgramLanguage`; and for Python the `Options`, and the function's `name`.
+
+    Raises:
+        UnreadableProgram: it contains none.
+        Unsourceable: it cannot be written.
+    """
+    given = of_content(content)
+    kind = content_of(content)
+    source = kind.value if kind is not None else ""
+    equations = equation_count(given.jaxpr)
+    opaque: tuple[str, ...] = ()
+    if given.origin is not None:
+        opaque = tuple(dict.fromkeys(call.target for call in given.origin.program.opaque))
+    with given.types():
+        match wanted["to"]:
+            case "jaxpr":
+                text = f"{given.jaxpr}\n"
+            case "graph":
+                text = "".join(f"{line.text}\n" for line in dot(given.jaxpr, given.name))
+            case "stablehlo" if given.origin is not None:
+                text = printed(given.origin.artifact)
+            case "hlo":
+                text = _lowered(given).as_text("hlo")
+            case _:
+                return _python(given, wanted, source, equations, opaque)
+    return ProgramText(text, given.name, source, equations, opaque=opaque)
+
+
+def _lowered(given: GivenProgram) -> jax.stages.Lowered:
+    call = given.call()
+    return jax.jit(call.function).lower(*given.args, **given.kwargs)
+
+
+def _python(
+    given: GivenProgram,
+    wanted: Mapping[str, Any],
+    source: str,
+    equations: int,
+    opaque: tuple[str, ...],
+) -> ProgramText:
+    options = Options(**wanted["options"])
+    name = wanted.get("name") or None
+    try:
+        written = write_program(given, options, name)
+    except TooLarge:
+        if wanted["options"].get("constants"):
+            raise
+        written = write_program(given, Options(**wanted["options"], constants="argument"), name)
+    return ProgramText(
+        written.text,
+        written.name,
+        source,
+        equations,
+        written.source.proofs,
+        written.ran.skipped,
+        opaque,
+    )

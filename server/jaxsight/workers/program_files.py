@@ -1,0 +1,59 @@
+"""Read files of programs with the user's JAX, which runs no code of the user's."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+
+from jaxsight.wire.program_text import ProgramText
+from jaxsight.workers.environment import UNLESS_SET
+from jaxsight.workers.own_python import booted, with_packages
+
+
+class NotRead(Exception):
+    """A file has no text in the language; the message says why.
+
+    `different` says that text was written, but its program is different.
+    """
+
+    def __init__(self, why: str, *, different: bool = False) -> None:
+        super().__init__(why)
+        self.different = different
+
+
+async def program_text(python: str, content: bytes, wanted: Mapping[str, object]) -> ProgramText:
+    """Return a file's program in a language.
+
+    Args:
+        python: the user's interpreter.
+        content: of the file.
+        wanted: as for `sourcerizer.file_text.text_of`.
+
+    Raises:
+        NotRead: there is none.
+    """
+    started = with_packages(python, *booted("sourcerizer"), json.dumps(wanted))
+    process = await asyncio.create_subprocess_exec(
+        *started.command,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=UNLESS_SET | started.environment,
+        cwd=started.folder,
+    )
+    try:
+        out, errors = await process.communicate(content)
+    except asyncio.CancelledError:
+        process.kill()
+        raise
+    try:
+        answer = json.loads(out)
+    except ValueError:
+        last = errors.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        raise NotRead(f"the process that reads it ended: {last or process.returncode}") from None
+    if "error" in answer:
+        raise NotRead(answer["error"], different=answer["type"] == "NotTheSame")
+    names = {field.name for field in fields(ProgramText)}
+    return ProgramText(**{name: answer[name] for name in names})
