@@ -17,7 +17,7 @@ from jaxsight.interpreters.compat.staging import Program, opened
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class KernelBlock:
     """How one array is cut into blocks."""
 
     dimensions: tuple[Any, ...]
@@ -57,8 +57,8 @@ class KernelCall:
     grid_names: tuple[object, ...] | None
     prefetched: int
     """The number of operands that are in scalar memory before the kernel starts."""
-    inputs: tuple[Block, ...]
-    outputs: tuple[Block, ...]
+    inputs: tuple[KernelBlock, ...]
+    outputs: tuple[KernelBlock, ...]
     scratch: tuple[Aval, ...]
     batched: tuple[int, ...]
     """The axes of the grid that `vmap` added."""
@@ -67,7 +67,7 @@ class KernelCall:
     name: str
 
     @property
-    def blocks(self) -> tuple[Block, ...]:
+    def blocks(self) -> tuple[KernelBlock, ...]:
         return (*self.inputs, *self.outputs)
 
     @property
@@ -82,7 +82,7 @@ def kernel_call(equation: Equation) -> KernelCall:
     params = equation.params
     mapping: Any = params["grid_mapping"]
     blocks = [
-        Block(
+        KernelBlock(
             tuple(each.block_shape),
             opened(each.index_map_jaxpr),
             each.array_aval,

@@ -50,7 +50,7 @@ class Viewed:
     argument: object
 
 
-View = Indexed | Viewed
+RefView = Indexed | Viewed
 
 _METHODS = {
     "BitcastTransform": ("bitcast", "dtype"),
@@ -77,9 +77,9 @@ def parted(reference: Any) -> tuple[Any, Sequence[object]]:
     return getattr(reference, "ref", reference), getattr(reference, "transforms", ())
 
 
-def views(transforms: Sequence[object]) -> list[View] | None:
+def views(transforms: Sequence[object]) -> list[RefView] | None:
     """Return what transformations of a reference do, in order; None if one is unknown."""
-    found: list[View] = []
+    found: list[RefView] = []
     for transform in transforms:
         if isinstance(transform, indexing.NDIndexer):
             found.append(Indexed(tuple(map(_index, transform.indices, transform.shape))))

@@ -76,7 +76,7 @@ def _vmem_limit(compiler_params: Any) -> int:
     return int(getattr(compiler_params, "vmem_limit_bytes", None) or 0)
 
 
-def _block(name: str, call: pallas.KernelCall, block: pallas.Block) -> KernelArray:
+def _block(name: str, call: pallas.KernelCall, block: pallas.KernelBlock) -> KernelArray:
     memory = _memory(block.reference)
     depth = getattr(block.pipeline_mode, "buffer_count", None)
     buffers = 1 if _is_constant(call, block.index_map) else 2
@@ -141,7 +141,7 @@ def _is_constant(call: pallas.KernelCall, index_map: Program) -> bool:
     return not any(id(atom) in varying for atom in jaxpr.outvars)
 
 
-def _outside(call: pallas.KernelCall, block: pallas.Block) -> Outside | None:
+def _outside(call: pallas.KernelCall, block: pallas.KernelBlock) -> Outside | None:
     """Return the first block that lies completely outside of its array, if one is found.
 
     Nothing is known of index maps that read prefetched scalars, and of sizes that are computed.

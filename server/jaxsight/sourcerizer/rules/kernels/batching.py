@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from jaxsight.interpreters.compat.pallas import Block, KernelCall
+from jaxsight.interpreters.compat.pallas import KernelBlock, KernelCall
 from jaxsight.sourcerizer.errors import Unsourceable
 from jaxsight.sourcerizer.writing.results import with_parts
 
@@ -33,7 +33,7 @@ def unbatched(kernel: KernelCall) -> tuple[KernelCall, list[int | None]]:
     return inside, [None] * kernel.prefetched + [axis for _, axis in inputs]
 
 
-def _unmapped(block: Block) -> tuple[Block, int | None]:
+def _unmapped(block: KernelBlock) -> tuple[KernelBlock, int | None]:
     """Return a block without the mapped axis, and this axis; None if it is not mapped."""
     first, *others = block.index_map.jaxpr.invars
     results = list(block.index_map.jaxpr.outvars)

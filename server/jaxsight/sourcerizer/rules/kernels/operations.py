@@ -65,7 +65,7 @@ def masked_swap(scope: Scope, equation: Equation) -> Proved:
     return Proved(call(at_hand(module, "store"), view(ref, views), stored, **options), ())
 
 
-def _unflattened(scope: Scope, equation: Equation) -> tuple[Expr, list[refs.View], Any, Any]:
+def _unflattened(scope: Scope, equation: Equation) -> tuple[Expr, list[refs.RefView], Any, Any]:
     ref, transforms, first, second = refs.unflattened(
         equation.params["args_tree"], _operands(scope, equation)
     )

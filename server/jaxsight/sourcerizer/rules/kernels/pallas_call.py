@@ -104,14 +104,14 @@ def _layout(scope: Scope, kernel: pallas.KernelCall, grid: Sequence[Expr]) -> di
     return found
 
 
-def _is_default(block: pallas.Block) -> bool:
+def _is_default(block: pallas.KernelBlock) -> bool:
     """Return whether a block is the whole array, by an index map that returns Python's zeros."""
     return block.is_whole and all(
         atom.aval.dtype == jnp.result_type(int) for atom in block.index_map.jaxpr.outvars
     )
 
 
-def _is_cut(block: pallas.Block) -> bool:
+def _is_cut(block: pallas.KernelBlock) -> bool:
     """Return whether a block has to be specified."""
     return not (
         _is_default(block)
@@ -120,7 +120,7 @@ def _is_cut(block: pallas.Block) -> bool:
     )
 
 
-def _block_spec(scope: Scope, block: pallas.Block) -> Expr:
+def _block_spec(scope: Scope, block: pallas.KernelBlock) -> Expr:
     if block.transforms:
         raise Unsourceable("pallas_call", "a block has a layout of its own")
     positional: list[Expr] = []

@@ -93,18 +93,18 @@ def _is_integer(atom: JaxprAtom) -> bool:
     return getattr(getattr(atom.aval, "dtype", None), "kind", "") in "iu"
 
 
-def _views(equation: Equation, leaves: Sequence[Expr]) -> list[refs.View]:
+def _views(equation: Equation, leaves: Sequence[Expr]) -> list[refs.RefView]:
     transforms = refs.unflattened(equation.params["tree"], leaves)
     return known(equation, refs.views(transforms))
 
 
-def known(equation: Equation, views: list[refs.View] | None) -> list[refs.View]:
+def known(equation: Equation, views: list[refs.RefView] | None) -> list[refs.RefView]:
     if views is None:
         raise Unsourceable(equation.primitive.name, "a reference has an unknown transformation")
     return views
 
 
-def view(ref: Expr, views: Sequence[refs.View]) -> Expr:
+def view(ref: Expr, views: Sequence[refs.RefView]) -> Expr:
     """Return a view of a reference: `ref.at[0].reshape((8, 128))`."""
     for each in views:
         if isinstance(each, refs.Indexed):
@@ -114,14 +114,14 @@ def view(ref: Expr, views: Sequence[refs.View]) -> Expr:
     return ref
 
 
-def element(ref: Expr, views: Sequence[refs.View]) -> Expr:
+def element(ref: Expr, views: Sequence[refs.RefView]) -> Expr:
     """Return the elements of a view: `ref[0, :]`."""
     if views and isinstance(views[-1], refs.Indexed):
         return Index(view(ref, views[:-1]), _items(views[-1]))
     return Index(view(ref, views), (Atom("..."),))
 
 
-def _place(ref: Expr, views: Sequence[refs.View]) -> tuple[Expr, Expr]:
+def _place(ref: Expr, views: Sequence[refs.RefView]) -> tuple[Expr, Expr]:
     """Return a reference and the indices, as the functions of `jax.ref` take them."""
     last = views[-1] if views else None
     if not isinstance(last, refs.Indexed):
