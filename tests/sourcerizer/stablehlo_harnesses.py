@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax import export
 from jax.extend.core import jaxpr_as_fun
 
@@ -54,9 +55,8 @@ def trip(harness: Any, style: str = "lax", portable: bool = True) -> Trip:
     except Exception as error:  # noqa: BLE001 - counted
         return Trip(name, "read", "", "".join(traceback.format_exception(error)[-4:]))
     structs = tuple(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in program.jaxpr.in_avals)
-    leaves = [
-        leaf for i, leaf in enumerate(jax.tree.leaves(args)) if i in exported.module_kept_var_idx
-    ]
+    arrays = map(jnp.asarray, jax.tree.leaves(args))  # 32-bit, as they were exported
+    leaves = [one for place, one in enumerate(arrays) if place in exported.module_kept_var_idx]
     with program.types():
         try:
             flat = jaxpr_as_fun(program.jaxpr)

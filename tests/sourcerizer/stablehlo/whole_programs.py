@@ -252,3 +252,11 @@ def distances(a, b):
 @program(struct(8))
 def prefix_sums(x):
     return lax.associative_scan(jnp.add, x), lax.cummax(x), lax.cumlogsumexp(x, reverse=True)
+
+
+@program(struct(3), struct(3))
+def batched_loop(x, limits):
+    def power(x, limit):
+        return lax.while_loop(lambda s: s[1] < limit, lambda s: (s[0] * x, s[1] + x), (x, 0.0))
+
+    return jax.vmap(power)(jnp.abs(x) + 1, limits)

@@ -6,6 +6,7 @@ What does not change the computation is not printed, for these reasons:
   results, donation: they are about the source, or the call;
 * operations without uses, unless they have effects;
 * the order of independent operations: a line is printed before its first use;
+* the order of what a loop carries (`vmap` of a loop has another than `while_loop`);
 * where a constant is defined: it is printed where it is used (JAX defines one at each use, portable
   artifacts one for all);
 * operations that return their operand, such as a conversion to the same type (JAX lowers a change
@@ -22,7 +23,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from jaxsight.sourcerizer.stablehlo.attributes import constant_text
@@ -109,10 +110,12 @@ class PrintedFunctions:
         names = {value: f"%{place}" for place, value in enumerate(read)}
         block = _Block(self, names, "")
         parts = [f"{name}={text}" for name, text in block.attributes(operation)]
+        order = order_of_loop(operation)
         for region in operation.regions:
             for inner in region.blocks:
-                parts += _Block(self, dict(names), "").printed(inner)
-        return "\n".join([*parts, *(str(result.type) for result in operation.results)])
+                parts += _Block(self, dict(names), "").printed(inner, order)
+        results = permuted(operation.results, order)
+        return "\n".join([*parts, *(str(result.type) for result in results)])
 
     def printed(self, name: str) -> list[str]:
         return _Block(self, {}, "").printed(self.block(name))
@@ -155,9 +158,10 @@ class _Block:
     indent: str
     lines: list[str] = field(default_factory=list)
 
-    def printed(self, block: ir.Block) -> list[str]:
+    def printed(self, block: ir.Block, order: Sequence[int] | None = None) -> list[str]:
+        """Return the lines of a block; of a loop, what it carries in an order."""
         types = []
-        for argument in block.arguments:
+        for argument in permuted(block.arguments, order):
             self.names[argument] = f"%{len(self.names)}"
             types.append(f"{self.names[argument]}: {argument.type}")
         self.lines.append(f"{self.indent}({', '.join(types)})")
@@ -165,9 +169,10 @@ class _Block:
         for operation in operations[:-1]:
             if self.functions.has_effects(operation):
                 self.emit(operation)
-        self.lines.append(
-            f"{self.indent}return {', '.join(map(self.name, operations[-1].operands))}"
-        )
+        returned = operations[-1].operands
+        if order is not None and len(returned) == len(order):
+            returned = permuted(returned, order)
+        self.lines.append(f"{self.indent}return {', '.join(map(self.name, returned))}")
         return self.lines
 
     def name(self, value: ir.Value) -> str:
@@ -203,7 +208,8 @@ class _Block:
     def emit(self, operation: ir.Operation) -> None:
         if any(result in self.names for result in operation.results):
             return
-        operands = [self.name(operand) for operand in operation.operands]
+        order = order_of_loop(operation)
+        operands = [self.name(operand) for operand in permuted(operation.operands, order)]
         for value in captured(operation):
             self.name(value)
         shown = [f"{name}={text}" for name, text in self.attributes(operation)]
@@ -211,11 +217,12 @@ class _Block:
         for region in operation.regions:
             for block in region.blocks:
                 inner = _Block(self.functions, dict(self.names), self.indent + _INDENT)
-                regions += inner.printed(block)
+                regions += inner.printed(block, order)
         first = len(self.names)
-        for result in operation.results:
+        results = permuted(operation.results, order)
+        for result in results:
             self.names[result] = f"%{len(self.names)}"
-        types = ", ".join(str(result.type) for result in operation.results)
+        types = ", ".join(str(result.type) for result in results)
         label = f"%{first} = " if len(operation.results) else f"{_INDENT}"
         given = f"({', '.join(operands)})"
         attributes = f" {{{', '.join(shown)}}}" if shown else ""
@@ -252,6 +259,46 @@ def _words(text: str) -> set[str]:
     """Return the values in an attribute's text, without its type."""
     text = re.sub(r"^array<\w+:?", "", text)
     return set(_WORD.findall(text.partition(" : ")[0]))
+
+
+def permuted(values: Sequence[ir.Value], order: Sequence[int] | None) -> list[ir.Value]:
+    found = list(values)
+    return found if order is None else [found[place] for place in order]
+
+
+def order_of_loop(operation: ir.Operation) -> list[int] | None:
+    """Return an order of what a loop carries that does not depend on the loop's own order.
+
+    It is the order in which its condition needs them, then each of these in the body. None for
+    other operations.
+    """
+    if operation.name != "stablehlo.while":
+        return None
+    condition, body = (region.blocks[0] for region in operation.regions)
+    end = [*body.operations][-1].operation.operands
+    order = _needed(condition, [*condition.operations][-1].operation.operands)
+    for place in order:  # which grows
+        order += [one for one in _needed(body, [end[place]]) if one not in order]
+    return [*order, *(place for place in range(len(end)) if place not in order)]
+
+
+def _needed(block: ir.Block, values: Sequence[ir.Value]) -> list[int]:
+    """Return the positions of a block's arguments that values need, in order of their use."""
+    positions = {argument: place for place, argument in enumerate(block.arguments)}
+    inside = {result for each in block.operations for result in each.operation.results}
+    found: dict[int, None] = {}
+    seen: set[ir.Value] = set()
+    waiting = [*values][::-1]
+    while waiting:
+        value = waiting.pop()
+        if value in positions:
+            found[positions[value]] = None
+        elif value in inside and value not in seen:
+            seen.add(value)
+            owner = owner_of(value)
+            if owner is not None:
+                waiting += [*owner.operands, *captured(owner)][::-1]
+    return list(found)
 
 
 def captured(operation: ir.Operation) -> Iterator[ir.Value]:

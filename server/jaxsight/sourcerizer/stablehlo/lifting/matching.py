@@ -13,7 +13,12 @@ import jax
 from jaxsight.interpreters.compat.staging import opened, trace_settings
 from jaxsight.sourcerizer.stablehlo import compat
 from jaxsight.sourcerizer.stablehlo.attributes import constant_text
-from jaxsight.sourcerizer.stablehlo.canonical import PrintedFunctions, captured
+from jaxsight.sourcerizer.stablehlo.canonical import (
+    PrintedFunctions,
+    captured,
+    order_of_loop,
+    permuted,
+)
 from jaxsight.sourcerizer.stablehlo.compat import ir
 from jaxsight.sourcerizer.stablehlo.operations.regions import is_constant, owner_of
 
@@ -188,7 +193,7 @@ class _Match:
             return False
         if not all(self._stands_for(one, two) for one, two in zip(ours, theirs, strict=True)):
             return False
-        self.bound.update(zip(mine.results, other.results, strict=True))
+        self.bound.update(zip(_results(mine), _results(other), strict=True))
         return True
 
     def _stands_for(self, mine: ir.Value, other: ir.Value) -> bool:
@@ -204,13 +209,17 @@ class _Match:
             return False
         if ours.name == "stablehlo.constant":
             return theirs.name == ours.name and constant_text(ours) == constant_text(theirs)
-        places = [*ours.results].index(mine), [*theirs.results].index(other)
+        places = _results(ours).index(mine), _results(theirs).index(other)
         return places[0] == places[1] and self._same(ours, theirs)
 
 
 def _inputs(operation: ir.Operation) -> Iterator[ir.Value]:
-    yield from operation.operands
+    yield from permuted(operation.operands, order_of_loop(operation))
     yield from (value for value in captured(operation) if not is_constant(value))
+
+
+def _results(operation: ir.Operation) -> list[ir.Value]:
+    return permuted(operation.results, order_of_loop(operation))
 
 
 def _is_closed(found: LiftedCall) -> bool:
