@@ -108,7 +108,7 @@ class Mapped:
 
 
 def shard_map(params: Params) -> Mapped:
-    """Read the parameters of a `shard_map` (`manual_axes` are `newly_manual_axes` from 0.10 on)."""
+    """Read the parameters of a `shard_map` (`manual_axes` are `newly_manual_axes` from 0.9 on)."""
     axes = params["newly_manual_axes" if "newly_manual_axes" in params else "manual_axes"]
     return Mapped(params["mesh"], params["in_specs"], params["out_specs"], set(axes))
 

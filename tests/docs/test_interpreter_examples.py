@@ -1,0 +1,90 @@
+"""The examples of interpreters: what they print, and that each is short."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+REPOSITORY = Path(__file__).parents[2]
+FILES = sorted((REPOSITORY / "examples" / "interpreters").glob("*.py"))
+PAGE = (REPOSITORY / "docs" / "interpreters.md").read_text(encoding="utf-8")
+
+
+def example(name: str) -> ModuleType:
+    path = REPOSITORY / "examples" / "interpreters" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"example_{name}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_example_is_at_most_40_lines_long_and_on_the_page(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    start = next(
+        node.lineno
+        for node in ast.parse(text).body
+        if not isinstance(node, ast.Expr | ast.Import | ast.ImportFrom)
+    )
+    assert len([line for line in text.splitlines()[start - 1 :] if line.strip()]) <= 40
+    assert f"examples/interpreters/{path.name}" in PAGE
+
+
+def smoothed(x: Any, weights: Any) -> Any:
+    def step(carry: Any, w: Any) -> Any:
+        carry = jnp.sin(carry) * w
+        return carry, carry + x
+
+    return lax.scan(step, x, weights)
+
+
+LISTING = """\
+subroutine smoothed(v1, v2)
+  v3 = v1
+  do k1 = 1, 3
+    v7 = sin(v3)
+    v8 = mul(v7, v2(k1))
+    v9 = add(v8, v1)
+    v3, v10(k1) = v8, v9
+  end do
+  return v3, v10"""
+
+
+def test_listing_has_loops_with_their_carries() -> None:
+    text = example("listing").fortran(smoothed, jnp.float32(1.0), jnp.ones(3))
+    assert text == LISTING
+    assert LISTING in PAGE
+
+
+def test_operations_are_counted_as_often_as_loops_run() -> None:
+    def layers(x: Any, weights: Any) -> Any:
+        layer = lambda x, w: (jax.nn.sigmoid(x @ w), None)
+        return lax.scan(layer, x, weights)[0]
+
+    counts = example("operations").operations(layers, jnp.ones((2, 4)), jnp.ones((3, 4, 4)))
+    assert counts == {"dot_general": 3 * 2 * 2 * 4 * 4, "logistic": 3 * 2 * 4}
+
+
+def test_intervals_bound_results_and_warn_of_domains() -> None:
+    domain, alarms = example("intervals").intervals()
+
+    def f(x: Any) -> Any:
+        y = lax.fori_loop(0, 3, lambda _, c: c * 0.5 - 1.0, x)
+        return jnp.log(y * y), jnp.sqrt(y), x**2
+
+    ends = jnp.float32(-2.0), jnp.float32(1.0)
+    bounds = domain.run(jax.make_jaxpr(f)(0.0), [ends])
+    assert [float(end) for end in bounds[2]] == [0.0, 4.0]
+    np.testing.assert_allclose(bounds[0], [np.log(1.625**2), np.log(4.0)], rtol=1e-5)
+    assert alarms == ["sqrt of a number down to -2"]
