@@ -109,7 +109,7 @@ def test_a_dump_fails_as_its_check_says(tmp_path):
     assert done.stdout == "repro.py: AssertionError: NaN in result[0]\n"
     text = (tmp_path / "repro.py").read_text()
     assert "The dump has no arguments: those of `inputs` are assumed." in text
-    assert "return jnp.sqrt(x0 - jnp.full(8, 2.0, jnp.float32))" in text
+    assert "return jnp.sqrt(x - jnp.full(8, 2.0, jnp.float32))" in text
 
 
 @pytest.mark.slow

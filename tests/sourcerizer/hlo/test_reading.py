@@ -53,6 +53,16 @@ def test_a_dump_is_the_program(function, stage):
         np.testing.assert_allclose(result, other, rtol=2e-6, atol=2e-6)
 
 
+@pytest.mark.parametrize("stage", ["before", "after"])
+def test_parameters_keep_their_names(stage):
+    def loss(scale, params, p):
+        return scale * params["w"] @ p
+
+    lowered = jax.jit(loss).lower(2.0, {"w": jnp.ones((3, 3))}, jnp.ones(3))
+    text = lowered.as_text("hlo") if stage == "before" else lowered.compile().as_text()
+    assert read(text).names == ("scale", "params_w", "x2")
+
+
 def test_protos_are_read_with_what_is_around_them():
     module = jax.jit(jnp.sin).lower(jnp.ones(3)).compiler_ir("hlo")
     proto = module.as_serialized_hlo_module_proto()

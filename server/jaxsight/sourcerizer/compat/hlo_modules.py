@@ -34,12 +34,12 @@ def proto_of_text(text: str) -> bytes:
     return bytes(module.as_serialized_hlo_module_proto())
 
 
-def text_of_proto(proto: bytes) -> str:
-    """Return the text of an `HloModuleProto`, with all numbers of its constants."""
+def text_of_proto(proto: bytes, *, metadata: bool = False) -> str:
+    """Return the text of an `HloModuleProto`, with all numbers of constants or with metadata."""
     classes = _classes()
     options = classes.HloPrintOptions()
-    options.print_large_constants = True
-    options.print_metadata = False
+    options.print_large_constants = not metadata
+    options.print_metadata = metadata
     try:
         module = classes.HloModule.from_serialized_hlo_module_proto(proto)
         return str(module.to_string(options))

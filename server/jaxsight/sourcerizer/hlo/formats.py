@@ -26,6 +26,14 @@ _ELIDED = re.compile(
 )
 """A constant without its numbers: dumps leave out those of more than ten."""
 
+_PARAMETER = re.compile(
+    r"^ *(?:ROOT )?%(?P<name>[\w.-]+) = (?P<shape>\(?)\S.* parameter\((?P<number>\d+)\)"
+    r"(?:.*?op_name=\"(?P<given>[^\"]*)\")?",
+    re.MULTILINE,
+)
+_GENERIC = re.compile(r"(?:arg|param|parameter|p)_?\d*", re.IGNORECASE)
+"""Names that XLA gives to parameters."""
+
 _DEEPEST = 2
 """Messages around an `HloModuleProto` in an `HloSnapshot`."""
 
@@ -54,6 +62,22 @@ def with_ones(text: str) -> str:
         )
 
     return _ELIDED.sub(ones, text)
+
+
+def parameter_names(text: str) -> list[str] | None:
+    """Return the names of a module's parameters, empty where it has none that say something.
+
+    The text is one that XLA prints, with metadata. A tuple is several parameters without names.
+    """
+    names: dict[int, str] = {}
+    for match in _PARAMETER.finditer(text, text.rfind("\nENTRY ")):
+        if match["shape"]:
+            return None
+        name = match["given"] or match["name"].partition(".")[0]
+        cleaned = re.sub(r"[\W_]+", "_", name).strip("_")
+        is_known = cleaned.isidentifier() and not _GENERIC.fullmatch(cleaned)
+        names[int(match["number"])] = cleaned if is_known else ""
+    return [names.get(number, "") for number in range(len(names))]
 
 
 def module_proto(program: str | bytes) -> bytes:

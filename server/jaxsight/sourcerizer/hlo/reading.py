@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import keyword
+from dataclasses import replace
+
 from jaxsight.sourcerizer.compat.hlo_modules import (
     InvalidModule,
     proto_of_text,
@@ -28,11 +31,24 @@ def read(program: str | bytes, *, ones: bool = False) -> StablehloProgram:
     Raises:
         UnreadableProgram: it is none of these, or has no JAX.
     """
-    return read_stablehlo(stablehlo_of(program, ones=ones))
+    proto = _module_proto(program, ones=ones)
+    found = read_stablehlo(_stablehlo(proto))
+    names = formats.parameter_names(text_of_proto(proto, metadata=True)) or []
+    if len(names) != len(found.names):
+        return found
+    known = [name or old for name, old in zip(names, found.names, strict=True)]
+    is_keyword = any(map(keyword.iskeyword, known))
+    if len({*known}) != len(known) or is_keyword:
+        return found
+    return replace(found, names=tuple(known))
 
 
 def stablehlo_of(program: str | bytes, *, ones: bool = False) -> str:
     """Return the StableHLO text of a program, as `read` takes it."""
+    return _stablehlo(_module_proto(program, ones=ones))
+
+
+def _module_proto(program: str | bytes, *, ones: bool) -> bytes:
     if isinstance(program, bytes) and formats.is_text(program):
         program = program.decode("utf-8", "replace")
     if isinstance(program, str):
@@ -44,12 +60,18 @@ def stablehlo_of(program: str | bytes, *, ones: bool = False) -> str:
             )
         program = formats.with_ones(program)
     try:
-        proto = formats.module_proto(program)
+        return formats.module_proto(program)
+    except (InvalidModule, ValueError) as error:
+        raise UnreadableProgram(str(error)) from error
+
+
+def _stablehlo(proto: bytes) -> str:
+    try:
         text = text_of_proto(proto)
         plain = library_calls.replaced(text)
         module = stablehlo_of_proto(proto if plain == text else proto_of_text(plain))
         flatten(module)
-    except (InvalidModule, Unflattened, ValueError) as error:
+    except (InvalidModule, Unflattened) as error:
         raise UnreadableProgram(str(error)) from error
     return str(module)
 
