@@ -16,7 +16,7 @@ return {
   -- Nothing of the project is looked up or imported to start the server.
   cmd_cwd = vim.uv.os_homedir(),
   cmd_env = { PYTHONSAFEPATH = '1' },
-  filetypes = { 'python' },
+  filetypes = { 'python', 'mlir', 'stablehlo', 'hlo' },
   root_dir = function(buffer, found)
     -- An installed library belongs to the current project, with its example inputs.
     local library = vim.api.nvim_buf_get_name(buffer):find('/site-packages/', 1, true)

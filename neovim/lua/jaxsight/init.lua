@@ -33,8 +33,16 @@ local function here()
   if server and name then return server, vim.uri_from_bufnr(0), name end
 end
 
+local PROGRAM_FILES = { mlir = true, stablehlo = true, hlo = true }
+
 local function show(...)
-  local server, uri, name = here()
+  local server, uri, name
+  if PROGRAM_FILES[vim.bo.filetype] then
+    -- A program's file has no function at the cursor: it is shown as a whole.
+    server, uri, name = client(), vim.uri_from_bufnr(0), vim.fn.expand('%:t:r')
+  else
+    server, uri, name = here()
+  end
   if server then documents.show(server, { uri, name, ... }) end
 end
 

@@ -12,6 +12,7 @@ from jaxsight.features.profiles import document as profile
 from jaxsight.features.proposals.assumptions import header
 from jaxsight.features.stale_marks import marked
 from jaxsight.features.virtual_documents import kernels
+from jaxsight.features.virtual_documents.program_file import is_program_file, source_of_file
 from jaxsight.features.virtual_documents.sourcerized import document, source
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces import tracer_requests
@@ -26,7 +27,8 @@ async def show(engine: Engine, path: str, function: str, what: str | SourceOptio
     Args:
         engine: the engine.
         path: an open document.
-        function: the qualified name of a function with example inputs.
+        function: the qualified name of a function with example inputs; any name for a program file,
+            of which there is source only.
         what: `jaxpr`, `graph`, `stablehlo`, `hlo`, `hlo-metadata`, `hlo-unoptimized` or `kernels`,
             options for its source, or the name of a jaxpr interpreter in the user's environment;
             `profile` for the report of the open profile, which is at `path`.
@@ -38,6 +40,8 @@ async def show(engine: Engine, path: str, function: str, what: str | SourceOptio
     """
     if what == "profile":
         return profile.document(engine, path)
+    if isinstance(what, SourceOptions) and is_program_file(path):
+        return await source_of_file(engine, path, what)
     shown = await current(engine, path, function, what)
     assumed = ""
     with contextlib.suppress(LookupError):  # of an older text, if it cannot be traced now

@@ -1,0 +1,47 @@
+"""The JAX source of a program file that an editor shows: StableHLO, HLO."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+from pathlib import PurePath
+
+from jaxsight.features.model import VirtualText
+from jaxsight.features.virtual_documents.sourcerized import NotSourcerized
+from jaxsight.files import reading
+from jaxsight.queries.engine import Engine
+from jaxsight.wire.messages.requests import SourceOptions
+from jaxsight.workers.program_files import NotRead, program_text
+
+ENDINGS = frozenset({".mlir", ".mlirbc", ".stablehlo", ".hlo", ".jaxexport"})
+"""The endings of files that editors open as programs."""
+
+_LARGEST = 64 << 20
+"""The maximum size of a file in bytes, as in the terminal."""
+
+
+def is_program_file(path: str) -> bool:
+    return PurePath(path).suffix in ENDINGS
+
+
+async def source_of_file(engine: Engine, path: str, options: SourceOptions) -> VirtualText:
+    """Return the source of a program as its file has it, without edits that are not saved.
+
+    Raises:
+        NotSourcerized: it cannot be read, written or verified.
+    """
+    project = engine.projects.of(path)
+    if project.interpreter is None or project.held_back:
+        raise NotSourcerized(project.problem or project.held_back)
+    wanted = {name: value for name, value in asdict(options).items() if value}
+    try:
+        content = await asyncio.to_thread(reading.data, path, _LARGEST)
+        request = {"to": "python", "options": {**wanted, "run": True}}
+        shown = await program_text(project.interpreter.path, content, request)
+    except reading.UnreadableError as error:
+        raise NotSourcerized(str(error)) from error
+    except NotRead as error:
+        raise NotSourcerized(str(error), different=error.different) from error
+    title = f"{PurePath(path).stem}.{options.style}.py"
+    ran = tuple(proof for proof in shown.proofs if proof not in ("jaxpr", "stablehlo"))
+    return VirtualText(title, shown.text, equations=shown.equations, ran=ran)
