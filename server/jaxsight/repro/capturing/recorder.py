@@ -18,12 +18,13 @@ from pathlib import Path
 import jax
 
 from jaxsight.interpreters.compat.jaxpr_types import Primitive
-from jaxsight.interpreters.compat.staging import is_jaxpr
+from jaxsight.interpreters.compat.locations import locations
+from jaxsight.interpreters.compat.staging import is_jaxpr, opened
 from jaxsight.repro import meshes
-from jaxsight.repro.capturing import case
+from jaxsight.repro.capturing import case, stacks
 from jaxsight.repro.capturing.host_calls import CANNOT_WRITE, HostCalls
 from jaxsight.repro.compat import configuration, pickling
-from jaxsight.repro.values import ConcreteValue, has_nan, value_of
+from jaxsight.repro.values import ConcreteValue, array_of, has_nan, value_of
 from jaxsight.wire.meshes import Mesh
 
 _log = logging.getLogger(__name__)
@@ -74,6 +75,8 @@ class CaseRecorder:
         """The programs that raised, with the exceptions."""
         self.nan_program: int | None = None
         self._finds_nan = finds_nan
+        self._running: Mapping[str, object] = {}
+        self._nan: tuple[Mapping[str, object], list[ConcreteValue]] | None = None
         self._baseline = baseline
         self._tree = tree
         self._numbers: dict[object, tuple[int, object]] = {}
@@ -122,6 +125,7 @@ class CaseRecorder:
         known = self._numbers.get(key)
         self._current = number = known[0] if known else len(self._numbers) + 1
         self._is_first = known is None
+        self._running = parameters
         self._values = [value_of(argument) for argument in arguments]
         values = pickle.dumps(self._values, pickle.HIGHEST_PROTOCOL)
         if known is None:
@@ -178,6 +182,23 @@ class CaseRecorder:
         with contextlib.suppress(OSError):
             case.write(self.folder, case.of_program(made.number, "failed"), made.execution)
 
+    def nan_line(self) -> str:
+        """Return the user's line of the operation that made the first NaN, as `file:line`.
+
+        The program runs once more, one operation at a time; empty if none makes a NaN then.
+        """
+        if self._nan is None or "jaxpr" not in self._nan[0]:
+            return ""
+        from jaxsight.repro.explaining.nan_places import first_nan
+
+        parameters, values = self._nan
+        with contextlib.suppress(Exception):  # whatever operations raise when they run alone
+            equation = first_nan(opened(parameters["jaxpr"]), list(map(array_of, values)))
+            for place in () if equation is None else locations(equation):
+                if not stacks.is_installed(place.file):
+                    return f"{place.file}:{place.line}"
+        return ""
+
     def _keep_callbacks(self) -> None:
         """Keep what callbacks did during the execution that has ended."""
         content = self._host_calls.content()
@@ -204,6 +225,7 @@ class CaseRecorder:
             self.failed(ArithmeticError("NaN"))
             self.failures.pop()
             self.nan_program = self._current
+            self._nan = self._running, list(self._values)
 
 
 def _key(

@@ -95,8 +95,9 @@ class Capture:
     def _ended(self, error: BaseException | None) -> case.Ended:
         recorder = self.recorder
         if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
-            nan = recorder.nan_program if recorder is not None else None
-            return case.Ended(RunFailure(FINISHED), nan)
+            if recorder is None or recorder.nan_program is None:
+                return case.Ended(RunFailure(FINISHED))
+            return case.Ended(RunFailure(FINISHED), recorder.nan_program, recorder.nan_line())
         chain = list(_chain(error))
         program = None
         for number, raised in recorder.failures if recorder is not None else ():

@@ -19,6 +19,7 @@ from jaxsight.interpreters.compat import dtypes
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.locations import locations
 from jaxsight.interpreters.compat.staging import opened
+from jaxsight.repro.explaining.nan_places import in_shards
 from jaxsight.repro.reducing.equations.candidates import Array, Candidate
 from jaxsight.repro.reducing.equations.evaluation import (
     Run,
@@ -58,16 +59,20 @@ def main(file: str, namespace: dict[str, Any], out: str) -> None:
     arrays, equations = arrays_of(flat.arguments), flat.equations
     with jax.disable_jit():
         steps = Run(is_split=False).steps(equations, arguments_of(flat))
-        eager = [results for _, results in steps]
+        ran = list(steps)
 
     def compared(index: int) -> Divergence:
         print(json.dumps([index, len(equations)]), flush=True)
         outputs = tuple(equations[index].outvars)
         prefix = replace(flat, equations=equations[: index + 1], outputs=outputs)
-        return difference(jax.jit(function_of(prefix))(*arrays), eager[index])
+        return difference(jax.jit(function_of(prefix))(*arrays), ran[index][1])
+
+    def place(index: int, difference: Divergence) -> Equation:
+        is_nan = difference.kind.startswith("nan")
+        return in_shards(equations[index], ran[index][0]) if is_nan else equations[index]
 
     rows = [
-        _record(file, equations[index], index, difference)
+        _record(file, place(index, difference), index, difference)
         for index, difference in sorted(_search(len(equations), compared).items())
     ]
     Path(out).write_text(json.dumps({"equations": len(equations), "rows": rows}), "utf-8")
