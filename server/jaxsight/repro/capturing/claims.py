@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import builtins
 import linecache
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -55,7 +55,9 @@ def claim_of(error: BaseException, maker_of: MakerOf) -> tuple[Claim, Made] | No
     test = None if tb is None else _test(tb)
     if tb is None or test is None:
         return None
-    for array in _arrays(test):
+    for array in ast.walk(test):  # the largest expressions first
+        if not isinstance(array, ast.Name | ast.Attribute | ast.Subscript):
+            continue
         value = _value(array, tb.tb_frame)
         made = None if value is None else maker_of(value)
         if made is None:
@@ -95,13 +97,6 @@ def _test(tb: TracebackType) -> ast.expr | None:
 def _raises(statement: ast.stmt, line: int) -> bool:
     is_there = statement.lineno <= line <= (statement.end_lineno or line)
     return isinstance(statement, ast.Raise) and is_there
-
-
-def _arrays(test: ast.expr) -> Iterator[ast.expr]:
-    """Yield the expressions of a condition that may be arrays, the largest first."""
-    for node in ast.walk(test):
-        if isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
-            yield node
 
 
 def _value(expression: ast.expr, frame: FrameType) -> object:

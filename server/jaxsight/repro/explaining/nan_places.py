@@ -70,11 +70,13 @@ def in_shards(equation: Equation, operands: Sequence[jax.Array]) -> Equation:
     def tested(*shards: jax.Array) -> jax.Array:
         values = dict(zip(map(id, jaxpr.invars), shards, strict=True))
         values.update(zip(map(id, jaxpr.constvars), constants, strict=True))
-        has = [
-            jnp.stack([jnp.array(False), *(jnp.isnan(each).any() for each in _inexact(results))])
-            for _, results in Run(is_split=False).steps(jaxpr.eqns, values)
-        ]
-        return jnp.stack([each.any() for each in has])[None]
+        has = [jnp.array(False)] * len(jaxpr.eqns)
+        steps = Run(is_split=False).steps(jaxpr.eqns, values)
+        for position, (_, results) in enumerate(steps):
+            for result in results:
+                if jnp.issubdtype(result.dtype, jnp.inexact):
+                    has[position] |= jnp.isnan(result).any()
+        return jnp.stack(has)[None]
 
     each_shard = jax.shard_map(
         tested,
@@ -89,7 +91,3 @@ def in_shards(equation: Equation, operands: Sequence[jax.Array]) -> Equation:
         return equation
     inner: Equation = jaxpr.eqns[int(flags.argmax())]
     return inner
-
-
-def _inexact(results: Sequence[jax.Array]) -> list[jax.Array]:
-    return [each for each in results if jnp.issubdtype(each.dtype, jnp.inexact)]
