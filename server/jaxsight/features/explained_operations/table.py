@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from jaxsight.features.printed_programs.program import HLO, JAXPR, STABLEHLO
+from jaxsight.files import reading
 from jaxsight.text.markdown import prose, span
 
 _FILES = {JAXPR: "primitives.txt", STABLEHLO: "stablehlo.txt", HLO: "hlo.txt"}
@@ -44,7 +45,7 @@ def operations(language: str) -> dict[str, ExplainedOperation]:
     """Return the operations of a language by name; StableHLO's are with their dialect."""
     found: dict[str, ExplainedOperation] = {}
     link = ""
-    text = Path(__file__).with_name(_FILES[language]).read_text(encoding="utf-8")
+    text = reading.text(Path(__file__).with_name(_FILES[language]))
     for line in filter(None, text.splitlines()):
         if line.startswith("# "):
             link = line.removeprefix("# ")
