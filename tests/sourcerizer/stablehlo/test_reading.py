@@ -129,3 +129,14 @@ def test_an_unknown_foreign_function_is_named_with_its_attributes():
 def test_a_layout_of_a_single_result():
     artifact = export.export(jax.jit(jnp.linalg.inv))(struct(3, 3)).mlir_module_serialized
     assert "lapack" not in str(read(artifact).jaxpr)
+
+
+@pytest.mark.parametrize(("index", "expected"), [(-1, 3.0), (0, 2.0), (1, 3.0), (9, 3.0)])
+def test_a_case_takes_its_last_branch_if_there_is_no_other(index, expected):
+    text = """func.func public @main(%i: tensor<i32>) -> tensor<f32> {
+      %a = stablehlo.constant dense<2.0> : tensor<f32>
+      %b = stablehlo.constant dense<3.0> : tensor<f32>
+      %0 = "stablehlo.case"(%i) ({ stablehlo.return %a : tensor<f32> },
+        { stablehlo.return %b : tensor<f32> }) : (tensor<i32>) -> tensor<f32>
+      return %0 : tensor<f32> }"""
+    assert jaxpr_as_fun(read(text).jaxpr)(np.int32(index)) == [expected]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 from jax import lax
 
 from jaxsight.sourcerizer.stablehlo.canonical import known_branch
@@ -64,7 +65,9 @@ def case(step: OperationStep) -> Results:
     owner = owner_of(step.operation.operands[0])
     index = _index(owner, len(branches)) if owner is not None else ""
     if owner is None or not index:
-        return lax.switch(step.operand, branches)
+        last = np.int32(len(branches) - 1)  # which also negative indices take
+        negative = lax.lt(step.operand, np.int32(0))
+        return lax.switch(lax.select(negative, last, step.operand), branches)
     if index == "cond":
         return lax.cond(step.values[owner.operands[0]], branches[1], branches[0])
     return lax.switch(step.values[owner.operands[1]], branches)
