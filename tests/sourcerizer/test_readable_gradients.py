@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import pytest
 from inline_snapshot import snapshot
 from jax import lax
+from jax.extend.core import primitives
 from jax.interpreters import ad
 
 import jaxsight
@@ -274,3 +275,19 @@ def test_gradients_of_choices_have_the_values_of_the_original(x, y):
     gradient = jax.grad(loss, (0, 1))
     written = load(write(gradient, (x, y), {}, Options("pretty")))
     assert jax.jit(written)(x, y) == jax.jit(gradient)(x, y)
+
+
+def test_choices_by_a_known_value_are_conditions():
+    def chosen(x):
+        return lax.cond(False, lambda x: x * 2, jnp.cos, x)
+
+    for style in ("lax", "pretty"):
+        assert "lax.cond(False, " in body(chosen, f32(), style=style)
+
+
+def test_copies_of_numbers_need_no_primitive():
+    def copied(x):
+        return x + primitives.copy_p.bind(0.5), primitives.copy_p.bind(3)
+
+    for style in ("lax", "pretty"):
+        assert "primitives" not in jaxsight.sourcerize(copied, style=style)(f32(3))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from collections.abc import Callable, Hashable
@@ -60,14 +61,12 @@ def _literal(atom: Any, variant: int) -> Expr:
     value = np.asarray(atom.val)
     dtype = getattr(atom.aval, "dtype", value.dtype)
     value = value.astype(dtype)
-    if variant == 0:
-        try:
-            return scalars.plain(value)
-        except Unwritable:
-            return scalars.typed(value)
-    if variant == 1:
-        return scalars.typed(value)
-    return call("jnp.asarray", scalars.typed(value))
+    is_weak = variant == 2 and bool(getattr(atom.aval, "weak_type", False))
+    number = scalars.typed(value)
+    if variant == 0 or is_weak:
+        with contextlib.suppress(Unwritable):
+            number = scalars.plain(value)
+    return call("jnp.asarray", number) if variant == 2 else number
 
 
 def equation_key(equation: Equation) -> Hashable:

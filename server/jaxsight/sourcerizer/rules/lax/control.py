@@ -16,6 +16,7 @@ from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.pallas import references
 from jaxsight.interpreters.compat.staging import Program, is_literal, opened
 from jaxsight.interpreters.same.liveness import live
+from jaxsight.sourcerizer.choices import is_plain_choice
 from jaxsight.sourcerizer.equations.registry import ABSORBS, STRUCTURES
 from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.text.exprs import NONE, Atom, Expr, Star, call, list_, tuple_
@@ -248,7 +249,7 @@ def choice(equations: Sequence[Equation], position: int, uses: Callable[[object]
 @STRUCTURES("cond")
 def cond(scope: Scope, group: Equation | list[Equation]) -> Proved | None:
     if not isinstance(group, list):
-        return bound(scope, group)
+        return _known(scope, group) or bound(scope, group)
     chooser, equation = group
     if chooser.primitive.name == "platform_index":
         return _platforms(scope, equation)
@@ -317,6 +318,19 @@ def _with_references(
     return Proved(
         call("lax.cond", index, branch("if_true", programs[1]), on_false, *given), results
     )
+
+
+def _known(scope: Scope, equation: Equation) -> Proved | None:
+    """Write a choice whose index is a number: `lax.cond` converts a Python value to one."""
+    index, *operands = equation.invars
+    programs = [opened(branch) for branch in equation.params["branches"]]
+    is_plain = is_plain_choice(equation) and not branches_hand_on(programs)
+    if not is_literal(index) or len(programs) != 2 or not is_plain:
+        return None
+    branches = list(map(scope.whole_function, ["if_false", "if_true"], programs))
+    arguments = scope.operands(operands, programs[0].jaxpr.invars)
+    expr = call("lax.cond", value(bool(index.val)), branches[1], branches[0], *arguments)
+    return Proved(expr, nested_results(len(equation.outvars)))
 
 
 def _platforms(scope: Scope, equation: Equation) -> Proved:
