@@ -260,6 +260,10 @@ def test_numbers_that_a_text_leaves_out_are_not_made_up():
             "HloModule m\nENTRY main {\n p = f32[2] parameter(0)\n ROOT r = f32[2] foo(p)\n}\n",
             "at 4:18: expects opcode but sees: foo$",
         ),
+        (
+            "HloModule m\nENTRY main {\n p = f32[2] parameter(0)\n ROOT r = f32[3] negate(p)\n}\n",
+            "requires compatible types for operands and results|all operands and results",
+        ),
         (b"", "No program shape found in the proto"),
         (b"\x00\x01\x02", "neither an HLO text nor a proto of one"),
     ],

@@ -83,4 +83,5 @@ def _reason(error: Exception) -> str:
     lines = str(error).strip().splitlines() or [type(error).__name__]
     if place := _PLACE.match("\n".join(lines)):
         return f"at {place[1]}: {place[2]}"
-    return _CLASS.sub("", lines[0])
+    first = " ".join(lines[: 2 if lines[0].endswith(":") else 1])
+    return _CLASS.sub("", first)
