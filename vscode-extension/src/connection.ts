@@ -118,6 +118,8 @@ function options(
       { language: "python", notebook: "*" },
       ...PROGRAMS.flatMap((language) => [{ scheme: MADE + language }, { language, scheme: "file" }]),
       { scheme: `${MADE}hlo-metadata` },
+      // A lens shows them as source; the language of `.mlir` is another extension's.
+      { scheme: "file", pattern: "**/*.{mlir,hlo}" },
     ],
     // Hovers link to documents of their function; no other command runs from Markdown.
     markdown: { isTrusted: { enabledCommands: ["jaxsight.show"] } },
