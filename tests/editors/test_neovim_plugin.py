@@ -165,6 +165,21 @@ def test_a_function_is_sourcerized_and_its_gradient_too(editor: Neovim) -> None:
     beside(editor, "lax.tanh", "vmap")
 
 
+PROGRAM = """\
+func.func public @main(%arg0: tensor<3xf32>) -> tensor<3xf32> {
+  %0 = stablehlo.sine %arg0 : tensor<3xf32>
+  return %0 : tensor<3xf32>
+}
+"""
+
+
+def test_a_program_file_is_shown_as_source(editor: Neovim) -> None:
+    editor.lua("vim.fn.writefile(A, 'f.mlir') vim.cmd('edit f.mlir')", *PROGRAM.splitlines())
+    editor.until("return #vim.lsp.get_clients({ bufnr = 0, name = 'jaxsight' }) > 0")
+    editor.lua("vim.cmd('Jaxsight sourcerize')")
+    assert "    return jnp.sin(x0)" in beside(editor, "def ", "jnp.sin")
+
+
 def test_a_failure_becomes_a_repro_which_is_reduced(editor: Neovim) -> None:
     editor.place("jnp.sq|rt")
     editor.lua("vim.cmd('Jaxsight repro')")
