@@ -365,7 +365,7 @@ NOT_INVERTIBLE: Mapping[Callable[..., Tree], str] = {
     total: "reduce_sum adds elements up",
     magnitude: "abs maps x and -x to the same result",
     rectified: "discards the smaller of its operands",
-    probabilities: "",
+    probabilities: "by the sum of its operand is the same for operands that differ by a factor",
     in_order: "forgets the order",
     layer_norm: "",
     centered: "a linear map of rank 7 from 8 elements",
