@@ -61,6 +61,42 @@ if __name__ == "__main__":
     )
 
 
+KERNEL = """\
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+
+def kernel(x_ref, out_ref, sum_ref):
+    sum_ref[...] = x_ref[...] * 2
+    out_ref[...] = sum_ref[...]
+
+
+spec = pl.BlockSpec((8, 128), lambda i: (i, 0))
+call = pl.pallas_call(
+    kernel,
+    jax.ShapeDtypeStruct((16, 128), jnp.float32),
+    grid=(2,),
+    in_specs=[spec],
+    out_specs=spec,
+    scratch_shapes=[pltpu.VMEM((8, 128), jnp.float32)],
+)
+jax.jit(call)(jnp.ones((16, 128)))
+"""
+
+
+@pytest.mark.slow
+def test_a_pallas_kernel_is_a_function_of_the_repro(tmp_path: Path) -> None:
+    done = extract(tmp_path, KERNEL)
+    assert done.code == 0, done.stderr
+    last = done.stdout.strip().split("\n")[-1]
+    assert last == "repro.py: ValueError: Only interpret mode is supported on CPU backend."
+    text = body(done.repro)
+    assert "def kernel(x_ref, out_ref, sum_ref):" in text
+    assert "scratch_shapes=[pltpu.VMEM((8, 128), jnp.float32)]" in text
+
+
 @pytest.mark.slow
 def test_the_traceback_is_the_programs_own(tmp_path: Path) -> None:
     done = extract(tmp_path, DEBUG_NANS)

@@ -113,6 +113,35 @@ if __name__ == "__main__":
 '''
 
 
+KERNEL = """\
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+
+
+def kernel(x_ref, y_ref, out_ref):
+    large = jnp.exp(jnp.sin(y_ref[...]) * 3.0)
+    out_ref[...] = jnp.log(x_ref[...]) + large
+
+
+def main(x, y):
+    spec = pl.BlockSpec((8, 128), lambda i: (i, 0))
+    out_shape = jax.ShapeDtypeStruct(x.shape, x.dtype)
+    call = pl.pallas_call(
+        kernel, out_shape, grid=(2,), in_specs=[spec, spec], out_specs=spec, interpret=True
+    )
+    return jnp.tanh(call(x, y))
+
+
+def inputs():
+    return -jnp.ones((16, 128)), jnp.ones((16, 128))
+
+
+if __name__ == "__main__":
+    jax.block_until_ready(main(*inputs()))
+"""
+
+
 @contextmanager
 def reducing(folder: Path, source: str, *options: str, name: str = "out.py") -> Iterator[Any]:
     file = folder / "repro.py"
@@ -214,6 +243,16 @@ def test_only_the_equation_that_returns_nan_is_left(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert "AssertionError: NaN in result[0]" in done.stderr
+
+
+@pytest.mark.slow
+def test_equations_of_a_pallas_kernel_are_deleted(tmp_path: Path) -> None:
+    _, text = reduced(tmp_path, KERNEL, "--check", "nan")
+    kernel = function(text, "kernel")
+    assert "jnp.log(x_ref[...])" in kernel
+    assert "sin" not in kernel
+    assert "y_ref[...]" not in kernel
+    assert "tanh" not in text
 
 
 @pytest.mark.slow

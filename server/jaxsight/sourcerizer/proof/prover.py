@@ -69,9 +69,6 @@ class Prover:
             "primitives": primitives,
             "ad": ad,
         }
-        self.names |= {
-            short: sys.modules[module] for module, short in SHORT.items() if module in sys.modules
-        }
         self.axes: list[tuple[object, int]] = []
         """The names and sizes of the enclosing mapped axes, which collectives need."""
 
@@ -82,6 +79,9 @@ class Prover:
         """
         slots = ", ".join(f"a{index}" for index in range(len(claim.inputs)))
         text = f"lambda {slots}: {flat(expr)}"
+        for module, short in SHORT.items():
+            if short not in self.names and module in sys.modules:
+                self.names[short] = sys.modules[module]
         for root in {module.partition(".")[0] for module in modules_in(expr)}:
             if root in sys.modules:
                 self.names.setdefault(root, sys.modules[root])

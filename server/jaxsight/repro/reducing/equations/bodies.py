@@ -184,7 +184,7 @@ def _without(jaxpr: Jaxpr, start: int, end: int, filling: str) -> Jaxpr | None:
     added: list[Equation] = []
     replacements: dict[int, Atom] = {}
     for equation in jaxpr.eqns[start:end]:
-        if equation.effects:
+        if not _only_reads(equation):
             return None
         for var in equation.outvars:
             if is_dropped(var) or id(var) not in read:
@@ -200,12 +200,20 @@ def _without(jaxpr: Jaxpr, start: int, end: int, filling: str) -> Jaxpr | None:
     return jaxpr.replace(eqns=kept, outvars=outputs) if weight(kept) < weight(jaxpr.eqns) else None
 
 
+def _only_reads(equation: Equation) -> bool:
+    """Return whether an equation has no effects but reads of references.
+
+    Writes stay: what no kernel writes has any value, so a NaN there is another failure.
+    """
+    return all(type(effect).__name__ == "ReadEffect" for effect in equation.effects)
+
+
 def _live(equations: Sequence[Equation], outputs: Sequence[Atom]) -> list[Equation]:
     """Return the equations that outputs need, or that have effects."""
     read = {id(atom) for atom in outputs}
     kept: list[Equation] = []
     for equation in reversed(equations):
-        if equation.effects or any(id(var) in read for var in equation.outvars):
+        if not _only_reads(equation) or any(id(var) in read for var in equation.outvars):
             kept.append(equation)
             read.update(map(id, equation.invars))
     return kept[::-1]

@@ -13,15 +13,13 @@ from jaxsight.sourcerizer.equations.fallback import flags, given
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
 from jaxsight.sourcerizer.errors import Unsourceable
 from jaxsight.sourcerizer.proof.prover import Proved
-from jaxsight.sourcerizer.rules.kernels.pallas_call import PALLAS, TPU, scratch
+from jaxsight.sourcerizer.rules.kernels.pallas_call import PALLAS, TPU, TRITON, scratch
 from jaxsight.sourcerizer.rules.lax.refs import known, spelled, view
 from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Expr, call, dict_, tuple_
 from jaxsight.sourcerizer.values.public_names import at_hand
 from jaxsight.sourcerizer.values.spelling import value
 from jaxsight.sourcerizer.writing.results import argument_bases, nested_results, sequence
 from jaxsight.sourcerizer.writing.scope import Scope
-
-TRITON = "jax.experimental.pallas.triton"
 
 
 @STRUCTURES("program_id", "num_programs")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -36,17 +38,30 @@ from jaxsight.sourcerizer.writing.scope import Scope
 
 PALLAS = "jax.experimental.pallas"
 TPU = "jax.experimental.pallas.tpu"
+TRITON = "jax.experimental.pallas.triton"
 
 
 @STRUCTURES("pallas_call")
 def pallas_call(scope: Scope, equation: Equation) -> Proved:
     """Write a kernel and its call; the caller passes one that no public function expresses."""
     start = len(scope.body)
+    _import_public_modules()
     try:
         return _written(scope, equation, pallas.kernel_call(equation))
     except (Unsourceable, Unwritable) as error:
         del scope.body[start:]
         return scope.passed_in(equation, getattr(error, "why", str(error)))
+
+
+def _import_public_modules() -> None:
+    """Import the modules of the public names, where a program was read that was traced elsewhere.
+
+    What a kernel holds has the private module of its compiler imported.
+    """
+    importlib.import_module(PALLAS)
+    for compiler, module in (("mosaic", TPU), ("triton", TRITON)):
+        if f"jax._src.pallas.{compiler}.core" in sys.modules:
+            importlib.import_module(module)
 
 
 def _written(scope: Scope, equation: Equation, kernel: pallas.KernelCall) -> Proved:
