@@ -177,8 +177,10 @@ class _Block:
         That of an uninitialized number is any: nobody reads it.
         """
         conversion = self._choices.conversion
-        if conversion is not None and id(atom) in self._unset and _is(atom.aval, np.int32):
-            return new_literal(np.False_, conversion.invars[0].aval)
+        if conversion is not None and _is(atom.aval, np.int32):
+            number = 0 if id(atom) in self._unset else atom.val if is_literal(atom) else None
+            if number in (0, 1):  # up to JAX 0.8, zero stands for what a branch does not compute
+                return new_literal(np.bool_(number), conversion.invars[0].aval)
         return self._truths.get(id(atom))
 
     def _index(self, equation: Equation) -> Atom:
