@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias, cast
 
 import jax
+import jax.numpy as jnp
 from jax.extend.core import Primitive
 
 from jaxsight.interpreters.compat.jaxpr_types import Equation
@@ -67,4 +68,9 @@ def _solution(
         return Blocked(f"has no registered inverse for operand {index}")
     others = tuple(node for at, node in enumerate(placed.inputs) if at != index)
     argument = placed.inputs[index]
-    return Solution((*placed.outputs, *others), (argument,), lambda *values: [function(*values)])
+
+    def compute(*values: object) -> list[jax.Array]:
+        # A constant of the program may be a number, or an array without operators (JAX 0.8).
+        return [function(*(v if isinstance(v, jax.Array) else jnp.asarray(v) for v in values))]
+
+    return Solution((*placed.outputs, *others), (argument,), compute)
