@@ -144,12 +144,29 @@ def _alike(one: ir.Value, other: ir.Value, pairs: set[tuple[int, int]]) -> bool:
         pairs.add((places[0], places[1]))
         return True
     left, right = owner_of(one), owner_of(other)
-    if left is None or right is None or left.name != right.name or len(left.regions):
+    if left is None or right is None or left.name != right.name:
+        return False
+    rows = _rows(left)
+    if rows is None or rows != _rows(right):
         return False
     if _attributes(left) != _attributes(right) or one.type != other.type:
         return False
     operands = zip(left.operands, right.operands, strict=True)
     return all(_alike(*both, pairs) for both in operands)
+
+
+def _rows(operation: ir.Operation) -> list[object] | None:
+    """Return what an operation's regions compute; None if they read values from outside."""
+    rows: list[object] = []
+    for block in (block for region in operation.regions for block in region.blocks):
+        numbers = {argument: number for number, argument in enumerate(block.arguments)}
+        for each in (one.operation for one in block.operations):
+            if len(each.regions) or any(operand not in numbers for operand in each.operands):
+                return None
+            operands = [numbers[operand] for operand in each.operands]
+            rows.append((each.name, _attributes(each), operands))
+            numbers.update({result: len(numbers) + at for at, result in enumerate(each.results)})
+    return rows
 
 
 def _is_canonical(value: ir.Value) -> bool:
