@@ -63,10 +63,13 @@ ALLOWED = {
 }
 
 PICKLED = {
-    "repro/capturing/recorder.py": "writes a case into a folder that this command made",
+    "repro/capturing/call_function.py": "writes a case into a folder that this command made",
+    "repro/capturing/recorder.py": "the same",
+    "repro/capturing/run.py": "the same",
     "repro/capturing/host_calls.py": "the same, and reads it in the command that writes its repro",
     "repro/compat/pickling.py": "the same",
     "repro/emit/from_case.py": "reads the case that its command wrote",
+    "repro/emit/whole_program.py": "the same",
     "repro/reducing/loading.py": "what a child of this process sent through a pipe",
     "repro/reducing/equations/dive.py": "the same",
 }

@@ -14,8 +14,8 @@ import pytest
 from jax import export
 
 from jaxsight import sourcerize
+from jaxsight.files import reading
 from jaxsight.sourcerizer.file_text import text_of
-from jaxsight.sourcerizer.programs.contents import LARGEST
 from jaxsight.sourcerizer.stablehlo import UnreadableProgram
 from tests.sourcerizer.test_programs_given import LAYER, body, layer
 
@@ -121,8 +121,8 @@ def test_truncated_files_are_refused() -> None:
 def test_large_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "large.mlir"
     with path.open("wb") as file:
-        file.truncate(LARGEST + 1)
-    with pytest.raises(UnreadableProgram, match=r"large.mlir has more than 64 MiB"):
+        file.truncate(reading.SOURCE + 1)
+    with pytest.raises(reading.UnreadableError, match=r"large.mlir: it is larger than 64 MiB"):
         sourcerize(path)
 
 

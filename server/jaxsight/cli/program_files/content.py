@@ -10,9 +10,6 @@ from jaxsight.cli.sources.arguments import STDIN
 from jaxsight.files import reading
 from jaxsight.text import units
 
-LARGEST = 64 << 20
-"""The maximum size of a program file, in bytes, as for `sourcerizer.programs`."""
-
 _OF_PYTHON = frozenset({".py", ".pyi", ".pyw", ".ipynb"})
 
 
@@ -27,14 +24,12 @@ def read_program(text: str) -> bytes:
     Raises:
         CommandError: it cannot be read, or is too large.
     """
+    if text == STDIN:
+        content = sys.stdin.buffer.read(reading.SOURCE + 1)
+        if len(content) > reading.SOURCE:
+            raise CommandError(f"stdin has more than {units.size(reading.SOURCE)}")
+        return content
     try:
-        if text == STDIN:
-            content = sys.stdin.buffer.read(LARGEST + 1)
-        else:
-            with Path(text).open("rb") as file:
-                content = file.read(LARGEST + 1)
-    except OSError as error:
-        raise CommandError(f"cannot read {text}: {error.strerror}") from error
-    if len(content) > LARGEST:
-        raise CommandError(f"{text} has more than {units.size(LARGEST)}")
-    return content
+        return reading.data(text)
+    except reading.UnreadableError as error:
+        raise CommandError(str(error)) from error

@@ -22,6 +22,7 @@ from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.equations import CALLS, bind, called, made_by
 from jaxsight.interpreters.compat.jaxpr_types import Atom, Aval, Equation, Params
 from jaxsight.interpreters.compat.staging import Program, is_dropped, is_literal, is_tracer
+from jaxsight.interpreters.inversion.reasons import NO_RULE, REASONS
 
 Compute: TypeAlias = Callable[..., Sequence[jax.Array]]
 """Computes the values of nodes from those of others."""
@@ -91,44 +92,6 @@ inverses: Rules[Rule] = Rules()
 
 A rule is called when some result of an equation is known and some input is not.
 """
-
-NO_RULE = "has no inverse"
-
-REASONS = {
-    "abs": "maps x and -x to the same result",
-    "argmax": "keeps an index and discards the elements",
-    "argmin": "keeps an index and discards the elements",
-    "ceil": "rounds, so an interval of operands has the same result",
-    "clamp": "maps all values outside its bounds to a bound",
-    "cummax": "discards the elements that are not a new maximum",
-    "cummin": "discards the elements that are not a new minimum",
-    "eq": "keeps one bit of its operands",
-    "floor": "rounds, so an interval of operands has the same result",
-    "ge": "keeps one bit of its operands",
-    "gt": "keeps one bit of its operands",
-    "imag": "discards the real part",
-    "is_finite": "keeps one bit of its operand",
-    "le": "keeps one bit of its operands",
-    "lt": "keeps one bit of its operands",
-    "max": "discards the smaller of its operands",
-    "min": "discards the larger of its operands",
-    "ne": "keeps one bit of its operands",
-    "real": "discards the imaginary part",
-    "reduce_and": "keeps one bit of all elements",
-    "reduce_max": "keeps the largest element and discards the others",
-    "reduce_min": "keeps the smallest element and discards the others",
-    "reduce_or": "keeps one bit of all elements",
-    "reduce_prod": "multiplies elements, and many operands have the same product",
-    "reduce_sum": "adds elements up, and many operands have the same sum",
-    "psum": "adds shards up, and many shards have the same sum",
-    "psum_invariant": "adds shards up, and many shards have the same sum",
-    "rem": "keeps a remainder, which many operands share",
-    "round": "rounds, so an interval of operands has the same result",
-    "sign": "discards the magnitude",
-    "sort": "forgets the order of its operand",
-    "top_k": "discards the smaller elements",
-}
-"""Why primitives without a rule are not injective."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -485,7 +448,8 @@ def _equal(one: Node, other: Node) -> bool:
     values = one.constant, other.constant
     if any(map(is_tracer, values)) or math.prod(one.aval.shape) > _MOST_COMPARED:
         return values[0] is values[1]
-    return np.array_equal(np.asarray(one.constant), np.asarray(other.constant))
+    # Of floats, 0.0 and -0.0 are different operands.
+    return np.asarray(one.constant).tobytes() == np.asarray(other.constant).tobytes()
 
 
 _MOST_COMPARED = 1 << 12

@@ -22,7 +22,10 @@ from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.discharging import without_refs
 from jaxsight.interpreters.compat.staging import Program
 from jaxsight.interpreters.depth import room_for_nesting
-from jaxsight.interpreters.inversion import (
+from jaxsight.interpreters.inversion.errors import NotInvertible
+from jaxsight.interpreters.inversion.network import Network, Node, Solver
+from jaxsight.interpreters.inversion.registry import rule_of
+from jaxsight.interpreters.inversion.rules import (
     branches,
     composites,
     elements,
@@ -33,9 +36,6 @@ from jaxsight.interpreters.inversion import (
     structure,
     systems,
 )
-from jaxsight.interpreters.inversion.errors import NotInvertible
-from jaxsight.interpreters.inversion.network import Network, Node, Solver
-from jaxsight.interpreters.inversion.registry import rule_of
 
 _MODULES = (branches, composites, elementwise, linear, loops, sharded, structure)
 """Imported for the rules that they register."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
+from jaxsight.files import reading
 from jaxsight.interpreters.compat import dtypes
 from jaxsight.repro.values import ConcreteValue
 from jaxsight.sourcerizer.hlo import formats
@@ -30,7 +31,7 @@ def read(path: Path) -> tuple[StablehloProgram, list[str]]:
         UnreadableProgram: it has no known format, or no JAX.
         OSError: it cannot be read.
     """
-    content = contents.read_file(path)
+    content = reading.data(path)
     match contents.content_of(content):
         case Content.HLO:
             text = content.decode("utf-8", "replace")

@@ -46,7 +46,7 @@ def whole_program(folder: Path, about: About) -> Repro:
     if first:
         first = ["import sys", "", *first, ""]
     call = folder / case.CALL
-    return whole(text, about, first, _called(call.read_bytes()) if call.exists() else ())
+    return whole(text, about, first, _called(reading.data(call)) if call.exists() else ())
 
 
 def _own_imports(text: str, folder: Path) -> list[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from jaxlib.mlir import ir
+from jaxsight.sourcerizer.compat.mlir import ir
 
 _RENAMED = {
     "mhlo.erf": "chlo.erf",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from enum import Enum
-from pathlib import Path
 
 from jax import export
 
@@ -12,14 +11,6 @@ from jaxsight.sourcerizer.hlo import reading as hlo
 from jaxsight.sourcerizer.programs.given import GivenProgram
 from jaxsight.sourcerizer.programs.lowered import of_exported, of_stablehlo
 from jaxsight.sourcerizer.stablehlo import UnreadableProgram
-from jaxsight.text import units
-
-LARGEST = 64 << 20
-"""The maximum size of a file, in bytes.
-
-A choice: the StableHLO of a large model without its weights has some ten megabytes; a file with
-weights would become a text that nobody reads.
-"""
 
 _BYTECODE = b"ML\xefR"
 """How MLIR bytecode begins (https://mlir.llvm.org/docs/BytecodeFormat)."""
@@ -62,20 +53,6 @@ def _is_text(head: bytes) -> bool:
     except UnicodeDecodeError as error:
         return error.start > len(head) - 4 and len(head) == 4096  # a character is cut
     return True
-
-
-def read_file(path: Path) -> bytes:
-    """Return the content of a program's file.
-
-    Raises:
-        UnreadableProgram: it is too large.
-        OSError: it cannot be read.
-    """
-    with path.open("rb") as file:
-        content = file.read(LARGEST + 1)
-    if len(content) > LARGEST:
-        raise UnreadableProgram(f"{path.name} has more than {units.size(LARGEST)}")
-    return content
 
 
 def of_content(content: bytes) -> GivenProgram:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from jaxsight.sourcerizer.stablehlo import compat
+from jaxsight.sourcerizer.compat import mlir
 
 _ALIAS = re.compile(r"(?P<name>#loc\d*) = loc\((?P<place>.*)\)")
 _USE = re.compile(r" ?loc\((?P<place>(?:[^()\"]|\"[^\"]*\"|\((?:[^()\"]|\"[^\"]*\")*\))*)\)")
@@ -14,7 +14,7 @@ _ANOTHER = re.compile(r"#loc\d*")
 
 def printed(artifact: str | bytes) -> str:
     """Return a module's text with lines of Python as comments at the end of its lines."""
-    module = compat.parse(artifact)
+    module = mlir.parse(artifact)
     text = str(module.operation.get_asm(enable_debug_info=True, pretty_debug_info=False))
     places: dict[str, str] = {}
     kept: list[str] = []

@@ -9,8 +9,9 @@ import jax
 from jax import export
 from jax.extend.core import ClosedJaxpr
 
+from jaxsight.files import reading
 from jaxsight.interpreters.compat.staging import is_jaxpr
-from jaxsight.sourcerizer.programs.contents import of_content, read_file
+from jaxsight.sourcerizer.programs.contents import of_content
 from jaxsight.sourcerizer.programs.given import GivenProgram, of_jaxpr
 from jaxsight.sourcerizer.programs.lowered import of_exported, of_lowered
 from jaxsight.sourcerizer.programs.stages import of_traced
@@ -43,7 +44,7 @@ def given_program(value: object) -> GivenProgram | None:
         case export.Exported():
             return of_exported(value)
         case Path():
-            return of_content(read_file(value))
+            return of_content(reading.data(value))
         case bytes() | bytearray():
             return of_content(bytes(value))
         case jax.stages.Compiled():

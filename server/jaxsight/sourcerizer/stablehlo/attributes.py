@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight.sourcerizer.stablehlo.compat import ir
+from jaxsight.sourcerizer.compat.mlir import ir
 from jaxsight.sourcerizer.stablehlo.program import UnreadableProgram
 
 _ELEMENTS = {

@@ -26,8 +26,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from jaxsight.sourcerizer.compat.mlir import functions, ir, parse
 from jaxsight.sourcerizer.stablehlo.attributes import constant_text
-from jaxsight.sourcerizer.stablehlo.compat import functions, ir, parse
 from jaxsight.sourcerizer.stablehlo.operations.regions import constant_of, is_constant, owner_of
 
 _DEFAULTS = {

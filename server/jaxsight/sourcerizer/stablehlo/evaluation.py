@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
+from jaxsight.sourcerizer.compat.mlir import ir
 from jaxsight.sourcerizer.stablehlo import attributes
 from jaxsight.sourcerizer.stablehlo.canonical import PrintedFunctions
-from jaxsight.sourcerizer.stablehlo.compat import ir
 from jaxsight.sourcerizer.stablehlo.lifting.candidates import candidates
 from jaxsight.sourcerizer.stablehlo.lifting.matching import (
     LiftedCall,

@@ -11,8 +11,8 @@ from jax import export
 
 from jaxsight.interpreters.compat.staging import opened
 from jaxsight.measuring.arguments import drawn_array
+from jaxsight.sourcerizer.compat import mlir
 from jaxsight.sourcerizer.proof.running import too_much
-from jaxsight.sourcerizer.stablehlo import compat
 from jaxsight.sourcerizer.stablehlo.canonical import canonical
 from jaxsight.sourcerizer.stablehlo.program import StablehloProgram
 
@@ -57,7 +57,7 @@ def prove(
         generator = np.random.default_rng(0)
         leaves = [drawn_array(one, generator, integers=(0, 2)) for one in program.jaxpr.in_avals]
         try:
-            expected = compat.run(source, leaves)
+            expected = mlir.run(source, leaves)
         except Exception as error:  # noqa: BLE001 - a program for another device, or other devices
             why = " ".join(str(error).split())[:_LONGEST]
             return SameProgram(difference, ran=False, not_run=f"it does not run here: {why}")

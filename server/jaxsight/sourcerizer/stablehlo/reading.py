@@ -10,9 +10,10 @@ import jax
 from jaxsight.interpreters.compat.inner import inner_jaxprs
 from jaxsight.interpreters.compat.staging import Program, opened
 from jaxsight.interpreters.depth import room_for_nesting
-from jaxsight.sourcerizer.stablehlo import attributes, compat, operations
+from jaxsight.sourcerizer.compat import mlir
+from jaxsight.sourcerizer.compat.mlir import ir
+from jaxsight.sourcerizer.stablehlo import attributes, operations
 from jaxsight.sourcerizer.stablehlo.canonical import PrintedFunctions
-from jaxsight.sourcerizer.stablehlo.compat import ir
 from jaxsight.sourcerizer.stablehlo.evaluation import Evaluation
 from jaxsight.sourcerizer.stablehlo.program import StablehloProgram, UnreadableProgram
 from jaxsight.sourcerizer.stablehlo.scans import scans
@@ -34,7 +35,7 @@ def read(program: str | bytes) -> StablehloProgram:
     """
     operations.register()
     try:
-        module = compat.parse(program)
+        module = mlir.parse(program)
     except ValueError as error:
         raise UnreadableProgram(" ".join(str(error).split())) from None
     with module.context, room_for_nesting():
@@ -42,7 +43,7 @@ def read(program: str | bytes) -> StablehloProgram:
 
 
 def _read(module: ir.Module) -> StablehloProgram:
-    functions, meshes = compat.functions(module), {}
+    functions, meshes = mlir.functions(module), {}
     for each in module.body.operations:
         operation = each.operation
         if operation.name == "sdy.mesh":
@@ -57,7 +58,7 @@ def _read(module: ir.Module) -> StablehloProgram:
     parameters = main.regions[0].blocks[0].arguments
     structs = [_struct(parameter.type) for parameter in parameters]
     printed = PrintedFunctions(functions)
-    wide = bool(_64_BITS.search(compat.print_without_locations(module)))
+    wide = bool(_64_BITS.search(mlir.print_without_locations(module)))
     # JAX lowers some functions to 64-bit types though they are disabled: these are recognized.
     for attempt in (False, True):
         evaluation = Evaluation(functions, meshes, printed, attempt, scans)

@@ -14,9 +14,9 @@ import jax
 import numpy as np
 from jax import lax
 
+from jaxsight.sourcerizer.compat.mlir import ir
 from jaxsight.sourcerizer.stablehlo import attributes
 from jaxsight.sourcerizer.stablehlo.canonical import captured
-from jaxsight.sourcerizer.stablehlo.compat import ir
 from jaxsight.sourcerizer.stablehlo.evaluation import Array, Evaluation
 from jaxsight.sourcerizer.stablehlo.lifting.matching import LoweredCandidate
 from jaxsight.sourcerizer.stablehlo.operations.control import constants_of_loop, symbol

@@ -13,8 +13,8 @@ import numpy as np
 from jax import lax
 from jax.extend.random import threefry2x32_p, threefry_prng_impl
 
+from jaxsight.sourcerizer.compat.mlir import ir
 from jaxsight.sourcerizer.stablehlo import attributes
-from jaxsight.sourcerizer.stablehlo.compat import ir
 from jaxsight.sourcerizer.stablehlo.lifting.matching import LoweredCandidate
 from jaxsight.sourcerizer.stablehlo.program import UnreadableProgram
 

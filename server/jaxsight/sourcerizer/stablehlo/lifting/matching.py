@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 import jax
 
 from jaxsight.interpreters.compat.staging import opened, trace_settings
-from jaxsight.sourcerizer.stablehlo import compat
+from jaxsight.sourcerizer.compat import mlir
+from jaxsight.sourcerizer.compat.mlir import ir
 from jaxsight.sourcerizer.stablehlo.attributes import constant_text
 from jaxsight.sourcerizer.stablehlo.canonical import (
     PrintedFunctions,
@@ -19,7 +20,6 @@ from jaxsight.sourcerizer.stablehlo.canonical import (
     order_of_loop,
     permuted,
 )
-from jaxsight.sourcerizer.stablehlo.compat import ir
 from jaxsight.sourcerizer.stablehlo.operations.regions import is_constant, owner_of
 
 Array: TypeAlias = Any
@@ -111,8 +111,8 @@ def _pattern(
             text = jax.jit(inlined, keep_unused=True).lower(*inputs).as_text()
     except Exception:  # noqa: BLE001 - a guess, whose error may be any
         return None
-    module = compat.parse(text)
-    functions = compat.functions(module)
+    module = mlir.parse(text)
+    functions = mlir.functions(module)
     main = functions["main"].regions[0].blocks[0]
     return _Pattern(inlined, PrintedFunctions(functions), main, module)
 

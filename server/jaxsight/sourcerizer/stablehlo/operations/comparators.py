@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxsight.sourcerizer.stablehlo.compat import ir
+from jaxsight.sourcerizer.compat.mlir import ir
 from jaxsight.sourcerizer.stablehlo.evaluation import Array, OperationStep
 from jaxsight.sourcerizer.stablehlo.operations.regions import constant_of, owner_of
 from jaxsight.sourcerizer.stablehlo.program import UnreadableProgram

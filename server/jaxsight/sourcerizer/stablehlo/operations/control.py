@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from jax import lax
 
+from jaxsight.sourcerizer.compat.mlir import ir
 from jaxsight.sourcerizer.stablehlo.canonical import known_branch
-from jaxsight.sourcerizer.stablehlo.compat import ir
 from jaxsight.sourcerizer.stablehlo.evaluation import ABSORBED, Array, OperationStep, Results, reads
 from jaxsight.sourcerizer.stablehlo.operations.regions import constant_of, owner_of
 

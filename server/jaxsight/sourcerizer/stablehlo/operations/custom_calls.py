@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import jax
 import numpy as np
 
+from jaxsight.sourcerizer.compat.mlir import dialect, ir
 from jaxsight.sourcerizer.stablehlo import attributes
-from jaxsight.sourcerizer.stablehlo.compat import dialect, ir
 from jaxsight.sourcerizer.stablehlo.evaluation import READERS, OperationStep, Results, reads
 from jaxsight.sourcerizer.stablehlo.operations.control import symbol
 from jaxsight.sourcerizer.stablehlo.operations.elementwise import elementwise

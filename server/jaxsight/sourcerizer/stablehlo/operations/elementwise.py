@@ -7,8 +7,8 @@ from collections.abc import Callable
 import jax
 from jax import lax
 
+from jaxsight.sourcerizer.compat.mlir import dialect
 from jaxsight.sourcerizer.stablehlo import attributes
-from jaxsight.sourcerizer.stablehlo.compat import dialect
 from jaxsight.sourcerizer.stablehlo.evaluation import READERS, Array, OperationStep, Results, reads
 from jaxsight.sourcerizer.stablehlo.program import UnreadableProgram
 

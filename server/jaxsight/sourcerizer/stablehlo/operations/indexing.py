@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jax import lax
 
-from jaxsight.sourcerizer.stablehlo.compat import dialect
+from jaxsight.sourcerizer.compat.mlir import dialect
 from jaxsight.sourcerizer.stablehlo.evaluation import Array, OperationStep, Results, reads
 from jaxsight.sourcerizer.stablehlo.operations.comparators import keys_of
 from jaxsight.sourcerizer.stablehlo.operations.regions import single_operation

@@ -5,8 +5,8 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import lax
 
+from jaxsight.sourcerizer.compat.mlir import dialect
 from jaxsight.sourcerizer.stablehlo import attributes
-from jaxsight.sourcerizer.stablehlo.compat import dialect
 from jaxsight.sourcerizer.stablehlo.evaluation import Array, OperationStep, Results, reads
 from jaxsight.sourcerizer.stablehlo.program import UnreadableProgram
 

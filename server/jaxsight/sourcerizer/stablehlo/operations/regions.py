@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from jaxsight.sourcerizer.compat.mlir import ir
 from jaxsight.sourcerizer.stablehlo import attributes
-from jaxsight.sourcerizer.stablehlo.compat import ir
 
 
 def single_operation(block: ir.Block) -> str:

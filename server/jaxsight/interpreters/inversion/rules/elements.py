@@ -22,8 +22,8 @@ from jax import lax
 
 from jaxsight.interpreters.compat.equations import bind, made_by
 from jaxsight.interpreters.compat.staging import stage
-from jaxsight.interpreters.inversion.composites import elementwise_function
 from jaxsight.interpreters.inversion.network import Network, Node, Placed, Solution
+from jaxsight.interpreters.inversion.rules.composites import elementwise_function
 
 _LARGEST = 1 << 20
 """Elements of an array whose positions are tracked: chosen, 4 MiB of int32."""

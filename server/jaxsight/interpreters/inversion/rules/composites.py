@@ -14,15 +14,15 @@ from jax import lax
 
 from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.equations import called, function_name
-from jaxsight.interpreters.inversion.elementwise import two_arguments
 from jaxsight.interpreters.inversion.network import (
-    NO_RULE,
     Blocked,
     Network,
     Placed,
     Solution,
     inverses,
 )
+from jaxsight.interpreters.inversion.reasons import NO_RULE
+from jaxsight.interpreters.inversion.rules.elementwise import two_arguments
 from jaxsight.interpreters.same.comparison import same_jaxpr
 
 

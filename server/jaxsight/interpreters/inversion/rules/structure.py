@@ -16,7 +16,6 @@ import numpy as np
 from jax import lax
 
 from jaxsight.interpreters.compat.jaxpr_types import Aval
-from jaxsight.interpreters.inversion.elementwise import unary
 from jaxsight.interpreters.inversion.network import (
     Blocked,
     Compute,
@@ -26,6 +25,7 @@ from jaxsight.interpreters.inversion.network import (
     Solution,
     inverses,
 )
+from jaxsight.interpreters.inversion.rules.elementwise import unary
 
 
 @unary("transpose")

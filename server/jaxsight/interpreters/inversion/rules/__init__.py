@@ -1,0 +1,1 @@
+"""Inverses of primitives and of groups of equations; `transform` imports each module."""
