@@ -118,7 +118,7 @@ import jax.numpy as jnp
 
 scale = lambda x: x * 2.5
 typed = lambda x: x.astype(jnp.bfloat16)
-fused = lambda x: jax.lax.optimization_barrier(jnp.sin(x)) + 1
+fused = lambda x: jnp.sin(x) + 1 + 0 * jnp.sort(x)
 total = lambda x: jnp.sum(x.reshape(64, 64).sum(axis=0))
 
 
