@@ -137,11 +137,7 @@ def stablehlo(request: Show, trace: KeptTrace) -> Shown:
     _refuse(trace)
     traced = trace.stage
     module = _lower(lambda: lowering.text(traced, request.platform))
-    opened = open_jaxpr(traced.jaxpr)
-    spans = {
-        equation.path: equation.span for equation in _equations(opened, CallTree.of(opened.eqns))
-    }
-    return Shown(request.id, clean(module.text), tuple(_links(module, spans)))
+    return Shown(request.id, clean(module.text), tuple(_links(module, _spans(traced.jaxpr))))
 
 
 def unoptimized(request: Show, trace: KeptTrace) -> Shown:
@@ -153,10 +149,7 @@ def unoptimized(request: Show, trace: KeptTrace) -> Shown:
     _refuse(trace)
     traced = trace.stage
     text = _lower(lambda: lowering.unoptimized(traced, request.platform))
-    opened = open_jaxpr(traced.jaxpr)
-    spans = {
-        equation.path: equation.span for equation in _equations(opened, CallTree.of(opened.eqns))
-    }
+    spans = _spans(traced.jaxpr)
     lines = text.split("\n")
     links = tuple(
         Link(number, path, spans[path])
@@ -165,6 +158,13 @@ def unoptimized(request: Show, trace: KeptTrace) -> Shown:
     )
     plain = "\n".join(_METADATA.sub("", line) for line in lines)
     return Shown(request.id, clean(plain), links)
+
+
+def _spans(jaxpr: object) -> dict[str, Span | None]:
+    """Return the user's code of each equation, by its path."""
+    opened = open_jaxpr(jaxpr)
+    equations = _equations(opened, CallTree.of(opened.eqns))
+    return {equation.path: equation.span for equation in equations}
 
 
 _METADATA = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}')
