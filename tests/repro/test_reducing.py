@@ -279,6 +279,42 @@ def test_a_branch_in_a_loop_is_unwrapped(tmp_path: Path) -> None:
     assert "scan" not in text
 
 
+COUNTED = """\
+import jax
+import jax.numpy as jnp
+
+
+def main(x):
+    def step(carry):
+        count, x = carry
+        return count - 1, jnp.log(x)
+
+    return jax.lax.while_loop(lambda carry: carry[0] > 1000, step, (2000, x))
+
+
+def inputs():
+    return (2.0 + jnp.ones(4),)
+
+
+if __name__ == "__main__":
+    jax.block_until_ready(main(*inputs()))
+"""
+
+
+@pytest.mark.slow
+def test_a_while_gets_smaller_bounds(tmp_path: Path) -> None:
+    _, text = reduced(tmp_path, COUNTED, "--check", r"hlo:cpu:(?s)direction=GT.* while\(")
+    assert "while_loop" in text
+    assert "000" not in function(text, "main")
+
+
+@pytest.mark.slow
+def test_a_fixed_number_of_iterations_replaces_a_condition(tmp_path: Path) -> None:
+    _, text = reduced(tmp_path, COUNTED, "--check", r"hlo:cpu: while\(")
+    assert "while_loop" not in text
+    assert "length=2" in text
+
+
 @pytest.mark.slow
 def test_statements_around_an_error_at_trace_are_deleted(tmp_path: Path) -> None:
     event, text = reduced(tmp_path, SHAPES)

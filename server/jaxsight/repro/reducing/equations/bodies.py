@@ -1,9 +1,10 @@
-"""Reduces inside loops and branches: one iteration in place of all, equations of their bodies."""
+"""Reduces inside loops and branches: fewer iterations or one, equations of their bodies."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from jax import lax
@@ -24,6 +25,7 @@ from jaxsight.interpreters.compat.staging import (
 )
 from jaxsight.repro.compat.pruning import needed
 from jaxsight.repro.reducing.checker import Checker
+from jaxsight.repro.reducing.equations import trips
 from jaxsight.repro.reducing.equations.candidates import (
     Candidate,
     Keys,
@@ -44,6 +46,25 @@ def unwrap(candidate: Candidate, checker: Checker[Candidate], recorded: Recorded
         for index, equation in enumerate(candidate.equations):
             for body, operands in _bodies(equation):
                 yield _once(candidate, index, body, operands, recorded.values)
+
+    return checker.exhausted(candidate, tries)
+
+
+def shorten(candidate: Candidate, checker: Checker[Candidate], recorded: Recorded) -> Candidate:
+    """Make loops run fewer times."""
+
+    def tries(candidate: Candidate) -> Iterator[Candidate | None]:
+        shorter = (
+            _once(candidate, index, body, operands, recorded.values)
+            for index, equation in enumerate(candidate.equations)
+            for body, operands in trips.counted(equation)
+        )
+        yield from cheaper(candidate, shorter)
+        bounded = (
+            replace(candidate, equations=tuple(equations), eager={})
+            for equations in trips.bounded(candidate.equations)
+        )
+        yield from cheaper(candidate, bounded)
 
     return checker.exhausted(candidate, tries)
 
@@ -73,7 +94,7 @@ def _once(
 ) -> Candidate | None:
     """Return a candidate in which a body takes the place of an equation.
 
-    Operands that have an additional axis are replaced by their first slices.
+    Operands that have an additional axis, or a longer one, are replaced by their first slices.
     """
     program = opened(body)
     known = dict(zip(map(id, candidate.inputs), candidate.arguments, strict=True))
@@ -110,9 +131,13 @@ def _once(
 def _slice(value: Value | None, var: Var) -> Value | None:
     if value is None:
         return zeros(var.aval)
-    if isinstance(value, Keys):
-        return Keys(value.data[0], value.impl) if len(value.data) else None
-    return value[0] if value.ndim and len(value) else None
+    data = value.data if isinstance(value, Keys) else value
+    if not data.ndim or not len(data):
+        return None
+    shape = var.aval.shape
+    is_shorter = data.ndim - isinstance(value, Keys) == len(shape)
+    part = data[: shape[0]] if is_shorter else data[0]
+    return Keys(part, value.impl) if isinstance(value, Keys) else part
 
 
 def thin(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
@@ -155,9 +180,17 @@ def _rewritten(equations: Sequence[Equation], size: int) -> Iterator[list[Equati
     for position, equation in enumerate(equations):
         for part in inner_jaxprs(equation):
             for smaller in _smaller(part.jaxpr, size):
+                if part.parameter == "cond_jaxpr" and not _uses_inputs(smaller):
+                    continue  # a loop that runs forever, or never
                 params = part.exchanged(equation.params, with_inner(part.value, smaller))
                 renewed = equation.replace(params=params)
                 yield [*equations[:position], renewed, *equations[position + 1 :]]
+
+
+def _uses_inputs(jaxpr: Jaxpr) -> bool:
+    """Return whether the outputs of a program depend on its inputs."""
+    read = reads(_live(jaxpr.eqns, jaxpr.outvars)) | set(map(id, jaxpr.outvars))
+    return any(id(var) in read for var in jaxpr.invars)
 
 
 def _smaller(jaxpr: Jaxpr, size: int) -> Iterator[Jaxpr]:

@@ -24,6 +24,7 @@ from jaxsight.interpreters.compat.staging import (
     opened,
     substituted,
 )
+from jaxsight.repro.reducing.equations.trips import iterations
 
 Array: TypeAlias = np.ndarray
 T = TypeVar("T")
@@ -204,6 +205,7 @@ def cost(candidate: Candidate) -> tuple[int, ...]:
         candidate.count,
         len(candidate.inputs) + len(candidate.outputs),
         elements,
+        iterations(candidate.equations),
         sum(map(avals.size, (var.aval for var in candidate.inputs))),
         sum(map(_complexity, candidate.arguments)),
     )

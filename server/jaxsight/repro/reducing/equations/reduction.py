@@ -14,7 +14,7 @@ from jaxsight.repro.reducing import loading
 from jaxsight.repro.reducing.checker import CandidateKind, Checker
 from jaxsight.repro.reducing.equations import emission
 from jaxsight.repro.reducing.equations.arguments import simplify
-from jaxsight.repro.reducing.equations.bodies import prune, thin, unwrap
+from jaxsight.repro.reducing.equations.bodies import prune, shorten, thin, unwrap
 from jaxsight.repro.reducing.equations.candidates import Candidate, Digests, cost, is_finite
 from jaxsight.repro.reducing.equations.deletion import bypass, delete, drop_outputs, trim
 from jaxsight.repro.reducing.equations.dive import dive
@@ -113,7 +113,9 @@ def _to_fixed_point(candidate: Candidate, checker: Checker[Candidate]) -> Candid
         if candidate.count < before[0]:
             write_last(checker)
         unwrap_recorded: Pass[Candidate] = partial(unwrap, recorded=recorded)
-        others = (bypass, unwrap_recorded, thin, prune, shrink, narrow, simplify)
+        shorten_recorded: Pass[Candidate] = partial(shorten, recorded=recorded)
+        loops = (unwrap_recorded, shorten_recorded)
+        others = (bypass, *loops, thin, prune, shrink, narrow, simplify)
         for each in (drop_outputs, *others):
             candidate = each(candidate, checker)
         if cost(candidate) >= before:
