@@ -235,7 +235,8 @@ def function(text: str, name: str) -> str:
 def test_only_the_equation_that_returns_nan_is_left(tmp_path: Path) -> None:
     event, text = reduced(tmp_path, NAN, "--check", "nan")
     assert function(text, "main") == "return (jnp.log(x),)"
-    assert "[[-1.0]]" in function(text, "inputs")
+    assert "-1.0" in function(text, "inputs")
+    assert "[" not in function(text, "inputs")
     assert (event["after"], event["unit"], event["minimal"]) == (1, "equations", True)
     assert event["failure"]["message"] == "NaN in result[0]"
     done = subprocess.run(
@@ -313,6 +314,33 @@ def test_a_fixed_number_of_iterations_replaces_a_condition(tmp_path: Path) -> No
     _, text = reduced(tmp_path, COUNTED, "--check", r"hlo:cpu: while\(")
     assert "while_loop" not in text
     assert "length=2" in text
+
+
+RANKS = """\
+import jax
+import jax.numpy as jnp
+
+
+def main(x, w):
+    y = jnp.transpose(jnp.sort(x, axis=1) + 1.0, (1, 0, 2))
+    z = jnp.einsum("abc,cd->abd", y, w)
+    return jnp.cumsum(z[:, None] * 2.0, axis=0).sum(axis=2)
+
+
+def inputs():
+    return jnp.ones((4, 3, 2)), jnp.ones((2, 5))
+
+
+if __name__ == "__main__":
+    jax.block_until_ready(main(*inputs()))
+"""
+
+
+@pytest.mark.slow
+def test_axes_of_arrays_are_removed(tmp_path: Path) -> None:
+    _, text = reduced(tmp_path, RANKS, "--check", "hlo:cpu:(?s) sort")
+    assert "[0.0, 0.0]" in function(text, "inputs")
+    assert "[[" not in text
 
 
 @pytest.mark.slow

@@ -196,15 +196,13 @@ def weight(equations: Iterable[Equation]) -> int:
 
 def cost(candidate: Candidate) -> tuple[int, ...]:
     """Return what the reducer minimizes, most important first."""
-    elements = sum(
-        math.prod(var.aval.shape)
-        for var in (*candidate.inputs, *(v for e in candidate.equations for v in e.outvars))
-        if hasattr(var.aval, "shape")
-    )
+    variables = (*candidate.inputs, *(v for e in candidate.equations for v in e.outvars))
+    shapes = [var.aval.shape for var in variables if hasattr(var.aval, "shape")]
     return (
         candidate.count,
         len(candidate.inputs) + len(candidate.outputs),
-        elements,
+        sum(map(math.prod, shapes)),
+        sum(map(len, shapes)),
         iterations(candidate.equations),
         sum(map(avals.size, (var.aval for var in candidate.inputs))),
         sum(map(_complexity, candidate.arguments)),

@@ -20,6 +20,7 @@ from jaxsight.repro.reducing.equations.deletion import bypass, delete, drop_outp
 from jaxsight.repro.reducing.equations.dive import dive
 from jaxsight.repro.reducing.equations.evaluation import observed
 from jaxsight.repro.reducing.equations.inlining import flatten, inlined
+from jaxsight.repro.reducing.equations.ranks import flatter
 from jaxsight.repro.reducing.equations.recording import Recorded, record
 from jaxsight.repro.reducing.equations.sizes import narrow, shrink
 from jaxsight.repro.reducing.result import Pass, reduced, write_last
@@ -115,7 +116,7 @@ def _to_fixed_point(candidate: Candidate, checker: Checker[Candidate]) -> Candid
         unwrap_recorded: Pass[Candidate] = partial(unwrap, recorded=recorded)
         shorten_recorded: Pass[Candidate] = partial(shorten, recorded=recorded)
         loops = (unwrap_recorded, shorten_recorded)
-        others = (bypass, *loops, thin, prune, shrink, narrow, simplify)
+        others = (bypass, *loops, thin, prune, shrink, flatter, narrow, simplify)
         for each in (drop_outputs, *others):
             candidate = each(candidate, checker)
         if cost(candidate) >= before:
