@@ -58,12 +58,15 @@ def _too_large(view: ProgramView, step: Step, kernel: PallasKernel) -> Iterator[
     for memory, limit in limits:
         if (used := kernel.used(memory)) <= limit:
             continue
+        is_certain = kernel.used_by_itself(memory) > limit
+        needs = "takes" if is_certain else "is estimated to take"
         yield Violation(
-            f"`{kernel.name}` takes {size(used)} of {memory}, and may take {size(limit)} on "
-            f"{chip.name}",
+            f"`{kernel.name}` {needs} {size(used)} of {memory}; the limit on {chip.name} is "
+            f"{size(limit)}",
             step.path,
             help=_help(memory, limit, chip.vmem),
-            notes=tuple(_notes(kernel, memory)),
+            notes=tuple(_notes(kernel, memory, is_certain=is_certain)),
+            severity="" if is_certain else "warning",
         )
 
 
@@ -78,14 +81,14 @@ def _help(memory: str, limit: int, all_of_it: int) -> str:
     return "choose smaller blocks" if memory == VMEM else "leave the array in HBM (`pl.ANY`)"
 
 
-def _notes(kernel: PallasKernel, memory: str) -> Iterator[str]:
+def _notes(kernel: PallasKernel, memory: str, *, is_certain: bool) -> Iterator[str]:
     arrays = [array for array in kernel.arrays if array.memory == memory]
     arrays.sort(key=lambda array: -array.bytes)
     named = [_described(array) for array in arrays[:_NAMED]]
     rest = f", and {len(arrays) - _NAMED} more" if len(arrays) > _NAMED else ""
     yield f"{', '.join(named)}{rest}, padded to tiles"
-    if memory == VMEM:
-        yield "XLA may keep an array that an operation before makes in VMEM as a whole instead"
+    if not is_certain:
+        yield "estimated from blocks and scratch before compiling; XLA may keep whole arrays in VMEM"
 
 
 def _described(array: KernelArray) -> str:

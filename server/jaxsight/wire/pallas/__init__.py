@@ -55,3 +55,8 @@ class PallasKernel:
     def used(self, memory: str) -> int:
         """Return the bytes of all arrays in a memory."""
         return sum(array.bytes for array in self.arrays if array.memory == memory)
+
+    def used_by_itself(self, memory: str) -> int:
+        """Return the bytes of scratch memory and prefetched scalars, which no call goes without."""
+        own = (array for array in self.arrays if array.memory == memory and not array.array)
+        return sum(array.bytes for array in own)
