@@ -9,7 +9,8 @@ import pytest
 from jax.experimental import pallas as pl
 
 from jaxsight.sourcerizer.api import sourcerize
-from tests.sourcerizer.pallas_kernels import KERNELS, written
+from tests.sourcerizer.pallas_kernels import written
+from tests.sourcerizer.pallas_kernels.of_jax import KERNELS
 
 X = np.arange(32, dtype=np.float32).reshape(4, 8)
 
@@ -120,4 +121,4 @@ def test_a_kernel_whose_grid_has_names_is_passed_by_the_caller():
     [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in KERNELS],
 )
 def test_kernel_of_a_library(name):
-    written(name, "pretty")
+    written(KERNELS[name](), "pretty")

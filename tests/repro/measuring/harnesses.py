@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.interpreters.same.comparison import same_jaxpr
+from jaxsight.repro import meshes
 from jaxsight.repro.compat import pickling
 from jaxsight.repro.emit.from_case import of_execution
 from jaxsight.repro.emit.repro_file import About
@@ -166,7 +167,7 @@ def traced(function: Function, leaves: Sequence[Any]) -> Any:
 def emit(function: Function, leaves: Sequence[Any], file: Path) -> None:
     """Capture and write a program, as a case in a folder is written."""
     equation = traced(function, leaves)
-    data = pickling.dumps({}, (equation.primitive, equation.params))
+    data = pickling.dumps({}, meshes.current(), (equation.primitive, equation.params))
     file.with_suffix(".program").write_bytes(data)
     about = About(RunFailure("exception", message="none"), current())
     of_execution(data, [value_of(leaf) for leaf in leaves], about).save(file)
@@ -184,7 +185,7 @@ def compare(folder: Path) -> None:
             module = runpy.run_path(str(file), run_name="repro")
             inputs = module["inputs"]()
             theirs = jax.make_jaxpr(module["main"])(*inputs)
-            _, (primitive, params) = pickling.each(file.with_suffix(".program").read_bytes())
+            _, _, (primitive, params) = pickling.each(file.with_suffix(".program").read_bytes())
             ours = jax.make_jaxpr(lambda *x, p=primitive, of=params: p.bind(*x, **of))(*inputs)
             outcome, detail = _compared(ours, theirs)
         except Exception as error:  # noqa: BLE001 - counted

@@ -88,7 +88,7 @@ def _notes(kernel: PallasKernel, memory: str, *, is_certain: bool) -> Iterator[s
     rest = f", and {len(arrays) - _NAMED} more" if len(arrays) > _NAMED else ""
     yield f"{', '.join(named)}{rest}, padded to tiles"
     if not is_certain:
-        yield "estimated from blocks and scratch before compiling; XLA may keep whole arrays in VMEM"
+        yield "estimated from blocks and scratch; XLA may keep whole arrays in VMEM instead"
 
 
 def _described(array: KernelArray) -> str:

@@ -1,6 +1,4 @@
-"""Kernels of Pallas that libraries ship: which of them become source, and a repro.
-
-    python -m tests.sourcerizer.pallas_kernels
+"""Kernels of Pallas that jax ships.
 
 Kernels for TPUs are called with `interpret=True` if their function has that option, and are only
 traced otherwise.
@@ -9,43 +7,27 @@ traced otherwise.
 from __future__ import annotations
 
 import functools
-import sys
-from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight.wire.messages.requests import Style
-from tests.sourcerizer import gate
+from tests.sourcerizer.pallas_kernels import named, struct
 from tests.sourcerizer.programs.registry import Call, called, floats
 
-KERNELS: dict[str, Callable[[], Call]] = {}
 
-
-def kernel(make: Callable[[], Call]) -> Callable[[], Call]:
-    KERNELS[make.__name__] = make
-    return make
-
-
-def _struct(*shape: int, dtype: Any = jnp.float32) -> Any:
-    return jax.ShapeDtypeStruct(shape, dtype)
-
-
-@kernel
 def tpu_flash_attention() -> Call:
     from jax.experimental.pallas.ops.tpu import flash_attention as module
 
-    heads = _struct(1, 2, 256, 128)
+    heads = struct(1, 2, 256, 128)
     return called(functools.partial(module.flash_attention, causal=True), heads, heads, heads)
 
 
-@kernel
 def tpu_flash_attention_gradient() -> Call:
     from jax.experimental.pallas.ops.tpu import flash_attention as module
 
-    heads = _struct(1, 1, 256, 128)
+    heads = struct(1, 1, 256, 128)
 
     def loss(q: Any, k: Any, v: Any) -> Any:
         return module.flash_attention(q, k, v, causal=True).sum()
@@ -53,15 +35,13 @@ def tpu_flash_attention_gradient() -> Call:
     return called(jax.grad(loss, argnums=(0, 1, 2)), heads, heads, heads)
 
 
-@kernel
 def tpu_matmul() -> Call:
     from jax.experimental.pallas.ops.tpu.matmul import matmul
 
     run = functools.partial(matmul, block_shape=(256, 256), block_k=256)
-    return called(run, _struct(512, 512), _struct(512, 512))
+    return called(run, struct(512, 512), struct(512, 512))
 
 
-@kernel
 def tpu_megablox_gmm() -> Call:
     from jax.experimental.pallas.ops.tpu.megablox.gmm import gmm
 
@@ -70,7 +50,6 @@ def tpu_megablox_gmm() -> Call:
     return called(run, floats(32, 128), floats(2, 128, 128), sizes)
 
 
-@kernel
 def tpu_megablox_tgmm() -> Call:
     from jax.experimental.pallas.ops.tpu.megablox.gmm import tgmm
 
@@ -79,30 +58,27 @@ def tpu_megablox_tgmm() -> Call:
     return called(run, floats(128, 32), floats(32, 128), sizes)
 
 
-@kernel
 def tpu_splash_attention() -> Call:
     from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel as module
     from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as masks
 
     mask = masks.MultiHeadMask([masks.CausalMask((256, 256))] * 2)
     attention = module.make_splash_mha_single_device(mask)
-    heads = _struct(2, 256, 128)
+    heads = struct(2, 256, 128)
     return called(lambda q, k, v: attention(q, k, v), heads, heads, heads)
 
 
-@kernel
 def tpu_paged_attention() -> Call:
     from jax.experimental.pallas.ops.tpu.paged_attention.paged_attention_kernel import (
         paged_attention,
     )
 
     run = functools.partial(paged_attention, pages_per_compute_block=4)
-    pages = _struct(2, 16, 16, 128)
-    ints = functools.partial(_struct, dtype=jnp.int32)
-    return called(run, _struct(4, 8, 128), pages, pages, ints(4), ints(4, 8))
+    pages = struct(2, 16, 16, 128)
+    ints = functools.partial(struct, dtype=jnp.int32)
+    return called(run, struct(4, 8, 128), pages, pages, ints(4), ints(4, 8))
 
 
-@kernel
 def tpu_ragged_paged_attention() -> Call:
     from jax.experimental.pallas.ops.tpu.ragged_paged_attention.kernel import (
         ragged_paged_attention,
@@ -111,11 +87,11 @@ def tpu_ragged_paged_attention() -> Call:
     run = functools.partial(
         ragged_paged_attention, num_kv_pages_per_block=4, num_queries_per_block=16
     )
-    ints = functools.partial(_struct, dtype=jnp.int32)
+    ints = functools.partial(struct, dtype=jnp.int32)
     return called(
         run,
-        _struct(32, 8, 128, dtype=jnp.bfloat16),
-        _struct(16, 16, 8, 128, dtype=jnp.bfloat16),
+        struct(32, 8, 128, dtype=jnp.bfloat16),
+        struct(16, 16, 8, 128, dtype=jnp.bfloat16),
         ints(4),
         ints(4, 8),
         ints(5),
@@ -123,15 +99,13 @@ def tpu_ragged_paged_attention() -> Call:
     )
 
 
-@kernel
 def tpu_threefry() -> Call:
     from jax.experimental.pallas.ops.tpu.random.threefry import plthreefry_random_bits
 
-    key = _struct(2, dtype=jnp.uint32)
+    key = struct(2, dtype=jnp.uint32)
     return called(lambda key: plthreefry_random_bits(key, 32, (256, 256)), key)
 
 
-@kernel
 def gpu_attention() -> Call:
     from jax.experimental.pallas.ops.gpu.attention import mha
 
@@ -140,7 +114,6 @@ def gpu_attention() -> Call:
     return called(run, heads, heads, heads)
 
 
-@kernel
 def gpu_attention_gradient() -> Call:
     from jax.experimental.pallas.ops.gpu.attention import mha
 
@@ -151,7 +124,6 @@ def gpu_attention_gradient() -> Call:
     return called(jax.grad(loss, argnums=(0, 1, 2)), heads, heads, heads)
 
 
-@kernel
 def gpu_decode_attention() -> Call:
     from jax.experimental.pallas.ops.gpu.decode_attention import mqa
 
@@ -159,14 +131,12 @@ def gpu_decode_attention() -> Call:
     return called(run, floats(1, 16, 32), floats(1, 64, 32), floats(1, 64, 32))
 
 
-@kernel
 def gpu_softmax() -> Call:
     from jax.experimental.pallas.ops.gpu.softmax import softmax
 
     return called(functools.partial(softmax, interpret=True), floats(4, 100))
 
 
-@kernel
 def gpu_layer_norm() -> Call:
     from jax.experimental.pallas.ops.gpu.layer_norm import layer_norm
 
@@ -174,7 +144,6 @@ def gpu_layer_norm() -> Call:
     return called(run, floats(1, 4, 256), floats(256), floats(256))
 
 
-@kernel
 def gpu_rms_norm() -> Call:
     from jax.experimental.pallas.ops.gpu.rms_norm import rms_norm
 
@@ -182,7 +151,6 @@ def gpu_rms_norm() -> Call:
     return called(run, floats(1, 4, 256), floats(256), floats(256))
 
 
-@kernel
 def gpu_paged_attention() -> Call:
     from jax.experimental.pallas.ops.gpu.paged_attention import paged_attention
 
@@ -194,29 +162,23 @@ def gpu_paged_attention() -> Call:
     return called(run, floats(1, 16, 32), pages, pages, table, np.array([40], np.int32))
 
 
-def written(name: str, style: Style) -> gate.Passed:
-    """Write a kernel, and hold its text to what the gate asks for; nothing may be passed in."""
-    passed = gate.check(KERNELS[name](), gradient=False, style=style)
-    if "passed by the caller" in passed.text:
-        raise gate.Fails("the caller has to pass something")
-    return passed
-
-
-def main() -> None:
-    names = sys.argv[1:] or list(KERNELS)
-    kept = 0
-    print("| kernel | pretty | lax |\n|---|---|---|")
-    for name in names:
-        cells = []
-        for style in ("pretty", "lax"):
-            try:
-                cells.append(f"{len(written(name, style).text.splitlines())} lines")
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is told
-                cells.append(f"{type(error).__name__}: {str(error).splitlines()[0]:.100}")
-        kept += all(cell.endswith(" lines") for cell in cells)
-        print(f"| {name} | {' | '.join(cells)} |", flush=True)
-    print(f"\n{kept} of {len(names)} kernels are written, with JAX {jax.__version__}")
-
-
-if __name__ == "__main__":
-    main()
+KERNELS = named(
+    [
+        tpu_flash_attention,
+        tpu_flash_attention_gradient,
+        tpu_matmul,
+        tpu_megablox_gmm,
+        tpu_megablox_tgmm,
+        tpu_splash_attention,
+        tpu_paged_attention,
+        tpu_ragged_paged_attention,
+        tpu_threefry,
+        gpu_attention,
+        gpu_attention_gradient,
+        gpu_decode_attention,
+        gpu_softmax,
+        gpu_layer_norm,
+        gpu_rms_norm,
+        gpu_paged_attention,
+    ]
+)
