@@ -104,6 +104,26 @@ def test_reads_stay_before_the_conditional_writes_that_follow():
     assert "eagerly" in sourcerize(run, style="pretty")(X).proofs
 
 
+def test_references_stay_operands_if_they_are_used_in_another_order():
+    def copied(x_ref, out_ref):
+        def copy(to_ref, from_ref):
+            to_ref[...] = from_ref[...]
+
+        def keep(to_ref, from_ref):
+            pass
+
+        jax.lax.cond(pl.program_id(0) == 0, copy, keep, out_ref, x_ref)
+
+    def run(x):
+        return pl.pallas_call(
+            copied, jax.ShapeDtypeStruct(x.shape, x.dtype), grid=(1,), interpret=True
+        )(x)
+
+    source = sourcerize(run, style="pretty")(X)
+    assert "eagerly" in source.proofs
+    assert "if_true, if_false, out_ref, x_ref)" in source
+
+
 def test_a_kernel_whose_grid_has_names_is_passed_by_the_caller():
     def named(x):
         return pl.pallas_call(

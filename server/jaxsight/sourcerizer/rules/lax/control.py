@@ -283,13 +283,17 @@ def _with_references(
 ) -> Proved:
     """Write branches that read and write the references around them.
 
-    Functions capture references; JAX passes captured values before the operands.
+    Functions capture references; JAX passes captured values before the operands, in the order in
+    which branches use them. In another order, references are operands, too.
     """
     operands = equation.invars[1:]
+    captured = references([atom.aval for atom in operands])
+    if _used(programs)[:captured] != list(range(captured)):
+        captured = 0
     results = nested_results(len(equation.outvars))
     switched = chooser.primitive.name == "clamp"
     index = scope.operand(chooser.invars[1 if switched else 0])
-    if not switched and not equation.outvars and not programs[0].jaxpr.eqns:
+    if captured and not (switched or equation.outvars or programs[0].jaxpr.eqns):
         inner = scope.inner()
         inner.capture(programs[1], operands)
         inner.program(programs[1])
@@ -297,7 +301,6 @@ def _with_references(
         body = inner.body or [Effect(Atom("..."))]
         scope.body.append(Function("_", (), body, [when], runs=True))
         return WRITTEN
-    captured = references([atom.aval for atom in operands])
 
     def branch(name: str, program: Program) -> Expr:
         bases = argument_bases(program)[captured:]
@@ -318,6 +321,22 @@ def _with_references(
     return Proved(
         call("lax.cond", index, branch("if_true", programs[1]), on_false, *given), results
     )
+
+
+def _used(programs: Sequence[Program]) -> list[int]:
+    """Return the inputs that branches use, in the order in which JAX captures them.
+
+    `lax.cond` traces the branch for True first, and `lax.switch` the first one
+    (`jax/_src/lax/control_flow/conditionals.py`).
+    """
+    used: dict[int, None] = {}
+    for program in reversed(programs) if len(programs) == 2 else programs:
+        positions = {id(var): index for index, var in enumerate(program.jaxpr.invars)}
+        read = [atom for each in program.jaxpr.eqns for atom in each.invars]
+        used |= dict.fromkeys(
+            positions[id(atom)] for atom in (*read, *program.jaxpr.outvars) if id(atom) in positions
+        )
+    return list(used)
 
 
 def _known(scope: Scope, equation: Equation) -> Proved | None:
