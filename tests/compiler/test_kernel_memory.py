@@ -11,7 +11,9 @@ import pytest
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
+from jaxsight.features.kernels.pallas import CalledKernels, record
 from jaxsight.interpreters.compat.staging import open_jaxpr
+from jaxsight.queries.choices import named_target
 from jaxsight.tracer.programs.pallas_kernels import kernel_facts
 from jaxsight.wire.pallas import SMEM, VMEM, Outside, PallasKernel
 from tests.compiler.vmem import KERNELS, MIB, Sized, predicted
@@ -106,3 +108,17 @@ def test_corners_of_large_grids_are_looked_at() -> None:
 
     facts = _facts((1 << 20, 128), pl.BlockSpec((8, 128), lambda i: (i + 1, 0)), (1 << 17,))
     assert facts.arrays[0].outside == Outside(((1 << 17) - 1,), (1 << 20, 0))
+
+
+def test_json_has_the_blocks_of_a_kernel_and_its_memory_on_a_tpu() -> None:
+    facts = _facts((64, 128), pl.BlockSpec((8, 128), lambda i: (i + 1, 0)), (8,))
+    (tpu,) = record(CalledKernels(named_target("tpu:v5e"), (facts,), ("copy(x)",)))
+    (cpu,) = record(CalledKernels(named_target("cpu"), (facts,), ("copy(x)",)))
+    keys = ("vmem_bytes", "vmem_limit_bytes", "smem_bytes", "smem_limit_bytes")
+    assert [tpu[key] for key in keys] == [16384, 16 * MIB, 0, MIB]
+    assert [cpu[key] for key in keys] == [None] * 4
+    assert (tpu["name"], tpu["grid"], tpu["source"]) == ("copy", [8], "copy(x)")
+    x = {"name": "x_ref", "dtype": "float32", "block": [8, 128], "of": [64, 128]}
+    x["outside"] = {"grid_position": [7], "start": [64, 0]}
+    assert tpu["arrays"][0] == {**x, "buffers": 2, "memory": "VMEM", "bytes": 8192}
+    assert cpu["arrays"][0] == {**x, "buffers": None, "memory": None, "bytes": None}

@@ -168,14 +168,6 @@ def ejkernel_flash_attention() -> Call:
     return called(lambda q, k, v: flash_attention(q, k, v, causal=True), heads, heads, heads)
 
 
-def ejkernel_gated_delta_rule() -> Call:
-    from ejkernel.kernels._pallas.tpu.gated_delta_rule import gated_delta_rule
-
-    heads, gates = struct(1, 256, 2, 128), struct(1, 256, 2)
-    run = functools.partial(gated_delta_rule, chunk_size=128)
-    return called(lambda q, k, v, b, d: run(q, k, v, b, d), heads, heads, heads, gates, gates)
-
-
 def ejkernel_ragged_decode() -> Call:
     from ejkernel.kernels._pallas.tpu.ragged_decode_attention import ragged_decode_attention
 
@@ -222,7 +214,6 @@ LIBRARY_KERNELS = named(
         tokamax_splash_attention,
         ejkernel_grouped_matmul,
         ejkernel_flash_attention,
-        ejkernel_gated_delta_rule,
         ejkernel_ragged_decode,
         ejkernel_page_attention,
     ]

@@ -61,16 +61,59 @@ def title(kernel: PallasKernel, target: Target) -> str:
     """Return a line: `Pallas kernel double, grid 32: VMEM 32 MiB of 16 MiB, SMEM 0 B of 1 MiB`."""
     grid = " × ".join("?" if each < 0 else f"{each:,}" for each in kernel.grid)
     named = f"Pallas kernel {kernel.name}" + (f", grid {grid}" if grid else "")
-    chip = target.chip
-    if not isinstance(chip, Tpu):
-        return named
-    usual = min(kernel.vmem_limit, chip.vmem) if kernel.vmem_limit else chip.kernel_vmem
     parts = [
         f"{memory} {size(kernel.used(memory))} of {size(limit)}"
         + (" (too much)" if kernel.used(memory) > limit else "")
-        for memory, limit in ((VMEM, usual), (SMEM, chip.smem))
+        for memory, limit in _limits(kernel, target).items()
     ]
-    return f"{named}: {', '.join(parts)}"
+    return f"{named}: {', '.join(parts)}" if parts else named
+
+
+def _limits(kernel: PallasKernel, target: Target) -> dict[str, int]:
+    """Return how many bytes of VMEM and SMEM a kernel may take; nothing if it is not for a TPU."""
+    chip = target.chip
+    if not isinstance(chip, Tpu):
+        return {}
+    vmem = min(kernel.vmem_limit, chip.vmem) if kernel.vmem_limit else chip.kernel_vmem
+    return {VMEM: vmem, SMEM: chip.smem}
+
+
+def record(called: CalledKernels) -> list[dict[str, object]]:
+    """Return the kernels as JSON: sizes in bytes, null for a target that is not a TPU."""
+    return [
+        {
+            "name": kernel.name,
+            "source": line,
+            "grid": [size if size >= 0 else None for size in kernel.grid],
+            **{
+                f"{memory.lower()}_{word}": number if limits else None
+                for memory in (VMEM, SMEM)
+                for word, number in (
+                    ("bytes", kernel.used(memory)),
+                    ("limit_bytes", limits.get(memory)),
+                )
+            },
+            "arrays": [_array(array, is_tpu=bool(limits)) for array in kernel.arrays],
+        }
+        for kernel, line in zip(called.kernels, called.lines, strict=True)
+        for limits in (_limits(kernel, called.target),)
+    ]
+
+
+def _array(array: KernelArray, *, is_tpu: bool) -> dict[str, object]:
+    known = is_tpu and array.memory != ELSEWHERE
+    outside = array.outside
+    return {
+        "name": array.name,
+        "dtype": array.dtype,
+        "block": list(array.shape),
+        "of": list(array.array) if array.array else None,
+        "buffers": array.buffers if known else None,
+        "memory": array.memory if known else None,
+        "bytes": array.bytes if known else None,
+        "outside": outside
+        and {"grid_position": list(outside.position), "start": list(outside.start)},
+    }
 
 
 def rows(kernel: PallasKernel, target: Target) -> Iterator[tuple[str, ...]]:

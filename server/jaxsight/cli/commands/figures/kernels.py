@@ -139,10 +139,15 @@ async def kernels(
         elif baseline is not None:
             before = await _results(run, baseline, targets or (), None, printer, complete)
         traced_by = run.python(address.path)
+        called = [
+            await run.get(run.session.pallas_kernels(each.view, target))
+            for each, target in zip(after, targets or (None,), strict=False)
+            if form == "json"
+        ]
     if not after or (baseline and not before):
         return FOUND
     if form == "json":
-        records = _records(address, after, baseline, before, traced_by)
+        records = _records(address, after, called, baseline, before, traced_by)
         print_json(records[0] if len(records) == 1 else records)
         return 0
     # Graphs and HLO are input of other programs: notes go to stderr.
@@ -210,6 +215,7 @@ def _print_pallas(printer: Printer, called: CalledKernels) -> None:
 def _records(
     address: Address,
     after: Sequence[Kernels],
+    called: Sequence[CalledKernels],
     against: Address | str | None,
     before: Sequence[Kernels],
     python: dict[str, str] | None,
@@ -218,10 +224,11 @@ def _records(
     records = [
         {
             **figures(kernels, address.function),
+            "pallas_kernels": pallas.record(blocks),
             "inputs": inputs.record(kernels.view),
             "python": python,
         }
-        for kernels in after
+        for kernels, blocks in zip(after, called, strict=True)
     ]
     if not before:
         return records
