@@ -1,8 +1,8 @@
 """Kernels of Pallas in packages other than jax.
 
-Each was released in 2026: pallas-forge 0.1.2, gdn2-pallas 0.1.1, atomic-ops 0.2.0, deltanet-tpu 0.3.0,
-flywheel-tpu 0.3.0, fermix 0.1.0, jax-linear-attention 0.1.0, qwix 0.1.8, tokamax 0.0.17 and
-ejkernel 0.0.80.3.
+Measured with pallas-forge 0.1.2, gdn2-pallas 0.1.1 (its module is `atomic_ops`), atomic-ops 0.2.0
+(`atomic_gdn2`), deltanet-tpu 0.3.0, flywheel-tpu 0.3.0, fermix 0.1.0, jax-linear-attention 0.1.0
+(`jla`), qwix 0.1.8, tokamax 0.0.17 and ejkernel 0.0.80.3.
 """
 
 from __future__ import annotations
