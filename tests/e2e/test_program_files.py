@@ -36,7 +36,7 @@ async def test_program_file_is_shown_as_source(tmp_path: Path) -> None:
         assert lens.command.title == "show as JAX source"
         shown = await editor.execute(lens.command)
         assert shown["uri"].endswith("/f.mlir/f.pretty.py")
-        assert "    return jnp.sin(x0) + x1\n" in shown["text"]
+        assert "    return jnp.sin(x) + y\n" in shown["text"]
         content = await editor.ask("jaxsight/textDocumentContent", uri=shown["uri"])
         assert content["text"] == shown["text"]
         (lens,) = await editor.lenses(broken.as_uri())

@@ -49,7 +49,7 @@ def trip(harness: Any, style: str = "lax", portable: bool = True) -> Trip:
     try:
         lowered = "" if portable else function.lower(*args).as_text()
         artifact = lowered or exported.mlir_module_serialized
-        program = read(artifact)
+        program = read(artifact, readable=style == "pretty")
     except UnreadableProgram as error:
         return Trip(name, "read", error.operation, error.why)
     except Exception as error:  # noqa: BLE001 - counted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypedDict, Unpack, cast, overload
@@ -15,17 +16,21 @@ from jaxsight.sourcerizer import rules
 from jaxsight.sourcerizer.attempts import write_and_prove
 from jaxsight.sourcerizer.calls import signature
 from jaxsight.sourcerizer.calls.signature import BoundCall, TracedCall, trace
+from jaxsight.sourcerizer.errors import Unsourceable
 from jaxsight.sourcerizer.options import Options
 from jaxsight.sourcerizer.primal import primal
 from jaxsight.sourcerizer.programs.given import GivenProgram
 from jaxsight.sourcerizer.programs.lowering import lowers_again
 from jaxsight.sourcerizer.programs.objects import ProgramObject, given_program
+from jaxsight.sourcerizer.stablehlo import UnreadableProgram
 from jaxsight.sourcerizer.text.exprs import is_identifier
 from jaxsight.sourcerizer.text.imports import IMPORTS
 from jaxsight.sourcerizer.writing.user_names import Fits
 from jaxsight.sourcerizer.writing.writer import NameOf
 from jaxsight.sourcerizer.written import Source, Written, load
 from jaxsight.wire.messages.requests import Constants, Derivatives, Style
+
+_log = logging.getLogger(__name__)
 
 
 class _Options(TypedDict, total=False):
@@ -168,9 +173,22 @@ def write_program(
     """Write a program that was traced already; return the text with its metadata."""
     rules.register()
     title = _valid_name(name or given.name)
+    options = options or Options()
+    if options.style == "pretty" and given.readable is not None:
+        try:
+            written = _write_given(given.readable(), options, title)
+        except (UnreadableProgram, Unsourceable) as error:
+            _log.info("%s is written without calls of library functions: %s", title, error)
+        else:
+            if "stablehlo" in written.as_stablehlo:
+                return written
+    return _write_given(given, options, title)
+
+
+def _write_given(given: GivenProgram, options: Options, name: str) -> Written:
     with room_for_nesting(), given.types():
         call = given.call()
-        written = _write_call(call, given.traced(), options or Options(), title, None, None)
+        written = _write_call(call, given.traced(), options, name, None, None)
         return lowers_again(written, call, given.origin) if given.origin is not None else written
 
 

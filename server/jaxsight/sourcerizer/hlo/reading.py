@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import keyword
 from dataclasses import replace
 
 from jaxsight.sourcerizer.compat.hlo_modules import (
@@ -16,6 +15,7 @@ from jaxsight.sourcerizer.hlo import formats, library_calls
 from jaxsight.sourcerizer.hlo.flattening import Unflattened, flatten
 from jaxsight.sourcerizer.stablehlo import StablehloProgram, UnreadableProgram
 from jaxsight.sourcerizer.stablehlo import read as read_stablehlo
+from jaxsight.sourcerizer.stablehlo.program import with_plain_names
 from jaxsight.text.units import count
 
 
@@ -31,16 +31,15 @@ def read(program: str | bytes, *, ones: bool = False) -> StablehloProgram:
     Raises:
         UnreadableProgram: it is none of these, or has no JAX.
     """
-    proto = _module_proto(program, ones=ones)
-    found = read_stablehlo(_stablehlo(proto))
-    names = formats.parameter_names(text_of_proto(proto, metadata=True)) or []
-    if len(names) != len(found.names):
-        return found
-    known = [name or old for name, old in zip(names, found.names, strict=True)]
-    is_keyword = any(map(keyword.iskeyword, known))
-    if len({*known}) != len(known) or is_keyword:
-        return found
-    return replace(found, names=tuple(known))
+    found = read_stablehlo(stablehlo_of(program, ones=ones))
+    names = parameter_names(program, ones=ones)
+    return replace(found, names=names) if len(names) == len(found.names) else found
+
+
+def parameter_names(program: str | bytes, *, ones: bool = False) -> tuple[str, ...]:
+    """Return names for the parameters of a program, as `read` takes it; none for a tuple's."""
+    text = text_of_proto(_module_proto(program, ones=ones), metadata=True)
+    return with_plain_names(formats.parameter_names(text) or [])
 
 
 def stablehlo_of(program: str | bytes, *, ones: bool = False) -> str:

@@ -70,7 +70,8 @@ def of_content(content: bytes) -> GivenProgram:
         case Content.EXPORTED:
             return of_exported(deserialized(content))
         case Content.HLO | Content.PROTO:
-            return of_stablehlo(hlo.stablehlo_of(content), is_exact=False)
+            names = hlo.parameter_names(content)
+            return of_stablehlo(hlo.stablehlo_of(content), is_exact=False, names=names)
         case Content.BYTECODE:
             return of_stablehlo(content)
         case Content.STABLEHLO:

@@ -10,7 +10,7 @@ import inspect
 import itertools
 import re
 import string
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 
@@ -58,6 +58,8 @@ class GivenProgram:
     """The structure of the results: by default, of one result itself, or of a tuple."""
     origin: Stablehlo | None = None
     """What a text is also compared with."""
+    readable: Callable[[], GivenProgram] | None = None
+    """Reads the program of `origin` again, with calls of library functions."""
 
     def call(self) -> BoundCall:
         """Return the call of a function that evaluates the program."""

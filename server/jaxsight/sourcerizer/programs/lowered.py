@@ -16,57 +16,74 @@ from jaxsight.sourcerizer.stablehlo import StablehloProgram, UnreadableProgram, 
 from jaxsight.sourcerizer.text.names import identifier
 
 
-def of_stablehlo(artifact: str | bytes, *, is_exact: bool = True) -> GivenProgram:
+def of_stablehlo(
+    artifact: str | bytes,
+    *,
+    is_exact: bool = True,
+    readable: bool = False,
+    names: Sequence[str] = (),
+) -> GivenProgram:
     """Return a StableHLO program, as text or bytecode, as a function of the arrays that it takes.
 
     Args:
         artifact: the program.
         is_exact: whether it is the program itself, and not converted from HLO.
+        readable: whether to find calls of library functions.
+        names: of its arguments; by default, those in the program.
 
     Raises:
         UnreadableProgram: it is none, or has an operation that JAX lacks.
     """
-    program = _read(artifact, is_exact=is_exact)
+    program = _read(artifact, is_exact=is_exact, readable=readable)
     leaves = tuple(avals.leaf(aval) for aval in program.jaxpr.in_avals)
     origin = Stablehlo(artifact, program, tuple(range(len(leaves))), is_exact)
-    return GivenProgram(program.jaxpr, program.name, leaves, names=program.names, origin=origin)
+    return GivenProgram(
+        program.jaxpr,
+        program.name,
+        leaves,
+        names=names if len(names) == len(leaves) else program.names,
+        origin=origin,
+        readable=lambda: of_stablehlo(artifact, is_exact=is_exact, readable=True, names=names),
+    )
 
 
-def of_lowered(lowered: jax.stages.Lowered) -> GivenProgram:
+def of_lowered(lowered: jax.stages.Lowered, *, readable: bool = False) -> GivenProgram:
     """Return a lowered function with its parameters and pytrees.
 
     Raises:
         UnreadableProgram: it has an operation that JAX lacks.
     """
     text = lowered.as_text(debug_info=True)
-    program = _read(text)
+    program = _read(text, readable=readable)
     args, kwargs = stages.arguments(lowered)
     kept = stages.kept(lowered)
     name = program.name
     results = jax.tree.structure(lowered.out_info)
-    return _called(text, program, name, (args, kwargs), kept, results)
+    given = _called(text, program, name, (args, kwargs), kept, results)
+    return replace(given, readable=lambda: of_lowered(lowered, readable=True))
 
 
-def of_exported(exported: jax.export.Exported) -> GivenProgram:
+def of_exported(exported: jax.export.Exported, *, readable: bool = False) -> GivenProgram:
     """Return an exported function with its parameters and pytrees.
 
     Raises:
         UnreadableProgram: it has an operation that JAX lacks.
     """
     artifact = exported.mlir_module_serialized
-    program = _read(artifact)
+    program = _read(artifact, readable=readable)
     called = jax.tree.unflatten(exported.in_tree, map(avals.leaf, exported.in_avals))
     name = identifier(exported.fun_name.rpartition(".")[2], "program")
     kept = exported.module_kept_var_idx
-    return _called(artifact, program, name, called, kept, exported.out_tree)
+    given = _called(artifact, program, name, called, kept, exported.out_tree)
+    return replace(given, readable=lambda: of_exported(exported, readable=True))
 
 
 _PLACE = re.compile(r'"-":(\d+):\d+')
 
 
-def _read(artifact: str | bytes, *, is_exact: bool = True) -> StablehloProgram:
+def _read(artifact: str | bytes, *, is_exact: bool = True, readable: bool) -> StablehloProgram:
     try:
-        return read(artifact)
+        return read(artifact, readable=readable)
     except UnreadableProgram as error:
         if (place := _PLACE.fullmatch(error.place)) is None:
             raise

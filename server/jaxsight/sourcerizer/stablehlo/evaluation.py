@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
@@ -13,15 +14,17 @@ import numpy as np
 
 from jaxsight.sourcerizer.compat.mlir import ir
 from jaxsight.sourcerizer.stablehlo import attributes
+from jaxsight.sourcerizer.stablehlo.broadcasting import is_implied, unbroadcast
 from jaxsight.sourcerizer.stablehlo.canonical import PrintedFunctions
 from jaxsight.sourcerizer.stablehlo.lifting.candidates import candidates
+from jaxsight.sourcerizer.stablehlo.lifting.library import library_calls
 from jaxsight.sourcerizer.stablehlo.lifting.matching import (
     LiftedCall,
     LoweredCandidate,
     absorbed,
     lift,
 )
-from jaxsight.sourcerizer.stablehlo.program import OpaqueCall, UnreadableProgram
+from jaxsight.sourcerizer.stablehlo.program import OpaqueCall, UnreadableProgram, plain_names
 
 Array: TypeAlias = Any
 """A value while JAX traces: an array of JAX or NumPy; None in place of an absorbed operand."""
@@ -117,7 +120,7 @@ class OperationStep:
         def run(*arguments: Array) -> tuple[Array, ...]:
             return self.evaluation.block(block, arguments, self.values)
 
-        return run
+        return _with_parameters(run, len(block.arguments))
 
 
 @dataclass(slots=True)
@@ -129,6 +132,8 @@ class Evaluation:
     printed: PrintedFunctions
     wide: bool
     """Whether the result is lowered with 64-bit types."""
+    readable: bool
+    """Whether to find calls of library functions, and leave broadcasts to JAX."""
     loops: Callable[[ir.Operation, Evaluation], Iterator[LoweredCandidate]]
     """Yields the scans that a loop may be."""
     inlined: AbstractSet[str] = frozenset()
@@ -149,7 +154,7 @@ class Evaluation:
             return self.block(block, arguments, {})
 
         run.__name__ = run.__qualname__ = name
-        return run
+        return _with_parameters(run, len(block.arguments))
 
     def jitted(self, name: str) -> Callable[..., tuple[Array, ...]]:
         """Return a function of the module as a jitted function of its name."""
@@ -183,7 +188,10 @@ class Evaluation:
                 continue
             if any(is_absorbed(operation) for is_absorbed in ABSORBED):
                 continue  # the operation that uses it evaluates it
-            operands = tuple(values.get(operand) for operand in operation.operands)
+            if self.readable and is_implied(operation):
+                continue
+            read = unbroadcast(operation) if self.readable else operation.operands
+            operands = tuple(values.get(operand) for operand in read)
             results = self.evaluated(OperationStep(operation, operands, values, self))
             values.update(zip(operation.results, results, strict=True))
         raise UnreadableProgram("expected a block to end with a return")
@@ -206,6 +214,8 @@ class Evaluation:
             anchor = each.operation
             if anchor.results and anchor.results[0] not in taken:
                 guesses = candidates(anchor, self.functions)
+                if self.readable:
+                    guesses = [*library_calls(anchor, self.functions), *guesses]
                 if anchor.name == "stablehlo.while":
                     guesses += self.loops(anchor, self)
                 found = lift(anchor, self.printed, guesses, wide=self.wide)
@@ -232,6 +242,16 @@ class Evaluation:
         if results is None:
             return ()
         return [*results] if isinstance(results, Sequence) else [results]
+
+
+def _with_parameters(
+    run: Callable[..., tuple[Array, ...]], count: int
+) -> Callable[..., tuple[Array, ...]]:
+    """Return a function with a signature, from which JAX takes the names of arguments."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [inspect.Parameter(name, kind) for name in plain_names(count)]
+    setattr(run, "__signature__", inspect.Signature(parameters))  # noqa: B010 - unknown to types
+    return run
 
 
 def _place(operation: ir.Operation) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import jax
 from jax.extend.core import ClosedJaxpr
+
+from jaxsight.sourcerizer.text.exprs import is_identifier
 
 
 class UnreadableProgram(ValueError):
@@ -21,6 +24,25 @@ class UnreadableProgram(ValueError):
         self.place = place
         about = f"cannot read {operation or 'the program'}{' at ' + place if place else ''}"
         super().__init__(f"{about}: {why}")
+
+
+def plain_names(count: int) -> tuple[str, ...]:
+    """Return names of arguments of which nothing is known: up to `x`, `y`, `z`, or numbered."""
+    letters = ("x", "y", "z")
+    return letters[:count] if count <= len(letters) else tuple(f"x{n}" for n in range(count))
+
+
+def with_plain_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names with a numbered one wherever one is no identifier, or is there before."""
+    known = [
+        name if is_identifier(name) and name not in names[:position] else ""
+        for position, name in enumerate(names)
+    ]
+    plain = plain_names(len(names))
+    if any(known):
+        prefix = "arg" if any(name.startswith("x") for name in known) else "x"
+        plain = tuple(f"{prefix}{position}" for position in range(len(names)))
+    return tuple(name or other for name, other in zip(known, plain, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +60,7 @@ class StablehloProgram:
 
     jaxpr: ClosedJaxpr
     names: tuple[str, ...]
-    """A name for each argument: the module's own, or `x0`, `x1`, …"""
+    """A name for each argument: the module's own, or one of `plain_names`."""
     name: str
     """The main function's name, such as `step` of a module `jit_step`."""
     opaque: tuple[OpaqueCall, ...]

@@ -15,7 +15,11 @@ from jaxsight.sourcerizer.compat.mlir import ir
 from jaxsight.sourcerizer.stablehlo import attributes, operations
 from jaxsight.sourcerizer.stablehlo.canonical import PrintedFunctions
 from jaxsight.sourcerizer.stablehlo.evaluation import Evaluation
-from jaxsight.sourcerizer.stablehlo.program import StablehloProgram, UnreadableProgram
+from jaxsight.sourcerizer.stablehlo.program import (
+    StablehloProgram,
+    UnreadableProgram,
+    with_plain_names,
+)
 from jaxsight.sourcerizer.stablehlo.scans import scans
 from jaxsight.sourcerizer.text.exprs import is_identifier
 
@@ -24,11 +28,16 @@ _WIDE = {"int64", "uint64", "float64", "complex128"}
 _64_BITS = re.compile(r"x(?:ui64|i64|f64|complex<f64>)>|tensor<(?:ui64|i64|f64|complex<f64>)>")
 
 
-def read(program: str | bytes) -> StablehloProgram:
+def read(program: str | bytes, *, readable: bool = False) -> StablehloProgram:
     """Return the main function of a StableHLO module as a jaxpr.
 
     The program is MLIR's text, its bytecode, or a portable artifact, such as
     `jax.export.Exported.mlir_module_serialized`.
+
+    Args:
+        program: the module.
+        readable: whether to find calls of library functions, such as `jax.nn.softmax`, and to leave
+            broadcasts to JAX. It lowers candidates, which takes tens of milliseconds for each.
 
     Raises:
         UnreadableProgram: if it is not a StableHLO module, or has an operation that JAX lacks.
@@ -39,10 +48,10 @@ def read(program: str | bytes) -> StablehloProgram:
     except ValueError as error:
         raise UnreadableProgram(" ".join(str(error).split())) from None
     with module.context, room_for_nesting():
-        return _read(module)
+        return _read(module, readable=readable)
 
 
-def _read(module: ir.Module) -> StablehloProgram:
+def _read(module: ir.Module, *, readable: bool) -> StablehloProgram:
     functions, meshes = mlir.functions(module), {}
     for each in module.body.operations:
         operation = each.operation
@@ -61,7 +70,7 @@ def _read(module: ir.Module) -> StablehloProgram:
     wide = bool(_64_BITS.search(mlir.print_without_locations(module)))
     # JAX lowers some functions to 64-bit types though they are disabled: these are recognized.
     for attempt in (False, True):
-        evaluation = Evaluation(functions, meshes, printed, attempt, scans)
+        evaluation = Evaluation(functions, meshes, printed, attempt, readable, scans)
         with jax.enable_x64(wide):
             jaxpr = jax.make_jaxpr(evaluation.function("main"))(*structs)
         if not wide or not _has_64_bits(opened(jaxpr)):
@@ -112,11 +121,9 @@ def _title(module: ir.Module) -> str:
 def _names(parameters: Sequence[ir.BlockArgument]) -> tuple[str, ...]:
     """Return the arguments' names, which JAX writes as locations: `loc("x")`, `loc("p['w']")`."""
     names: list[str] = []
-    for position, parameter in enumerate(parameters):
+    for parameter in parameters:
         place = getattr(parameter, "location", None)  # since jaxlib 0.8.1
         found = re.match(r'loc\("(?P<name>[^":]+)"[()]', str(place))
         name = re.sub(r"\W+", "_", found["name"]).strip("_") if found else ""
-        if not is_identifier(name) or name in names:
-            name = f"x{position}"
         names.append(name)
-    return tuple(names)
+    return with_plain_names(names)

@@ -99,10 +99,19 @@ def _scan(
             following = [results[end[place]] for place in loop.carried]
             return following, [results[value] for value in loop.stacked.values()]
 
+        def step_of_one(carry: Array, element: Array) -> tuple[Array, object]:
+            (following,), stacked = step([carry], [element])
+            return following, stacked
+
         initial = [given[place] for place in loop.carried]
         arrays = [given[place] for place in loop.slices]
-        carry, stacked = lax.scan(step, initial, arrays, length=loop.length, reverse=reverse)
-        return [*carry, *jax.tree.leaves(stacked)]
+        if len(initial) == len(arrays) == 1:  # so that JAX records these names
+            found = lax.scan(
+                step_of_one, initial[0], arrays[0], length=loop.length, reverse=reverse
+            )
+        else:
+            found = lax.scan(step, initial, arrays, length=loop.length, reverse=reverse)
+        return jax.tree.leaves(found)
 
     return function
 

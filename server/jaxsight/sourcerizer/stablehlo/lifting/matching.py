@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import jax
 
-from jaxsight.interpreters.compat.staging import opened, trace_settings
+from jaxsight.interpreters.compat.staging import evaluate, opened, trace_settings
 from jaxsight.sourcerizer.compat import mlir
 from jaxsight.sourcerizer.compat.mlir import ir
 from jaxsight.sourcerizer.stablehlo.attributes import constant_text
@@ -35,6 +35,8 @@ class LoweredCandidate:
 
     function: Callable[..., object]
     inputs: tuple[jax.ShapeDtypeStruct, ...]
+    calls: bool = False
+    """Whether it calls functions of its own, and is evaluated so; else these are inlined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +75,9 @@ def lift(
         candidates: the functions to try, the first that matches is returned.
         wide: whether they are lowered with 64-bit types, which changes counters.
     """
-    with jax.enable_x64(wide):
-        settings = trace_settings()
-        patterns = [_pattern(one.function, one.inputs, settings) for one in candidates]
-    for pattern in patterns:
+    for one in candidates:
+        with jax.enable_x64(wide):
+            pattern = _pattern(one.function, one.inputs, one.calls, trace_settings())
         if pattern is None:
             continue
         for operation in pattern.block.operations:
@@ -97,6 +98,7 @@ def _is_alike(
 def _pattern(
     function: Callable[..., object],
     inputs: tuple[jax.ShapeDtypeStruct, ...],
+    calls: bool,
     settings: Hashable,
 ) -> _Pattern | None:
     """Return what a function is lowered to; None if these types do not allow it."""
@@ -105,16 +107,18 @@ def _pattern(
             warnings.simplefilter("ignore")  # such as about 64-bit types
             program = opened(jax.make_jaxpr(function)(*inputs))
 
-            def inlined(*arguments: jax.Array) -> Sequence[jax.Array]:
+            def evaluated(*arguments: jax.Array) -> Sequence[jax.Array]:
+                if calls:
+                    return evaluate(program, *arguments)
                 return _without_calls(program, arguments)
 
-            text = jax.jit(inlined, keep_unused=True).lower(*inputs).as_text()
+            text = jax.jit(evaluated, keep_unused=True).lower(*inputs).as_text()
     except Exception:  # noqa: BLE001 - a guess, whose error may be any
         return None
     module = mlir.parse(text)
     functions = mlir.functions(module)
     main = functions["main"].regions[0].blocks[0]
-    return _Pattern(inlined, PrintedFunctions(functions), main, module)
+    return _Pattern(evaluated, PrintedFunctions(functions), main, module)
 
 
 def _without_calls(program: object, arguments: Sequence[Array]) -> list[Array]:
@@ -147,11 +151,11 @@ class _Match:
         if not self._same(mine, anchor):
             return None
         block = self.pattern.block
-        operations = [each.operation for each in block.operations]
-        for operation in operations[:-1]:
+        *operations, end = [each.operation for each in block.operations]
+        ends = end.operands
+        for operation in _needed(operations, ends):
             if operation.name != "stablehlo.constant" and not self._forward(operation):
                 return None
-        ends = operations[-1].operands
         if not all(value in self.bound for value in (*block.arguments, *ends)):
             return None
         matched = [self.bound[value] for value in self.bound if owner_of(value) is not None]
@@ -211,6 +215,17 @@ class _Match:
             return theirs.name == ours.name and constant_text(ours) == constant_text(theirs)
         places = _results(ours).index(mine), _results(theirs).index(other)
         return places[0] == places[1] and self._same(ours, theirs)
+
+
+def _needed(operations: Sequence[ir.Operation], ends: Sequence[ir.Value]) -> list[ir.Operation]:
+    """Return the operations that values need: a pattern has no others once JAX lowers it again."""
+    needed: list[ir.Operation] = []
+    values = {*ends}
+    for operation in reversed(operations):
+        if not operation.results or values.intersection(operation.results):
+            needed.insert(0, operation)
+            values.update(_inputs(operation))
+    return needed
 
 
 def _inputs(operation: ir.Operation) -> Iterator[ir.Value]:
