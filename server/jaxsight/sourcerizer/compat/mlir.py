@@ -1,8 +1,10 @@
 """MLIR as jaxlib ships it, and its compiler. Applies to JAX 0.8 to 0.12.
 
 Private API used: `jaxlib.mlir` (its `ir` and the StableHLO dialect: JAX has no public reader of
-StableHLO), `make_ir_context`, which registers the dialects that JAX's programs use, and
-`backend_compile_and_load` with `get_compile_options`, which compile a module without a function.
+StableHLO; its `passmanager`, for StableHLO's passes), `make_ir_context`, which registers the
+dialects that JAX's programs use, `refine_polymorphic_shapes`, with which JAX runs exported
+functions, and `backend_compile_and_load` with `get_compile_options`, which compile a module without
+a function.
 """
 
 from __future__ import annotations
@@ -12,12 +14,22 @@ from typing import Any
 
 import jax
 from jax._src import compiler
-from jax._src.interpreters.mlir import make_ir_context
+from jax._src.interpreters.mlir import make_ir_context, refine_polymorphic_shapes
 from jaxlib import xla_client
-from jaxlib.mlir import ir
+from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir.dialects import stablehlo as dialect
 
-__all__ = ["dialect", "functions", "ir", "parse", "print_without_locations", "run"]
+__all__ = [
+    "constant",
+    "dialect",
+    "functions",
+    "ir",
+    "parse",
+    "print_without_locations",
+    "refine",
+    "refine_polymorphic_shapes",
+    "run",
+]
 
 _ARTIFACT = b"ML\xefR"
 """How MLIR bytecode begins (https://mlir.llvm.org/docs/BytecodeFormat)."""
@@ -54,6 +66,22 @@ def functions(module: ir.Module) -> dict[str, ir.Operation]:
 
 def print_without_locations(module: ir.Module) -> str:
     return str(module.operation.get_asm(enable_debug_info=False))
+
+
+def constant(number: float, kind: ir.Type) -> ir.Value:
+    """Insert a constant where MLIR inserts."""
+    return dialect.constant(ir.Attribute.parse(f"dense<{number!r}> : {kind}"))
+
+
+def refine(module: ir.Module) -> None:
+    """Replace dynamic dimensions by the sizes that follow from the types of @main's arguments.
+
+    Raises:
+        ir.MLIRError: they contradict each other.
+    """
+    dialect.register_stablehlo_passes()
+    passes = "stablehlo-refine-shapes,func.func(stablehlo-canonicalize-dynamism)"
+    passmanager.PassManager.parse(f"builtin.module({passes})", module.context).run(module.operation)
 
 
 def run(program: str | bytes, leaves: Sequence[jax.Array]) -> list[jax.Array]:

@@ -13,6 +13,7 @@ import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import jax
 
@@ -24,6 +25,9 @@ from jaxsight.sourcerizer.stablehlo import StablehloProgram
 from jaxsight.sourcerizer.text.exprs import is_identifier
 from jaxsight.sourcerizer.text.names import identifier, of_path
 from jaxsight.text.units import count
+
+if TYPE_CHECKING:
+    from jaxsight.sourcerizer.programs.every_size import EverySize
 
 _VARIADIC = inspect.Parameter.VAR_POSITIONAL
 
@@ -60,6 +64,8 @@ class GivenProgram:
     """What a text is also compared with."""
     readable: Callable[[], GivenProgram] | None = None
     """Reads the program of `origin` again, with calls of library functions."""
+    every_size: EverySize | None = None
+    """Its sizes by names, if it is a program for every size; this is the one for the first."""
 
     def call(self) -> BoundCall:
         """Return the call of a function that evaluates the program."""

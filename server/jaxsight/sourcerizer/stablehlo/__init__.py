@@ -9,8 +9,21 @@ functions, regions become the functions of `while_loop`, `cond`, `reduce` and so
 `prove` lowers a written function again, compares, and runs both.
 """
 
-from jaxsight.sourcerizer.stablehlo.program import OpaqueCall, StablehloProgram, UnreadableProgram
+from jaxsight.sourcerizer.stablehlo.program import (
+    DynamicShapes,
+    OpaqueCall,
+    StablehloProgram,
+    UnreadableProgram,
+)
 from jaxsight.sourcerizer.stablehlo.proof import SameProgram, prove
 from jaxsight.sourcerizer.stablehlo.reading import read
 
-__all__ = ["OpaqueCall", "SameProgram", "StablehloProgram", "UnreadableProgram", "prove", "read"]
+__all__ = [
+    "DynamicShapes",
+    "OpaqueCall",
+    "SameProgram",
+    "StablehloProgram",
+    "UnreadableProgram",
+    "prove",
+    "read",
+]

@@ -73,8 +73,8 @@ _EFFECTS = {
 _INDENT = "  "
 
 
-def canonical(program: str | bytes) -> str:
-    """Return the canonical text of a module.
+def canonical(program: str | bytes, name: str = "main") -> str:
+    """Return the canonical text of a module's function, with those that it calls.
 
     Raises:
         ValueError: if it is not a module; the message is MLIR's.
@@ -82,7 +82,7 @@ def canonical(program: str | bytes) -> str:
     module = parse(program)
     with module.context:
         texts = PrintedFunctions(functions(module))
-        main = texts.printed("main")
+        main = texts.printed(name)
         return "\n".join([*texts.printed_functions(), "main", *main])
 
 

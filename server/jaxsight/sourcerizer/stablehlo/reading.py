@@ -16,6 +16,7 @@ from jaxsight.sourcerizer.stablehlo import attributes, operations
 from jaxsight.sourcerizer.stablehlo.canonical import PrintedFunctions
 from jaxsight.sourcerizer.stablehlo.evaluation import Evaluation
 from jaxsight.sourcerizer.stablehlo.program import (
+    DynamicShapes,
     StablehloProgram,
     UnreadableProgram,
     with_plain_names,
@@ -105,7 +106,7 @@ def _is_public(operation: ir.Operation) -> bool:
 def _struct(kind: ir.Type) -> jax.ShapeDtypeStruct:
     found = attributes.tensor(kind)
     if not found.has_static_shape:
-        raise UnreadableProgram(f"expected static shapes, got {kind}; help: export it for sizes")
+        raise DynamicShapes(f"expected static shapes, got {kind}; help: export it for sizes")
     return jax.ShapeDtypeStruct(tuple(found.shape), attributes.dtype_of(found.element_type))
 
 
