@@ -13,6 +13,7 @@ import pytest
 from jax import export, lax
 
 from jaxsight import sourcerize
+from jaxsight.cli.program_files.written import verdict
 from jaxsight.sourcerizer.errors import Unsourceable
 from jaxsight.sourcerizer.file_text import text_of
 from jaxsight.sourcerizer.stablehlo import UnreadableProgram
@@ -165,6 +166,25 @@ def test_a_size_that_no_shape_has_alone_is_solved_for() -> None:
     check(source, doubled, (10,))
 
 
+def test_sizes_of_parts_of_a_pytree() -> None:
+    def pair(x: dict[str, jax.Array]) -> jax.Array:
+        return x["a"].sum() + x["b"]
+
+    scope = export.SymbolicScope()
+    structs = {
+        name: jax.ShapeDtypeStruct(export.symbolic_shape(shape, scope=scope), jnp.float32)
+        for name, shape in (("a", "n"), ("b", "n + 1"))
+    }
+    source = sourcerize(export.export(jax.jit(pair))(structs), style="pretty")
+    assert body(source, "pair").startswith(
+        'def pair(x):\n    n = x["a"].shape[0]\n    if x["b"].shape != (n + 1,):\n'
+    )
+    namespace: dict[str, Any] = {}
+    exec(source, namespace)
+    with pytest.raises(ValueError, match=r"expected x\[\"b\"\] of shape \(n \+ 1,\)"):
+        namespace["pair"]({"a": jnp.ones(3), "b": jnp.ones(3)})
+
+
 def test_a_parameter_of_the_same_name() -> None:
     def scaled(x: jax.Array, b: jax.Array) -> jax.Array:
         return jnp.zeros(x.shape) + b
@@ -219,6 +239,16 @@ def test_other_languages() -> None:
         UnreadableProgram, match="its sizes are symbolic; help: export it for sizes"
     ):
         text_of(content, {"to": "jaxpr"})
+
+
+def test_the_terminal_reports_the_sizes() -> None:
+    shown = text_of(exported(lambda x: x * 2, "b").mlir_module_serialized, SOURCE)
+    assert verdict(shown) == (
+        "the source lowers to the same StableHLO, 2 equations, for b=13; b=18; b=23; b=1; b=2; b=7"
+    )
+
+
+SOURCE = {"to": "python", "options": {"style": "lax"}}
 
 
 def test_texts_of_another_structure_are_refused() -> None:

@@ -28,6 +28,7 @@ from jaxsight.sourcerizer.programs.lowering import lowers_again
 from jaxsight.sourcerizer.stablehlo.canonical import canonical
 from jaxsight.sourcerizer.stablehlo.proof import first_difference
 from jaxsight.sourcerizer.stablehlo.refinement import INSIDE
+from jaxsight.sourcerizer.text.exprs import quoted
 from jaxsight.sourcerizer.text.layout import flat
 from jaxsight.sourcerizer.written import Written, load
 
@@ -143,7 +144,8 @@ def _definitions(every: EverySize, call: BoundCall, names: dict[str, str]) -> It
             sizes = ", ".join(_with_names(size, names) for size in shape)
             expected = f"({sizes}{',' if len(shape) == 1 else ''})"
             yield f"if {leaves[place]}.shape != {expected}:"
-            yield f'    raise ValueError("expected {leaves[place]} of shape {expected}")'
+            message = quoted(f"expected {leaves[place]} of shape {expected}")
+            yield f"    raise ValueError({message})"
 
 
 def _proved(written: Written, every: EverySize, programs: Sequence[GivenProgram]) -> Written:

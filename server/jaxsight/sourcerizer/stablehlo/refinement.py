@@ -34,7 +34,7 @@ class WrongSizes(UnreadableProgram):
 
 def described(program: str | bytes) -> str:
     """Return what a module's assertion says of its inputs' shapes: `args[0].shape = (b, 4)`."""
-    module = compat.parse(program)
+    module = mlir.parse(program)
     with module.context:
         for operation in _inside(module.operation):
             if _is_assertion(operation):
@@ -46,9 +46,9 @@ def described(program: str | bytes) -> str:
 
 def inputs(program: str | bytes) -> list[list[int | None]]:
     """Return the sizes of @main's inputs, None for dynamic ones."""
-    module = compat.parse(program)
+    module = mlir.parse(program)
     with module.context:
-        main = compat.functions(module)["main"]
+        main = mlir.functions(module)["main"]
         types = [attributes.tensor(one.type) for one in main.regions[0].blocks[0].arguments]
         if not all(one.has_rank for one in types):
             raise UnreadableProgram("an input has no rank")
@@ -68,10 +68,10 @@ def refined(program: str | bytes, shapes: Sequence[Sequence[int]]) -> str:
         WrongSizes: an assertion of the module fails, or the shapes contradict each other.
         UnreadableProgram: a size does not follow from these shapes.
     """
-    module = compat.parse(program)
+    module = mlir.parse(program)
     with module.context:
-        main = compat.functions(module)["main"]
-        caller = _caller(main, shapes, _names(compat.functions(module), len(shapes)))
+        main = mlir.functions(module)["main"]
+        caller = _caller(main, shapes, _names(mlir.functions(module), len(shapes)))
         main.attributes["sym_name"] = ir.StringAttr.get(_OUTSIDE)
         main.attributes["sym_visibility"] = ir.StringAttr.get("private")
         text = str(module.operation.get_asm(enable_debug_info=True))
@@ -138,7 +138,7 @@ def _results(function: ir.Operation) -> list[ir.Type]:
 
 def _copy_computations_of_sizes(module: ir.Module) -> None:
     """Give each call of a function of integers, to integers, a function of its own."""
-    functions, called, waiting = compat.functions(module), {"main"}, ["main"]
+    functions, called, waiting = mlir.functions(module), {"main"}, ["main"]
     while waiting:
         for operation in _inside(functions[waiting.pop()]):
             if operation.name != "func.call":
@@ -196,7 +196,7 @@ def _fold_conversions(module: ir.Module) -> None:
 
 def _without_callers(module: ir.Module) -> None:
     """Make the function that has the program @main, in place of those that only call it."""
-    functions = compat.functions(module)
+    functions = mlir.functions(module)
     functions["main"].erase()
     main = functions[_OUTSIDE]
     if INSIDE in functions and _only_calls(main):
