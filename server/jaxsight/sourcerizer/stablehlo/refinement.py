@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from jaxsight.sourcerizer.compat import mlir
 from jaxsight.sourcerizer.compat.mlir import ir
-from jaxsight.sourcerizer.stablehlo import attributes, compat
+from jaxsight.sourcerizer.stablehlo import attributes
 from jaxsight.sourcerizer.stablehlo.operations.regions import constant_of
 from jaxsight.sourcerizer.stablehlo.program import UnreadableProgram
 
@@ -80,7 +81,7 @@ def refined(program: str | bytes, shapes: Sequence[Sequence[int]]) -> str:
         module = ir.Module.parse(called)
         _copy_computations_of_sizes(module)
         try:
-            compat.refine(module)
+            mlir.refine(module)
         except ir.MLIRError as error:
             raise WrongSizes(" ".join(str(error).split())[:200]) from None
         is_known = _without_assertions(module)
@@ -171,7 +172,7 @@ def _without_assertions(module: ir.Module) -> bool:
 
 def _refined_by_xla(text: str) -> ir.Module:
     try:
-        return compat.refine_polymorphic_shapes(ir.Module.parse(text))
+        return mlir.refine_polymorphic_shapes(ir.Module.parse(text))
     except ValueError:
         why = "a size does not follow from the shapes of the arguments"
         raise WrongSizes(why) from None
@@ -190,7 +191,7 @@ def _fold_conversions(module: ir.Module) -> None:
         if size is not None and kind != operation.operands[0].type and size.dtype.kind == "i":
             dtype = attributes.dtype_of(attributes.tensor(kind).element_type)
             with ir.InsertionPoint(operation), operation.location:
-                converted = compat.constant(size.astype(dtype).item(), kind)
+                converted = mlir.constant(size.astype(dtype).item(), kind)
             operation.results[0].replace_all_uses_with(converted)
 
 
