@@ -228,7 +228,7 @@ OF_OTHERS = b"""module @add {
 
 def test_sizes_without_names() -> None:
     source = sourcerize(OF_OTHERS)
-    assert "n = x0.shape[0]\n    if x1.shape != (n, 4):\n" in source
+    assert "n = x.shape[0]\n    if y.shape != (n, 4):\n" in source
     assert "Compared for n=13; " in source
 
 
