@@ -116,7 +116,8 @@ async def test_a_click_measures_and_shows_the_times(tmp_path: Path) -> None:
         answer = await editor.execute(lens.command)
         assert answer["headline"].startswith("ranked: ")
         assert answer["headline"].endswith(" measured on cpu")
-        assert 0 < answer["deviceSeconds"] < answer["wallSeconds"] < 1
+        assert 0 < answer["deviceSeconds"] < 1
+        assert 0 < answer["wallSeconds"] < 1
         assert "running" in stages(editor)
         await labels(editor, uri)
 

@@ -12,6 +12,7 @@ from jax.experimental import sparse
 from jax.experimental.pallas import tpu as pltpu
 from jax.experimental.pallas import triton as plgpu
 
+from jaxsight.interpreters.same.derivatives import DEEPEST_RULES
 from tests.sourcerizer.programs.registry import Call, called, floats, program
 
 
@@ -198,7 +199,7 @@ def sparsified_function() -> Call:
 def an_exported_function() -> Call:
     f = jax.jit(lambda x: jnp.sin(x) * 2)
     exported = jax.export.export(f, platforms=["cpu"])(jax.ShapeDtypeStruct((3,), np.float32))
-    return called(lambda x: exported.call(x) + 1, floats(3))
+    return called(lambda x: exported.call(x) + 1, floats(3), _orders=DEEPEST_RULES)
 
 
 @program(gradient=False, before=(0, 11))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
+import re
 from collections.abc import Callable, Hashable
 
 import jax
@@ -17,10 +18,17 @@ from jaxsight.interpreters.contents import Identity, contents
 from jaxsight.interpreters.same.difference import Parted, require, step_to_inner
 from jaxsight.interpreters.same.tokens import value_token
 
-_INFORMATION = frozenset({"debug", "debug_info", "index_map_tree", "origin"})
+_INFORMATION = frozenset(
+    {"debug", "debug_info", "index_map_tree", "origin", "_get_vjp", "mlir_module_serialized"}
+)
 """Fields of JAX's own dataclasses that do not affect the results. Of kernels, `origin` is an
-argument's name (`BlockMapping`), and `index_map_tree` how those of index maps were nested.
+argument's name (`BlockMapping`), and `index_map_tree` how those of index maps were nested. Of
+`Exported`, `_get_vjp` exports the derivative, from the function or as it was serialized, which is
+compared where a program calls it, and `mlir_module_serialized` has locations.
 """
+
+_LOCATION = re.compile(r'^#loc.*\n| loc\((?:"[^"]*"|[^()"])*\)', re.MULTILINE)
+"""A location in the text of an MLIR module."""
 
 _BY_IDENTITY: object = object.__eq__
 
@@ -99,6 +107,9 @@ class ValueComparison:
                 if field.name not in _INFORMATION:
                     first, second = (getattr(side, field.name, None) for side in (lhs, rhs))
                     self.compare(part, first, second)
+            if isinstance(lhs, jax.export.Exported) and isinstance(rhs, jax.export.Exported):
+                programs = [_LOCATION.sub("", side.mlir_module()) for side in (lhs, rhs)]
+                require(programs[0] == programs[1], part, *programs)
         elif _is_trusted(lhs) and _plain_equal(lhs, rhs):
             return
         elif (params := params_of_object(lhs)) is not None:

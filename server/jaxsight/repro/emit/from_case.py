@@ -109,8 +109,7 @@ def emit(
         raise CannotEmit("the program did not import JAX")
     ended = case.read_ended(folder)
     if ended is None or died is not None:
-        where = stacks.user_line(folder, is_ours)
-        ended = case.Ended(died or RunFailure(CRASH), where=where)
+        ended = case.Ended(died or RunFailure(CRASH), where=stacks.user_line(folder, is_ours))
     checked = parse(check)
     environment = ProgramEnvironment.of_record(info["environment"])
     claim = _first(folder, (case.CLAIM,))
@@ -136,11 +135,10 @@ def emit(
             except (CannotEmit, Unwritable, Unsourceable, pickle.UnpicklingError) as error:
                 problems.append(str(error))
                 continue
-            failing = about
+            failure = about.failure
             if anonymous:
-                repro, failure = anonymized(repro, about.failure)
-                failing = replace(about, failure=failure)
-            tried = _run(repro, out, limit, failing, checked)
+                repro, failure = anonymized(repro, failure)
+            tried = _run(repro, out, limit, replace(about, failure=failure), checked)
             if emitted is None or tried.reproduces:
                 emitted = tried
             if emitted.reproduces:

@@ -22,8 +22,8 @@ from jaxsight.sourcerizer.every_size.texts import (
 )
 from jaxsight.sourcerizer.programs import dimensions
 from jaxsight.sourcerizer.programs.dimensions import Sizes
-from jaxsight.sourcerizer.programs.every_size import EverySize
-from jaxsight.sourcerizer.programs.given import GivenProgram
+from jaxsight.sourcerizer.programs.every_size import further
+from jaxsight.sourcerizer.programs.given import EverySize, GivenProgram
 from jaxsight.sourcerizer.programs.lowering import lowers_again
 from jaxsight.sourcerizer.stablehlo.canonical import canonical
 from jaxsight.sourcerizer.stablehlo.proof import first_difference
@@ -155,7 +155,7 @@ def _proved(written: Written, every: EverySize, programs: Sequence[GivenProgram]
     for program in programs:
         _check_jaxpr(written, program)
         proofs.append(_compared(written, program))
-    for found, program in every.further():
+    for found, program in further(every):
         proofs.append(_compared(written, program))
         sizes.append(found)
         if len(sizes) == len(programs) + _MOST:

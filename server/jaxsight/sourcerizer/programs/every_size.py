@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from jax import export
 
 from jaxsight.interpreters.compat import avals
 from jaxsight.sourcerizer.programs import dimensions, lowered
 from jaxsight.sourcerizer.programs.dimensions import Sizes
-from jaxsight.sourcerizer.programs.given import GivenProgram
+from jaxsight.sourcerizer.programs.given import EverySize, GivenProgram
 from jaxsight.sourcerizer.stablehlo import DynamicShapes, UnreadableProgram, refinement
 
 MOST_NAMES = 4
@@ -41,26 +41,12 @@ _FURTHER = (
 """Sizes that the text is also compared for. Those that the program does not take are skipped."""
 
 
-@dataclass(frozen=True, slots=True)
-class EverySize:
-    """How a program depends on sizes."""
-
-    names: tuple[str, ...]
-    shapes: tuple[tuple[str, ...], ...]
-    """The sizes of each leaf of the arguments, as expressions of Python."""
-    samples: tuple[Sizes, ...]
-    """Sizes to write the program for: one, one with each name's size changed, one with all."""
-    at: Callable[[Sizes], GivenProgram]
-    """Returns the program for sizes; raises `WrongSizes`."""
-    artifact: str | bytes
-    symbolic: export.Exported | None = None
-
-    def further(self) -> Iterator[tuple[Sizes, GivenProgram]]:
-        """Yield other sizes that the program takes, with its program for them."""
-        for values in _FURTHER:
-            sizes = dict(zip(self.names, values, strict=False))
-            if sizes not in self.samples and (program := _taken(self.at, sizes)) is not None:
-                yield sizes, program
+def further(every: EverySize) -> Iterator[tuple[Sizes, GivenProgram]]:
+    """Yield other sizes that the program takes, with its program for them."""
+    for values in _FURTHER:
+        sizes = dict(zip(every.names, values, strict=False))
+        if sizes not in every.samples and (program := _taken(every.at, sizes)) is not None:
+            yield sizes, program
 
 
 def of_exported(exported: export.Exported) -> GivenProgram:

@@ -13,7 +13,6 @@ import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import jax
 
@@ -21,13 +20,11 @@ from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.staging import Program, evaluate, opened
 from jaxsight.sourcerizer.calls.jitted_function import only_call
 from jaxsight.sourcerizer.calls.signature import BoundCall, TracedCall, bind
+from jaxsight.sourcerizer.programs.dimensions import Sizes
 from jaxsight.sourcerizer.stablehlo import StablehloProgram
 from jaxsight.sourcerizer.text.exprs import is_identifier
 from jaxsight.sourcerizer.text.names import identifier, of_path
 from jaxsight.text.units import count
-
-if TYPE_CHECKING:
-    from jaxsight.sourcerizer.programs.every_size import EverySize
 
 _VARIADIC = inspect.Parameter.VAR_POSITIONAL
 
@@ -45,6 +42,21 @@ class Stablehlo:
     """The positions of the leaves that it takes."""
     is_exact: bool = True
     """Whether JAX lowers to such StableHLO: not so if XLA has converted it from HLO."""
+
+
+@dataclass(frozen=True, slots=True)
+class EverySize:
+    """How a program depends on sizes."""
+
+    names: tuple[str, ...]
+    shapes: tuple[tuple[str, ...], ...]
+    """The sizes of each leaf of the arguments, as expressions of Python."""
+    samples: tuple[Sizes, ...]
+    """Sizes to write the program for: one, one with each name's size changed, one with all."""
+    at: Callable[[Sizes], GivenProgram]
+    """Returns the program for sizes; raises `WrongSizes`."""
+    artifact: str | bytes
+    symbolic: jax.export.Exported | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,7 @@ async def kernels(
             before = await _results(run, baseline, targets or (), None, printer, complete)
         traced_by = run.python(address.path)
         called = [
-            await run.get(run.session.pallas_kernels(each.view, target))
+            await run.get_by_name(run.session.pallas_kernels(each.view, target))
             for each, target in zip(after, targets or (None,), strict=False)
             if form == "json"
         ]
@@ -186,7 +186,7 @@ async def _results(
     results = []
     for target in targets or (None,):
         if blocks:
-            _print_pallas(printer, await run.get(run.session.pallas_kernels(view, target)))
+            _print_pallas(printer, await run.get_by_name(run.session.pallas_kernels(view, target)))
         run.show_step(f"compiling {address.function}" + (f" for {target}" if target else ""))
         view, compile_result = await run.get_by_name(
             run.session.kernels(str(address.path), address.function, target, complete=complete)

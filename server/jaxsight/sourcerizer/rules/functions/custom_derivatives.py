@@ -16,6 +16,7 @@ from jaxsight.sourcerizer.errors import Unsourceable
 from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.rules.functions.calls import closed_function, function_name
 from jaxsight.sourcerizer.rules.functions.symbolic_zeros import with_symbolic_zeros
+from jaxsight.sourcerizer.rules.lax.external import call_exported
 from jaxsight.sourcerizer.text.exprs import NONE, Atom, Expr, call, tuple_
 from jaxsight.sourcerizer.text.layout import flat
 from jaxsight.sourcerizer.text.statements import Assign, Effect, Function, Return, Statement
@@ -167,9 +168,14 @@ def _custom(
 
 
 @STRUCTURES("custom_vjp_call")
-def custom_vjp(scope: Scope, equation: Equation) -> Proved:
+def custom_vjp(scope: Scope, equation: Equation) -> Proved | None:
     params = equation.params
     program = opened(params["call_jaxpr"])
+    match program.jaxpr.eqns:
+        # `Exported.call` adds the derivative (`call_exported`, jax/_src/export/_export.py).
+        case [inner] if inner.primitive.name == "call_exported":
+            if [*inner.invars] == [*program.jaxpr.invars]:
+                return call_exported(scope, equation.replace(params=inner.params))
     captured = params["num_consts"]
     if params["symbolic_zeros"]:
         why = "its rules ask for symbolic zeros, which are supported for custom_jvp only"

@@ -13,6 +13,7 @@ import numpy as np
 from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.staging import Program, opened
+from jaxsight.interpreters.same.derivatives import DEEPEST_RULES
 from jaxsight.sourcerizer.equations.fallback import flags, given
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
 from jaxsight.sourcerizer.errors import Unsourceable
@@ -63,7 +64,7 @@ def ffi_call(scope: Scope, equation: Equation) -> Proved:
 @STRUCTURES("call_exported")
 def call_exported(scope: Scope, equation: Equation) -> Proved:
     exported = equation.params["exported"]
-    data = bytes(exported.serialize())
+    data = bytes(exported.serialize(vjp_order=DEEPEST_RULES * exported.has_vjp()))
     stored = Atom(f'bytearray.fromhex("{data.hex()}")')
     deserialize = public_names.imported("jax.export", "deserialize")
     name = scope.writer.constants.named(data, "_EXPORTED", call(deserialize, stored))
