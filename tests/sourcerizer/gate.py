@@ -120,18 +120,21 @@ def _check_program(
         clean = without_dead_code if "cond" not in live(expected) else simplified
         expected, found = clean(expected), without_dead_code(found)
         difference = jaxsight.same_jaxpr(expected, found, orders=call.orders, sums=True)
-    if difference is not None:
+    runs = call.bits and not any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in args)
+    # That pass keeps what a `while` carries without need: there, bits and derivatives decide.
+    by_values = difference is not None and readable and runs and "while" in live(expected)
+    if difference is not None and not by_values:
         raise Fails(
             f"another jaxpr: {difference}\nexpected\n{expected!s:.20000}\nfound\n{found!s:.20000}"
         )
     ours, theirs = live(expected, readable), live(found, readable)
-    if ours != theirs:
+    if ours != theirs and not by_values:
         raise Fails(f"other primitives: {ours - theirs} and {theirs - ours}")
     if shapes != again:
         raise Fails(f"the result is {again[0]}, not {shapes[0]}")
     if {type(e).__name__ for e in expected.effects} != {type(e).__name__ for e in found.effects}:
         raise Fails(f"effects {found.effects}, not {expected.effects}")
-    if call.bits and not any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in args):
+    if runs:
         same_bits(jax.jit(original)(*args), jax.jit(rewritten)(*args), "the result")
     if gradient:
         _check_gradient(original, rewritten, args)
