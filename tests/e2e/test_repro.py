@@ -182,7 +182,7 @@ async def test_a_repro_is_reduced_when_that_is_chosen(tmp_path: Path) -> None:
         reduced = editor.shown_documents[-1].uri
         assert reduced.endswith("/model.py/loss.reduced.py")
         linked = await editor.linked_content(reduced)
-        assert "jnp.array([-1.0], dtype=jnp.float32)" in linked["text"]
+        assert "jnp.array(-1.0, dtype=jnp.float32)" in linked["text"]
         assert len(linked["text"]) < len(shown["text"])
         bar = bar_of(editor, "Reducing the repro of loss")
         assert bar is not None

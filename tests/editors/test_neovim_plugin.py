@@ -177,7 +177,7 @@ def test_a_program_file_is_shown_as_source(editor: Neovim) -> None:
     editor.lua("vim.fn.writefile(A, 'f.mlir') vim.cmd('edit f.mlir')", *PROGRAM.splitlines())
     editor.until("return #vim.lsp.get_clients({ bufnr = 0, name = 'jaxsight' }) > 0")
     editor.lua("vim.cmd('Jaxsight sourcerize')")
-    assert "    return jnp.sin(x0)" in beside(editor, "def ", "jnp.sin")
+    assert "    return jnp.sin(x)" in beside(editor, "def ", "jnp.sin")
 
 
 def test_a_failure_becomes_a_repro_which_is_reduced(editor: Neovim) -> None:
@@ -185,7 +185,7 @@ def test_a_failure_becomes_a_repro_which_is_reduced(editor: Neovim) -> None:
     editor.lua("vim.cmd('Jaxsight repro')")
     assert "    return jnp.sqrt(x0)" in beside(editor, "def main(", "FloatingPointError")
     editor.lua("vim.cmd('Jaxsight reduce')")
-    assert "        jnp.array([-1.0], dtype=jnp.float32),  # x" in beside(editor, "def main(x)")
+    assert "        jnp.array(-1.0, dtype=jnp.float32),  # x" in beside(editor, "def main(x)")
 
 
 def test_kernels_show_in_a_floating_window(editor: Neovim) -> None:

@@ -379,7 +379,7 @@ NOT_INVERTIBLE: Mapping[Callable[..., Tree], str] = {
 }
 """Functions of `VECTOR` without an inverse, and a part of the reason that they must be given."""
 
-REFUSED = frozenset({stick_breaking, to_srgb, leaky_layers})
+REFUSED = (stick_breaking, to_srgb, leaky_layers)
 """Functions of `INVERTIBLE` that jaxsight does not invert, and says so."""
 
 
