@@ -80,19 +80,28 @@ bench-vscode: .venvs/vscode/.installed .venvs/test-py311/.installed .venvs/code-
 docs: .venvs/docs/.installed ## Build the documentation into site/, strictly
 	PYTHONPATH=server NO_MKDOCS_2_WARNING=1 .venvs/docs/bin/mkdocs build --strict --quiet
 
+# What the panel is made of.
+PANEL = $(wildcard vscode-extension/panel/src/*) vscode-extension/panel/esbuild.mjs vscode-extension/panel/package-lock.json
+
+.PHONY: page
+page: server/jaxsight/page/page.html ## Build the panel as one file, for browsers and notebooks
+
+server/jaxsight/page/page.html: $(PANEL) | vscode-extension/panel/node_modules/.installed
+	cd vscode-extension/panel && $(WITH_NODE) node esbuild.mjs --page
+
 .PHONY: vsix
-vsix: vscode-extension/node_modules/.installed vscode-extension/panel/node_modules/.installed ## Package the extension for VS Code, with the server in it
+vsix: page vscode-extension/node_modules/.installed vscode-extension/panel/node_modules/.installed ## Package the extension for VS Code, with the server in it
 	$(ANY_PYTHON) vscode-extension/scripts/manifest.py --check
 	$(ANY_PYTHON) vscode-extension/scripts/bundle.py
 	cd vscode-extension && $(WITH_NODE) npm run --silent check
 	cd vscode-extension && $(WITH_NODE) npm run --silent build
-	cd vscode-extension/panel && $(WITH_NODE) npm run --silent build
+	cd vscode-extension/panel && $(WITH_NODE) node esbuild.mjs
 	mkdir -p dist
 	cd vscode-extension && $(WITH_NODE) npx vsce package --no-dependencies --out ../dist/jaxsight.vsix \
 		--baseImagesUrl https://github.com/jaxsight/jaxsight/raw/HEAD/vscode-extension
 
 .PHONY: release-check
-release-check: vsix docs ## Build the wheel, sdist, extension and documentation, and check them
+release-check: vsix page docs ## Build the wheel, sdist, extension and documentation, and check them
 	$(ANY_PYTHON) .ci/release-check
 
 .PHONY: lock
@@ -102,6 +111,7 @@ lock: ## Pin all dependencies anew (needs uv)
 .PHONY: clean
 clean: ## Remove what was built, environments included
 	rm -rf .venv .venvs site dist build reports .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -f server/jaxsight/page/page.html server/jaxsight/page/elkjs.LICENSE.md
 	rm -rf vscode-extension/node_modules vscode-extension/dist vscode-extension/bundled
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

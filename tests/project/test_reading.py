@@ -42,6 +42,7 @@ ALLOWED = {
     "cli/output/file_writing.py": "writes the file that the user named",
     "cli/resident/client.py": "locks a file in this user's private folder; /dev/null",
     "cli/revisions/tree.py": "writes into a new private folder, in no link of the revision",
+    "page/__init__.py": "reads a file of this package",
     "library/snapshots.py": "writes the lock beside the user's own test",
     "sourcerizer/written.py": "writes the file that the user named",
     "repro/capturing/case.py": "the folder of a case, which this command made",

@@ -22,8 +22,16 @@ type TextTab = "jaxpr" | "stablehlo" | "hlo" | "source";
 type TabName = "graph" | "memory" | "growth" | TextTab;
 
 const NOTHING = "Place the cursor in a function with example inputs.";
+const LOST = "The server does not answer any more. This page shows what it said last.";
 /** Graphs of fewer kernels begin without a list of them: all are seen. */
 const LISTED = 12;
+const KINDS_OF: Readonly<Record<TextTab, readonly Kind[]>> = {
+  jaxpr: ["jaxpr"],
+  stablehlo: ["stablehlo"],
+  hlo: ["hlo", "hlo-metadata"],
+  source: ["pretty", "lax"],
+};
+const TEXT_TABS = Object.keys(KINDS_OF) as readonly TextTab[];
 const STYLES = { pretty: "readable", lax: "pure lax" } as const;
 
 export class App {
@@ -64,7 +72,7 @@ export class App {
     layouter: { layout(scene: Scene, early?: (layout: Layout) => void): Promise<Layout> },
     line: number,
   ) {
-    this.toolbar = new Toolbar({
+    this.toolbar = new Toolbar(host.can, {
       setChosen: (set) => {
         host.send({ type: "chooseSet", set });
       },
@@ -121,7 +129,7 @@ export class App {
         this.choose(kernels, focus, places);
       },
     });
-    this.growth = new GrowthView({
+    this.growth = new GrowthView(host.can.compute, {
       asked: (sizes, figure) => {
         host.send({ type: "sweep", sizes, figure });
       },
@@ -175,10 +183,17 @@ export class App {
         this.showText();
         break;
       case "swept":
+        this.tabs.offer("growth", this.host.can.compute || message.swept !== null);
         this.growth.hear(message.swept);
         break;
       case "following":
         this.follow(message.following);
+        break;
+      case "choose":
+        this.choose(message.kernels, false);
+        break;
+      case "lost":
+        this.tell(message.lost ? LOST : (this.shown?.trouble ?? ""));
         break;
     }
   }
@@ -257,6 +272,7 @@ export class App {
     this.tell(shown.trouble);
     this.element.classList.toggle("stale", this.shown.stale);
     this.growth.show(!same, this.shown.drawn?.headline ?? "");
+    this.offer(shown);
     if (!kept) {
       this.adopt(before?.function !== shown.function || before.uri !== shown.uri);
     }
@@ -264,6 +280,19 @@ export class App {
     this.keep();
     this.showText();
     this.mark();
+  }
+
+  /** The tabs whose texts there are. */
+  private offer({ documents }: Shown): void {
+    for (const tab of TEXT_TABS) {
+      const kinds = KINDS_OF[tab].filter((kind) => documents[kind] !== undefined);
+      const choice = { jaxpr: undefined, stablehlo: undefined, hlo: this.metadata, source: this.style }[tab];
+      choice?.parentElement?.toggleAttribute("hidden", kinds.length < 2);
+      this.tabs.offer(tab, kinds.length > 0);
+    }
+    if (!this.host.can.compute) {
+      this.tabs.offer("growth", false); // until the host has something
+    }
   }
 
   private adopt(fresh: boolean): void {
@@ -471,7 +500,7 @@ export class App {
   }
 
   private reveal(places: readonly Place[], focus: boolean): void {
-    this.host.send({ type: "reveal", places, focus });
+    this.host.send({ type: "reveal", places, focus, kernels: this.chosen });
   }
 
   private follow(following: Following): void {

@@ -60,3 +60,8 @@ export function on<Name extends keyof HTMLElementEventMap>(
 ): void {
   element.addEventListener(name, heard as EventListener);
 }
+
+/** The text that an element has. */
+export function textOf(element: Element): string {
+  return element.textContent;
+}

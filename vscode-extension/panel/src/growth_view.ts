@@ -30,11 +30,16 @@ export class GrowthView {
   private then = "";
   private now = "";
 
-  constructor(private readonly events: GrowthEvents) {
+  /** @param canSweep whether other sizes can be asked for. */
+  constructor(
+    canSweep: boolean,
+    private readonly events: GrowthEvents,
+  ) {
     for (const [value, words] of Object.entries(FIGURES)) {
       this.figure.append(h("option", { value }, words));
     }
     const form = h("form", { class: "sweep" }, h("label", {}, "sizes ", this.sizes), h("label", {}, "curve ", this.figure), this.run);
+    form.hidden = !canSweep;
     on(form, "submit", (event) => {
       event.preventDefault();
       this.sweep();

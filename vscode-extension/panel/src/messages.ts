@@ -1,5 +1,5 @@
 /**
- * What the panel and its host say to each other, and the data that it shows. Types alone: both sides import them.
+ * What the panel and its host say to each other, and the data that it shows. Types, all but one value: both sides import them.
  *
  * `Shown` is the server's answer to `jaxsight/panel`, `Content` its answer to `jaxsight/textDocumentContent`; docs/protocol.md has them.
  */
@@ -243,7 +243,8 @@ export interface Shown {
   readonly targets: readonly string[];
   readonly stale: boolean;
   readonly trouble: string;
-  readonly documents: Readonly<Record<Kind, string>>;
+  /** URIs of the texts that there are. */
+  readonly documents: Readonly<Partial<Record<Kind, string>>>;
   /** Whether the function can be measured on the target: a device that is there. */
   readonly measurable: boolean;
   readonly drawn: Drawn | null;
@@ -300,6 +301,18 @@ export interface Kept extends Following {
   readonly function: string;
 }
 
+/** Answers that a page has in itself: of one function, or of several, for several targets. */
+export interface Embedded {
+  readonly entries: readonly Entry[];
+}
+
+/** One answer, and the texts that its documents have; a document without a text is not offered. */
+export interface Entry {
+  readonly shown: Shown;
+  readonly contents: Readonly<Partial<Record<Kind, Content>>>;
+  readonly swept: Swept | null;
+}
+
 export type ToPanel =
   /** Another function, or other kernels; `null`: there is none at the cursor yet. */
   | { readonly type: "show"; readonly shown: Shown | null }
@@ -310,12 +323,16 @@ export type ToPanel =
   | { readonly type: "cursor"; readonly uri: string; readonly position: Position }
   | { readonly type: "content"; readonly kind: Kind; readonly content: Content }
   | { readonly type: "swept"; readonly swept: Swept | null }
-  | { readonly type: "following"; readonly following: Following };
+  | { readonly type: "following"; readonly following: Following }
+  /** Kernels are chosen, as if by the user. */
+  | { readonly type: "choose"; readonly kernels: readonly number[] }
+  /** The host cannot be reached, or can again. */
+  | { readonly type: "lost"; readonly lost: boolean };
 
 export type FromPanel =
   | { readonly type: "ready" }
-  /** Light these places of the source; `focus`: go there. */
-  | { readonly type: "reveal"; readonly places: readonly Place[]; readonly focus: boolean }
+  /** Light these places of the source; `focus`: go there. They are those of the kernels that are chosen, if any is. */
+  | { readonly type: "reveal"; readonly places: readonly Place[]; readonly focus: boolean; readonly kernels: readonly number[] }
   | { readonly type: "content"; readonly kind: Kind }
   /** Sweep the function over sizes such as `B=1..64`; none: say what may be swept. */
   | { readonly type: "sweep"; readonly sizes: string; readonly figure: string }
@@ -326,8 +343,19 @@ export type FromPanel =
   | { readonly type: "copy"; readonly text: string; readonly what: string }
   | { readonly type: "save"; readonly name: string; readonly svg: string };
 
-/** What the panel asks of its host; a page in VS Code has one, tests bring their own. */
+/** What a host can do. */
+export interface Abilities {
+  /** It follows a cursor in an editor. */
+  readonly follow: boolean;
+  /** It measures, sweeps, and compiles for other targets. */
+  readonly compute: boolean;
+}
+
+export const EDITOR: Abilities = { follow: true, compute: true };
+
+/** What the panel asks of its host: VS Code, a server, a page that has all in itself; tests bring their own. */
 export interface Host {
+  readonly can: Abilities;
   send(message: FromPanel): void;
   keep(kept: Kept): void;
 }

@@ -37,8 +37,9 @@ export class Tabs<Name extends string> {
     on(this.list, "keydown", (event) => {
       const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
       if (step !== 0) {
-        const at = tabs.findIndex((tab) => tab.name === this.current);
-        const next = tabs[(at + step + tabs.length) % tabs.length];
+        const { offered } = this;
+        const at = offered.findIndex((tab) => tab.name === this.current);
+        const next = offered[(at + step + offered.length) % offered.length];
         if (next !== undefined) {
           this.open(next.name);
           this.buttons.get(next.name)?.focus();
@@ -53,6 +54,21 @@ export class Tabs<Name extends string> {
     this.current = name;
     this.mark();
     this.changed(name);
+  }
+
+  /** Offers a tab, or not; the first that is left is in front where it was. */
+  offer(name: Name, isThere: boolean): void {
+    const button = this.buttons.get(name);
+    if (button !== undefined && button.hidden === isThere) {
+      button.hidden = !isThere;
+      if (!isThere && this.current === name) {
+        this.open(this.offered[0]?.name ?? name);
+      }
+    }
+  }
+
+  private get offered(): readonly Tab<Name>[] {
+    return this.tabs.filter(({ name }) => this.buttons.get(name)?.hidden === false);
   }
 
   private mark(): void {

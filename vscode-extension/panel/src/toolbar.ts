@@ -2,7 +2,7 @@
 
 import { h, on, set, write } from "./dom";
 import { type Icon, icon } from "./icons";
-import type { Following, Shown } from "./messages";
+import type { Abilities, Following, Shown } from "./messages";
 
 export interface ToolbarEvents {
   setChosen(set: string): void;
@@ -32,7 +32,10 @@ export class Toolbar {
   private shown: Shown | undefined;
   private isMeasuring = false;
 
-  constructor(events: ToolbarEvents) {
+  constructor(
+    private readonly can: Abilities,
+    events: ToolbarEvents,
+  ) {
     const follow = (): void => {
       events.followed({ pinned: pressed(this.pin), paused: pressed(this.pause) });
     };
@@ -58,6 +61,8 @@ export class Toolbar {
       events.targetChosen(this.targets.value);
     });
     const tools = h("div", { class: "tools", role: "toolbar", "aria-label": "Panel" });
+    this.measuring.hidden = !can.compute;
+    this.pin.hidden = this.pause.hidden = this.difference.hidden = !can.follow;
     tools.append(this.measuring, this.pin, this.pause, this.difference, copy, this.saving);
     this.element = h("header", {}, this.name, this.setsLabel, this.targetsLabel, tools);
   }
@@ -68,7 +73,7 @@ export class Toolbar {
     options(this.sets, shown.sets, shown.set, (set) => set || FIRST_SET);
     this.setsLabel.hidden = shown.sets.length < 2;
     options(this.targets, shown.targets, shown.target, (target) => target);
-    this.targetsLabel.hidden = shown.targets.length === 0;
+    this.targetsLabel.hidden = shown.targets.length < (this.can.compute ? 1 : 2);
     const changed = shown.drawn?.before !== null && shown.drawn?.before !== undefined;
     this.difference.classList.toggle("news", changed);
     this.saving.disabled = shown.drawn === null;

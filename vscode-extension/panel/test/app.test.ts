@@ -6,7 +6,7 @@ import { Window } from "happy-dom";
 import type { App } from "../src/app";
 import type { Layout } from "../src/layout";
 import { live } from "../src/live";
-import type { FromPanel, Kept, Shown, Swept, Temporary, ToPanel } from "../src/messages";
+import { EDITOR, type FromPanel, type Kept, type Shown, type Swept, type Temporary, type ToPanel } from "../src/messages";
 import type { Scene, SceneNode } from "../src/scene";
 import { measured, SHOWN, TEXTS, URI } from "./nested";
 
@@ -39,6 +39,7 @@ beforeEach(async () => {
   sent = [];
   kept = undefined;
   const host = {
+    can: EDITOR,
     send: (message: FromPanel): void => {
       sent.push(message);
     },

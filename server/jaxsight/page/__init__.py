@@ -1,0 +1,66 @@
+"""The panel as one HTML file, for browsers and notebooks; what it shows is in it, or a server's.
+
+`vscode-extension/panel/` is its source. `make page` builds it into this folder, and a wheel and the
+extension have it. Here its data is put into it: answers of `jaxsight/panel` and the texts of
+`jaxsight/textDocumentContent`, as `Embedded` of the panel's `messages.ts` has them. Text of others
+reaches the file compressed, in Base64, and the page never as markup.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import zlib
+from functools import cache
+from importlib import resources
+
+FILE = "page.html"
+
+
+class NoPage(Exception):
+    """The page was not built."""
+
+
+@cache
+def template() -> str:
+    """Return the page without data.
+
+    Raises:
+        NoPage: where jaxsight runs from its repository, in which the page was not built.
+    """
+    try:
+        return resources.files(__name__).joinpath(FILE).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise NoPage(
+            "the page is not built: run `make page` in jaxsight's repository, "
+            "or `node esbuild.mjs --page` in its vscode-extension/panel"
+        ) from None
+
+
+def embedded(data: object, title: str) -> str:
+    """Return a page that has all that it shows in itself, and no way to a network.
+
+    Args:
+        data: what JSON can say: `Embedded` of `messages.ts`.
+        title: of the window.
+    """
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    packer = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)  # as browsers read it: without a header
+    packed = packer.compress(text.encode("utf-8", "backslashreplace")) + packer.flush()
+    script = base64.b64encode(packed).decode("ascii")
+    block = f'<script type="application/octet-stream" id="jaxsight-data">{script}</script>'
+    return _titled(title).replace("<!--data-->", block, 1)
+
+
+def served() -> str:
+    """Return a page that asks the server that it comes from.
+
+    It gets `ToPanel` of `messages.ts` from `events`, as server-sent events, and posts `FromPanel`
+    to `messages`, both beside its own address. It has access to no other host.
+    """
+    return _titled("jaxsight").replace("connect-src 'none'", "connect-src 'self'", 1)
+
+
+def _titled(title: str) -> str:
+    return template().replace("<title>jaxsight</title>", f"<title>{html.escape(title)}</title>", 1)

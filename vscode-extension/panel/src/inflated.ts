@@ -1,0 +1,7 @@
+/** Texts that a page has in itself, compressed: Base64 of what `zlib` calls raw deflate. */
+
+export async function inflated(base64: string): Promise<string> {
+  const packed = Uint8Array.from(atob(base64.trim()), (char) => char.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  return new Response(stream).text();
+}

@@ -1,0 +1,28 @@
+/**
+ * The beginning of the page that is a file of its own: what it shows is in it (`server/jaxsight/page/` puts it there), else a server has it.
+ */
+
+import worker from "deflated:elkjs/lib/elk-worker.min.js";
+
+import { textOf } from "./dom";
+import { EmbeddedHost } from "./embedded";
+import { inflated } from "./inflated";
+import type { Embedded } from "./messages";
+import { servedHost } from "./served";
+import { wholePage } from "./start";
+import { followTheme } from "./theme";
+
+async function begin(): Promise<void> {
+  followTheme();
+  const data = document.querySelector("#jaxsight-data");
+  const script = await inflated(worker);
+  if (data === null) {
+    servedHost((host) => wholePage(script, host));
+    return;
+  }
+  const embedded = JSON.parse(await inflated(textOf(data))) as Embedded;
+  const host = new EmbeddedHost(embedded);
+  host.join(wholePage(script, host));
+}
+
+void begin();
