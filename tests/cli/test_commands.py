@@ -585,6 +585,39 @@ def f(x, w):
 """
 
 
+KERNEL = '''\
+from jax.experimental import pallas as pl
+
+
+def double(x_ref, out_ref):
+    out_ref[...] = x_ref[...] * 2
+
+
+def large(x):
+    """
+    Example inputs:
+        x: f32[65536, 1024]
+    """
+    spec = pl.BlockSpec((2048, 1024), lambda i: (i, 0))
+    return pl.pallas_call(double, x, grid=(32,), in_specs=[spec], out_specs=spec)(x)
+'''
+
+
+def test_kernels_as_json_have_the_blocks_where_the_compiler_is_missing(project: Path) -> None:
+    (project / "kernel.py").write_text(KERNEL)
+    arguments = ("kernels", "kernel.py:large", "--target", "tpu:v5e")
+    none = {"cwd": project, "JAXSIGHT_COMPILERS": str(project / "none")}
+    done = jaxsight(*arguments, "--target", "cpu", "--json", **none)
+    missing, refused = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert "is not installed" in missing["error"]
+    (kernel,) = missing["pallas_kernels"]
+    assert (kernel["grid"], kernel["vmem_bytes"]) == ([32], 32 << 20)
+    assert (refused["target"], refused["pallas_kernels"][0]["vmem_bytes"]) == ("cpu", None)
+    table = jaxsight(*arguments, **none).stdout
+    assert "VMEM 32 MiB of 16 MiB (estimated to be too much), SMEM 0 B of 1 MiB" in table
+
+
 def test_kernels_of_several_devices_as_json_say_whose_figures_they_are(project: Path) -> None:
     (project / "sharded.py").write_text(SHARDED)
     done = jaxsight("kernels", "sharded.py:f", "-t", "cpu:8", "--json", cwd=project)

@@ -58,15 +58,21 @@ def _calls(body: Body) -> Iterator[tuple[Step, PallasKernel]]:
 
 
 def title(kernel: PallasKernel, target: Target) -> str:
-    """Return a line: `Pallas kernel double, grid 32: VMEM 32 MiB of 16 MiB, SMEM 0 B of 1 MiB`."""
+    """Return a line: `Pallas kernel double, grid 32: VMEM 8 MiB of 16 MiB, SMEM 0 B of 1 MiB`."""
     grid = " × ".join("?" if each < 0 else f"{each:,}" for each in kernel.grid)
     named = f"Pallas kernel {kernel.name}" + (f", grid {grid}" if grid else "")
     parts = [
-        f"{memory} {size(kernel.used(memory))} of {size(limit)}"
-        + (" (too much)" if kernel.used(memory) > limit else "")
+        f"{memory} {size(kernel.used(memory))} of {size(limit)}{_excess(kernel, memory, limit)}"
         for memory, limit in _limits(kernel, target).items()
     ]
     return f"{named}: {', '.join(parts)}" if parts else named
+
+
+def _excess(kernel: PallasKernel, memory: str, limit: int) -> str:
+    """Return whether a kernel takes too much, as certain as JX457 is of it."""
+    if kernel.used(memory) <= limit:
+        return ""
+    return " (too much)" if kernel.used_by_itself(memory) > limit else " (estimated to be too much)"
 
 
 def _limits(kernel: PallasKernel, target: Target) -> dict[str, int]:
@@ -74,8 +80,7 @@ def _limits(kernel: PallasKernel, target: Target) -> dict[str, int]:
     chip = target.chip
     if not isinstance(chip, Tpu):
         return {}
-    vmem = min(kernel.vmem_limit, chip.vmem) if kernel.vmem_limit else chip.kernel_vmem
-    return {VMEM: vmem, SMEM: chip.smem}
+    return {VMEM: kernel.vmem_may_be(chip.kernel_vmem, chip.vmem), SMEM: chip.smem}
 
 
 def record(called: CalledKernels) -> list[dict[str, object]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Iterator, Sequence
 
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
@@ -28,8 +29,22 @@ def find(view: ProgramView) -> Iterator[Violation]:
     """Yield blocks outside of arrays, and on a TPU, what takes more memory than a kernel may."""
     for step in view.flow.steps.values():
         if step.kernel is not None:
-            yield from _outside(step, step.kernel)
-            yield from _too_large(view, step, step.kernel)
+            found = [*_outside(step, step.kernel), *_too_large(view, step, step.kernel)]
+            if found:
+                yield _together(found)
+
+
+def _together(found: Sequence[Violation]) -> Violation:
+    """Return what is found at one call, where one finding is reported: the others as notes.
+
+    Errors come first.
+    """
+    first, *others = sorted(found, key=lambda violation: violation.severity != "")
+    notes: list[str] = []
+    for other in others:
+        more = f" (help: {other.help})" if other.help != first.help else ""
+        notes += (f"also, {other.message}{more}", *other.notes)
+    return dataclasses.replace(first, notes=tuple(dict.fromkeys((*first.notes, *notes))))
 
 
 def _outside(step: Step, kernel: PallasKernel) -> Iterator[Violation]:
@@ -54,7 +69,7 @@ def _too_large(view: ProgramView, step: Step, kernel: PallasKernel) -> Iterator[
     chip = view.target.chip if view.target is not None else None
     if not isinstance(chip, Tpu):
         return
-    limits = ((VMEM, limit_of(kernel, chip.kernel_vmem, chip.vmem)), (SMEM, chip.smem))
+    limits = ((VMEM, kernel.vmem_may_be(chip.kernel_vmem, chip.vmem)), (SMEM, chip.smem))
     for memory, limit in limits:
         if (used := kernel.used(memory)) <= limit:
             continue
@@ -68,11 +83,6 @@ def _too_large(view: ProgramView, step: Step, kernel: PallasKernel) -> Iterator[
             notes=tuple(_notes(kernel, memory, is_certain=is_certain)),
             severity="" if is_certain else "warning",
         )
-
-
-def limit_of(kernel: PallasKernel, usual: int, all_of_it: int) -> int:
-    """Return the bytes of VMEM that a kernel may take, the default or what it asks for."""
-    return min(kernel.vmem_limit, all_of_it) if kernel.vmem_limit else usual
 
 
 def _help(memory: str, limit: int, all_of_it: int) -> str:

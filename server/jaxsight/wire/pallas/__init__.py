@@ -56,6 +56,10 @@ class PallasKernel:
         """Return the bytes of all arrays in a memory."""
         return sum(array.bytes for array in self.arrays if array.memory == memory)
 
+    def vmem_may_be(self, usual: int, all_of_it: int) -> int:
+        """Return the bytes of VMEM that it may take: the usual ones, or those it asks for."""
+        return min(self.vmem_limit, all_of_it) if self.vmem_limit else usual
+
     def used_by_itself(self, memory: str) -> int:
         """Return the bytes of scratch memory and prefetched scalars, which no call goes without."""
         own = (array for array in self.arrays if array.memory == memory and not array.array)

@@ -129,8 +129,16 @@ async def kernels(
     paths = [address.path, *([baseline.path] if isinstance(baseline, Address) else [])]
     allowed = [*(allow or ()), *hosts(targets or ())]
     async with start_run(paths, python, allowed, which) as run:
+        uncompiled: list[dict[str, object]] | None = [] if form == "json" else None
         after = await _results(
-            run, address, targets or (), set_name, printer, complete, blocks=form == "table"
+            run,
+            address,
+            targets or (),
+            set_name,
+            printer,
+            complete,
+            blocks=form == "table",
+            uncompiled=uncompiled,
         )
         before = []
         if isinstance(baseline, str):
@@ -140,10 +148,14 @@ async def kernels(
             before = await _results(run, baseline, targets or (), None, printer, complete)
         traced_by = run.python(address.path)
         called = [
-            await run.get_by_name(run.session.pallas_kernels(each.view, target))
-            for each, target in zip(after, targets or (None,), strict=False)
+            await run.get_by_name(run.session.pallas_kernels(each.view, each.target.name))
+            for each in after
             if form == "json"
         ]
+    if uncompiled:
+        records = [*_records(address, after, called, None, (), traced_by), *uncompiled]
+        print_json(records[0] if len(records) == 1 else records)
+        return FOUND
     if not after or (baseline and not before):
         return FOUND
     if form == "json":
@@ -171,12 +183,15 @@ async def _results(
     text: str | None = None,
     *,
     blocks: bool = False,
+    uncompiled: list[dict[str, object]] | None = None,
 ) -> list[Kernels]:
     """Return the kernels on each target; if there are none, the error has been printed.
 
     Args:
         text: the file's text, if it is not that on disk.
         blocks: print the blocks of Pallas kernels, which are known before anything is compiled.
+        uncompiled: takes, as JSON, what is known of the function on targets that it is not compiled
+            for. By default the error is printed, and ends it.
     """
     source = address.read() if text is None else text
     view = await trace_view(run, address, source, set_name, printer)
@@ -194,6 +209,20 @@ async def _results(
         kernels = Kernels.of(view, compile_result)
         if kernels is None:
             assert isinstance(compile_result.outcome, Trouble)
+            if uncompiled is not None:
+                name = compile_result.target.name
+                called = await run.get_by_name(run.session.pallas_kernels(view, name))
+                uncompiled.append(
+                    {
+                        "function": address.function,
+                        "target": name,
+                        "error": compile_result.outcome.message,
+                        "pallas_kernels": pallas.record(called),
+                        "inputs": inputs.record(view),
+                        "python": run.python(address.path),
+                    }
+                )
+                continue
             where = one_line(f"{address.function} on {compile_result.target.name}")
             printer.labelled(where, "bold", compile_result.outcome.message)
             return []
