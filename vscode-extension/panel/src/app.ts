@@ -71,6 +71,8 @@ export class App {
     private readonly host: Host,
     layouter: { layout(scene: Scene, early?: (layout: Layout) => void): Promise<Layout> },
     line: number,
+    /** What the identifiers of its elements begin with, where a page has several panels. */
+    private readonly ids = "",
   ) {
     this.toolbar = new Toolbar(host.can, {
       setChosen: (set) => {
@@ -118,12 +120,12 @@ export class App {
         this.busy.layout = busy;
         this.tellStatus();
       },
-    });
+    }, ids);
     this.list = new KernelList(line + 3, {
       chosen: (kernel, focus) => {
         this.choose([kernel], focus);
       },
-    });
+    }, ids);
     this.memory = new MemoryView({
       chosen: (kernels, places, focus) => {
         this.choose(kernels, focus, places);
@@ -139,7 +141,7 @@ export class App {
         chosen: (at, focus) => {
           this.chooseLine(kind(), at, focus);
         },
-      });
+      }, `${ids}${kind()}-`);
     this.texts = {
       jaxpr: text("jaxpr", () => "jaxpr"),
       stablehlo: text("StableHLO", () => "stablehlo"),
@@ -192,10 +194,23 @@ export class App {
       case "choose":
         this.choose(message.kernels, false);
         break;
+      case "open":
+        this.openLine(message.kind, message.line);
+        break;
       case "lost":
         this.tell(message.lost ? LOST : (this.shown?.trouble ?? ""));
         break;
     }
+  }
+
+  /** Brings the whole graph into view. */
+  fit(): void {
+    this.graph.fit();
+  }
+
+  private get since(): string {
+    const other = this.shown?.comparedWith;
+    return other === undefined ? "since the last save" : `against ${other}`;
   }
 
   private get sourceKind(): "pretty" | "lax" {
@@ -248,6 +263,7 @@ export class App {
         this.showText();
         this.mark();
       },
+      this.ids,
     );
   }
 
@@ -398,6 +414,15 @@ export class App {
     } else if (content !== "asked") {
       this.texts[tab].show(content, `${shown.uri} ${shown.function} ${shown.target}`);
       this.mark();
+    }
+  }
+
+  private openLine(kind: Kind, line: number): void {
+    const tab = TEXT_TABS.find((each) => KINDS_OF[each].includes(kind));
+    if (tab !== undefined) {
+      this.tabs.open(tab);
+      this.chooseLine(kind, line, false);
+      this.texts[tab].choose([line]);
     }
   }
 
@@ -566,7 +591,7 @@ export class App {
     const [first] = this.chosen;
     this.details.replaceChildren();
     if (model !== undefined && this.comparing) {
-      this.details.append(differenceDetails(model.drawn, this.changed));
+      this.details.append(differenceDetails(model.drawn, this.changed, this.since));
     }
     if (model !== undefined && first !== undefined && this.chosen.length === 1) {
       this.details.append(

@@ -84,8 +84,9 @@ function equationList(equations: readonly Equation[], note: (equation: Equation)
 }
 
 /** Before and now, and what is gone; what is new is marked in the graph. */
-export function differenceDetails(drawn: Drawn, found: Difference | undefined): HTMLElement {
-  const section = h("section", { class: "details", "aria-label": "Since the last save" }, h("h2", {}, "since the last save"));
+/** @param since `since the last save` */
+export function differenceDetails(drawn: Drawn, found: Difference | undefined, since: string): HTMLElement {
+  const section = h("section", { class: "details", "aria-label": since }, h("h2", {}, since));
   const { before } = drawn;
   if (before === null || found === undefined) {
     const words =

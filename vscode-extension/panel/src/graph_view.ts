@@ -59,6 +59,7 @@ export class GraphView {
     private readonly layouter: { layout(scene: Scene, early?: (layout: Layout) => void): Promise<Layout> },
     private readonly line: number,
     private readonly events: GraphEvents,
+    private readonly ids = "",
   ) {
     this.svg = s("svg", { class: "graph", "aria-hidden": "false" });
     this.world.append(this.boxes, this.edges, this.nodes, this.labels);
@@ -290,7 +291,7 @@ export class GraphView {
   private made(placed: PlacedNode): SVGGElement {
     const element = nodeElement(placed, this.line);
     const { id, title, sources, foot } = placed.node;
-    element.setAttribute("id", `node-${id}`);
+    element.setAttribute("id", `${this.ids}node-${id}`);
     element.setAttribute("role", "option");
     set(element, "aria-label", [title, ...sources, foot].filter((part) => part !== "").join(", "));
     this.markOne(element, placed);
@@ -365,7 +366,7 @@ export class GraphView {
     if (placed !== undefined && !overlap(this.camera.seen(-20), placed)) {
       this.camera.center(placed);
     }
-    this.element.setAttribute("aria-activedescendant", `node-${id}`);
+    this.element.setAttribute("aria-activedescendant", `${this.ids}node-${id}`);
     this.events.activated(id);
     this.mark();
     this.draw();

@@ -20,7 +20,7 @@ interface Column {
   readonly amount?: (model: Model, index: number) => number;
 }
 
-const COLUMNS: readonly Column[] = [
+export const COLUMNS: readonly Column[] = [
   { name: "#", words: "Position in the schedule", text: (_, index) => String(index + 1), amount: (_, index) => index },
   { name: "kernel", words: "Kernel, and the expression at its fusion boundary", text: (model, index) => `${titled(model.kernel(index))}  ${model.expression(index)}` },
   { name: "group", words: "The calls that created it", text: (model, index) => model.groupName(index).split(" › ").slice(-NAMED).join(" › ") },
@@ -64,6 +64,7 @@ export class KernelList {
   constructor(
     private readonly height: number,
     private readonly events: ListEvents,
+    private readonly ids = "",
   ) {
     this.heads = COLUMNS.map(({ name, words }, column) => {
       const head = h("button", { type: "button", title: words, class: `column-${column}` }, name);
@@ -253,7 +254,7 @@ export class KernelList {
       const words = text(model, kernel);
       return h("span", { class: `column-${column}`, title: titles[name] ?? words }, words);
     });
-    const element = h("div", { class: `row tone-${kind.replace(/\W+/g, "-")}`, role: "option", id: `kernel-row-${kernel}`, "data-kernel": kernel }, ...cells);
+    const element = h("div", { class: `row tone-${kind.replace(/\W+/g, "-")}`, role: "option", id: `${this.ids}kernel-row-${kernel}`, "data-kernel": kernel }, ...cells);
     element.style.top = `${row * this.height}px`;
     element.style.setProperty("--share", `${100 * (model.timeShare(kernel) ?? 0)}%`);
     this.mark(element, kernel);

@@ -248,6 +248,8 @@ export interface Shown {
   /** Whether the function can be measured on the target: a device that is there. */
   readonly measurable: boolean;
   readonly drawn: Drawn | null;
+  /** What `drawn.before` is, where it is not the program of the last save. */
+  readonly comparedWith?: string;
 }
 
 export interface Link {
@@ -306,6 +308,46 @@ export interface Embedded {
   readonly entries: readonly Entry[];
 }
 
+/** A program of a report; its figures are names and words. */
+export interface ReportEntry extends Entry {
+  readonly label: string;
+  readonly figures: readonly (readonly [string, string])[];
+  /** The index of the entry that it is compared with. */
+  readonly against: number | null;
+}
+
+/** Lines of a file that kernels belong to, with their numbers. */
+export interface Source {
+  readonly uri: string;
+  readonly name: string;
+  readonly numbers: readonly number[];
+  readonly text: string;
+}
+
+export interface ReportedFinding {
+  readonly code: string;
+  readonly severity: string;
+  readonly function: string;
+  readonly place: Place | null;
+  readonly message: string;
+  readonly help: string;
+  readonly notes: readonly string[];
+}
+
+/** What a report has besides its programs. */
+export interface Report {
+  readonly title: string;
+  readonly version: string;
+  readonly sources: readonly Source[];
+  readonly findings: readonly ReportedFinding[];
+  readonly remarks: readonly string[];
+}
+
+export interface EmbeddedReport {
+  readonly entries: readonly ReportEntry[];
+  readonly report: Report;
+}
+
 /** One answer, and the texts that its documents have; a document without a text is not offered. */
 export interface Entry {
   readonly shown: Shown;
@@ -326,6 +368,8 @@ export type ToPanel =
   | { readonly type: "following"; readonly following: Following }
   /** Kernels are chosen, as if by the user. */
   | { readonly type: "choose"; readonly kernels: readonly number[] }
+  /** A line of a text, from 0, is to be seen. */
+  | { readonly type: "open"; readonly kind: Kind; readonly line: number }
   /** The host cannot be reached, or can again. */
   | { readonly type: "lost"; readonly lost: boolean };
 

@@ -7,9 +7,10 @@ import worker from "deflated:elkjs/lib/elk-worker.min.js";
 import { textOf } from "./dom";
 import { EmbeddedHost } from "./embedded";
 import { inflated } from "./inflated";
-import type { Embedded } from "./messages";
+import type { Embedded, EmbeddedReport } from "./messages";
+import { Report } from "./report";
 import { servedHost } from "./served";
-import { wholePage } from "./start";
+import { panels, wholePage } from "./start";
 import { followTheme } from "./theme";
 
 async function begin(): Promise<void> {
@@ -20,7 +21,13 @@ async function begin(): Promise<void> {
     servedHost((host) => wholePage(script, host));
     return;
   }
-  const embedded = JSON.parse(await inflated(textOf(data))) as Embedded;
+  const embedded = JSON.parse(await inflated(textOf(data))) as Embedded | EmbeddedReport;
+  if ("report" in embedded) {
+    const report = new Report(embedded.entries, embedded.report, panels(script));
+    document.body.append(report.element);
+    report.start();
+    return;
+  }
   const host = new EmbeddedHost(embedded);
   host.join(wholePage(script, host));
 }

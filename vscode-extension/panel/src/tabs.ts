@@ -18,20 +18,21 @@ export class Tabs<Name extends string> {
     private readonly tabs: readonly Tab<Name>[],
     first: Name,
     private readonly changed: (name: Name) => void,
+    ids = "",
   ) {
     this.current = first;
-    this.list = h("nav", { role: "tablist", "aria-label": "Views" });
-    this.pages = h("main");
+    this.list = h("div", { class: "tablist", role: "tablist", "aria-label": "Views" });
+    this.pages = h("div", { class: "pages" });
     for (const { name, title, page } of tabs) {
-      const button = h("button", { type: "button", role: "tab", id: `tab-${name}`, "aria-controls": `page-${name}` }, title);
+      const button = h("button", { type: "button", role: "tab", id: `${ids}tab-${name}`, "aria-controls": `${ids}page-${name}` }, title);
       on(button, "click", () => {
         this.open(name);
       });
       this.buttons.set(name, button);
       this.list.append(button);
-      page.id = `page-${name}`;
+      page.id = `${ids}page-${name}`;
       page.setAttribute("role", "tabpanel");
-      page.setAttribute("aria-labelledby", `tab-${name}`);
+      page.setAttribute("aria-labelledby", `${ids}tab-${name}`);
       this.pages.append(page);
     }
     on(this.list, "keydown", (event) => {

@@ -16,6 +16,7 @@ export class TextView {
   readonly element: HTMLElement;
   private readonly spacer = h("div", { class: "spacer" });
   private lines: readonly string[] = [];
+  private numbers: readonly number[] | undefined;
   private subject = "";
   private linked: ReadonlySet<number> = new Set();
   private lit: ReadonlySet<number> = new Set();
@@ -27,6 +28,7 @@ export class TextView {
     label: string,
     private readonly height: number,
     private readonly events: TextEvents,
+    private readonly ids = "",
   ) {
     this.element = h("div", { class: "text-area", tabindex: 0, role: "listbox", "aria-label": label });
     this.element.append(this.spacer);
@@ -53,8 +55,12 @@ export class TextView {
     }
   }
 
-  /** @param subject what the text is about: HLO of another one is seen from its entry computation on, which comes last. */
-  show(content: Content | undefined, subject = ""): void {
+  /**
+   * @param numbers those of the lines, where they are not from 1 on.
+   * @param subject what the text is about: HLO of another one is seen from its entry computation on, which comes last.
+   */
+  show(content: Pick<Content, "text" | "links"> | undefined, subject = "", numbers?: readonly number[]): void {
+    this.numbers = numbers;
     this.lines = content === undefined ? [] : content.text.replace(/\n$/, "").split("\n");
     this.linked = new Set(content?.links.map((link) => link.line));
     this.active = Math.min(this.active, Math.max(0, this.lines.length - 1));
@@ -149,7 +155,7 @@ export class TextView {
     for (const [number, element] of this.drawn) {
       this.markOne(element, number);
     }
-    this.element.setAttribute("aria-activedescendant", `line-${this.active}`);
+    this.element.setAttribute("aria-activedescendant", `${this.ids}line-${this.active}`);
   }
 
   private markOne(element: HTMLElement, number: number): void {
@@ -160,17 +166,18 @@ export class TextView {
   }
 
   private line(number: number, text: string): HTMLElement {
-    const digits = String(this.lines.length).length;
+    const digits = String(this.numbers?.at(-1) ?? this.lines.length).length;
+    const shownNumber = this.numbers?.[number] ?? number + 1;
     const attributes = {
       class: this.linked.has(number) ? "line linked" : "line",
-      id: `line-${number}`,
+      id: `${this.ids}line-${number}`,
       role: "option",
       "data-line": number,
     };
     const line = h(
       "div",
       attributes,
-      h("span", { class: "number", "aria-hidden": "true" }, String(number + 1).padStart(digits)),
+      h("span", { class: "number", "aria-hidden": "true" }, String(shownNumber).padStart(digits)),
       ...tokens(text).map((token) => (token.kind === "" ? token.text : h("span", { class: `token-${token.kind}` }, token.text))),
     );
     line.style.top = `${number * this.height}px`;

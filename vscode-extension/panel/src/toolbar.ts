@@ -62,7 +62,7 @@ export class Toolbar {
     });
     const tools = h("div", { class: "tools", role: "toolbar", "aria-label": "Panel" });
     this.measuring.hidden = !can.compute;
-    this.pin.hidden = this.pause.hidden = this.difference.hidden = !can.follow;
+    this.pin.hidden = this.pause.hidden = !can.follow;
     tools.append(this.measuring, this.pin, this.pause, this.difference, copy, this.saving);
     this.element = h("header", {}, this.name, this.setsLabel, this.targetsLabel, tools);
   }
@@ -75,7 +75,11 @@ export class Toolbar {
     options(this.targets, shown.targets, shown.target, (target) => target);
     this.targetsLabel.hidden = shown.targets.length < (this.can.compute ? 1 : 2);
     const changed = shown.drawn?.before !== null && shown.drawn?.before !== undefined;
-    this.difference.classList.toggle("news", changed);
+    this.difference.classList.toggle("news", changed && this.can.follow);
+    this.difference.hidden = !changed && !this.can.follow;
+    const words = `Compare with ${shown.comparedWith ?? "the last save"}`;
+    set(this.difference, "title", words);
+    set(this.difference, "aria-label", words);
     this.saving.disabled = shown.drawn === null;
     this.shown = shown;
     this.tellMeasure();

@@ -61,17 +61,31 @@ async def panel(engine: Engine, path: str, where: Position | str) -> Panel | Non
     if not result.is_complete:
         completing = engine.programs.result(view, result.target, complete=True)
         engine.waiting.go_on(asyncio.ensure_future(completing), view)
-    contents = drawn(view, result, engine.programs.before(view))
+    return panel_about(engine, view, result, engine.programs.before(view))
+
+
+def panel_about(
+    engine: Engine, view: View, result: CompileResult, before: Compiled | None = None
+) -> Panel:
+    """Return the panel's data for a compiled function.
+
+    Args:
+        engine: the engine.
+        view: the function.
+        result: what it was compiled to.
+        before: the program that it is compared with.
+    """
+    contents = drawn(view, result, before)
     if isinstance(contents, Drawn):
         times = shown_times(engine, view, result.target, Kernels.of(view, result))
         measured = _times(times, len(contents.reasons)) if times is not None else None
         contents = replace(contents, measured=measured)
     return Panel(
-        path,
-        subject.name,
+        view.answer.question.path,
+        view.subject.name,
         view.subject_range,
         view.answer.question.set.name,
-        sets,
+        tuple(each.name for each in view.subject.examples.sets),
         result.target.name,
         view.stale,
         None if isinstance(contents, str) else contents,

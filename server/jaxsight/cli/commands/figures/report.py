@@ -1,0 +1,124 @@
+"""Write a report of functions as one HTML file: `jaxsight report FILE:FUNCTION…`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jaxsight.cli.command_run import start_run
+from jaxsight.cli.commands.figures.kernels import Targets
+from jaxsight.cli.errors import FOUND, CommandError, failing_on
+from jaxsight.cli.execution import command
+from jaxsight.cli.options import Allow, InputsChoice, Python, SetName, WhichInputs
+from jaxsight.cli.output.file_writing import write_file
+from jaxsight.cli.output.printing import Printer
+from jaxsight.cli.reporting.anonymous import anonymous, own_names
+from jaxsight.cli.reporting.collecting import Report, ReportOptions, shown_file
+from jaxsight.cli.reporting.sides import sides
+from jaxsight.cli.trusted_paths import hosts
+from jaxsight.page import NoPage, embedded, template
+from jaxsight.sweeps.swept_sizes import BadSizes, combined, parse
+from jaxsight.text.inert import one_line
+from jaxsight.text.units import count, size
+
+Functions = Annotated[
+    list[str],
+    typer.Argument(metavar="FILE:FUNCTION", help="Functions, or methods as Class.method."),
+]
+
+OutputPage = Annotated[
+    Path, typer.Option("--output", "-o", metavar="FILE", help="HTML file to write.")
+]
+
+AgainstAll = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--against",
+        metavar="FILE:FUNCTION|REVISION|PYTHON",
+        help="Also report another function, the same functions in a git revision, or as traced "
+        "by another Python, with its JAX. Repeatable.",
+    ),
+]
+
+Sweeps = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sweep",
+        metavar="SIZE=VALUES",
+        help="Also compile with other sizes, such as [cyan]B=1..64[/cyan]. Repeatable.",
+    ),
+]
+
+Measures = Annotated[
+    bool,
+    typer.Option("--measure", help="Also run the functions on the targets that are devices here."),
+]
+
+Anonymous = Annotated[
+    bool,
+    typer.Option("--anonymize", help="Leave out paths, and the names of the user and machine."),
+]
+
+
+@command
+async def report(
+    functions: Functions,
+    targets: Targets = None,
+    output: OutputPage = Path("report.html"),
+    against: AgainstAll = None,
+    sweep: Sweeps = None,
+    measured: Measures = False,
+    anonymize: Anonymous = False,
+    set_name: SetName = None,
+    python: Python = None,
+    allow: Allow = None,
+    which: WhichInputs = InputsChoice.ALL,
+) -> int:
+    """Write one HTML file about functions that opens without network, to attach or send.
+
+    It has figures, the interactive kernel graph, memory, source, jaxpr, HLO and findings, with all
+    functions and targets side by side. The functions are run with [cyan]--measure[/cyan] only.
+
+    [bold]Examples[/bold]
+
+        jaxsight report model.py:loss -t cuda:h100 -o loss.html
+        jaxsight report model.py:fast --against model.py:slow --sweep B=1..64
+        jaxsight report model.py:loss --against HEAD --against .venv-old/bin/python --anonymize
+    """
+    with failing_on(NoPage):
+        template()
+    with failing_on(BadSizes):
+        swept = []
+        for text in sweep or ():
+            if (parsed := parse(text)) is None:
+                raise CommandError(f"invalid sizes {one_line(text)!r}; write e.g. B=1..64")
+            swept.append(parsed)
+        if swept:
+            combined(swept)
+    errors = Printer(stderr=True)
+    found = Report(ReportOptions(targets or (), swept, measured, set_name))
+    wanted = sides(functions, against or ())
+    allowed = [*(allow or ()), *hosts(targets or ())]
+    for number, side in enumerate(wanted):
+        paths = {address.path for address in side.addresses}
+        async with start_run(paths, side.python or python, allowed, which) as run:
+            if targets:
+                run.session.choose_target(targets[0])
+            if not await found.collect(run, side, number, errors):
+                return FOUND
+    names = ", ".join(dict.fromkeys(each.function for each in wanted[0].addresses))
+    data = found.data(names)
+    if anonymize:
+        texts = [
+            content["text"] for entry in found.entries for content in entry["contents"].values()
+        ]
+        data = anonymous(data, texts, own_names())
+    page = embedded(data, f"{names} · jaxsight").encode("utf-8", "backslashreplace")
+    write_file(output, page)
+    for remark in found.remarks:
+        errors.labelled("note", "bold", remark)
+    entries = count(len(found.entries), "program")
+    errors.print(f"{shown_file(output.absolute())}: {entries}, {size(len(page))}")
+    return 0
