@@ -99,10 +99,11 @@ def test_jitted_functions_keep_their_names():
             r"expected static shapes, got tensor<\?xf32>",
         ),
         (
-            """func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
-            %token = stablehlo.create_token : !stablehlo.token
-            return %x : tensor<2xf32> }""",
-            "cannot read stablehlo.create_token at ",
+            """func.func @main(%x: tensor<2xf32>, %y: tensor<2xf32>) -> tensor<f32> {
+            %0 = "stablehlo.einsum"(%x, %y) <{einsum_config = "i,i->"}>
+              : (tensor<2xf32>, tensor<2xf32>) -> tensor<f32>
+            return %0 : tensor<f32> }""",
+            "cannot read stablehlo.einsum at ",
         ),
     ],
 )

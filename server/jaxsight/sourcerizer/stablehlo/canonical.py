@@ -13,6 +13,7 @@ What does not change the computation is not printed, for these reasons:
   of weak types to one);
 * a `case` whose index is a constant, which is its branch (JAX lowers a choice between platforms
   to one);
+* tokens, which order what has effects: it is printed in order;
 * attributes that say the default (JAX prints them, portable artifacts do not), and how operands may
   be partitioned;
 * which of several equal functions is called (JAX lowers a function once per jaxpr, so that equal
@@ -23,10 +24,16 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from jaxsight.sourcerizer.compat.mlir import functions, ir, parse
+from jaxsight.sourcerizer.compat.mlir import (
+    functions,
+    ir,
+    is_token,
+    parse,
+    transfer_configuration,
+)
 from jaxsight.sourcerizer.stablehlo.attributes import constant_text
 from jaxsight.sourcerizer.stablehlo.operations.regions import constant_of, is_constant, owner_of
 
@@ -62,13 +69,10 @@ _IGNORED = {
 
 _WORD = re.compile(r'true|false|DEFAULT|HIGH\w*|"[^"]*"|-?\d+')
 
-_EFFECTS = {
-    "stablehlo.infeed",
-    "stablehlo.outfeed",
-    "stablehlo.recv",
-    "stablehlo.rng",
-    "stablehlo.send",
-}
+TRANSFERS = {"stablehlo.infeed", "stablehlo.outfeed", "stablehlo.recv", "stablehlo.send"}
+"""Printed as the calls of foreign functions as which they are written."""
+
+_EFFECTS = {*TRANSFERS, "stablehlo.rng"}
 
 _INDENT = "  "
 
@@ -161,7 +165,7 @@ class _Block:
     def printed(self, block: ir.Block, order: Sequence[int] | None = None) -> list[str]:
         """Return the lines of a block; of a loop, what it carries in an order."""
         types = []
-        for argument in permuted(block.arguments, order):
+        for argument in _arrays(permuted(block.arguments, order)):
             self.names[argument] = f"%{len(self.names)}"
             types.append(f"{self.names[argument]}: {argument.type}")
         self.lines.append(f"{self.indent}({', '.join(types)})")
@@ -172,7 +176,7 @@ class _Block:
         returned = operations[-1].operands
         if order is not None and len(returned) == len(order):
             returned = permuted(returned, order)
-        self.lines.append(f"{self.indent}return {', '.join(map(self.name, returned))}")
+        self.lines.append(f"{self.indent}return {', '.join(map(self.name, _arrays(returned)))}")
         return self.lines
 
     def name(self, value: ir.Value) -> str:
@@ -209,8 +213,8 @@ class _Block:
         if any(result in self.names for result in operation.results):
             return
         order = order_of_loop(operation)
-        operands = [self.name(operand) for operand in permuted(operation.operands, order)]
-        for value in captured(operation):
+        operands = [self.name(each) for each in _arrays(permuted(operation.operands, order))]
+        for value in _arrays(captured(operation)):
             self.name(value)
         shown = [f"{name}={text}" for name, text in self.attributes(operation)]
         regions = []
@@ -219,18 +223,22 @@ class _Block:
                 inner = _Block(self.functions, dict(self.names), self.indent + _INDENT)
                 regions += inner.printed(block, order)
         first = len(self.names)
-        results = permuted(operation.results, order)
+        results = [*_arrays(permuted(operation.results, order))]
         for result in results:
             self.names[result] = f"%{len(self.names)}"
         types = ", ".join(str(result.type) for result in results)
-        label = f"%{first} = " if len(operation.results) else f"{_INDENT}"
+        label = f"%{first} = " if results else f"{_INDENT}"
+        name = "stablehlo.custom_call" if operation.name in TRANSFERS else operation.name
         given = f"({', '.join(operands)})"
         attributes = f" {{{', '.join(shown)}}}" if shown else ""
-        self.lines.append(f"{self.indent}{label}{operation.name}{given}{attributes} : {types}")
+        self.lines.append(f"{self.indent}{label}{name}{given}{attributes} : {types}")
         self.lines += regions
 
     def attributes(self, operation: ir.Operation) -> Iterator[tuple[str, str]]:
         """Yield what attributes say; functions as their hashes."""
+        if operation.name in TRANSFERS:
+            yield from _of_transfer(operation)
+            return
         found = {}
         for each in operation.attributes:
             name = each if isinstance(each, str) else each.name  # names since jaxlib 0.9
@@ -243,6 +251,21 @@ class _Block:
                 name not in _IGNORED and not _is_default(name, text)
             ):
                 yield name, text
+
+
+def _of_transfer(operation: ir.Operation) -> Iterator[tuple[str, str]]:
+    """Yield the attributes of a foreign function with the configuration of a transfer."""
+    found = transfer_configuration(operation)
+    with operation.context:
+        given = {name: ir.StringAttr.get(text) for name, text in found.items()}
+        yield "backend_config", str(ir.DictAttr.get(given))
+        yield "call_target_name", str(ir.StringAttr.get(operation.name))
+        yield "has_side_effect", "true"
+
+
+def _arrays(values: Iterable[ir.Value]) -> Iterator[ir.Value]:
+    """Yield the values that are no tokens."""
+    return (value for value in values if not is_token(value))
 
 
 def _is_default(name: str, text: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
-from jaxsight.sourcerizer.compat.mlir import ir
+from jaxsight.sourcerizer.compat.mlir import ir, is_token
 from jaxsight.sourcerizer.stablehlo import attributes
 from jaxsight.sourcerizer.stablehlo.broadcasting import is_implied, unbroadcast
 from jaxsight.sourcerizer.stablehlo.canonical import PrintedFunctions
@@ -27,7 +27,8 @@ from jaxsight.sourcerizer.stablehlo.lifting.matching import (
 from jaxsight.sourcerizer.stablehlo.program import OpaqueCall, UnreadableProgram, plain_names
 
 Array: TypeAlias = Any
-"""A value while JAX traces: an array of JAX or NumPy; None in place of an absorbed operand."""
+"""A value while JAX traces: an array of JAX or NumPy; None in place of a token or an absorbed
+operand."""
 Results: TypeAlias = Array | Sequence[Array] | None
 Reader: TypeAlias = "Callable[[OperationStep], Results]"
 Values: TypeAlias = "Mapping[ir.Value, Array]"
@@ -104,11 +105,21 @@ class OperationStep:
 
     @property
     def structs(self) -> list[jax.ShapeDtypeStruct]:
-        found = [attributes.tensor(kind) for kind in self.result_types]
+        """The types of the results that are arrays."""
+        found = [
+            attributes.tensor(result.type)
+            for result in self.operation.results
+            if not is_token(result)
+        ]
         return [
             jax.ShapeDtypeStruct(tuple(one.shape), attributes.dtype_of(one.element_type))
             for one in found
         ]
+
+    def with_tokens(self, arrays: Sequence[Array]) -> list[Array]:
+        """Return the results of the operation, of which these are arrays."""
+        found = iter(arrays)
+        return [None if is_token(each) else next(found) for each in self.operation.results]
 
     def block(self, position: int) -> ir.Block:
         return self.operation.regions[position].blocks[0]
@@ -141,6 +152,8 @@ class Evaluation:
     mesh: Mesh = field(default_factory=dict)
     """The mesh of the `shard_map` that is evaluated."""
     opaque: list[OpaqueCall] = field(default_factory=list)
+    expanded: bool = False
+    """Whether operations were evaluated that JAX does not lower to."""
     _jitted: dict[str, Callable[..., tuple[Array, ...]]] = field(default_factory=dict)
 
     def function(self, name: str) -> Callable[..., tuple[Array, ...]]:
@@ -216,7 +229,7 @@ class Evaluation:
                 guesses = candidates(anchor, self.functions)
                 if self.readable:
                     guesses = [*library_calls(anchor, self.functions), *guesses]
-                if anchor.name == "stablehlo.while":
+                if anchor.name == "stablehlo.while" and not any(map(is_token, anchor.operands)):
                     guesses += self.loops(anchor, self)
                 found = lift(anchor, self.printed, guesses, wide=self.wide)
                 if found is not None and not later.intersection(found.inputs):

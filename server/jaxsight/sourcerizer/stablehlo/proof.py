@@ -13,7 +13,7 @@ from jaxsight.interpreters.compat.staging import opened
 from jaxsight.measuring.arguments import drawn_array
 from jaxsight.sourcerizer.compat import mlir
 from jaxsight.sourcerizer.proof.running import too_much
-from jaxsight.sourcerizer.stablehlo.canonical import canonical
+from jaxsight.sourcerizer.stablehlo.canonical import TRANSFERS, canonical
 from jaxsight.sourcerizer.stablehlo.program import StablehloProgram
 
 MOST_EQUATIONS = 2_000
@@ -52,6 +52,8 @@ def prove(
     with program.types():
         difference = _difference(source, program, function, structs)
         reason = too_much(opened(program.jaxpr), is_drawn=True, most_equations=MOST_EQUATIONS)
+        if any(call.target in TRANSFERS for call in program.opaque):
+            reason = "it waits for the host"
         if reason:
             return SameProgram(difference, ran=False, not_run=reason)
         generator = np.random.default_rng(0)

@@ -66,7 +66,10 @@ def _read(module: ir.Module, *, readable: bool) -> StablehloProgram:
         )
     main = functions["main"]
     parameters = main.regions[0].blocks[0].arguments
-    structs = [_struct(parameter.type) for parameter in parameters]
+    structs = [
+        None if mlir.is_token(parameter) else _struct(parameter.type) for parameter in parameters
+    ]
+    parameters = [parameter for parameter in parameters if not mlir.is_token(parameter)]
     printed = PrintedFunctions(functions)
     wide = bool(_64_BITS.search(mlir.print_without_locations(module)))
     # JAX lowers some functions to 64-bit types though they are disabled: these are recognized.
@@ -77,7 +80,12 @@ def _read(module: ir.Module, *, readable: bool) -> StablehloProgram:
         if not wide or not _has_64_bits(opened(jaxpr)):
             break
     return StablehloProgram(
-        jaxpr, _names(parameters), _title(module), tuple(evaluation.opaque), evaluation.wide
+        jaxpr,
+        _names(parameters),
+        _title(module),
+        tuple(evaluation.opaque),
+        evaluation.wide,
+        evaluation.expanded,
     )
 
 

@@ -72,7 +72,7 @@ def foreign(step: OperationStep, target: str) -> Results:
         legacy = str(ir.StringAttr(step.attribute("backend_config")).value) or None
     shown = tuple((name, str(told[name])) for name in names_of(told)) if told is not None else ()
     step.evaluation.opaque.append(OpaqueCall(target, shown))
-    return jax.ffi.ffi_call(
+    call = jax.ffi.ffi_call(
         target,
         step.structs,
         has_side_effect=step.flag("has_side_effect"),
@@ -81,7 +81,9 @@ def foreign(step: OperationStep, target: str) -> Results:
         input_output_aliases=_aliases(step),
         custom_call_api_version=version,
         legacy_backend_config=legacy,
-    )(*step.operands, **given)
+    )
+    arrays = [operand for operand in step.operands if operand is not None]
+    return step.with_tokens(call(*arrays, **given))
 
 
 def _layouts(step: OperationStep, name: str) -> list[tuple[int, ...]] | None:

@@ -113,6 +113,16 @@ def elementwise(name: str) -> Callable[..., jax.Array] | None:
     return _PLAIN.get(name)
 
 
+@reads("stablehlo.map")
+def map_(step: OperationStep) -> Results:
+    """Return the results of a function of numbers, for all elements."""
+    step.evaluation.expanded = True
+    run = step.region(0)
+    for _ in step.operand.shape:
+        run = jax.vmap(run)
+    return run(*step.operands)
+
+
 @reads(*_ACCURATE)
 def accurate(step: OperationStep) -> Array:
     function = _ACCURATE[step.operation.name]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from jax import lax
 
 from jaxsight.sourcerizer.compat.mlir import dialect
 from jaxsight.sourcerizer.stablehlo.evaluation import Array, OperationStep, Results, reads
 from jaxsight.sourcerizer.stablehlo.operations.comparators import keys_of
-from jaxsight.sourcerizer.stablehlo.operations.regions import single_operation
+from jaxsight.sourcerizer.stablehlo.operations.regions import owner_of
 from jaxsight.sourcerizer.stablehlo.program import UnreadableProgram
 
 _SCATTERS = {
@@ -48,11 +50,11 @@ def gather(step: OperationStep) -> Array:
 
 
 @reads("stablehlo.scatter")
-def scatter(step: OperationStep) -> Array:
-    if len(step.operands) != 3:
-        raise UnreadableProgram(f"expected one operand, got {(len(step.operands) - 1) // 2}")
+def scatter(step: OperationStep) -> Results:
+    """Return a scatter of each operand, if its updates depend on it alone."""
+    count = len(step.operands) // 2
     told = dialect.ScatterDimensionNumbers(step.attribute("scatter_dimension_numbers"))
-    x, indices, updates = step.operands
+    indices = step.operands[count]
     numbers = lax.ScatterDimensionNumbers(
         update_window_dims=tuple(told.update_window_dims),
         inserted_window_dims=tuple(told.inserted_window_dims),
@@ -61,34 +63,48 @@ def scatter(step: OperationStep) -> Array:
         scatter_indices_batching_dims=tuple(told.scatter_indices_batching_dims),
     )
     indices = _index_vectors(indices, told.index_vector_dim)
-    sorted_, unique = step.flag("indices_are_sorted"), step.flag("unique_indices")
-    mode = lax.GatherScatterMode.FILL_OR_DROP  # what the operation does out of bounds
+    step.evaluation.expanded |= count > 1
+    if count == 1 and (found := _scatter_apply(step, step.operand, indices, numbers)) is not None:
+        return found
+    return [
+        _update(step, place, count)(
+            step.operands[place],
+            indices,
+            step.operands[count + 1 + place],
+            numbers,
+            indices_are_sorted=step.flag("indices_are_sorted"),
+            unique_indices=step.flag("unique_indices"),
+            mode=lax.GatherScatterMode.FILL_OR_DROP,  # what the operation does out of bounds
+        )
+        for place in range(count)
+    ]
+
+
+def _update(step: OperationStep, place: int, count: int) -> Callable[..., Array]:
+    """Return the scatter of an operand, by what the region returns for it."""
     block = step.block(0)
-    function = _SCATTERS.get(single_operation(block))
-    if block.operations[0].operation.name == "stablehlo.return":
-        if block.operations[0].operands[0] != block.arguments[1]:
-            raise UnreadableProgram("expected an update that is used")
-        function = lax.scatter
-    if function is None:
-        return _scatter_apply(step, x, indices, numbers)
-    return function(
-        x,
-        indices,
-        updates,
-        numbers,
-        indices_are_sorted=sorted_,
-        unique_indices=unique,
-        mode=mode,
-    )
+    element, update = block.arguments[place], block.arguments[count + place]
+    returned = [*block.operations][-1].operation.operands[place]
+    if returned == update:
+        return lax.scatter
+    owner = owner_of(returned)
+    function = _SCATTERS.get(owner.name) if owner is not None else None
+    operands = [*owner.operands] if owner is not None else []
+    is_ordered = owner is None or owner.name == "stablehlo.subtract"
+    if function is None or not (
+        operands == [element, update] or (operands == [update, element] and not is_ordered)
+    ):
+        raise UnreadableProgram("expected add, sub, mul, min, max or a function of the element")
+    return function
 
 
 def _scatter_apply(
     step: OperationStep, x: Array, indices: Array, numbers: lax.ScatterDimensionNumbers
-) -> Array:
+) -> Array | None:
     """Return a scatter that applies a function of the element alone (`lax.scatter_apply`)."""
     element, update = step.block(0).arguments
     if [*update.uses]:
-        raise UnreadableProgram("expected add, sub, mul, min, max or a function of the element")
+        return None
     run, zero = step.region(0), step.operands[2]
     del element
     return lax.scatter_apply(
